@@ -13,12 +13,12 @@ export interface ListEndpoint<T> extends RowReader<T> {
   readonly identifier: string
 }
 
-/** Everything that is read from one page. */
+/** The content of one page. */
 export type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 /**
- * The rows of a list response and its facts about the whole list, as `listEnvelope` or the response
- * itself shows them.
+ * Returns the rows of a list response, and what the response states about the whole list. Uses
+ * `listEnvelope` if the caller has set it.
  */
 export function envelopeOf(
   body: unknown,
@@ -36,18 +36,18 @@ export function envelopeOf(
   if (!Array.isArray(items)) return wrong('has no array of items according to the option listEnvelope')
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
-  // Copied, because the caller may reuse its array for the next page.
+  // Copied, because `listEnvelope` may reuse its array for the next page.
   return { value: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 
-/** The checked rows of a page. */
+/** Checks the rows of a page. */
 export function parseRows<T>(
   { items, total, hasMore }: ListEnvelope,
   { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
-    // The documented schema guarantees this field on the raw row. The caller's schema may have
-    // renamed it.
+    // Reads the raw row, on which the documented schema guarantees this field. The caller's schema
+    // may have renamed it.
     const ids = items.map((row) => String(isObject(row) && row[identifier]))
     return { value: { items: values, ids, total, hasMore } }
   }
@@ -56,7 +56,7 @@ export function parseRows<T>(
   for (const row of items) {
     const checked = parse(row)
     parsed.push(checked)
-    // Stops here: finding what is wrong with a million rows takes seconds and gigabytes.
+    // Stops at the first invalid row: the issues of a million rows take seconds and gigabytes.
     if (!(checked instanceof Promise) && 'issues' in checked) break
   }
   const whole = (rows: readonly Checked<T>[]): Checked<Rows<T>> => {

@@ -13,11 +13,11 @@ interface ListContext {
   readonly connection: Connection
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
-  /** Finds the rows of a list response, if the caller sets it. */
+  /** The caller's function that finds the rows of a list response, if it is set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-/** Makes the pages of a list. Nothing is sent before they are read. */
+/** Makes the pages of a list. Sends nothing until they are read. */
 export function listPages<T>(
   { connection, defaults, lifetime, listEnvelope }: ListContext,
   list: ListEndpoint<T>,

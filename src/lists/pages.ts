@@ -6,19 +6,19 @@ import { type FoundPage, Walk } from './walk.ts'
 
 /**
  * One page of a list. `for await (const order of page)` iterates its items and those of all later
- * pages. As JSON it has `items`, `offset`, `limit` and `total`. `responseInfo(page)` returns its
- * response info.
+ * pages. As JSON, a page has `items`, `offset`, `limit` and `total`. `responseInfo(page)` returns
+ * its response info.
  */
 export interface Page<T> extends AsyncIterable<T> {
   /** The items of the page, without rows that the previous pages already returned. */
   readonly items: readonly T[]
   /** Zero-based offset of the request. */
   readonly offset: number
-  /** Limit of the request. 50, the documented default, if the call set none. */
+  /** Limit of the request, or 50, the documented default, if the call set none. */
   readonly limit: number
-  /** Rows in the whole list, if the service returns a total. */
+  /** Number of rows in the whole list, if the service returns a total. */
   readonly total?: number
-  /** Fetches the next page that has anything new. Undefined at the end of the list. */
+  /** Fetches the next page with new items. Resolves with undefined at the end of the list. */
   nextPage(): Promise<Page<T> | undefined>
 }
 
@@ -27,16 +27,16 @@ export interface Page<T> extends AsyncIterable<T> {
  * client.orders.list())` iterates all items. `await client.orders.list()` fetches the first
  * {@link Page}.
  *
- * Nothing is fetched before that, and each iteration starts from the beginning. Only one page is in
- * memory, plus those that `prefetch` keeps in flight. Leaving the loop cancels every request in
- * flight. So does the call's `signal`: the next step rejects with a `RequestAbortedError`, even in
- * the middle of a page.
+ * Nothing is fetched until you iterate or await, and each iteration starts from the beginning. Only
+ * one page is in memory, plus those that `prefetch` keeps in flight. Leaving the loop cancels every
+ * request in flight. The call's `signal` does the same, and the next step rejects with a
+ * `RequestAbortedError`, even in the middle of a page.
  *
  * The list may change while it is read. A row that moves to the next page is returned once. If the
- * service returns a total, rows that moved to an earlier page are fetched as well; a row may come
- * twice if more rows vanish than a page holds. A service that caps `limit` or returns short pages
- * is read to the end. One that ignores `offset` causes an `InvalidResponseError` instead of an
- * endless loop.
+ * service returns a total, rows that moved to an earlier page are fetched as well; a row may be
+ * returned twice if more rows vanish than fit on a page. The list is read to its end even if the
+ * service caps `limit` or returns short pages. If the service ignores `offset`, the iteration fails
+ * with an `InvalidResponseError` instead of running forever.
  */
 export class Pages<T> extends Lazy<T, Page<T>> {
   /** A walk that stays at the beginning. */
@@ -56,7 +56,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 
   /**
-   * Iterates whole pages, without those that have nothing new.
+   * Iterates whole pages. Skips pages without new items.
    *
    * @throws {ApiError} from the iteration, if a page cannot be read: a subclass for each status
    * @example
@@ -75,8 +75,8 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 
   /**
-   * The first items as an array, at most `max`. Fetches only the pages that these items need. The
-   * cap is required: an array of a whole list could fill the memory.
+   * Returns the first items as an array, at most `max`. Fetches only the pages that it needs. `max`
+   * is required, because an array of a whole list could exhaust the memory.
    *
    * @throws {InvalidRequestError} if `max` is not a positive integer
    * @throws {ApiError} if a page cannot be read: a subclass for each status
@@ -96,7 +96,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 }
 
-/** The items of a page, then those of the rest of the walk. */
+/** Iterates the items of a page, then those of the rest of the walk. */
 function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableIterator<T> {
   const { signal } = walk.start
   let items = first
@@ -105,8 +105,8 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
     if (position === items.length || signal?.aborted === true) return undefined
     // Never undefined: the position is within the array.
     const value = items[position++] as T
-    // The page is dropped before its last item is returned, because the consumer may take hours
-    // with that item.
+    // Drops the page before returning its last item, because the consumer may take hours with that
+    // item.
     if (position === items.length) {
       items = []
       position = 0
@@ -116,8 +116,8 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
   return iterate(walk, ready, async () => {
     if (items.length === 0) items = (await walk.next())?.items ?? []
     const found = ready()
-    // Once the signal has fired, items in memory are no longer returned. The next request reports
-    // the error, and sends nothing.
+    // Once the signal has fired, items in memory are no longer returned. `page()` throws the error
+    // and sends nothing.
     if (found === undefined && items.length > 0) {
       items = []
       walk.stop()
@@ -128,8 +128,8 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
 }
 
 /**
- * A page that can fetch the next one. The methods belong to the class, so that its JSON holds only
- * data.
+ * A page that can fetch the next page. The methods belong to the class, so that a page's JSON has
+ * only data.
  */
 class ListPage<T> implements Page<T> {
   readonly items: readonly T[]
@@ -159,8 +159,8 @@ class ListPage<T> implements Page<T> {
   }
 }
 
-// Created by a function: the bundler renames a class that refers to its own name, and console.log
-// shows that name.
+// A function creates the pages: the bundler would rename a class that refers to its own name, and
+// console.log shows the name.
 function pageOf<T>(found: FoundPage<T>, walk: Walk<T>): Page<T> {
   return new ListPage(found, walk)
 }
@@ -184,7 +184,7 @@ function iterate<Value, T>(
   }
   return {
     next() {
-      // Most items need no turn: they are in memory, and no earlier call waits.
+      // Most items are returned immediately: they are in memory, and no earlier call is waiting.
       const found = waiting === 0 && !left ? ready() : undefined
       if (found !== undefined) return Promise.resolve(found)
       waiting++

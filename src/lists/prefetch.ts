@@ -4,11 +4,11 @@ import type { InfoSource } from '../response-info.ts'
 export interface FetchedPage<T> {
   /** Rows in the order received. */
   readonly items: readonly T[]
-  /** Identity of each row, in the same order, to recognise rows that shift between pages. */
+  /** Id of each row, in the same order, to recognise rows that shift between pages. */
   readonly ids: readonly string[]
   readonly total?: number | undefined
   readonly hasMore?: boolean | undefined
-  /** True if the page certainly follows the one before it, whatever their totals say. */
+  /** True if the page certainly continues the previous page, even if their totals differ. */
   readonly continues?: true
   readonly info: InfoSource
 }
@@ -30,11 +30,11 @@ export interface Start {
    * needed.
    */
   readonly prefetch?: number | undefined
-  /** Maximum number of rows that are wanted. No page beyond them is requested ahead. */
+  /** Maximum number of rows that the caller wants. Pages beyond them are not requested ahead. */
   readonly wanted?: number
 }
 
-/** Rows of a page if the call sets no limit (API document, "Limits"). */
+/** Number of rows per page if the call sets no limit (API document, "Limits"). */
 export const DEFAULT_LIMIT = 50
 
 /**
@@ -45,7 +45,7 @@ const MOST_ROWS = 1_000
 
 /** A page that was requested before it was needed. */
 interface Ahead<T> {
-  /** Offset of its first row that the page before it does not have. */
+  /** Offset of the first row that the previous page does not have. */
   readonly offset: number
   /**
    * 1 if the previous page was still in flight, so that the request begins with that page's
@@ -59,17 +59,17 @@ interface Ahead<T> {
 
 /**
  * Fetches pages for a walk over a list, some of them before the walk needs them. The walk decides
- * where to go next. It gets the page that it would have fetched itself, or one that proves to be
- * its continuation:
+ * where to go next. It gets the page that it would have fetched itself, or a page that provably
+ * continues the previous one:
  *
- * - If the page before it has arrived, a page is requested from where that one ended. This is the
- *   walk's own next request, early.
- * - If the page before it is in flight, a page is requested from where that one should end, less
- *   one row. It is used only if it begins with the last row of that page. Concurrent pages are read
- *   in no order, so a row that is added or removed meanwhile could otherwise slip between them,
- *   whatever the total says.
+ * - If the previous page has arrived, the request starts where that page ended. This is the walk's
+ *   own next request, sent early.
+ * - If the previous page is in flight, the request starts one row before its expected end. The new
+ *   page is used only if it begins with the last row of the previous page. The service may process
+ *   concurrent requests in any order. Without this check, a row that is added or removed meanwhile
+ *   could be missed.
  *
- * Whatever does not fit (a capped limit, a short page, shifted rows, an error) is dropped. The
+ * Any page that does not fit (a capped limit, a short page, shifted rows, an error) is dropped. The
  * walk's page is then fetched without reading ahead, and the window starts again at one page.
  */
 export class ReadAhead<T> {
@@ -95,7 +95,7 @@ export class ReadAhead<T> {
     this.#window = this.#most
   }
 
-  /** The page at an offset. Undefined once stopped. */
+  /** Returns the page at an offset, or undefined once stopped. */
   async take(offset: number): Promise<FetchedPage<T> | undefined> {
     const { signal } = this.#start
     const [head] = this.#queue
@@ -125,8 +125,8 @@ export class ReadAhead<T> {
 
   #continuation({ overlap }: Ahead<T>, page: FetchedPage<T>): FetchedPage<T> | undefined {
     if (overlap === 0) return page
-    // A page of one row may be a short page in the middle or the end: only the next request shows
-    // which.
+    // A page of one row may be a short page in the middle of the list, or the last page. Only the
+    // next request shows which.
     if (page.ids.length < 2 || page.ids[0] !== this.#lastId) return undefined
     return { ...page, items: page.items.slice(1), ids: page.ids.slice(1), continues: true }
   }
@@ -135,7 +135,7 @@ export class ReadAhead<T> {
     if (this.#stopped) return undefined
     const { total, hasMore } = page
     const received = page.ids.length
-    // A service that caps the limit returns as many rows as before. Fewer may mean the last page.
+    // A service that caps the limit returns as many rows as before. Fewer rows may mean the end.
     const full = Math.min(this.#start.limit ?? DEFAULT_LIMIT, this.#step || Number.POSITIVE_INFINITY)
     const end = offset + received
     this.#step = received + overlap
@@ -208,7 +208,7 @@ export class ReadAhead<T> {
   }
 }
 
-/** Where the page after this one begins. Undefined if there is none. */
+/** Returns the offset of the following page, or undefined if there is none. */
 function endOf<T>({ offset, overlap }: Ahead<T>, page: FetchedPage<T>): number | undefined {
   const end = offset + page.ids.length - overlap
   return page.ids.length > overlap && goesOn(end, page) ? end : undefined

@@ -14,7 +14,7 @@ export interface FoundPage<T> {
 /** Where a walk is, and what it has seen of the list. */
 interface Position {
   offset: number
-  /** End of what was read so far. After rows have vanished, earlier pages are read again. */
+  /** End of the rows read so far. `offset` is less while a walk reads earlier pages again. */
   frontier: number
   /** Ids of the two previous pages, or of more pages if these are short. */
   near: readonly ReadonlySet<string>[]
@@ -31,7 +31,7 @@ interface Position {
   readonly progress: Progress
 }
 
-/** One walk over a list. Keeps ids of a few pages, never a page. */
+/** One walk over a list. Keeps the ids of a few pages, but no rows. */
 export class Walk<T> {
   readonly start: Start
   readonly #fetch: FetchPage<T>
@@ -71,7 +71,7 @@ export class Walk<T> {
     return this.#take(await this.#fetch({ offset: this.#at.offset, limit, signal }))
   }
 
-  /** The next page that has anything new. */
+  /** Returns the next page with new rows. */
   async next(): Promise<FoundPage<T> | undefined> {
     return await this.#next(async () => {
       const fetched = await this.#ahead.take(this.#at.offset)
@@ -80,8 +80,8 @@ export class Walk<T> {
   }
 
   /**
-   * {@link next} without fetching ahead: a page ahead may never be read, and nobody could cancel
-   * its request.
+   * {@link next} without fetching ahead: the caller may never read a page ahead, and could not
+   * cancel its request.
    */
   async nextAlone(): Promise<FoundPage<T> | undefined> {
     return await this.#next(() => this.page())
@@ -116,7 +116,7 @@ export class Walk<T> {
     const end = offset + received
     const atFrontier = offset >= at.frontier
     const known = new Set(ids)
-    // A first page needs no copy of its rows: most lists have no other page.
+    // The rows of a first page are not copied: most lists have no other page.
     const items = near.length === 0 && known.size === received ? rows : unseen(rows, ids, near)
     if (received > 0) {
       at.largest = Math.max(at.largest, received)
@@ -133,8 +133,8 @@ export class Walk<T> {
     const told = saysEnd({ end, received, asked, total, hasMore })
     if (received === 0 || (told && (hasMore === false || progress.stale === 0))) at.ended = true
 
-    // Ignores a total below the number of rows already read: it counts one page, or the remaining
-    // rows.
+    // Ignores a total below the number of rows already read: such a total counts one page, or the
+    // remaining rows.
     const believable = total !== undefined && (received === 0 || total >= end)
     if (atFrontier && believable) {
       const before = at.total ?? total
@@ -159,11 +159,11 @@ export class Walk<T> {
     const at = this.#at
     if (ids.length === at.mark.length && ids.every((id, index) => id === at.mark[index])) at.rounds++
     else if ((at.count & (at.count - 1)) === 0) {
-      // Marks at page 1, 2, 4, 8, … find a circle of any length in constant memory.
+      // Marks at page 1, 2, 4, 8, … find a cycle of any length in constant memory.
       at.mark = ids
       at.rounds = 0
     }
-    // A page may return once or twice because rows have shifted by several whole pages.
+    // A page may come again once or twice because rows have shifted by several whole pages.
     if (at.rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
 }
@@ -205,16 +205,16 @@ interface PageExtent {
 }
 
 /**
- * True if the envelope of a page says that nothing follows. A total that equals the length of a
- * full page does not count: services that know no total send it.
+ * True if the envelope of a page states that nothing follows. A total that equals the length of a
+ * full page does not count: services that know no total send the length of the page.
  */
 export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
 }
 
 /**
- * Tracks whether the pages of a walk have anything new. This is the one rule for lists that never
- * end with an empty page.
+ * Tracks whether the pages of a walk have anything new. This decides when a list ends that has no
+ * empty page at its end.
  */
 export class Progress {
   /** Consecutive pages without anything new. */
@@ -237,12 +237,12 @@ export class Progress {
   }
 
   /**
-   * Ends the list after a second page without new rows. One such page may be rows that shifted by a
-   * whole page. Two in a row are the end, because some services return the last page for any offset
-   * past it.
-   * @param charged what an error over this list says about the wallet
-   * @throws {InvalidResponseError} if the service never respected `offset`, and may have rows that
-   * it never returns
+   * True after two consecutive pages without new rows. One such page may be the result of rows that
+   * shifted by a whole page. Two are the end of the list: some services return the last page for
+   * any later offset.
+   * @param charged what an error about this list reports about the wallet
+   * @throws {InvalidResponseError} if the service never respected `offset`, so that rows may be
+   * missing
    */
   isOver(info: InfoSource, charged: Charged): boolean {
     if (this.stale < 2) return false

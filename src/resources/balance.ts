@@ -27,7 +27,7 @@ export class Wallet<S extends Schemas = Schemas> {
    * organization's API key reads the organization's.
    *
    * @throws {ApiError} if the service refused the request: a subclass for each status
-   * @throws {ConnectionError} or {@link TimeoutError} if no complete response came
+   * @throws {ConnectionError} or {@link TimeoutError} if no complete response arrived
    * @throws {InvalidResponseError} if the response is not a balance
    * @throws {RequestAbortedError} if `signal` ended the call
    * @example

@@ -12,7 +12,7 @@ export interface ResourceContext {
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
   readonly schemas: Schemas
-  /** Finds the rows of a list response, if the caller sets it. */
+  /** The caller's function that finds the rows of a list response, if it is set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 

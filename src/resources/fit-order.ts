@@ -11,13 +11,13 @@ import { issuesText } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
 import type { ResourceContext } from './context.ts'
 
-/** What the order methods work with. */
+/** The context of the order methods. */
 export interface OrdersContext<Output> extends ResourceContext, OrderContext {
-  /** Reads listed orders with the caller's own schema. */
+  /** Parses listed orders with the caller's own schema. */
   readonly list: ListEndpoint<Output>
 }
 
-/** Reads a paid order with the caller's own schema, which may be slow or reject the order. */
+/** Parses a paid order with the caller's own schema, which may be slow or reject the order. */
 export async function fitOrder<Output>(
   { list, connection }: OrdersContext<Output>,
   order: Order,
@@ -42,7 +42,7 @@ export async function fitOrder<Output>(
   )
 }
 
-/** How `recover()` and `reconcile()` read a paid order. */
+/** How `recover()` and `reconcile()` parse a paid order. */
 export function finishOf<Output>(
   context: OrdersContext<Output>,
   operation: string,

@@ -43,7 +43,7 @@ const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
 const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
 
-/** Places orders once, reads them, and settles those without a known outcome. */
+/** Places each order once, reads orders, and settles those without a known outcome. */
 export class Orders<S extends Schemas = Schemas> {
   readonly #context: OrdersContext<OrderOf<S>>
 
@@ -57,22 +57,22 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Places one order, paid from the wallet (permission `orders:write`).
    *
-   * Give each order your own `metadata.externalOrderId`. Calls with the same reference are the same
-   * order: retries, restarts and several workers charge the wallet at most once, and all of them
-   * get that order. After an error with `charged: 'unknown'`, make the same call again. Never order
-   * again under another reference.
+   * Give each order your own `metadata.externalOrderId`. Calls with the same reference are for the
+   * same order: retries, restarts and several workers charge the wallet at most once, and all of
+   * them return that order. After an error with `charged: 'unknown'`, make the same call again.
+   * Never order again under another reference.
    *
-   * Retries with exponential backoff: 4 by default, within 120,000 ms (`totalTimeout`).
+   * By default, retries up to 4 times with exponential backoff, within 120,000 ms (`totalTimeout`).
    *
    * @throws {InvalidRequestError} if an argument is wrong; nothing was sent
    * @throws {StoreError} if the order cannot be stored; nothing was sent
-   * @throws {DuplicateOrderError} if the same order, without reference and key, is being placed
+   * @throws {DuplicateOrderError} if an equal order, without reference and key, is being placed
    * @throws {UnresolvedOrderError} if an earlier call has no known outcome and its key is too old
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
    * @throws {ApiError} if the service refused the order: a subclass for each status
-   * @throws {ConnectionError} or {@link TimeoutError} if no complete response came
-   * @throws {InvalidResponseError} if the order was created and cannot be read (`charged: 'yes'`)
-   * @throws {RequestAbortedError} if `signal` ended the call; that does not undo an order
+   * @throws {ConnectionError} or {@link TimeoutError} if no complete response arrived
+   * @throws {InvalidResponseError} if the order was created but cannot be read (`charged: 'yes'`)
+   * @throws {RequestAbortedError} if `signal` ended the call, which does not undo an order
    * @example
    * const order = await client.orders.create({
    *   serviceId: service.productId,
@@ -89,8 +89,8 @@ export class Orders<S extends Schemas = Schemas> {
    * Stores an order without sending it. The next `recover()`, in any process, places the order.
    *
    * With `within`, the order is stored in your own transaction, together with your data (an
-   * outbox). If you roll back, the order is never sent. References and keys mean the same as for
-   * `create()`: a remembered order is returned as it is, and a refused one is stored again.
+   * outbox). If you roll back, the order is never sent. References and keys work as in `create()`:
+   * a remembered order is returned as it is, and a refused order is stored again.
    *
    * @throws {InvalidRequestError} if the order has neither a reference nor a key
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
@@ -111,12 +111,12 @@ export class Orders<S extends Schemas = Schemas> {
    * Places many orders, `concurrency` at a time (default 8), with constant memory.
    *
    * Rows are read only as results are taken, and each result is yielded once it is ready. A failed
-   * row is a result of its own and never stops the others. Every row needs a reference or a key, so
-   * a second run after a crash buys nothing twice.
+   * row yields a result with its error and never stops the other rows. Every row needs a reference
+   * or a key, so that a second run after a crash buys nothing twice.
    *
-   * Leaving the loop calls `return()` of the source without waiting for its next row. It does wait
-   * for the orders that are being placed, each within its `totalTimeout`. The signal ends those,
-   * too. A run is used once: iterate it, or await it to place all rows and get a summary.
+   * Leaving the loop calls `return()` of the source without waiting for its next row, but waits for
+   * the orders that are being placed, each within its `totalTimeout`. The signal ends those, too.
+   * You can use a run once: iterate it, or await it to place all rows and get a summary.
    *
    * @throws {InvalidRequestError} if `rows` is not iterable
    * @throws {RequestAbortedError} after the last result, if `signal` ended the run
@@ -146,7 +146,7 @@ export class Orders<S extends Schemas = Schemas> {
    * truth for reconciliation (API document).
    *
    * @throws {NotFoundError} if this customer has no such order
-   * @throws {InvalidResponseError} if the response shows another order
+   * @throws {InvalidResponseError} if the response contains another order
    * @example
    * const { status } = await client.orders.retrieve('ord_4f2a')
    */
@@ -158,10 +158,10 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Lists the orders of this customer (permission `orders:read`), with pagination built in: pages
-   * are fetched while you iterate, and `await` fetches the first one. Their order is not
-   * documented.
+   * are fetched while you iterate, and `await` fetches the first page. The API document does not
+   * show how the list is sorted.
    *
-   * @throws {InvalidRequestError} if `limit` or `offset` is wrong
+   * @throws {InvalidRequestError} if `limit` or `offset` is invalid
    *
    * @example
    * for await (const order of client.orders.list()) console.log(order.id, order.status)
@@ -174,10 +174,11 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Polls an order until `until` returns true, and returns it.
+   * Polls an order until `until` returns true, and returns the order.
    *
-   * Polls every 0.5 to 1 s at first, then every 15 to 30 s, faster again when the status changes. A
-   * 404 within the first ten seconds counts as "too new to be read".
+   * Polls every 0.5 to 1 s at first, then less and less often, down to every 15 to 30 s. After a
+   * change of the status, it polls faster again. A 404 in the first ten seconds counts as "too new
+   * to be read".
    *
    * @throws {TimeoutError} after `timeout` milliseconds (default 120,000); waiting again is safe
    * @throws {RequestAbortedError} if `signal` ended the wait
@@ -185,7 +186,7 @@ export class Orders<S extends Schemas = Schemas> {
    * await client.orders.waitFor(order.id, { until: ({ status }) => status === 'delivered', timeout: 600_000 })
    */
   async waitFor(orderId: string, options: WaitForOptions<OrderOf<S>>): Promise<OrderOf<S>> {
-    // The reader only knows that `until` is a function; of what, the compiler has checked.
+    // The reader checks only that `until` is a function. The compiler has checked its types.
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
     const { connection, defaults, lifetime } = this.#context
@@ -204,10 +205,10 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Reads what is remembered about one order, or about all orders since a time (milliseconds since
-   * 1970). Sends nothing. `await` gives an array of at most 10,000; iterate more.
+   * Reads the records of one order, or of all orders since a time (milliseconds since 1970). Sends
+   * nothing. `await` returns an array of at most 10,000 records; iterate to read more.
    *
-   * @throws {InvalidRequestError} if not exactly one of the three names is given
+   * @throws {InvalidRequestError} unless exactly one of the three fields is set
    * @throws {StoreError} if the store cannot be read
    *
    * @example
@@ -221,7 +222,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Lists the remembered orders without a known outcome, which `recover()` would settle. Reads only
-   * the store and sends nothing. `await` gives an array of at most 10,000; iterate more.
+   * the store and sends nothing. `await` returns an array of at most 10,000 records; iterate to
+   * read more.
    *
    * @throws {StoreError} if the store cannot be read
    *
@@ -237,12 +239,12 @@ export class Orders<S extends Schemas = Schemas> {
    * Settles every order that an earlier call left without a known outcome, with one request for
    * each. Run it when your program starts.
    *
-   * It is safe in many processes at the same time, and safe to kill and run again. Nothing happens
-   * before you iterate or await it, which you can do once. Leaving the loop ends the walk; `await`
-   * runs to the end and gives a summary.
+   * Many processes can safely run it at the same time, and you can safely kill it and run it again.
+   * Nothing happens until you iterate or await the result, which you can do once. Leaving the loop
+   * ends the run; `await` completes it and returns a summary.
    *
    * @throws {StoreError} if the store cannot be read
-   * @throws {RequestAbortedError} if `signal` ended the walk; running it again is safe
+   * @throws {RequestAbortedError} if `signal` ended the run; running it again is safe
    *
    * @example
    * const { created, stillOpen, needsAttention } = await client.orders.recover()
@@ -262,8 +264,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Closes an order by a person's decision. `{ as: 'abandoned' }` can cost a second charge: the
-   * next call with its reference buys under a new key. `{ as: 'created', orderId }` closes it with
-   * the order that the person found, after reading that order from the service.
+   * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads the
+   * order that the person found from the service, and closes the record with it.
    *
    * Meant for orders that `recover()` reports as `needs_attention`.
    *
@@ -282,11 +284,11 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Drops what is remembered about a settled order, for example at a customer's request. Returns
-   * false if nothing was remembered. The next call with its reference or key sends the order again.
+   * Deletes the record of a settled order, for example at a customer's request. Returns false if
+   * there was none. The next call with the order's reference or key sends the order again.
    *
    * @throws {InvalidRequestError} if the order is not settled
-   * @throws {TimeoutError} if the store was not read within the client's `totalTimeout`; nothing was dropped
+   * @throws {TimeoutError} if the store was not read within `totalTimeout`; nothing was deleted
    * @throws {StoreError} if the store failed or did not confirm in time; calling again is safe
    * @example
    * await client.orders.forget({ externalOrderId: 'invoice-4711' })
@@ -298,9 +300,9 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Compares remembered orders with the service's list, by order id, and by your reference where the
-   * service returns it. Reads the whole list and changes nothing on either side. `await` gives an
-   * array of at most 10,000; iterate more.
+   * Compares remembered orders with the service's list, by order id, and by your reference if the
+   * service returns it. Reads the whole list and changes nothing on either side. `await` returns an
+   * array of at most 10,000 results; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {ApiError} if the list cannot be read

@@ -15,10 +15,7 @@ import type { CreateOrderRequest } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { fitOrder, type OrdersContext } from './fit-order.ts'
 
-/**
- * `create()`: reads its arguments, places the order, and reads the result with the caller's own
- * schema.
- */
+/** `create()`: reads its arguments, places the order, and parses it with the caller's schema. */
 export async function createOrder<Output>(
   context: OrdersContext<Output>,
   request: CreateOrderRequest,
@@ -69,8 +66,8 @@ export async function enqueue(
 }
 
 /**
- * The error for invalid arguments. An earlier call for the order that they name may have been
- * charged.
+ * Returns the error for invalid arguments, which reports whether an earlier call for the same order
+ * may have been charged.
  */
 function ofNamedOrder(
   context: OrdersContext<unknown>,
@@ -83,7 +80,7 @@ function ofNamedOrder(
   return argumentError(context, error, slot, deadline)
 }
 
-/** The shape of a row whose order has a key instead of a reference. */
+/** The shape of a row with a key instead of a reference, as messages show it. */
 const KEYED_ROW = '{ request, idempotencyKey }'
 
 /**
@@ -95,7 +92,7 @@ export async function placeRow<Output>(
   row: CreateManyRow,
   call: RequestOptions,
 ): Promise<CreateManyResult<Output>> {
-  // Not part of the row's own result: once the client is closed, the run must not take another row.
+  // Throws, and returns no result: once the client is closed, the run must not take another row.
   context.lifetime.check('unknown')
   const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
   try {
@@ -125,7 +122,7 @@ function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderR
   )
 }
 
-/** Rejects a row of the wrong shape, for which an error about its order would mislead. */
+/** Rejects a row of the wrong shape: an error about the content of its order would mislead. */
 function refuseMisshapenRow(row: unknown): void {
   if (typeof row !== 'object' || row === null)
     refuseArgument(`of createMany() must be an order request or ${KEYED_ROW}`, 'row')

@@ -24,7 +24,7 @@ export interface RawRequest<Schema extends StandardSchemaV1 | undefined = Standa
   readonly query?: Readonly<Record<string, string | number | boolean | undefined>>
   /** Request body, sent as JSON. Not allowed with GET and HEAD. */
   readonly body?: unknown
-  /** Checks the response and types the result, which is `unknown` without it. */
+  /** Checks the response and types the result. Without a schema, the result is `unknown`. */
   readonly schema?: Schema
   /** Value of the Idempotency-Key header. With a key, the client retries any method. */
   readonly idempotencyKey?: string
@@ -50,7 +50,7 @@ const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
   return read
 }
 
-/** A path that stays below the base URL. */
+/** Reads a path that stays below the base URL. */
 const path: Read<string> = (value, refuse) => {
   if (typeof value !== 'string' || !/^\/[!-~]*$/.test(value)) {
     return refuse('must be a string that begins with "/", percent-encoded')

@@ -26,9 +26,9 @@ export class Services<S extends Schemas = Schemas> {
 
   /**
    * Lists the published services, with pagination built in: pages are fetched while you iterate, and
-   * `await` fetches the first one. Their `productId` is an order's `serviceId`.
+   * `await` fetches the first page. To order a service, use its `productId` as `serviceId`.
    *
-   * @throws {InvalidRequestError} if `limit` or `offset` is wrong
+   * @throws {InvalidRequestError} if `limit` or `offset` is invalid
    * @example
    * for await (const service of client.services.list()) console.log(service.productId, service.amount)
    */
@@ -40,7 +40,7 @@ export class Services<S extends Schemas = Schemas> {
    * Retrieves one service: current price, quantity limits and stock state.
    *
    * @throws {NotFoundError} if there is no such service
-   * @throws {InvalidResponseError} if the response shows another service
+   * @throws {InvalidResponseError} if the response contains another service
    * @example
    * const service = await client.services.retrieve('svc_standard')
    */

@@ -5,7 +5,7 @@ import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
  * The message of a type check: what the value must be, and what it is. A missing field is reported
- * as missing, not as wrong.
+ * as missing, not as a value of the wrong type.
  */
 export function mustBe(what: string): MustBe {
   return {
@@ -23,7 +23,7 @@ function kindOf(value: unknown): string {
 }
 
 /**
- * An integer that JavaScript represents exactly. JSON.parse has already rounded a larger one, which
+ * An integer that JavaScript represents exactly. `JSON.parse` has rounded any larger integer, which
  * must never pass as an amount of money.
  */
 export const safeInteger = (): z.ZodMiniType<number> =>
@@ -43,13 +43,13 @@ export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'
 export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
 
 /**
- * A string that is not blank: with an empty reference, id or service, different things would look
+ * A string that is not blank: with blank references, ids or services, different orders would look
  * the same.
  */
 export const filled = (): z.ZodMiniType<string> =>
   z.string(mustBe('a non-empty string')).check(z.refine((text) => text.trim() !== '', 'must not be empty'))
 
-/** An object as JSON makes it, without unusual accessors or inheritance. */
+/** An object as `JSON.parse` makes it, without accessors or unusual inheritance. */
 export interface JsonObject {
   readonly [field: string]: unknown
 }
@@ -64,7 +64,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return prototype === Object.prototype || prototype === null
 }
 
-/** Any JSON object that cannot change what it inherits. Undefined for any other value. */
+/** Returns a JSON object, without any field `__proto__`. Undefined for any other value. */
 export function anyObject(value: unknown): JsonObject | undefined {
   if (isJsonObject(value)) return value
   const parsed = z.safeParse(z.looseObject({}), value)
@@ -93,12 +93,12 @@ export interface AtSight<T> extends StandardSchemaV1<unknown, T> {
 }
 
 /**
- * A schema with a fast path for valid values. A page of a thousand rows then costs a few
- * comparisons per row. The schema itself is created on first use, so a process that sees only valid
+ * Makes a schema with a fast path for valid values. A page of a thousand rows then costs a few
+ * comparisons per row. The full schema is created on first use, so a process that sees only valid
  * data never creates it.
  *
  * @param isRight see {@link AtSight}
- * @param make creates the schema, which judges every other value and says what is wrong
+ * @param make creates the full schema, which checks every other value and reports what is wrong
  */
 export function atSight<T>(
   isRight: (value: unknown) => value is T,
@@ -132,8 +132,8 @@ export function wrong(message: string, path = ''): Wrong {
 }
 
 /**
- * The parsed string, or undefined if it is not JSON. An empty body, as in a 204, counts as
- * undefined JSON.
+ * Returns the parsed string, or undefined if it is not JSON. An empty body, as in a 204, counts as
+ * JSON with the value undefined.
  */
 export function parseJson(text: string): { readonly json: unknown } | undefined {
   if (text === '') return { json: undefined }
@@ -145,7 +145,7 @@ export function parseJson(text: string): { readonly json: unknown } | undefined 
 }
 
 /**
- * Checks a value with any Standard Schema: ours (zod/mini) is sync, a caller's may be async. A
+ * Checks a value with any Standard Schema: our own (zod/mini) are sync, a caller's may be async. A
  * schema that throws counts as one issue.
  */
 export function check<T>(
@@ -154,7 +154,7 @@ export function check<T>(
 ): Checked<T> | Promise<Checked<T>> {
   try {
     const result = schema['~standard'].validate(polluted() ? owned(value, 2) : value)
-    // Does not use `instanceof Promise`: a schema may come from another realm, or have its own
+    // Does not use `instanceof Promise`: a schema may come from another realm, or use its own
     // promises.
     return 'then' in result ? Promise.resolve(result).then(toChecked).catch(schemaThrew) : toChecked(result)
   } catch {
@@ -191,7 +191,7 @@ const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
 /** The properties of `Object.prototype` when it was last found clean. */
 let right: readonly PropertyKey[] = []
 
-/** True if `Object.prototype` is polluted. Checked once for all rows of a page. */
+/** True if `Object.prototype` is polluted. All rows of a page share one check. */
 export function polluted(): boolean {
   if (known === undefined) {
     const names = Reflect.ownKeys(Object.prototype)
@@ -240,8 +240,8 @@ function shortened(path: string): string {
 }
 
 /**
- * Issues as one line of a message, such as "`amount` is missing, `id` must not be empty". The text
- * comes from us or the schema and never contains values of the data.
+ * Returns issues as one line of a message, such as "`amount` is missing, `id` must not be empty".
+ * Our own schemas never quote a value.
  */
 export function issuesText(issues: readonly Issue[]): string {
   const shown = issues

@@ -10,7 +10,7 @@ import type { Service } from './service.ts'
 export interface ListEnvelope {
   /** The rows of the page. */
   readonly items: unknown[]
-  /** Rows in the whole list. */
+  /** Number of rows in the whole list. */
   readonly total?: number
   /** True if more rows follow. */
   readonly hasMore?: boolean
@@ -27,8 +27,8 @@ const MORE = ['hasMore', 'has_more', 'hasNext', 'has_next']
 const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
 
 /**
- * Finds the rows of a list response: the response itself if it is an array, else its one
- * array-valued property. If several properties are arrays, it takes the only one whose rows all
+ * Finds the rows of a list response: the response itself if it is an array, otherwise its only
+ * property that is an array. If several properties are arrays, takes the only array whose rows all
  * have an identifier. It never guesses beyond that.
  */
 export function readEnvelope(body: unknown, identifier: string): Checked<ListEnvelope> {

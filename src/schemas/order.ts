@@ -14,14 +14,14 @@ import {
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * Client metadata of an order. Keys other than the documented one are sent unchanged, but
- * misspellings of the documented one are rejected. Add the keys that you use to the type, as in
+ * Client metadata of an order. Undocumented keys are sent unchanged, but misspellings of
+ * `externalOrderId` are rejected. Add the keys that you use to the type, as in
  * {@link CreateOrderRequest}.
  */
 export interface OrderMetadata {
   /**
-   * The client's own reference for the order. One reference means one order: calls with the same
-   * reference never buy twice.
+   * Your own reference for the order. One reference means one order: calls with the same reference
+   * never buy twice.
    */
   readonly externalOrderId?: string
 }
@@ -29,10 +29,9 @@ export interface OrderMetadata {
 /**
  * Body of `POST /v1/orders` (API document, "CreateOrderRequest").
  *
- * Other fields are sent unchanged and are part of the order's identity. Misspellings of known
- * fields and the options of a call are rejected (docs/guide/orders.md). The type has only the
- * documented fields, so a misspelt one does not compile. Add the fields that your provider has told
- * you about.
+ * Other fields are sent unchanged and are part of the order's identity. Misspelt known fields and
+ * call options are rejected (docs/guide/orders.md). The type has only the documented fields, so a
+ * misspelt field does not compile. Add the fields that your provider has told you about.
  *
  * @example
  * declare module 'customer-ordering-sdk' {
@@ -44,7 +43,7 @@ export interface OrderMetadata {
 export interface CreateOrderRequest {
   /** `productId` of a service, as the services endpoints return it. */
   readonly serviceId: string
-  /** What the order is applied to, for example a handle. Constraints are not documented; the server decides. */
+  /** What the order is applied to, such as a handle. The API document shows no constraints. */
   readonly target: string
   /** Ordered quantity, a positive safe integer; must respect the service's bounds and step. */
   readonly quantity: number

@@ -10,7 +10,7 @@ export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
  * that output, or the documented type without a caller's schema.
  */
 export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | undefined): Parse<T> {
-  // What each schema returns is T by definition, which no type parameter can say of both.
+  // The casts are safe: T is the output of whichever schema is used, which the types cannot state.
   if (own === undefined) return (value) => check(documented as StandardSchemaV1<unknown, T>, value)
   return (value) => {
     const checked = checkNow(documented, value)
@@ -19,8 +19,7 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
 }
 
 /**
- * Checks first that the value has this id, because a proxy may return the response to another
- * request.
+ * Checks first that the value has this id, because a proxy may return another request's response.
  */
 export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
   return (body) => {
@@ -39,8 +38,8 @@ export interface RowReader<T> {
 }
 
 /**
- * There is no fast path with a caller's schema: it has to see every value. `T` as in
- * {@link parser}.
+ * Makes the reader of a list's rows. There is no fast path with a caller's schema, which must check
+ * every value. `T` as in {@link parser}.
  */
 export function rowReader<T>(
   documented: StandardSchemaV1 & AtSight<unknown>,

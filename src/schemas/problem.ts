@@ -2,18 +2,18 @@ import { bare, defined, isObject } from '../defined.ts'
 import { anyObject, parseJson } from './check.ts'
 
 /**
- * Body of an error response. The API document does not show its shape, so every usual one is
- * understood: `code` and `message` bare, inside `error`, in the first of `errors`, or as RFC 9457
- * problem details.
+ * Body of an error response. The API document does not show its shape, so all common shapes are
+ * understood: `code` and `message` at the top, inside `error`, in the first of `errors`, or as RFC
+ * 9457 problem details.
  */
 export interface ErrorResponse {
   readonly [field: string]: unknown
 }
 
-/** The two codes that the API document names. */
+/** The two error codes in the API document. */
 export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
 
-/** What is read from an error body. */
+/** The content of an error body. */
 export interface Problem {
   /** True if the body seems to be an error of the service: an object with a code or a message. */
   readonly recognised: boolean
@@ -51,8 +51,8 @@ function find(
   for (const place of places) {
     if (!isObject(place)) continue
     for (const name of names) {
-      // Reads own fields only: inherited ones could make a gateway's page look like a refusal by
-      // the service.
+      // Reads own fields only: inherited fields could make a gateway's response look like a refusal
+      // by the service.
       if (!Object.hasOwn(place, name)) continue
       const text = read(place[name])
       if (text !== undefined) return text
@@ -76,8 +76,8 @@ const DEEPEST = 4
 const MOST_NODES = 200
 
 /**
- * Finds a documented code that is a whole value near the top. If both codes are there, neither is
- * trusted.
+ * Finds a documented code that is a complete value near the top of the body. If both codes are
+ * there, neither is trusted.
  */
 function documentedCode(body: unknown): IdempotencyCode | undefined {
   const found = new Set<string>()
