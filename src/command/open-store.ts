@@ -26,9 +26,7 @@ export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<
   const { sqlite, postgres, redis } = flags
   const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
   if (given.length !== 1)
-    throw new UsageError(
-      'Name the store with exactly one of --sqlite PATH, --postgres URL or --redis URL.',
-    )
+    throw new UsageError('Name the store with exactly one of --sqlite PATH, --postgres URL or --redis URL.')
   if (postgres !== undefined) return await openPostgres(terminal, postgres)
   if (redis !== undefined) return await openRedis(terminal, redis)
   const path = resolve(terminal.folder, sqlite ?? '')

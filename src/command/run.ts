@@ -10,7 +10,7 @@ const USAGE = `customer-ordering-sdk: inspect and recover the orders of your pro
 
   customer-ordering-sdk COMMAND [flags]
 
-${Object.entries({ sandbox: { about: 'serve the sandbox, an in-memory service: sandbox --help' }, ...ACTIONS })
+${Object.entries({ sandbox: { about: 'serve the in-memory sandbox: sandbox --help' }, ...ACTIONS })
   .map(([name, { about }]) => `  ${name.padEnd(12)}${about}`)
   .join('\n')}
 

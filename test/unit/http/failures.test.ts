@@ -303,7 +303,7 @@ describe('what a message says', () => {
 
   test('says that the service asked for a wait which is too long', () => {
     const waiting = answer(429, {}, { 'retry-after': '600' })
-    const sentence = "The service asked to wait 600000 ms, which is longer than the time left."
+    const sentence = 'The service asked to wait 600000 ms, which is longer than the time left.'
     expect(fail(waiting, { outOfTime: true }).message).toContain(sentence)
     expect(fail(waiting).message).not.toContain('asked to wait')
     expect(fail(waiting)).toMatchObject({ code: 'rate_limit', retryAfter: 600_000 })

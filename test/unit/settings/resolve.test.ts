@@ -312,7 +312,9 @@ describe('baseUrl', () => {
   it('out of the environment is blamed on the environment', () => {
     vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', 'http://user:hunter2@api.example.com')
     const message = messageOf(() => resolve({ apiKey: KEY }))
-    expect(message).toMatch(/^The environment variable CUSTOMER_ORDERING_BASE_URL must not contain a user name/)
+    expect(message).toMatch(
+      /^The environment variable CUSTOMER_ORDERING_BASE_URL must not contain a user name/,
+    )
     expect(message).not.toContain('hunter2')
   })
 
