@@ -125,14 +125,14 @@ describe('customer-ordering-sdk', () => {
     const [record] = json()
     expect(record).toMatchObject({ externalOrderId: 'in-doubt', state: 'open', ambiguous: true })
     const byKey = await command(`show --key ${record.key} ~`)
-    expect(byKey.out).toMatch(/^reference {3}in-doubt\nkey +\S+\nstate +open\ndoubt +yes\n/)
+    expect(byKey.out).toMatch(/^reference {3}in-doubt\nkey +\S+\nstate +open\nambiguous +yes\n/)
     expect(await command('show nothing ~')).toMatchObject({ code: 1, out: '' })
   })
 
   it('recovers after a yes, charges each order once, and then has nothing to ask', async () => {
     const { code, asked, json } = await command('recover --json ~', { reply: 'y' })
     expect(asked).toBe(
-      'recover settles 2 open orders, and sends one again only if that is safe. Each is charged at most once. Continue? [y/N] ',
+      'recover settles 2 open orders. It sends an order again only if that is safe, and charges each at most once. Continue? [y/N] ',
     )
     expect(
       json()

@@ -109,7 +109,7 @@ describe('an error status', () => {
   })
 
   test.each([
-    ['IDEMPOTENCY_CONFLICT', IdempotencyConflictError, 'this key was used with another payload'],
+    ['IDEMPOTENCY_CONFLICT', IdempotencyConflictError, 'this key belongs to an order with another payload'],
     [
       'IDEMPOTENCY_IN_PROGRESS',
       IdempotencyInProgressError,
@@ -429,7 +429,7 @@ describe('a whole message', () => {
   ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
     const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })
     expect(error.message).toBe(
-      `POST /v1/orders returned 409 (this key was belongs to an order with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
+      `POST /v1/orders returned 409 (this key belongs to an order with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
     )
   })
 
