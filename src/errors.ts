@@ -29,7 +29,7 @@ export class ConfigurationError extends CustomerOrderingError {
   override readonly code = 'configuration'
 }
 
-/** An argument of a call is wrong, found before anything was sent. */
+/** An argument of the call is wrong. This call sent nothing. */
 export class InvalidRequestError extends CustomerOrderingError {
   static {
     brand(this, 'InvalidRequestError')
@@ -44,7 +44,7 @@ export class InvalidRequestError extends CustomerOrderingError {
   }
 }
 
-/** The error for one wrong argument, found before anything was sent. */
+/** The error for one wrong argument. Nothing was sent. */
 export function invalidArgument(path: string, problem: string, call = ''): InvalidRequestError {
   return new InvalidRequestError(
     `${call}${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`,
@@ -61,9 +61,9 @@ export class StoreError extends CustomerOrderingError {
   }
   override readonly code = 'store'
   /**
-   * `false` if the store is certain that neither the failed write nor an earlier one to the same
-   * row will be applied later. Absent if it is not certain: then the client reads the row to find
-   * out.
+   * `false` if the store is certain that neither the failed write nor an earlier write to the same
+   * row will be applied later. Absent if the store is not certain: then the client reads the row to
+   * find out.
    */
   readonly applied?: false
 
@@ -73,7 +73,9 @@ export class StoreError extends CustomerOrderingError {
   }
 }
 
-/** Another call is placing the same order, without a reference or key. This call sent nothing. */
+/**
+ * Another call is placing the same order, which has no reference or key. This call sent nothing.
+ */
 export class DuplicateOrderError extends CustomerOrderingError {
   static {
     brand(this, 'DuplicateOrderError')
@@ -82,8 +84,8 @@ export class DuplicateOrderError extends CustomerOrderingError {
 }
 
 /**
- * The outcome of an earlier call for this order is unknown, and its key may not be sent again. This
- * call sent nothing.
+ * The outcome of an earlier call for this order is unknown, and the order's key may not be sent
+ * again. This call sent nothing.
  */
 export class UnresolvedOrderError extends CustomerOrderingError {
   static {

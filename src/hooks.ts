@@ -22,7 +22,7 @@ export interface RequestEvent extends CallEvent {
 
 /** A request ended, with or without a response. */
 export interface ResponseEvent extends RequestEvent {
-  /** `answer`: a response with any other status than a redirect, which is never followed. */
+  /** `answer`: any response except a redirect, which is never followed. */
   readonly outcome: 'answer' | 'redirect' | 'failed' | 'timeout' | 'aborted'
   /** HTTP status, if a response arrived. */
   readonly status?: number
@@ -39,9 +39,9 @@ export interface RetryEvent extends RequestEvent {
   /**
    * Why the call continues. `backoff`: it retries with exponential backoff. `now`: it retries
    * immediately after a closed connection. `refresh`: it retries with another API key after a 401.
-   * `poll`: it polls an earlier request with the same key, which is still running. `replay`: it
-   * repeats the request to read a success that was unreadable. `claimed`: it waits at most
-   * `delayMs` for another process that is placing the same order (`attempt` is 0).
+   * `poll`: it checks whether an earlier request with the same key has ended. `replay`: it repeats
+   * the request to read a success that was unreadable. `claimed`: it waits at most `delayMs` for
+   * another process that is placing the same order (`attempt` is 0).
    */
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   /** Milliseconds of the wait. */
@@ -52,7 +52,7 @@ export interface RetryEvent extends RequestEvent {
   readonly retryAfter?: number
 }
 
-/** The call ended. The outcome of an order was stored first (see `remembered`). */
+/** The call ended. If it placed an order, the outcome is already stored (see `remembered`). */
 export interface SettledEvent extends CallEvent {
   /** True if the call returned a result. */
   readonly ok: boolean

@@ -76,7 +76,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
 }
 
 /**
- * Allows only one use of a run. A second use would look like another run, but report the first one.
+ * Allows only one use of a run. A second use would look like another run, but report the first run.
  */
 export function once<Item>(
   call: string,

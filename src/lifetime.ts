@@ -33,7 +33,7 @@ export class Lifetime {
     return await running
   }
 
-  /** Iterates items that are made with the store. {@link end} waits for the item in progress. */
+  /** Iterates a source that uses the store. {@link end} waits for the item in progress. */
   async *each<T>(items: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
     const iterator = items[Symbol.asyncIterator]()
     try {

@@ -16,8 +16,8 @@ export interface Money {
  * unit". If the list shows "not applicable" (metals, accounting units, XTS, XXX), the unit itself
  * is the smallest, so the currency has 0 decimals.
  *
- * Not taken from Intl, which follows CLDR. CLDR describes how prices are usually shown, and it
- * changes. It gives HUF no decimals, so 12345 (123.45 forint) would appear 100 times too large.
+ * Not taken from Intl, which follows CLDR. CLDR describes how prices are usually shown, and changes
+ * over time. It gives HUF no decimals, so 12345 (123.45 forint) would appear 100 times too large.
  */
 const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[] = [
   [0, 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'],
@@ -50,7 +50,7 @@ function decimalsOf(code: string): number {
  * formatAmount(await client.balance.retrieve(), 'en') // '€1,234.56'
  */
 export function formatAmount(money: Money, locale?: Intl.LocalesArgument): string {
-  // JavaScript may pass any value. A value without an amount fails the next check.
+  // A JavaScript caller may pass any value. A value without an amount fails the next check.
   const { amount, currency }: Money = Object(money)
   if (!Number.isSafeInteger(amount)) throw invalid('amount', 'is not a safe integer of minor currency units')
   if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) {

@@ -65,7 +65,7 @@ export type ApiKey = string | (() => string | Promise<string>) | null
 export interface Retention {
   /**
    * Retention of created orders. During this time, `create()` with the same reference or key
-   * returns the remembered order. Later, the same call sends a request again. At least
+   * returns the remembered order. Later, the same call sends a request again. Must be at least
    * {@link ClientOptions.safeRetryWindow}. Default 400 days (34,560,000,000).
    */
   readonly created?: number | undefined
@@ -82,7 +82,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * Address of the service, before `/v1`, for example `https://api.example.com`. It must be https,
    * except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
-   * {@link ClientOptions.allowInsecureHttp}. User name, query and fragment are errors. A path is
+   * {@link ClientOptions.allowInsecureHttp}. A user name, query or fragment is an error. A path is
    * kept, without its trailing slashes. Required, here or as the environment variable
    * `CUSTOMER_ORDERING_BASE_URL`.
    */
@@ -129,8 +129,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Label of the service, for remembered orders and computed keys. Set it if the same service has
-   * several addresses, or moves to another one: otherwise the client does not find its open orders.
-   * Sandbox and production must never share a label.
+   * several addresses, or moves to a new address: otherwise the client does not find its open
+   * orders. Sandbox and production must never share a label.
    *
    * Default: {@link ClientOptions.baseUrl}, normalised. Required in a page if the store outlives
    * the page and `baseUrl` has the page's own origin, which depends on the address that the visitor
@@ -190,7 +190,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly retention?: Retention | undefined
 
   /**
-   * Encrypts stored data. Row names, states and times stay readable, because the store searches by
+   * Encrypts stored data. Row ids, states and times stay readable, because the store searches by
    * them. Rows stored without a codec are read as they are, and encrypted when they next change.
    * API keys are never stored. Default: none.
    */

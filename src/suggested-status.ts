@@ -31,7 +31,8 @@ const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
  * error.
  *
  * It is 202 if the wallet was or may have been charged for this order: the order may exist, so your
- * caller must not order again under another reference. It is 500 for any other package's error.
+ * caller must not order again under another reference. It is 500 for an error that is not from this
+ * package.
  *
  * @example
  * return Response.json({ charged: error.charged }, { status: suggestedStatus(error) })

@@ -53,7 +53,7 @@ export class CanonicalJsonError extends Error {
  *   JSON.stringify does. An own member called `__proto__` is ordinary data. Members of
  *   `Object.prototype` and `Array.prototype` are ignored.
  * - A `toJSON` method of the value or its class is called once, so a `Date` becomes its ISO string.
- *   One on `Object.prototype` or `Array.prototype` is ignored.
+ *   A `toJSON` on `Object.prototype` or `Array.prototype` is ignored.
  * - Numbers are written as JavaScript writes them, as RFC 8785 requires; `-0` becomes `0`.
  * - Strings are not normalised: two Unicode spellings of a name are different values.
  * - Every getter is read exactly once. Errors thrown by a getter or `toJSON` propagate.

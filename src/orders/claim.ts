@@ -24,7 +24,7 @@ export interface Beginning {
 
 /**
  * The record content with which a call continues or begins an order.
- * @param record the record of this intent; absent for a new one
+ * @param record the record of this intent; absent for a new intent
  */
 export function begunContent(
   context: OrderContext,
@@ -81,7 +81,7 @@ export function repeatedContent(
   return apply(startedWith(context, record, start ?? 'same'), { type: 'resumed', by: 'recovery' })
 }
 
-/** The record with the claim of a call. The call may send once this is written. */
+/** The record with the claim of a call. The call may send once this record is written. */
 export function claimedContent(
   context: OrderContext,
   content: RecordContent,
@@ -151,7 +151,7 @@ export function keyOf(context: OrderContext, record: RecordContent, generation: 
   return { ...made, generation, fields }
 }
 
-/** The key with which an order begins: the caller's, the remembered one, or a generated one. */
+/** The key with which an order begins: the caller's key, the remembered key, or a generated key. */
 export function beginningKey(
   context: OrderContext,
   { idempotencyKey, externalOrderId, request }: Intent,

@@ -76,8 +76,9 @@ export function inWindow(record: JournalRecord, timing: Timing): boolean {
 }
 
 /**
- * True if a record that seems never sent is so old that it may come from a restored backup. Its
- * order may have been sent after the backup, under a key that the service has forgotten by now.
+ * True if the record of an order that was apparently never sent is so old that it may come from a
+ * restored backup. The order may have been sent after the backup, under a key that the service has
+ * forgotten by now.
  */
 export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record) && !isRemembered(record.updatedAt, timing)
@@ -159,7 +160,7 @@ export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
 /**
- * The order was moved from this caller's key to another one. When the key was first sent, and so
+ * The order was moved from this caller's key to another key. When the key was first sent, and so
  * its window, is unknown.
  */
 export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
@@ -186,7 +187,7 @@ export const nameless: Condition<JournalRecord> = ({ slot }) => isAnonymous(slot
 export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
 /**
- * An equal call is placing an anonymous order, and this call may mean another one. If that call
+ * An equal call is placing an anonymous order, and this call may mean another order. If that call
  * only reads an existing order, this call simply waits for it.
  */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>

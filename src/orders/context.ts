@@ -8,7 +8,7 @@ import type { LiveCalls } from './live.ts'
 import type { OrderRecord } from './record.ts'
 
 /**
- * Shared by all order methods: the journal, the connection, and the options that decide about keys.
+ * Shared by all order methods: the journal, the connection, and the options that determine keys.
  */
 export interface OrderContext {
   readonly connection: Connection

@@ -6,7 +6,7 @@ import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 export interface CreateManySuccess<Output> {
   /** True: `order` exists. */
   readonly ok: true
-  /** The row's order, as the source gave it. */
+  /** The row's order, as the source provided it. */
   readonly request: CreateOrderRequest
   /** The order, new or remembered. */
   readonly order: Output
@@ -22,7 +22,7 @@ export interface CreateManySuccess<Output> {
 export interface CreateManyFailure {
   /** False: `error` shows why. */
   readonly ok: false
-  /** The row's order, as the source gave it. */
+  /** The row's order, as the source provided it. */
   readonly request: CreateOrderRequest
   /** Why the row failed. */
   readonly error: AnyCustomerOrderingError
@@ -180,7 +180,7 @@ export interface CreateManySummary {
   readonly failures: readonly CreateManyFailure[]
 }
 
-/** Takes all results, which places all rows, and counts them. */
+/** Takes all results, so that all rows are placed, and counts them. */
 export async function createManySummary(
   results: AsyncIterable<CreateManyResult<unknown>>,
 ): Promise<CreateManySummary> {

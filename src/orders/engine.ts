@@ -100,8 +100,8 @@ export function plainFacts(
 }
 
 /**
- * Returns the record. If its times are in the future, marks its keys for good as being of unknown
- * age. If the store does not accept the mark, this call still uses it.
+ * Returns the record. If its times are in the future, permanently marks its keys as being of
+ * unknown age. If the store does not accept the mark, this call still uses it.
  */
 export async function withTrustedTimes<F extends Found>(
   { connection, journal }: OrderContext,
@@ -133,8 +133,8 @@ export interface OrderCall {
 }
 
 /**
- * Milliseconds after its deadline during which a call may still overwrite the record. Whatever it
- * did before, it ends within a second of its deadline.
+ * Milliseconds after its deadline during which a call may still overwrite the record. Whatever the
+ * call did before, it ends within a second of its deadline.
  */
 const LAST_LOOK = 500
 

@@ -75,8 +75,8 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: F
 }
 
 /**
- * True if a listed order has another target than the request. That proves nothing: the service may
- * spell targets differently, or another integration may use the same reference. So the order is
+ * True if a listed order has a different target from the request. That proves nothing: the service
+ * may spell targets differently, or another integration may use the same reference. So the order is
  * neither adopted nor bought again.
  */
 export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): boolean {

@@ -25,7 +25,7 @@ export const KEY_NAMESPACE = '84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095'
  */
 export type Derive = (name: string) => string
 
-/** The identity of an intent. Absent and `undefined` mean the same. */
+/** The identity of an intent. A missing field and `undefined` mean the same. */
 export interface IntentNames {
   /**
    * The caller's own reference for the order. Not empty: all orders with an empty reference would
@@ -73,7 +73,7 @@ export interface DerivedKeyParts {
   readonly account: string
   /** The caller's own reference for the order. */
   readonly externalOrderId: string
-  /** Generation of the key: 0 for the first, one more for each later one. */
+  /** Generation of the key: 0 for the first, one more for each later key. */
   readonly generation: number
 }
 
@@ -156,8 +156,8 @@ function sameMember(
 }
 
 /**
- * A short tag of the API key that sent a request. An ambiguous order is repeated only under the key
- * that sent it, because the service may scope idempotency keys by API key.
+ * A short tag of the API key that sent a request. An ambiguous order is repeated only under the API
+ * key that sent it, because the service may scope idempotency keys by API key.
  *
  * 32 bits are enough to notice a rotation (1 miss in 4 billion) and far too few to confirm a
  * guessed API key. The salt of each record keeps tags of two records from being compared.
@@ -198,7 +198,7 @@ function shortTag(derive: Derive, parts: readonly unknown[]): string {
  * part of it, because open orders must be found after a key rotation.
  *
  * @param server label of the service ({@link normalizeServer})
- * @param account label of the customer account; absent is a scope of its own
+ * @param account label of the customer account; records without an account have a separate scope
  */
 export function scopeOf(server: string, account?: string): string {
   return canonicalJson([server, account ?? null])
@@ -264,6 +264,6 @@ export function checkIdempotencyKey(key: unknown): string | undefined {
   if (typeof key !== 'string') return 'is not a string'
   if (key === '') return 'is empty'
   if (key.length > 255) return 'has more than 255 characters'
-  if (!/^[!-~]+$/.test(key)) return 'has a character other than visible ASCII (0x21 to 0x7E)'
+  if (!/^[!-~]+$/.test(key)) return 'has a character that is not visible ASCII (0x21 to 0x7E)'
   return undefined
 }

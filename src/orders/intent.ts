@@ -126,7 +126,7 @@ export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string
 
 /**
  * True if row, payload and key of a stored record fit together. A record that was changed from
- * outside could buy another order, or the same one twice.
+ * outside could buy another order, or the same order twice.
  */
 export function isGenuine(
   derive: Derive,

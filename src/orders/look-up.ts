@@ -19,7 +19,7 @@ import { scanOrders } from './scan-orders.ts'
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
-  /** True if the order was apparently never sent: {@link mayBeRestored}. */
+  /** True if the order was apparently never sent (see {@link mayBeRestored}). */
   readonly unsent: boolean
 }
 
@@ -191,7 +191,7 @@ export function placesToLook(sourceSystem: string | undefined): ReadonlySet<stri
   return new Set([sourceSystem, undefined])
 }
 
-/** Groups look-ups by source system, so that each search reads only the orders of one. */
+/** Groups look-ups by source system, so that each search reads only the orders of one system. */
 function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {
   const groups = new Map<string | undefined, Lookup[]>()
   for (const lookup of lookups) {

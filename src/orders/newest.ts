@@ -1,6 +1,6 @@
 /**
- * The newest version of an order's record. The row of an anonymous order may hold the next equal
- * order by then.
+ * The newest version of an order's record. The row of an anonymous order may meanwhile hold the
+ * next equal order.
  */
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Order } from '../schemas/order.ts'
@@ -16,7 +16,7 @@ import { apply, isKnown, type Proof } from './transitions.ts'
 const LOOK = 5000
 
 /**
- * Stores that an order exists, however its record has changed meanwhile. `later`: the store did not
+ * Stores that an order exists, even if its record has changed meanwhile. `later`: the store did not
  * accept this yet. `displaced`: the row holds the next equal order, which must not be overwritten.
  */
 export async function proveCreated(

@@ -45,11 +45,13 @@ export interface Meaning {
 
 /** One row of the outcome table. */
 export interface OutcomeRow {
-  /** The meaning if every earlier attempt under the key was surely refused or surely unsent. */
+  /**
+   * The meaning if every earlier attempt under the key was certainly refused or certainly not sent.
+   */
   readonly clean: Meaning
   /** The meaning if an earlier attempt under the key is ambiguous. */
   readonly ambiguous: Meaning
-  /** Whether and how the call goes on, always with the same key and body. */
+  /** Whether and how the call continues, always with the same key and body. */
   readonly next: Pace | 'stop'
   /**
    * Whether the attempt is ambiguous: it may have reached the service, and its outcome is unknown.
@@ -64,7 +66,7 @@ const UNKNOWN: Meaning = { charged: 'unknown', state: 'open' }
 const REFUSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'refused' }
 const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'not_processed' }
 const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancelled' }
-/** This payload was not bought, but another one under the key may have been. */
+/** This payload was not bought, but another payload under the key may have been. */
 const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
 
 /**

@@ -108,7 +108,7 @@ export class PlaceOrderErrors {
         'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
       age: 'is too old to tell whether this call means the same order',
       api_key: 'used another API key, and the service may scope idempotency keys by API key',
-      unreadable: 'created it, but its response was never readable',
+      unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
       busy: 'is still running',
       replaced: 'was settled or abandoned meanwhile, and a later equal order has replaced its record',
@@ -116,7 +116,7 @@ export class PlaceOrderErrors {
     const charged = chargedOf(record)
     const next =
       because === 'busy'
-        ? 'try again'
+        ? 'call again after it has ended'
         : because === 'replaced'
           ? 'find the order with orders.reconcile()'
           : 'run orders.recover(), then settle what is left with orders.resolve()'
@@ -126,7 +126,7 @@ export class PlaceOrderErrors {
     )
   }
 
-  /** The order would be sent as a new one, and does not fit `options.service`. */
+  /** The order would be sent as a new order, but does not fit `options.service`. */
   misfit({ path, message }: Issue, record: JournalRecord | undefined): CustomerOrderingError {
     return invalidOver(`${path === 'quantity' ? '' : `${path} `}${message}`, [{ path, message }], {
       ...this.#facts(record),

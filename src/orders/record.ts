@@ -13,7 +13,7 @@ export type RecordState = 'open' | 'created' | 'rejected'
  * - `refused`: the service refused it (400, 402, 404, 422). If the refusal repeats under the first
  *   key, the order moves to a new key;
  * - `not_processed`: the service did not process it (401, 403, 425, 429 and the like), or it was
- *   surely never sent;
+ *   certainly never sent;
  * - `conflict`: the key belongs to another payload, which may have been bought;
  * - `cancelled`: the call ended before anything was sent;
  * - `abandoned`: a person closed it with `resolve()`.
@@ -85,9 +85,11 @@ export type KeyOrigin = 'caller' | 'derived' | 'random'
  */
 export type Hold = 'aborted' | 'refused'
 
-/** Facts about the first key of an order while a later one is the current one. */
+/** Facts about the first key of an order while a later key is current. */
 export interface FirstKey {
-  /** When it was first sent, in milliseconds since 1970. 0 if it must not be sent again. */
+  /**
+   * When the key was first sent, in milliseconds since 1970. 0 if the key must not be sent again.
+   */
   readonly sentAt: number
   /** The service's last refusal under it. */
   readonly rejection?: Rejection
@@ -101,7 +103,7 @@ export interface JournalRecord extends OrderRecord {
   /** The highest generation that was ever used, if it is not the current one. */
   readonly highest?: number
   /**
-   * Facts about the first key while a later one is current. Kept for derived keys only: an earlier
+   * Facts about the first key while a later key is current. Kept for derived keys only: an earlier
    * random key is never sent again.
    */
   readonly first?: FirstKey

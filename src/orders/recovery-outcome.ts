@@ -163,7 +163,7 @@ export function failureOf(error: unknown): AnyCustomerOrderingError {
   return error
 }
 
-/** Stands in for a record that cannot be read, in its outcome. */
+/** Takes the place of a record that cannot be read. */
 export function unreadableRecord(row: StoredRow): OrderRecord {
   const { version, createdAt, state } = row
   return {

@@ -169,7 +169,7 @@ function interrupted(
   const did = 'nothing was sent or changed. The wallet may have been charged'
   return why === 'aborted'
     ? new RequestAbortedError(
-        `${operation}() was aborted by the caller's signal while it read the store: ${did}. Call again if it is still needed.`,
+        `${operation}() was aborted by the caller's signal while it read the store: ${did}. Call again if needed.`,
         {
           ...facts,
           cause: settings.signal?.reason,
@@ -182,9 +182,13 @@ function interrupted(
 }
 
 /**
- * @param record the order's record, which decides `charged`: a wrong argument says nothing about it
+ * @param record the order's record, which decides `charged`: a wrong argument proves nothing about
+ * the wallet
  */
 export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
   const known = record === undefined ? {} : recordFacts(record)
-  return new InvalidRequestError(`${path} ${message}.`, { issues: [{ path, message }], ...known })
+  return new InvalidRequestError(`${path} ${message}. Nothing was changed.`, {
+    issues: [{ path, message }],
+    ...known,
+  })
 }

@@ -9,7 +9,7 @@ import { isPending, type JournalRecord } from './record.ts'
  * Number of the layout of `data`. A row with a higher number comes from a newer package and is
  * never changed. A new value of a known field, such as another `hold`, needs a higher number: an
  * older package would report the row as damaged. A new optional field that an older package may
- * ignore does not.
+ * ignore needs no new number.
  */
 const LAYOUT = 1
 

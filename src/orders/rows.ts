@@ -81,7 +81,7 @@ export class Rows {
     try {
       applied = await this.bounded(pending, deadline)
       if (applied instanceof Interruption) {
-        // The write may still be applied: finding out is worth a moment past the call's end.
+        // The write may still be applied, so wait a moment past the call's end to find out.
         grace = new Deadline(this.#runtime, GRACE, undefined)
         applied = await new Deadline(this.#runtime, GRACE / 2, undefined).race(pending)
       }
@@ -97,8 +97,8 @@ export class Rows {
     const current = unread ? undefined : read
     if (isThisWrite(current, row)) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
-    // A database client may repeat a statement after the first one was applied, and report a
-    // rejection of the second one. So the row decides, too.
+    // A database client may repeat a statement that was applied, and report that the repetition was
+    // rejected. So the row decides, too.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
     return { result: refused ? 'refused' : 'doubt', cause: failure }
   }

@@ -51,7 +51,7 @@ export type Refusal =
   | 'unreadable'
   /** The row now holds the next equal order, so the outcome of the earlier one is unknown here. */
   | 'replaced'
-  /** The service may have forgotten the caller's key, and no other may replace it. */
+  /** The service may have forgotten the caller's key, and no other key may replace it. */
   | 'spent'
   /** The parts of the stored record contradict each other. */
   | 'corrupt'
@@ -99,9 +99,9 @@ export interface StepOf {
     | Send<Sends>
     | LookUp
     | Tell
-    /** Waits for the call that works on the order. */
+    /** Waits for the call that is working on the order. */
     | { readonly step: 'wait' }
-    /** Reads the order by its id, because its key may be forgotten. */
+    /** Reads the order by its id, because the service may have forgotten its key. */
     | { readonly step: 'read' }
     | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
     | Refuse<'spent' | 'corrupt' | 'misfit'>
@@ -335,7 +335,9 @@ function isStep<Known, Step extends AnyStep>(
   return 'step' in entry
 }
 
-/** Ends the call, because it might send otherwise. A step without a branch does not compile. */
+/**
+ * Ends the call, which might otherwise send the order. A step without a branch does not compile.
+ */
 export function unknownStep(step: never): never {
   throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)
 }

@@ -261,7 +261,7 @@ export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: nu
 }
 
 /**
- * False for an order that may exist, if another API key sent it: under this one, the same
+ * False for an order that may exist, if another API key sent it: under this API key, the same
  * idempotency key may place a new order.
  */
 export function mayBeSentUnder(
@@ -333,7 +333,7 @@ export function movesOn(
   )
 }
 
-/** True if a process without this store may have sent the key, because it derives the same one. */
+/** True if a process without this store may have sent the key, because it derives the same key. */
 export function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
   return keyOrigin === 'derived' && journal.store.durability === 'memory'
 }

@@ -191,7 +191,7 @@ function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent
 function movedOn(record: RecordContent, key: IntentKey): RecordContent {
   const { firstSentAt: _sent, ...next } = withKey(record, key)
   const first = key.keyOrigin === 'derived' ? firstKeyOf(record) : undefined
-  // Only a caller's keys are kept: no caller can name a derived or random one.
+  // Only a caller's keys are kept: no caller can name a derived or random key.
   const left = record.keyOrigin === 'caller' ? leftKeys(record) : record.left
   return { ...next, refused: false, ...defined({ first, left }) }
 }
@@ -207,12 +207,12 @@ function withKey(record: RecordContent, key: IntentKey): RecordContent {
   return { ...rest, ...key, ambiguous: false, foreign: false }
 }
 
-/** The keys that an order has left, including the current one if that was ever sent. */
+/** The keys that an order leaves behind, including the current key if it was ever sent. */
 export function leftKeys({ left, key, firstSentAt }: RecordContent): readonly string[] | undefined {
   return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
 
-/** The facts to keep about the first key once another replaces it. */
+/** The facts to keep about the first key once another key replaces it. */
 function firstKeyOf(record: RecordContent): FirstKey | undefined {
   const { generation, keyOrigin, first, firstSentAt: sentAt = 0, rejection, refused } = record
   if (generation !== 0 || keyOrigin !== 'derived') return first

@@ -210,7 +210,7 @@ describe('an order whose stored id is all that is known of it', () => {
       code: 'unresolved_order',
       charged: 'yes',
       orderId: 'o1',
-      message: expect.stringContaining('created it, but its response was never readable'),
+      message: expect.stringContaining('created it, but the response was never readable'),
     })
     expect(place.requests).toEqual([])
   })
