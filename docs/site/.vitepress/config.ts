@@ -63,7 +63,8 @@ const maintainers = ['architecture', 'protocol', 'invariants', 'verification', '
 
 export default defineConfig({
   title: 'customer-ordering-sdk',
-  description: 'One intent, one charge, none lost: a TypeScript client for the Customer Ordering API.',
+  description:
+    'A TypeScript client for the Customer Ordering API: no order is charged twice, and no order is lost.',
   lang: 'en',
   srcDir: '.pages',
   rewrites: { 'README.md': 'index.md' },
