@@ -221,7 +221,7 @@ function rowOf(record: OrderRecord): Row {
     ambiguous: record.ambiguous ? 'yes' : 'no',
     attempts: record.attempts,
     sent: time(record.firstSentAt),
-    created: time(record.createdAt),
+    recorded: time(record.createdAt),
   }
 }
 

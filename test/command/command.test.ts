@@ -102,7 +102,7 @@ describe('customer-ordering-sdk', () => {
   it('lists what is unresolved as a table, and ends with 3', async () => {
     const { code, out } = await command('unresolved ~')
     const [head = '', ...rows] = out.trim().split('\n')
-    expect(head).toMatch(/^reference +key +state +ambiguous +attempts +sent +created$/)
+    expect(head).toMatch(/^reference +key +state +ambiguous +attempts +sent +recorded$/)
     expect(
       rows
         .map((row) =>
