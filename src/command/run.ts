@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { CustomerOrderingClient } from '../client.ts'
 import { isCustomerOrderingError } from '../errors.ts'
+import { nearestName } from '../settings/readers.ts'
 import { VERSION } from '../version.ts'
 import { ACTIONS, type Action, type Flags } from './actions.ts'
 import { openStore } from './open-store.ts'
@@ -133,20 +134,51 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   }
 }
 
+/** A flag as `parseArgs` finds it. */
+interface FlagToken {
+  readonly name: string
+  /** As the user wrote it, with its dashes. */
+  readonly rawName: string
+  readonly value: string | undefined
+  /** True for `--name=value`. */
+  readonly inlineValue: boolean | undefined
+}
+
 function read(argv: readonly string[]): {
   readonly flags: Flags
   readonly name: string | undefined
   readonly reference: string | undefined
 } {
-  try {
-    const { values, positionals } = parseArgs({ args: [...argv], options: OPTIONS, allowPositionals: true })
-    const [name, reference, ...rest] = positionals
-    if (rest.length > 0)
-      throw new UsageError(`Expected one reference, but also got ${JSON.stringify(rest[0])}.`)
-    return { flags: values, name, reference }
-  } catch (error) {
-    throw error instanceof UsageError ? error : new UsageError(error instanceof Error ? error.message : '')
+  const given = { args: [...argv], options: OPTIONS, allowPositionals: true }
+  for (const token of parseArgs({ ...given, strict: false, tokens: true }).tokens)
+    if (token.kind === 'option') checkFlag(token)
+  const { values, positionals } = parseArgs(given)
+  const [name, reference, ...rest] = positionals
+  if (rest.length > 0)
+    throw new UsageError(`Expected one reference, but also got ${JSON.stringify(rest[0])}.`)
+  return { flags: values, name, reference }
+}
+
+const TYPES: ReadonlyMap<string, 'string' | 'boolean'> = new Map(
+  Object.entries(OPTIONS).map(([name, { type }]) => [name, type]),
+)
+
+/** Rejects what `parseArgs` rejects. Its own messages have several lines, and suggest no flag. */
+function checkFlag({ name, rawName, value, inlineValue }: FlagToken): void {
+  const type = TYPES.get(name)
+  if (type === undefined) {
+    const nearest = nearestName(name, [...TYPES.keys()])
+    throw new UsageError(
+      `There is no flag ${rawName}${nearest && ` (did you mean --${nearest}?)`}; see --help.`,
+    )
   }
+  if (type === 'boolean' && value !== undefined)
+    throw new UsageError(`The flag ${rawName} takes no value; see --help.`)
+  // `--account --json` lacks the value of --account.
+  if (type === 'string' && (value === undefined || (!inlineValue && value.startsWith('-'))))
+    throw new UsageError(
+      `The flag ${rawName} requires a value; see --help. Write ${rawName}=VALUE for a value that begins with a dash.`,
+    )
 }
 
 function check(name: string, action: Action, flags: Flags, reference: string | undefined): void {

@@ -27,7 +27,10 @@ export function readFields<T extends object>(
   if (!isObject(value) || Array.isArray(value)) return refuse('must be an object')
   const fields: Partial<T> = Object.create(null)
   for (const name of Object.keys(value)) {
-    if (!Object.hasOwn(readers, name)) refuse(`is not known${suggestion(name, Object.keys(readers))}`, name)
+    if (!Object.hasOwn(readers, name)) {
+      const nearest = nearestName(name, Object.keys(readers))
+      refuse(`is not known${nearest && ` (did you mean ${nearest}?)`}`, name)
+    }
     // The cast is safe: the field has a reader, and readers have the names of T's fields.
     const known = name as keyof T & string
     const field = value[name]
@@ -123,8 +126,8 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   return Object.freeze(read)
 }
 
-/** Suggests the nearest known name if the given name is probably a misspelling of it. */
-function suggestion(name: string, known: readonly string[]): string {
+/** Returns the known name that was probably meant, or an empty string. */
+export function nearestName(name: string, known: readonly string[]): string {
   let nearest = ''
   let least = 1 + Math.max(2, Math.ceil(name.length / 3))
   for (const candidate of known) {
@@ -134,7 +137,7 @@ function suggestion(name: string, known: readonly string[]): string {
       nearest = candidate
     }
   }
-  return nearest === '' ? '' : ` (did you mean ${nearest}?)`
+  return nearest
 }
 
 /**

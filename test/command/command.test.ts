@@ -249,11 +249,17 @@ describe('customer-ordering-sdk', () => {
     ['recover --remember nothing ~', '--remember must be id or order'],
     ['balance --remember id', 'balance has no flag --remember'],
     ['reconcile --since yesterday ~', '--since must be a time'],
-    ['recover --force ~', "Unknown option '--force'"],
+    ['recover --force ~', 'There is no flag --force; see --help.'],
+    ['unresolved --jsn ~', 'There is no flag --jsn (did you mean --json?); see --help.'],
+    ['unresolved --acount=shop ~', 'There is no flag --acount (did you mean --account?); see --help.'],
+    ['unresolved --json=yes ~', 'The flag --json takes no value; see --help.'],
+    ['unresolved ~ --server', 'The flag --server requires a value; see --help.'],
+    ['unresolved --server --json ~', 'The flag --server requires a value; see --help.'],
   ])('refuses "%s" with exit code 2', async (line, message) => {
     const { code, out, err } = await command(line)
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain(message)
+    expect(err.trim().split('\n')).toHaveLength(1)
   })
 
   it('wants an account with a store, and says so', async () => {
