@@ -2,15 +2,21 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { fromStored } from '../stores/postgres/text.ts'
 import { type PostgresClient, PostgresStore } from '../stores/postgres.ts'
+import { scopeOfKey } from '../stores/redis/rows.ts'
 import { type IoredisClient, type NodeRedisClient, RedisStore } from '../stores/redis.ts'
+import { DEFAULT_BUSY_TIMEOUT, open } from '../stores/sqlite/database.ts'
 import { SqliteStore } from '../stores/sqlite.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { type Terminal, UsageError } from './terminal.ts'
 
-/** A store, and the function that closes its connections. */
+/** A store, and what the command needs beyond what every store can do. */
 export interface OpenStore {
   readonly store: OrderStore
+  /** The scopes of all its orders. */
+  scopes(): Promise<readonly string[]>
+  /** Closes the connections. */
   close(): Promise<void>
 }
 
@@ -33,7 +39,22 @@ export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<
   // SqliteStore would create a missing file, and a mistyped path would look like a store without
   // open orders.
   if (!existsSync(path)) throw new UsageError(`The file ${path} does not exist. Check the path.`)
-  return { store: new SqliteStore({ path }), close: async () => {} }
+  return { store: new SqliteStore({ path }), scopes: async () => sqliteScopes(path), close: async () => {} }
+}
+
+const SCOPES = 'SELECT DISTINCT scope FROM customer_ordering_rows ORDER BY scope'
+
+function sqliteScopes(path: string): string[] {
+  const database = open(path, DEFAULT_BUSY_TIMEOUT)
+  try {
+    return database.prepare(SCOPES).all().map(scopeOfRow)
+  } finally {
+    database.close()
+  }
+}
+
+function scopeOfRow(row: unknown): string {
+  return String(Object(row).scope)
 }
 
 interface Pg {
@@ -50,7 +71,11 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
   // Without a listener, the error of a broken idle connection would end the process. The next
   // statement reports that error.
   pool.on('error', () => {})
-  return { store: new PostgresStore({ client: pool }), close: () => pool.end() }
+  const scopes = async (): Promise<string[]> => {
+    const { rows } = await pool.query(SCOPES.replace('customer_', 'public.customer_'), [])
+    return rows.map((row) => fromStored(scopeOfRow(row)))
+  }
+  return { store: new PostgresStore({ client: pool }), scopes, close: () => pool.end() }
 }
 
 interface NodeRedis {
@@ -60,6 +85,7 @@ interface NodeRedis {
   }): NodeRedisClient & {
     on(event: 'error', listener: () => void): unknown
     connect(): Promise<unknown>
+    scanIterator(options: { readonly MATCH: string; readonly COUNT: number }): AsyncIterable<string[]>
     destroy(): void
   }
 }
@@ -71,6 +97,7 @@ interface Ioredis {
     options: { readonly maxRetriesPerRequest: number },
   ) => IoredisClient & {
     on(event: 'error', listener: () => void): unknown
+    scanStream(options: { readonly match: string; readonly count: number }): AsyncIterable<string[]>
     disconnect(): void
   }
 }
@@ -82,13 +109,25 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
     const client = nodeRedis.createClient({ url, socket: { reconnectStrategy: false } })
     client.on('error', () => {})
     await client.connect()
-    return { store: new RedisStore({ client }), close: async () => client.destroy() }
+    const scopes = () => redisScopes(client.scanIterator({ MATCH: LISTS, COUNT: 1000 }))
+    return { store: new RedisStore({ client }), scopes, close: async () => client.destroy() }
   }
   const ioredis = await load<Ioredis>(terminal, 'ioredis')
   if (ioredis === undefined) throw missing('Redis', 'redis')
   const client = new ioredis.default(url, { maxRetriesPerRequest: 1 })
   client.on('error', () => {})
-  return { store: new RedisStore({ client }), close: async () => client.disconnect() }
+  const scopes = () => redisScopes(client.scanStream({ match: LISTS, count: 1000 }))
+  return { store: new RedisStore({ client }), scopes, close: async () => client.disconnect() }
+}
+
+/** Each scope with orders has one such key. */
+const LISTS = 'customer-ordering:{*}:list'
+
+async function redisScopes(pages: AsyncIterable<string[]>): Promise<string[]> {
+  // A scan may return a key twice.
+  const scopes = new Set<string>()
+  for await (const keys of pages) for (const key of keys) scopes.add(scopeOfKey(key))
+  return [...scopes].sort()
 }
 
 function missing(what: string, name: string): UsageError {

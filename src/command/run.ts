@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util'
 import { CustomerOrderingClient } from '../client.ts'
 import { isCustomerOrderingError } from '../errors.ts'
+import { normalizeServer, scopeOf } from '../orders/identity.ts'
 import { nearestName } from '../settings/readers.ts'
 import { VERSION } from '../version.ts'
 import { ACTIONS, type Action, type Flags } from './actions.ts'
-import { openStore } from './open-store.ts'
+import { type OpenStore, openStore } from './open-store.ts'
 import { EXIT, type Exit, hide, plain, type Terminal, UsageError } from './terminal.ts'
 
 const USAGE = `customer-ordering-sdk: inspect and recover the orders of your program
@@ -125,7 +126,9 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
     try {
       const question = await action.question?.(client, flags)
       if (question !== undefined && !(await isConfirmed(terminal, flags, question))) return EXIT.notConfirmed
-      return await action.run({ client, terminal, flags, reference })
+      const exit = await action.run({ client, terminal, flags, reference })
+      if (opened !== undefined) await checkScope(opened, scopeOfFlags(flags, baseUrl))
+      return exit
     } finally {
       await client.close()
     }
@@ -189,6 +192,25 @@ function check(name: string, action: Action, flags: Flags, reference: string | u
     throw new UsageError(`${name} takes no reference, but got ${JSON.stringify(reference)}.`)
   if (action.named && (reference === undefined) === (flags.key === undefined))
     throw new UsageError(`${name} requires either the order's reference or --key KEY.`)
+}
+
+function scopeOfFlags({ server, account }: Flags, baseUrl: string): string {
+  return scopeOf(server?.trim() ?? normalizeServer(baseUrl), account?.trim())
+}
+
+/**
+ * Throws if the store has orders, but none of this scope. Otherwise, a mistyped --account would
+ * look to a script like a store without open orders.
+ */
+async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<void> {
+  const { rows, next } = await store.list(scope, { limit: 1 })
+  if (rows.length > 0 || next !== undefined) return
+  const found = await scopes()
+  if (found.length === 0 || found.includes(scope)) return
+  const shown = found.slice(0, 5).join(', ') + (found.length > 5 ? ', …' : '')
+  throw new UsageError(
+    `The store has no orders of [server, account] ${scope}, but it has orders of ${found.length} other${found.length === 1 ? '' : 's'}: ${shown}. Check --server and --account.`,
+  )
 }
 
 function windowOf({ 'safe-retry-window': given }: Flags): number | undefined {

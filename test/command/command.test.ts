@@ -119,6 +119,27 @@ describe('customer-ordering-sdk', () => {
     expect(code).toBe(3)
   })
 
+  it.each(['unresolved', 'show in-doubt', 'recover', 'reconcile', 'forget settled --yes'])(
+    'ends with 2 where a mistyped account or server hides the orders of the store: %s',
+    async (line) => {
+      const searched = (server: string, account: string) => JSON.stringify([server, account])
+      const account = await command(`${line} ~ --account shopp`)
+      const server = await command(`${line} ~ --server https://elsewhere.example`)
+      expect([account.code, server.code]).toEqual([2, 2])
+      const found = `but it has orders of 1 other: ${searched(service.url, 'shop')}. Check --server and --account.\n`
+      expect(account.err).toContain(`${searched(service.url, 'shopp')}, ${found}`)
+      expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')}, ${found}`)
+    },
+  )
+
+  it('ends with 0 for a store without any order', async () => {
+    path = join(folder, `orders-${files++}.db`)
+    await new SqliteStore({ path }).close()
+    expect(await command('unresolved ~')).toEqual(
+      expect.objectContaining({ code: 0, out: 'none\n', err: '' }),
+    )
+  })
+
   it('shows one order by its reference or its key, and ends with 1 where there is none', async () => {
     const { code, json } = await command('show in-doubt --json ~')
     expect(code).toBe(0)
@@ -335,8 +356,8 @@ describe('customer-ordering-sdk', () => {
     const refused = await command('unresolved ~', { env })
     expect(refused).toMatchObject({ code: 2, out: '' })
     expect(refused.err).toContain('allowInsecureHttp')
-    const allowed = await command('unresolved --allow-insecure-http ~', { env })
-    expect(allowed).toMatchObject({ code: 0, out: 'none\n' })
+    const allowed = await command(`unresolved --allow-insecure-http --server ${service.url} ~`, { env })
+    expect(allowed).toMatchObject({ code: 3, err: '' })
   })
 
   it('says of rows with a codec that they cannot be read, and sends nothing for them', async () => {

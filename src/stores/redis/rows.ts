@@ -34,6 +34,15 @@ export function keysOf(prefix: string, scope: string): ScopeKeys {
   }
 }
 
+/** The scope of a key of {@link keysOf}. */
+export function scopeOfKey(key: string): string {
+  const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
+  const scope = tag.replace(/%([0-9a-f]{2})/g, (_, code: string) =>
+    String.fromCharCode(Number.parseInt(code, 16)),
+  )
+  return tag === '%' ? '' : scope
+}
+
 /** Number of digits of each time in an index, so that times sort correctly as strings. */
 const TIME_DIGITS = 16
 
