@@ -14,8 +14,8 @@ export interface AttemptRequest {
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
   /**
-   * Maximum number of bytes to read of a success's body, after decompression. For other bodies, the
-   * maximum is {@link MAX_ERROR_BYTES}.
+   * Maximum number of decompressed bytes to read from a success. For other responses, the maximum
+   * is {@link MAX_ERROR_BYTES}.
    */
   readonly maxBytes: number
   /**
@@ -25,10 +25,10 @@ export interface AttemptRequest {
   readonly isLate?: (() => boolean) | undefined
 }
 
-/** Maximum number of bytes to read of an error's body, after decompression. */
+/** Maximum number of decompressed bytes to read from an error response. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
-/** Milliseconds within which a transport must return the part of a discarded body that it has. */
+/** Milliseconds that a transport gets to return the read part of a discarded body. */
 const LET_GO = 100
 
 /** Why a body is incomplete. */
@@ -164,7 +164,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
   }
 }
 
-/** Discards a response that nobody reads. This may close the connection, which is harmless. */
+/** Discards an unread response. This may close the connection, which is harmless. */
 function discard(response: TransportResponse): void {
   try {
     response.discard()

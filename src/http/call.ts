@@ -27,8 +27,7 @@ export interface Credentials {
   /** True if the next call of `get` may return another key. */
   readonly rotates: boolean
   /**
-   * The tag of the API key that the proxy adds, from the last response that had one. Undefined if
-   * no response had one.
+   * The tag of the API key that the proxy adds, from the last response with such a tag, if any.
    */
   proxyTag?: string | undefined
 }
@@ -39,7 +38,7 @@ export interface Connection {
   readonly baseUrl: string
   readonly send: Send
   readonly credentials: Credentials
-  /** Sent with every request; lower-case names. */
+  /** Sent with every request. Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly runtime: Runtime
   readonly reporter: Reporter
@@ -65,7 +64,7 @@ export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
   /** If no retry is left, the call fails with this error. */
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
-  /** An `error` explains more than the error that the attempt itself would cause. */
+  /** `error` is set if it explains more than the attempt's own error. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /**
@@ -109,7 +108,7 @@ export interface Trail {
   retries: number
   /** The result of the last attempt. */
   last?: AttemptResult
-  /** True if the call's total time limited the last attempt, not the attempt's own limit. */
+  /** True if `totalTimeout` limited the last attempt, not `timeout`. */
   cutByDeadline: boolean
   /** The API keys that were sent, which must be redacted. */
   readonly secrets: Set<string>
@@ -134,7 +133,7 @@ export type Ending<T> =
       readonly trail: Trail
     }
 
-/** The loop of every call: send, judge, wait, send again. The judge and the retry policy end it. */
+/** The loop of every call: send, judge, wait, until the judge or the retry policy ends the call. */
 export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call

@@ -22,7 +22,6 @@ export const GRACE = 450
  */
 export class Deadline {
   readonly startedAt: number
-  /** The caller's signal. */
   readonly signal: AbortSignal | undefined
   readonly #runtime: Runtime
   readonly #endsAt: number

@@ -189,7 +189,7 @@ export function conflictSentence(charged: Charged): string {
   return `${moneySentence(charged, 'The existing order')} A different order needs its own reference or key.${next}`
 }
 
-/** The end of a message, with a leading space: whether the wallet was charged, what to do next. */
+/** The end of a message, with a leading space: the charge, and what to do next. */
 function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again

@@ -17,7 +17,7 @@ const NO_ANSWER: { readonly status: undefined; readonly headers: undefined } = /
   headers: undefined,
 })
 
-/** Returns these fields of a call's last response. */
+/** Returns the status and request id of a call's last response. */
 export function factsOf({ secrets, last }: Trail): AnswerFacts {
   const { status, headers } = answerOf(last) ?? NO_ANSWER
   return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
@@ -50,8 +50,8 @@ export function noHeaders(): Headers {
 }
 
 /**
- * Returns the fields of a response that both errors and results contain. A missing field must not
- * be read from a polluted `Object.prototype`.
+ * Returns the status and request id of a response info. A missing field must not be read from a
+ * polluted `Object.prototype`.
  */
 export function answerFacts(info: AnswerFacts): AnswerFacts {
   const { status, requestId } = bare(info)

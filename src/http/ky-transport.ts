@@ -52,8 +52,7 @@ function nothingElse(): Options {
  * @param given replaces the platform's fetch; then no failure proves that nothing was sent
  */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Kept to compare: if fetch is patched later, the patched one is used, but no failure of it
-  // proves that nothing was sent.
+  // Kept to detect a fetch that is patched later: it is used, but its failures prove nothing.
   const platform = globalThis.fetch
   // Checks the prototype: setting the option throws on platforms without it (workerd before
   // 2024-11-11), and makes fetch polyfills change the URL. Checks only when a request is sent,

@@ -25,9 +25,9 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Returns why a path, without slashes at its ends, could reach another endpoint, if it could.
- * Assumes that a proxy may decode the path up to five times. Identifiers and the paths of
- * `client.request` share this rule.
+ * Returns why a path, without slashes at its ends, could reach another endpoint, or undefined. A
+ * proxy may decode the path up to five times. Identifiers and the paths of `client.request` share
+ * this rule.
  */
 export function pathProblem(path: string): string | undefined {
   let decoded = path

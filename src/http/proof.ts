@@ -24,8 +24,8 @@ type Link = Readonly<Record<string, unknown>>
 const BEFORE_CONNECTION = /^(connect|getaddrinfo|query[A-Z]\w*)$/
 
 /**
- * zlib's codes for a body that does not have the format that its header names. A body that ends
- * early counts as cut off.
+ * zlib's codes for a body in another format than its header states. A body that ends early counts
+ * as cut off.
  */
 const UNDECODABLE = /^(Z_DATA_ERROR$|ERR_+(BROTLI|ERROR_FORMAT))/
 
@@ -130,8 +130,8 @@ function fieldOf(link: Link, name: string): unknown {
 }
 
 /**
- * The fixed shape of names and codes. A secret in an error of the caller's fetch does not have this
- * shape.
+ * True for a string in the fixed shape of names and codes. A secret in an error of the caller's
+ * fetch does not have this shape.
  */
 function isWord(value: unknown, shape: RegExp): value is string {
   return typeof value === 'string' && shape.test(value)

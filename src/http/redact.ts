@@ -16,7 +16,7 @@ export const LIKE_A_KEY = 16
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
   const keys = [...secrets].filter(({ length }) => length >= shortest)
-  // Most strings end here: they are shorter than the key, and no form of the key is shorter.
+  // Most strings are too short to contain any form of a key.
   if (!keys.some(({ length }) => length <= text.length)) return text
   const pattern = patternOf(keys)
   return pattern === undefined ? text : text.replace(pattern, REDACTED)
@@ -33,7 +33,7 @@ function patternOf(keys: readonly string[]): RegExp | undefined {
   const name = keys.join('\n')
   if (!patterns.has(name)) {
     if (patterns.size === MAX_PATTERNS) patterns.clear()
-    // One pass over all keys, so that no key is searched for in a replacement; longest key first.
+    // One pass, longest form first, so that no key is searched for in a replacement.
     const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
     const literal = forms.map((form) => form.replace(/[^\w-]/g, '\\$&'))
     patterns.set(name, forms.length === 0 ? undefined : new RegExp(literal.join('|'), 'g'))

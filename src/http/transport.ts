@@ -77,8 +77,8 @@ let decoder: TextDecoder | undefined
 export function bodyText(chunks: readonly Uint8Array[], problem?: BodyText['problem']): BodyText {
   const [first] = chunks
   const bytes = chunks.length > 1 ? joined(chunks) : first
-  // A cut body needs its own decoder: in stream mode, the decoder drops half a character at the end
-  // of the body, but keeps it for the next one.
+  // A cut body needs its own decoder. In stream mode, the decoder drops half a character at the
+  // body's end, but remembers it for the next body.
   decoder ??= new TextDecoder()
   const text =
     problem === undefined ? decoder.decode(bytes) : new TextDecoder().decode(bytes, { stream: true })

@@ -13,7 +13,7 @@ interface ListContext {
   readonly connection: Connection
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
-  /** The caller's function that finds the rows of a list response, if it is set. */
+  /** The caller's function that finds the rows of a list response, if set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 

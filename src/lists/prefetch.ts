@@ -13,7 +13,6 @@ export interface FetchedPage<T> {
   readonly info: InfoSource
 }
 
-/** Fetches one page. */
 export type FetchPage<T> = (at: {
   readonly offset: number
   readonly limit: number | undefined

@@ -163,7 +163,7 @@ export class Walk<T> {
       at.mark = ids
       at.rounds = 0
     }
-    // A page may come again once or twice because rows have shifted by several whole pages.
+    // Rows that shift by several whole pages may repeat a page once or twice.
     if (at.rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
 }
@@ -213,8 +213,8 @@ export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): b
 }
 
 /**
- * Tracks whether the pages of a walk have anything new. This decides when a list ends that has no
- * empty page at its end.
+ * Tracks whether the pages of a walk have anything new, to end lists that never return an empty
+ * page.
  */
 export class Progress {
   /** Consecutive pages without anything new. */
@@ -237,9 +237,8 @@ export class Progress {
   }
 
   /**
-   * True after two consecutive pages without new rows. One such page may be the result of rows that
-   * shifted by a whole page. Two are the end of the list: some services return the last page for
-   * any later offset.
+   * True after two consecutive pages without new rows. Rows that shifted by a whole page can cause
+   * one such page. Two mean the end: some services return the last page for any later offset.
    * @param charged what an error about this list reports about the wallet
    * @throws {InvalidResponseError} if the service never respected `offset`, so that rows may be
    * missing

@@ -40,7 +40,7 @@ const AGES: readonly (readonly [age: string, below: number])[] = [
  * store in one process only: every observer reports the same numbers. If the store cannot be read,
  * the metric `ordering.store.readable` reports 0: set an alert on it.
  *
- * @returns a function that stops the reports; call the function before `client.close()`
+ * @returns a function that stops the reports; call it before `client.close()`
  * @example
  * const stop = observeOpenOrders(client)
  */

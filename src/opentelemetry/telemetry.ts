@@ -51,10 +51,10 @@ const OPTIONS: Readers<TelemetryOptions> = {
 }
 
 /**
- * Creates hooks for OpenTelemetry. Each call becomes a span, each request of the call a child span,
- * and each retry an event. Metrics count requests, retries and outcomes. The span of a call belongs
- * to the span that is active when you make the call, and ends even if the call fails. In
- * `recover()`, each order is a separate call with its own trace.
+ * Creates hooks for OpenTelemetry. Each call becomes a span, each of its requests a child span, and
+ * each retry an event. Metrics count requests, retries and outcomes. A call's span is a child of
+ * the span that is active around the call, and ends even if the call fails. In `recover()`, each
+ * order is a separate call with its own trace.
  *
  * Names follow OpenTelemetry's conventions for HTTP clients; all others begin with `ordering.`.
  * Spans contain no secrets, because events contain none: no API key, header, body, target or
@@ -90,7 +90,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
   const open = new Map<string, Span>()
   const requests = new Map<string, Span>()
 
-  /** Attributes for metrics, which need few different values. */
+  /** Attributes with few different values, as metrics need them. */
   const labelsOf = ({ method, path }: CallEvent): Attributes => {
     const template = templateOf(path)
     return {
@@ -183,8 +183,8 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
 }
 
 /**
- * Returns the headers that identify the active span, such as `traceparent`. Pass them to one call:
- * the client sends them with each request of that call.
+ * Returns the headers that identify the active span, such as `traceparent`. Pass them to a call,
+ * which sends them with each of its requests.
  *
  * @example
  * await client.orders.create(request, { headers: traceHeaders() })

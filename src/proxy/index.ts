@@ -31,7 +31,7 @@ export interface ProxyOptions {
   readonly timeout?: number | undefined
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch | undefined
-  /** Called with the reason if the service returns no usable response. Visitors do not see it. */
+  /** Called if the service returns no usable response. Visitors do not see the reason. */
   readonly onLost?: ((loss: ProxyLoss) => void) | undefined
   /** Allows an http `baseUrl`, for a private network. Default false. */
   readonly allowInsecureHttp?: boolean | undefined
@@ -93,14 +93,14 @@ const OPTIONS: Readers<ProxyOptions> = {
 /**
  * Creates a handler that passes a page's calls on to the service and adds the API key, which never
  * leaves the server. The handler works with Hono, Next.js, Workers, Bun, Deno, and anything else
- * that handles a `Request`. Mount it at any path. In the page, create the client with that address
- * as `baseUrl`, with `apiKey: null`, and with the service's own address as `server`.
+ * that handles a `Request`. Mount it at any path. In the page, give the client that address as
+ * `baseUrl`, `apiKey: null`, and the service's own address as `server`.
  *
- * - The proxy passes on only the calls that a page needs, with the headers that the client reads.
- * - The proxy sends each request once and follows no redirects. If the service does not respond, or
- *   responds with 408 or 421, the proxy returns 502 or 504. The client then knows that the order
+ * - It passes on only the calls that a page needs, with the headers that the client reads.
+ * - It sends each request once and follows no redirects. If the service does not respond, or
+ *   responds with 408 or 421, the handler returns 502 or 504. The client then knows that the order
  *   may exist, and no browser silently repeats the request.
- * - The proxy adds a short tag of the API key to each response, so that the client never repeats an
+ * - It adds a short tag of the API key to each response, so that the client never repeats an
  *   ambiguous order with another API key.
  *
  * The handler's promise rejects only if `authorize` or `apiKey` fails, before anything is sent.
@@ -153,7 +153,7 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
       // 425 tells the client that nothing was sent. The client then sends the order with the new
       // API key, unless an earlier request may have created it.
       if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
-        return tagged(refusal(425, 'API_KEY_CHANGED', 'The proxy now adds another API key.'))
+        return tagged(refusal(425, 'API_KEY_CHANGED', 'The proxy has another API key now. Nothing was sent.'))
       body = await request.arrayBuffer().catch(() => undefined)
       if (body === undefined || body.byteLength > MAX_BODY)
         return tagged(
@@ -163,7 +163,7 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
 
     const lose = (status: 502 | 504, reason: string): Response => {
       onLost?.({ method, path, reason: redact(reason, [key]) })
-      return tagged(refusal(status, 'SERVICE_LOST', 'The service did not respond: the order may exist.'))
+      return tagged(refusal(status, 'SERVICE_LOST', 'The service did not respond. The order may exist.'))
     }
     const send = read.fetch ?? fetch
     const signal = AbortSignal.timeout(timeout)

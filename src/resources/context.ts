@@ -12,7 +12,7 @@ export interface ResourceContext {
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
   readonly schemas: Schemas
-  /** The caller's function that finds the rows of a list response, if it is set. */
+  /** The caller's function that finds the rows of a list response, if set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 

@@ -33,10 +33,8 @@ export const safeInteger = (): z.ZodMiniType<number> =>
       z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
     )
 
-/** Any string. */
 export const anyText = (): z.ZodMiniType<string> => z.string(mustBe('a string'))
 
-/** Any number. */
 export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'))
 
 /** The message for a value that is not an object. */

@@ -45,7 +45,7 @@ export interface CreateOrderRequest {
   readonly serviceId: string
   /** What the order is applied to, such as a handle. The API document shows no constraints. */
   readonly target: string
-  /** Ordered quantity, a positive safe integer; must respect the service's bounds and step. */
+  /** Ordered quantity: a positive safe integer within the service's bounds and step. */
   readonly quantity: number
   /** Your own reference for the order, and other metadata. */
   readonly metadata?: OrderMetadata

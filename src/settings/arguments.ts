@@ -32,7 +32,7 @@ import {
   withMethods,
 } from './readers.ts'
 
-/** The caller's own schema. */
+/** Reads a caller's schema. */
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
   // A schema may also be a function, as in arktype.
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
@@ -53,7 +53,7 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
-/** The caller's own key. */
+/** Reads a caller's key. */
 export const idempotencyKey: Read<string> = (value, refuse) => {
   const problem = checkIdempotencyKey(value)
   return problem === undefined ? String(value) : refuse(problem)
@@ -212,7 +212,7 @@ export function refuseArgument(problem: string, path = ''): never {
   throw invalidArgument(path, problem)
 }
 
-/** The settings of one call: its own options over the client's. */
+/** The settings of one call, whose options override the client's. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
   if (options === NO_OPTIONS) return defaults
   // Rest syntax gave the options a prototype. Without `bare`, a polluted one would add settings.

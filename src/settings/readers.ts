@@ -60,7 +60,6 @@ export const duration: Read<number> = only(
   'must be a finite number of milliseconds above 0',
 )
 
-/** A reader of integers. */
 export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): Read<number> {
   const upTo = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
   return only(
@@ -84,7 +83,6 @@ export function oneOf<T extends string>(...values: readonly T[]): Read<T> {
   return only((value) => values.some((each) => each === value), `must be one of: ${values.join(', ')}`)
 }
 
-/** A reader of functions. */
 export function callable<T>(): Read<T> {
   return only((value) => typeof value === 'function', 'must be a function')
 }

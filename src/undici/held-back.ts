@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 
-/** The transport did not send the request: its owner had closed it, or it was too late to send. */
+/** Nothing was sent, because the transport was closed or because it was too late to send. */
 export class HeldBack extends Error {
   readonly why: 'transport_closed' | 'late'
   readonly code: string

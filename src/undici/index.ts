@@ -18,8 +18,8 @@ export interface UndiciTransportOptions {
    */
   readonly dispatcher?: Dispatcher | undefined
   /**
-   * `'environment'` uses the proxy that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` define. With a
-   * proxy, a failure to connect does not prove that nothing was sent. Default: no proxy.
+   * `'environment'` uses the proxy from `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. With a proxy, a
+   * failure to connect does not prove that nothing was sent. Default: no proxy.
    */
   readonly proxy?: 'environment' | undefined
   /** Maximum number of connections to one service. Default: as many as concurrent requests need. */
@@ -57,8 +57,7 @@ const OPTIONS: Readers<UndiciTransportOptions> = {
  * transport among all clients, and close it after the last client.
  *
  * The transport follows no redirects and has no cookies, caches or CORS. It decompresses responses
- * (gzip, brotli, deflate). Apart from the client's own time limits, only undici's 10 seconds for
- * connecting apply.
+ * (gzip, brotli, deflate). Besides the client's time limits, undici allows 10 seconds to connect.
  *
  * @throws {ConfigurationError} naming the option that is unknown, wrong, or contradicts another
  * @example
