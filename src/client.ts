@@ -92,8 +92,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
 
   /**
    * Sends a request to an endpoint that this package does not know, with the retries, time limits,
-   * hooks and errors of the other methods. The client keeps no record of the request, so never
-   * place orders with it.
+   * hooks and errors of the other methods. The client keeps no record of the request: never place
+   * orders with it.
    *
    * @throws {InvalidRequestError} if the path could leave the base URL, or an argument is wrong
    * @throws {ApiError} if the service returned an error status; common statuses have a subclass

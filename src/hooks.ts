@@ -37,11 +37,11 @@ export interface ResponseEvent extends RequestEvent {
 /** The call continues after a wait. */
 export interface RetryEvent extends RequestEvent {
   /**
-   * Why the call continues. `backoff`: it retries with exponential backoff. `now`: it retries
-   * immediately after a closed connection. `refresh`: it retries with another API key after a 401.
-   * `poll`: it checks whether an earlier request with the same key has ended. `replay`: it repeats
-   * the request to read a success that was unreadable. `claimed`: it waits at most `delayMs` for
-   * another process that is placing the same order (`attempt` is 0).
+   * Why the call continues. `backoff`: retries with exponential backoff. `now`: retries immediately
+   * after a closed connection. `refresh`: retries with another API key after a 401. `poll`: checks
+   * whether an earlier request with the key has ended. `replay`: repeats the request to read an
+   * unreadable success. `claimed`: waits at most `delayMs` for another process that is placing the
+   * same order (`attempt` is 0).
    */
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   /** Milliseconds of the wait. */

@@ -8,8 +8,8 @@ const MOST = 10_000
  * call)` yields one item after the other. `await call` returns an array, a page or a summary.
  *
  * An async function that returns this object awaits it, as with any promise. To let the caller
- * iterate, return it from a function that is not async, or return a function that returns it. It
- * cannot become JSON: `res.json(call)` throws instead of sending `{}`. Await it first.
+ * iterate, return it from a function that is not async, or inside a function. It cannot become
+ * JSON: `res.json(call)` throws instead of sending `{}`. Await it first.
  */
 export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   readonly #items: () => AsyncIterableIterator<Item>

@@ -223,8 +223,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly hooks?: Hooks | undefined
 
   /**
-   * Destination of log lines; `console`, pino, winston and consola work. Lines contain references
-   * and Idempotency-Keys, but no header, body or API key. Default: none, so nothing is logged.
+   * Destination of log lines. Lines contain references and Idempotency-Keys, but no header, body or
+   * API key. Default: none, so nothing is logged.
    */
   readonly logger?: Logger | undefined
 
@@ -357,9 +357,9 @@ export interface RecoverOptions extends RequestOptions {
 /** Options of `list`. Call options apply to each page. */
 export interface ListOptions extends RequestOptions {
   /**
-   * Number of pages to fetch ahead of the current one, 0 to 16. Together they hold at most 1,000
-   * items, or one page if pages are larger. Items keep the order of the list. Default 0: each page
-   * is fetched when it is needed.
+   * Number of pages to fetch ahead, 0 to 16. Together they hold at most 1,000 items, or one page if
+   * pages are larger. Items keep the order of the list. Default 0: each page is fetched when it is
+   * needed.
    */
   readonly prefetch?: number | undefined
 }

@@ -30,13 +30,9 @@ const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
 export class CanonicalJsonError extends Error {
   /** Path of the value, for example `metadata.items[2].name`. Empty for the value as a whole. */
   readonly path: string
-  /** What is wrong with the value. */
+  /** What is wrong with the value, for example `is NaN`. */
   readonly problem: string
 
-  /**
-   * @param path path of the value; empty for the value as a whole
-   * @param problem what is wrong with the value, for example `is NaN`
-   */
   constructor(path: string, problem: string) {
     super(`${path === '' ? 'The value' : path} ${problem}`)
     this.path = path

@@ -160,7 +160,6 @@ export function beginningKey(
     moved,
     duplicateKey,
   }: {
-    /** True if the caller orders a closed record again with another key: the next generation. */
     readonly moved: boolean
     readonly duplicateKey: string | undefined
   },

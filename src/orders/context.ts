@@ -36,7 +36,6 @@ export interface PlacedOrder {
   readonly key: string | undefined
 }
 
-/** `POST /v1/orders`. */
 export const CREATE_ORDER: Endpoint = {
   operation: 'orders.create',
   method: 'POST',
@@ -44,7 +43,6 @@ export const CREATE_ORDER: Endpoint = {
   missing: 'service_or_customer',
 }
 
-/** Path of the order endpoints. */
 export const ORDERS_PATH = '/v1/orders'
 
 /**

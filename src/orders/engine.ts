@@ -91,7 +91,6 @@ export async function run<C extends Command, Result>(
   }
 }
 
-/** The facts of a plain command. */
 export function plainFacts(
   { connection, safeRetryWindow }: OrderContext,
   { totalTimeout }: Pick<CallSettings, 'totalTimeout'>,
@@ -126,7 +125,6 @@ export interface OrderCall {
   readonly context: OrderContext
   readonly intent: Intent
   readonly settings: CallSettings
-  /** Key of a deliberate duplicate. */
   readonly duplicateKey: string | undefined
   readonly deadline: Deadline
   readonly errors: PlaceOrderErrors

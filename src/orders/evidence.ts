@@ -19,7 +19,6 @@ export interface Echo {
   readonly target?: string | undefined
 }
 
-/** An order in a list. */
 export interface ListedOrder extends Echo {
   readonly id: string
   /** The whole order, if it matches the schema. */

@@ -170,7 +170,6 @@ export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): 
   return apiKey === null ? 'none' : shortTag(derive, ['a1', salt, apiKey])
 }
 
-/** Prefix of the tag of an API key that a proxy adds. */
 const BY_PROXY = 'p'
 
 /**
@@ -183,7 +182,6 @@ export function proxiedTag(derive: Derive, salt: string, proxyTag: string): stri
   return BY_PROXY + apiKeyTag(derive, salt, proxyTag)
 }
 
-/** True for a result of {@link proxiedTag}. */
 export function isProxied(tag: string): boolean {
   return tag.startsWith(BY_PROXY)
 }

@@ -35,7 +35,6 @@ export interface Found {
   readonly record?: JournalRecord
 }
 
-/** A record in the store. */
 export interface FoundRecord extends Found {
   readonly row: StoredRow
   readonly record: JournalRecord
@@ -53,7 +52,6 @@ export type Written =
 /** A write that did not happen, and why. */
 export type Unwritten = Extract<Written, { readonly cause: unknown }>
 
-/** Options of the journal. */
 export interface JournalOptions {
   readonly store: OrderStore
   readonly scope: string

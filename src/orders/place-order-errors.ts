@@ -73,7 +73,6 @@ export class PlaceOrderErrors {
     return this.conflict(differing, record)
   }
 
-  /** The error for a refusal of the rules. */
   refused(derive: Derive, because: OrderRefusal, record: JournalRecord | undefined): CustomerOrderingError {
     if (because === 'misfit' && this.#intent.misfit !== undefined)
       // A created anonymous order is not this call's order.
@@ -174,7 +173,6 @@ export class PlaceOrderErrors {
     return errorOf({ end: why, trail: noTrail(true) }, this.#context(charged, key))
   }
 
-  /** No API key was available. */
   noCredential(error: unknown, charged: Charged, key: string | undefined): CustomerOrderingError {
     return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
   }

@@ -35,7 +35,6 @@ export type Reconciled<Output = Order> =
       readonly order?: Output
     }
 
-/** The orders to compare. */
 export interface ReconcileSettings<Output> {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined

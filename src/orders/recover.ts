@@ -27,7 +27,6 @@ import { unusableError } from './row.ts'
 import { decide, type StepOf, unknownStep } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-/** Options of a recovery. */
 export interface RecoverSettings<Output> {
   readonly settings: CallSettings
   /**
@@ -283,7 +282,6 @@ function repeating(
   }
 }
 
-/** The outcome of a record that was sent. */
 async function sentOutcome(
   context: OrderContext,
   { order, ending, outcome, charged, record }: Sent,

@@ -101,7 +101,6 @@ export type RecoveryOutcome<Output = Order> =
  */
 export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
-/** The outcome of a settled record. */
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   const view = publicRecord(record)
   if (record.state === 'rejected') return { outcome: 'rejected', record: view }
@@ -195,7 +194,6 @@ export interface RecoverySummary {
   readonly needsAttention: readonly RecordInNeed[]
 }
 
-/** Runs a recovery to its end. */
 export async function recoverySummary(
   outcomes: AsyncIterable<RecoveryOutcome<unknown>>,
 ): Promise<RecoverySummary> {

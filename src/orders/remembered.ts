@@ -82,7 +82,6 @@ export interface NamedLook {
   readonly deadline: Deadline
 }
 
-/** Reads what is stored under that name. */
 export async function lookFor(context: OrderContext, name: OrderName, look: NamedLook): Promise<Found> {
   return await inTime(findRecord(context, name, look.deadline), name, look)
 }

@@ -52,7 +52,6 @@ const WAS_THERE: Omit<Told, 'key'> = {
   remembered: true,
 }
 
-/** The reply of a call that places an order. */
 export function replyOf(
   { intent, deadline }: OrderCall,
   order: Order,
@@ -93,7 +92,6 @@ export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>):
   return replyOf(call, placed.order, { ...WAS_THERE, key: placed.key })
 }
 
-/** The reply with the remembered order. */
 export function rememberedReply(call: OrderCall, record: JournalRecord): Placed {
   const checked = checkNow(orderSchema, record.order)
   if (!('value' in checked)) throw call.errors.unresolved(record, 'unreadable')

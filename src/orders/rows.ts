@@ -113,7 +113,6 @@ export class Rows {
     } while (after !== undefined)
   }
 
-  /** One page of those rows. */
   page(which: Which, after?: string): Promise<RowPage> {
     const options = { limit: 100, ...defined({ after }) }
     const listed = (): Promise<RowPage> =>

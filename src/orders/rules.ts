@@ -290,7 +290,6 @@ export const RULES: Readonly<
   },
 }
 
-/** The phase of a record, as the rules see it. */
 export function phaseOf({ row, record }: Pick<Found, 'row' | 'record'>, facts: Facts): Phase {
   if (record === undefined) return row === undefined ? 'absent' : 'forgotten'
   return knownPhase(record, facts)
@@ -305,7 +304,6 @@ function knownPhase(record: JournalRecord, facts: Facts): KnownPhase {
   return isUnsent(record) ? 'queued' : 'open'
 }
 
-/** The step of a command for this record. */
 export function decide<C extends Command>(
   command: C,
   { row, record }: Pick<Found, 'row' | 'record'>,

@@ -9,7 +9,6 @@ import { orderSchema } from '../schemas/order.ts'
 import { ORDERS_PATH, type OrderContext } from './context.ts'
 import { echoOf, type ListedOrder } from './evidence.ts'
 
-/** Options of a scan. */
 export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings

@@ -27,7 +27,6 @@ import {
 import type { JournalRecord, Rejection } from './record.ts'
 import { apply, type Proof } from './transitions.ts'
 
-/** Options for sending a claimed record. */
 export interface SendOptions {
   readonly settings: CallSettings
   readonly deadline: Deadline

@@ -8,7 +8,6 @@ import type { Checked } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
 import type { Parse } from '../schemas/parse.ts'
 
-/** The order and the condition of a wait. */
 export interface Wait<T> {
   readonly endpoint: Endpoint
   readonly path: string
@@ -17,7 +16,6 @@ export interface Wait<T> {
   readonly until: (order: T) => boolean | Promise<boolean>
   /** Milliseconds for the whole wait. */
   readonly timeout: number
-  /** Settings of each request. */
   readonly settings: CallSettings
 }
 
