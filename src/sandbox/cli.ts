@@ -14,12 +14,12 @@ const usage = `customer-ordering-sdk sandbox: serves the Customer Ordering API f
   --port N        port to listen on, 0 for any free one (default 4010)
   --host NAME     address to listen on (default 127.0.0.1)
   --seed N        seed of ids, shuffled lists and random faults (default 1)
-  --preset NAME   how the service acts where its documentation is silent:
+  --preset NAME   how the service behaves where its documentation is silent:
                   ${Object.keys(sandboxPresets).join(', ')}
   --faults FILE   fault rules, a list in JSON or YAML (.yaml, .yml)
   --state FILE    load the service's state from this file, if it exists, and save it on exit
-  --balance N     contents of the two wallets in minor currency units (default 1000000)
-  --api-key TEXT  the personal API key (default: made from the seed)
+  --balance N     balance of each of the two wallets in minor currency units (default 1000000)
+  --api-key TEXT  the personal API key (default: derived from the seed)
   --cors          allow web pages of any origin to call the service
   --no-control    do not serve the live page (/) and the control API (/__sandbox/)
   --control       serve both even on an address that other machines can reach
@@ -27,7 +27,7 @@ const usage = `customer-ordering-sdk sandbox: serves the Customer Ordering API f
   --help          print this help
 `
 
-/** The sandbox cannot start: a flag is wrong, or a file is broken. */
+/** Thrown if the sandbox cannot start: a flag is wrong, or a file is broken. */
 class StartError extends Error {}
 
 /** Runs the work. A failure becomes a StartError that begins with the name of the flag or file. */
@@ -172,12 +172,12 @@ function fail(message: string, exitCode: number): never {
 }
 
 /**
- * Serves the sandbox until a signal ends the process. A start that fails ends the process with exit
- * code 2.
+ * Serves the sandbox until a signal ends the process. If the start fails, the process ends with
+ * exit code 2.
  */
 export async function runSandbox(argv: string[]): Promise<void> {
   await start(argv).catch((error: unknown) =>
-    fail(error instanceof StartError ? error.message : `unexpected: ${String(error)}`, 2),
+    fail(error instanceof StartError ? error.message : `unexpected error: ${String(error)}`, 2),
   )
 }
 

@@ -96,7 +96,7 @@ export interface Sandbox extends SandboxAssertions {
    * 401.
    */
   revokeApiKey(apiKey: string): void
-  /** Adds a service, or replaces the one with this `productId`. */
+  /** Adds a service, or replaces the service with its `productId`. */
   addService(service: NewService): SandboxService
   /** Adds an order that was not placed through the API: no charge, no ledger entry. */
   addOrder(order?: NewOrder): SandboxOrder
@@ -174,7 +174,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     sourceSystem: null,
     revoked: false,
   })
-  // A private copy, so that no other code can change it. Wrong options are reported here.
+  // The state to which reset() returns. Wrong options are reported here.
   const initial: SandboxState = {
     version: 1,
     random: { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() },
@@ -337,7 +337,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
-  // The literal has the fields of `accessors`, too: for the types, and for the order in which they
+  // The literal also has the fields of `accessors`, for their types and for the order in which they
   // are printed.
   const shown: Shown = { world, apiKey, organizationApiKey }
   Object.defineProperty(sandbox, SHOWN, ownOnly({ value: shown }))
@@ -347,7 +347,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
 /** The data behind a sandbox's accessors. */
 interface Shown {
   readonly world: World
-  /** Secrets of the API keys, for a loaded state that has none. */
+  /** Secrets to show if a loaded state does not have these API keys. */
   readonly apiKey: string
   readonly organizationApiKey: string
 }
@@ -383,7 +383,7 @@ function accessor<K extends Changing>(
   })
 }
 
-/** A property's descriptor, which inherits nothing from a polluted `Object.prototype`. */
+/** Makes a property descriptor that inherits nothing from a polluted `Object.prototype`. */
 function ownOnly<T extends PropertyDescriptor>(descriptor: T): T {
   Object.setPrototypeOf(descriptor, null)
   return descriptor
@@ -393,7 +393,7 @@ function secretOf({ tables }: World, id: string): string | undefined {
   return [...tables.apiKeys.values()].find((row) => row.id === id)?.secret
 }
 
-/** Waits by a timer, which ends early when the signal fires. */
+/** Waits with a timer. Rejects early when the signal fires. */
 function sleepWithTimers(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)

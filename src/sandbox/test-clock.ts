@@ -1,8 +1,11 @@
 import type { SandboxSleep } from './service/world.ts'
 
-/** A clock for tests. Its time passes only when no other work is left: {@link createTestClock}. */
+/**
+ * A clock for tests: {@link createTestClock} makes one. Time passes only when no other work is
+ * left.
+ */
 export interface TestClock {
-  /** The client's second argument. */
+  /** Pass this as the client's second argument. */
   readonly runtime: {
     readonly now: () => number
     readonly monotonic: () => number
@@ -10,15 +13,15 @@ export interface TestClock {
     readonly randomId: () => string
     readonly setTimer: (callback: () => void, milliseconds: number) => () => void
   }
-  /** Options for `createSandbox`, which then waits by this clock, too. */
+  /** Pass these options to `createSandbox`, which then uses this clock, too. */
   readonly sandbox: { readonly now: () => number; readonly sleep: SandboxSleep }
   /** Milliseconds since 1970. */
   now(): number
   /** Advances the clock by that many milliseconds, and ends the waits that are due. */
   pass(milliseconds: number): void
   /**
-   * Returns the promise's value. Whenever no other work is left, time jumps to the end of the next
-   * wait.
+   * Waits for the promise and returns its value. Whenever no other work is left, time jumps to the
+   * end of the next wait.
    */
   run<T>(promise: PromiseLike<T>): Promise<T>
 }
@@ -45,7 +48,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
     timers.add(timer)
     return () => void timers.delete(timer)
   }
-  /** Ends the next wait, if it is due by then. */
+  /** Ends the next wait if it is due by `until`. */
   const fire = (until: number): boolean => {
     const [next] = [...timers].sort((a, b) => a.at - b.at)
     if (next === undefined || next.at > until) return false
@@ -81,7 +84,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
       }
       value.then(end, end)
       while (!ended) {
-        // Let the event loop turn a few times, so that all pending work can go on.
+        // Let the event loop turn a few times, so that all pending work can continue.
         for (let turn = 0; turn < 5 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
         if (!ended) fire(Number.POSITIVE_INFINITY)
       }

@@ -27,9 +27,9 @@ export interface StoreContractOptions {
   /** Opens an empty store. Called once for every test; the suite closes the store. */
   readonly createStore: () => OrderStore | Promise<OrderStore>
   /**
-   * Opens another handle to the rows of an open store, as a second process would. Without this
-   * option, the suite skips the tests with two handles. Omit it only if a store has a single
-   * handle, such as a store in memory.
+   * Opens another handle to the rows of an open store, as a second process would. Without it, the
+   * suite skips the tests with two handles. Omit it only for a store that has a single handle, such
+   * as a store in memory.
    */
   readonly openSecond?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /**

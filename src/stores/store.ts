@@ -6,7 +6,7 @@
  * `scope` and `id` together identify the row. Every write replaces all other fields.
  */
 export interface StoredRow {
-  /** Server and account of the record, as any string. No scope sees the rows of another scope. */
+  /** Server and account of the record. Any string. Scopes never share rows. */
   readonly scope: string
   /** Name of the record within its scope: an ASCII string of fixed length (a UUID). */
   readonly id: string
@@ -20,17 +20,11 @@ export interface StoredRow {
   readonly createdAt: number
   /** When the record was last written, milliseconds since 1970. */
   readonly updatedAt: number
-  /**
-   * Opaque string of any length, with any Unicode character. The store must return it exactly as it
-   * was written.
-   */
+  /** Opaque string of any length and any Unicode character. The store must return it exactly. */
   readonly data: string
 }
 
-/**
- * Result of {@link OrderStore.insert}: the row was stored, or a row with its scope and id already
- * existed.
- */
+/** Result of {@link OrderStore.insert}: the row was stored, or it already existed. */
 export type InsertResult =
   | { readonly inserted: true }
   | { readonly inserted: false; readonly current: StoredRow }
@@ -55,8 +49,8 @@ export interface RowPage {
 }
 
 /**
- * Selects the closed rows that {@link OrderStore.prune} removes: those last written before the time
- * for their state.
+ * Closed rows that {@link OrderStore.prune} removes: those last written before the time for their
+ * state.
  */
 export interface PruneOptions {
   /** Remove `created` rows with `updatedAt` before this time, in milliseconds since 1970. */
@@ -84,8 +78,8 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  * - A rejected promise may mean "not applied", "applied, response lost" or "applied later": a
  *   database may finish a statement after its client has stopped waiting. The client reads the row
  *   back. Before it reports an order as not charged, it writes a closed row with a higher version,
- *   which makes a late write fail. This requires that every write is one conditional statement,
- *   never a read and a separate write. Never swallow a failure.
+ *   which makes a late write fail. So each write must be one conditional statement, never a read
+ *   and a separate write. Never swallow a failure.
  * - A `StoreError` with `applied: false` promises two things. The rejected write had no effect (a
  *   full disk, a read-only database). Neither it nor an earlier write of this store object to the
  *   same row will take effect later. Reject with it only if both are certain.
@@ -106,8 +100,8 @@ export interface OrderStore {
    */
   update(row: StoredRow, expectedVersion: number): Promise<boolean>
   /**
-   * Returns the rows with `open` true, in any order. Pages may repeat a row that changes between
-   * them, but never omit a row that stays open.
+   * Returns the rows with `open` true, in any order. May repeat a row that changes between pages,
+   * but never omits a row that stays open.
    */
   listOpen(scope: string, options: ListRowsOptions): Promise<RowPage>
   /**

@@ -257,7 +257,7 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
     [
       'a fault file that is no JSON',
       ['--faults', file('broken.json', '[\n{"action":{"type":"drop"}}\n{')],
-      'broken.json: not JSON: line 3, column 1: unexpected "{"',
+      'broken.json: not valid JSON: line 3, column 1: unexpected "{"',
     ],
     [
       'a state file of another kind',
@@ -292,7 +292,7 @@ describe('a start that cannot succeed ends with code 2 and the reason', () => {
     [
       'a YAML file that is not read here',
       ['--faults', file('anchor.yml', '- action: &a { type: drop }\n- action: *a\n')],
-      'anchor.yml: not readable as YAML: line 2, column 11: aliases are not supported; write the value out',
+      'anchor.yml: not valid YAML: line 2, column 11: aliases are not supported; write the value out',
     ],
     [
       'a YAML state with a mistake',

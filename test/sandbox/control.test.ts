@@ -108,7 +108,7 @@ describe('the control API', () => {
     for (const [path, message] of [
       ['/ledger?refrence=a', 'query: unknown parameter "refrence" of GET /ledger; known: reference'],
       ['/requests?from=1', 'query: unknown parameter "from" of GET /requests; known: after, limit'],
-      ['/faults?id=1', 'query: unknown parameter "id" of GET /faults; it has none'],
+      ['/faults?id=1', 'query: unknown parameter "id" of GET /faults; this call has none'],
     ] as const)
       expect(await call('GET', path)).toMatchObject({ status: 400, body: { error: message } })
   })
@@ -176,7 +176,7 @@ describe('the control API', () => {
   })
 
   test.each<[string, string, unknown, number, string]>([
-    ['POST', '/faults', '[{', 400, 'not JSON: line 1, column 3: unexpected end of the file'],
+    ['POST', '/faults', '[{', 400, 'not valid JSON: line 1, column 3: unexpected end of the file'],
     [
       'POST',
       '/faults',

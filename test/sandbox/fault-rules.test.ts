@@ -67,7 +67,7 @@ describe('fault rules from a file', () => {
     ['[{"action":{"type":"drop"},"time":1}]', '$[0]: unknown field "time"; known: action, match, skip'],
     [
       '[{"action":{"type":"drop"},"times":0}]',
-      '$[0].times: expected a number of times from 1 on or "always"',
+      '$[0].times: expected a number of times, 1 or more, or "always"',
     ],
     ['[{"action":{"type":"drop"},"skip":-1}]', '$[0].skip: expected an integer from 0, got -1'],
     ['[{"action":{"type":"drop"},"probability":2}]', '$[0].probability: expected a number from 0 up to 1'],
@@ -90,7 +90,7 @@ describe('fault rules from a file', () => {
     ['[{"action":{"type":"status"}}]', '$[0].action: the field "status" is missing'],
     [
       '[{"action":{"type":"status","status":200,"headers":{"a":"b\\r\\nc"}}}]',
-      '$[0].action.headers.a: expected text that fits into a header, got "b\\r\\nc"',
+      '$[0].action.headers.a: expected a valid header value, got "b\\r\\nc"',
     ],
     ['[{"action":{"type":"transformBody"}}]', '$[0].action: needs "patch"'],
     [
@@ -118,7 +118,7 @@ describe('fault rules from a file', () => {
     ['[}', 'line 1, column 2: unexpected "}"'],
     ['[[], {}, -1.5e3, true, null, {"a": {"b": []}}, oops]', 'line 1, column 48: unexpected "oops]"'],
   ])('%j is refused as no JSON, with line and column', (text, message) => {
-    expect(() => parseFaultRules(text)).toThrow(`not JSON: ${message}`)
+    expect(() => parseFaultRules(text)).toThrow(`not valid JSON: ${message}`)
   })
 })
 

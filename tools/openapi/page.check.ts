@@ -201,7 +201,7 @@ describe('the live page', () => {
     await page.locator('#wallets').getByText('€9,995.00', { exact: true }).waitFor()
     await page.locator('#orders').getByText('shop-2', { exact: true }).waitFor()
     await page.locator('#ledger').getByText('key-2', { exact: true }).waitFor()
-    await page.locator('#keys').getByText('the order again').waitFor()
+    await page.locator('#keys').getByText('the same order').waitFor()
     const id = (await page.locator('#orders tbody th').textContent()) ?? ''
     await control('PUT', `/orders/${id}/status`, { status: 'completed' })
     await page.locator('#orders').getByText('completed', { exact: true }).waitFor()
@@ -366,7 +366,7 @@ describe('the live page', () => {
     await control('POST', '/faults', { times: 'always', action: { type: 'delay', ms: 1 } })
     assert.equal(await order('key-1', 'shop-1'), 201)
     await logRow(page, 1).getByText('charged', { exact: true }).waitFor()
-    await page.locator('#keys').getByText('the order again').waitFor()
+    await page.locator('#keys').getByText('the same order').waitFor()
     await page.getByText('acted 1, always on').waitFor()
     const rows = await page.evaluateHandle(() => [
       ...document.querySelectorAll('tbody tr, #rules li, .wallet, #switches > *'),

@@ -10,11 +10,11 @@ export interface ControlServer {
   isFor(request: IncomingMessage): boolean
   /** Handles the request. `body` is null if it was too large. */
   answer(request: IncomingMessage, response: ServerResponse, body: string | null): void
-  /** Tells open pages that a request has come in or has ended. */
+  /** Tells open pages that a request has begun or ended. */
   changed(): void
 }
 
-/** Largest body of a control call, in bytes: a state file may be long. */
+/** Maximum size of the body of a control call, in bytes. A state file may be long. */
 export const MAX_CONTROL_BYTES: number = 64 * 1024 * 1024
 
 const PREFIX = '/__sandbox'
@@ -27,7 +27,7 @@ const POLICY =
 
 /**
  * Serves the page and the control API. With `loopbackOnly`, it accepts only requests to a loopback
- * name. Otherwise a web page could reach it by a DNS name that points to this machine.
+ * name. Without that check, a web page could reach it by a DNS name that points to this machine.
  */
 export function createControlServer(
   sandbox: Sandbox,
@@ -88,7 +88,8 @@ function sendJson(response: ServerResponse, { status, body, allow }: ControlAnsw
 }
 
 /**
- * Returns why this caller may not control the sandbox, or null. Web pages of other origins may not.
+ * Returns why this caller may not control the sandbox, or null. Rejects changes by web pages of
+ * other origins.
  */
 function refuseStranger({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
   const { host = '', origin } = headers

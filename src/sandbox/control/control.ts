@@ -36,7 +36,7 @@ function checkParameters({ method, path, query }: ControlRequest): void {
   const known = PARAMETERS[`${method} ${path}`] ?? []
   for (const name of query.keys()) {
     if (known.includes(name)) continue
-    const which = known.length === 0 ? 'it has none' : `known: ${known.join(', ')}`
+    const which = known.length === 0 ? 'this call has none' : `known: ${known.join(', ')}`
     throw new TypeError(`query: unknown parameter ${JSON.stringify(name)} of ${method} ${path}; ${which}`)
   }
 }
@@ -44,7 +44,7 @@ function checkParameters({ method, path, query }: ControlRequest): void {
 /** Handles one call. `match` has the groups of the path. */
 type Action = (request: ControlRequest, match: readonly string[]) => ControlAnswer
 
-/** The reason why a call cannot be carried out. */
+/** Thrown if a call cannot be carried out. */
 class ControlRefusal extends Error {
   readonly status: number
 
@@ -239,7 +239,7 @@ function ok(body: unknown): ControlAnswer {
   return { status: 200, body }
 }
 
-/** A response that says what is wrong. */
+/** Makes an error response. */
 export function refusal(status: number, reason: string): ControlAnswer {
   return { status, body: { error: reason } }
 }
@@ -268,7 +268,7 @@ const switchesShape: Shape = record(
   Object.fromEntries(Object.keys(defaultBehaviour).map((name) => [name, anything])),
 )
 
-/** Switches by their names. `configure` checks all values before it changes any. */
+/** Returns the value as switches, by name. `configure` checks all values before it changes any. */
 function switchesOf(value: unknown): Partial<SandboxBehaviour> {
   assertShape<Partial<SandboxBehaviour>>(value, switchesShape, 'behaviour')
   return value

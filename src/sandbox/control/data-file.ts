@@ -24,12 +24,12 @@ export function parseDataFile<T>(
   }
 }
 
-/** YAML by its suffix, otherwise JSON. */
+/** Returns the format for a suffix: YAML for `.yaml` and `.yml`, otherwise JSON. */
 export function formatOf(path: string): DataFormat {
   return /\.ya?ml$/i.test(path) ? 'yaml' : 'json'
 }
 
-/** The line of the longest path that the message begins with. */
+/** Returns the line of the longest path with which the message begins. */
 function lineOf(message: string, text: string, root: string): number | null {
   try {
     // All JSON is YAML, so one reader finds the line for both. A missing field has the line of its
@@ -47,7 +47,7 @@ function parseYaml(text: string): unknown {
   try {
     return readYaml(text)
   } catch (error) {
-    throw new TypeError(`not readable as YAML: ${error instanceof Error ? error.message : String(error)}`)
+    throw new TypeError(`not valid YAML: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
@@ -64,7 +64,7 @@ function parseJson(source: string): unknown {
     const column = (before.at(-1)?.length ?? 0) + 1
     const found = text.slice(before.join('\n').length).trimStart().slice(0, 12).split('\n')[0]
     throw new TypeError(
-      `not JSON: line ${line}, column ${column}: ${found ? `unexpected ${JSON.stringify(found)}` : 'unexpected end of the file'}`,
+      `not valid JSON: line ${line}, column ${column}: ${found ? `unexpected ${JSON.stringify(found)}` : 'unexpected end of the file'}`,
     )
   }
 }
@@ -75,7 +75,9 @@ const TOKEN =
 /** What may come next: a value (or the end of an empty array), a field name, a colon, or what follows a value. */
 type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | 'after'
 
-/** Where the string stops being JSON: the offset of the first token that cannot be there. */
+/**
+ * Returns where the string stops being JSON: the offset of the first token that cannot be there.
+ */
 function firstMistake(text: string): number {
   const open: string[] = []
   let expected: Expected = 'value'
@@ -92,7 +94,7 @@ function firstMistake(text: string): number {
   }
 }
 
-/** What may come after this token, or null if the token itself may not be here. */
+/** Returns what may come after this token, or null if the token itself may not be here. */
 function step(
   expected: Expected,
   mark: string | undefined,

@@ -14,7 +14,7 @@ export interface LiveEvent {
 export interface LiveEvents {
   /** Sends the current state to this response, and then every change. */
   attach(response: ServerResponse): void
-  /** Reports a change. Changes are sent together, at most ten times a second. */
+  /** Reports a change. Pages get changes in batches, at most ten times a second. */
   changed(): void
   /** Reports that the log was cleared. */
   restarted(): void
@@ -24,7 +24,9 @@ export interface LiveEvents {
 const SHOWN = 200
 const PAUSE = 100
 const HEARTBEAT = 15_000
-/** Unread bytes from which a slow page gets no more changes. It gets the whole state later. */
+/**
+ * Above this number of unread bytes, a slow page gets no changes. It gets the whole state later.
+ */
 const MAX_UNREAD = 4 * 1024 * 1024
 
 /** Watches a sandbox while pages are open. */
@@ -35,7 +37,7 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
   let heartbeat: NodeJS.Timeout | undefined
   /** Number of the newest request sent. */
   let sent = 0
-  /** Requests that were sent while in progress. */
+  /** Requests that the pages show as running. */
   let running: readonly SandboxRequest[] = []
 
   const event = (name: string, requests: readonly SandboxRequest[]): string => {
@@ -81,7 +83,7 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
       response.write(`retry: 1000\n\n${snapshot()}`)
       if (pages.size === 0) {
-        // No page was open to get the changes up to here.
+        // No page was open: the snapshot contains all changes so far.
         sent = sandbox.requests.at(-1)?.number ?? 0
         running = sandbox.requests.filter(({ status }) => status === 'running')
         heartbeat = setInterval(() => {

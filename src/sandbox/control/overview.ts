@@ -29,7 +29,7 @@ export interface Newest<Row> {
 export interface KeySummary {
   readonly scope: string
   readonly key: string
-  /** The response to a request with this key. */
+  /** What the next request with this key gets. */
   readonly answer: 'running' | 'died' | SandboxKeyAnswer['kind']
   readonly startedAt: number
 }
@@ -50,7 +50,7 @@ export interface Overview {
   readonly faults: readonly SandboxFaultStatus[]
 }
 
-/** Maximum number of rows shown of a table. */
+/** Maximum number of rows shown per table. */
 const SHOWN = 50
 
 /** Reads a sandbox for the live page. */
@@ -95,7 +95,7 @@ function cut(text: string): string {
   return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
 }
 
-/** A shortened API key, safe to show: its beginning, at most a quarter of it. */
+/** Shortens an API key, so that it is safe to show: to its beginning, at most a quarter of it. */
 export function withoutSecret(apiKey: SandboxApiKey): SandboxApiKey {
   const { secret } = apiKey
   return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }

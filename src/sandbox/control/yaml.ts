@@ -29,8 +29,8 @@ interface Open {
 }
 
 /**
- * The line of every value by its path (`$`, `$[0].action`). A field has the line of its name.
- * `root` is the whole.
+ * Returns the line of every value by its path (`$`, `$[0].action`). A field has the line of its
+ * name. `root` is the path of the whole document.
  */
 export function linesOf(source: string, root: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>()
@@ -41,7 +41,7 @@ export function linesOf(source: string, root: string): ReadonlyMap<string, numbe
     else if (event.type === EVENT_ID.DOCUMENT)
       open.push({ path: root, kind: 'document', index: 0, key: null })
     else if (event.type !== EVENT_ID.ALIAS) {
-      // An absent value, such as the one in "a:", has no position of its own.
+      // An absent value, such as the value of "a:", has no position.
       for (
         const start = event.type === EVENT_ID.SCALAR ? event.valueStart : event.start;
         passed < start;

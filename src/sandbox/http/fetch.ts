@@ -1,6 +1,6 @@
 import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 
-/** A drop-in for the global `fetch`. */
+/** A drop-in replacement for the global `fetch`. */
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
 /** The error with which Node's fetch rejects if the network fails. */
@@ -43,9 +43,7 @@ export function createFetch(
   }
 }
 
-/**
- * Reads a `Request` into the plain form. It waits for the body, during which the caller may abort.
- */
+/** Converts a `Request` to plain values. Waits for the body; the caller may abort meanwhile. */
 export async function messageOf(request: Request): Promise<SandboxMessage> {
   const headers: Record<string, string> = {}
   for (const [name, value] of request.headers) headers[name] = value
@@ -66,8 +64,8 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
-  // A constructed Response has no URL, unlike one of a real fetch. Configurable, because msw before
-  // 2.7 redefines it.
+  // A real fetch sets the URL, which the constructor cannot. Configurable, because msw before 2.7
+  // redefines it.
   Object.defineProperty(response, 'url', { value: url, configurable: true })
   return response
 }
@@ -111,7 +109,7 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
 }
 
 /**
- * Makes a stream of the first bytes of a body. It fails on the next pull, after those bytes have
+ * Makes a stream of the first bytes of a body. Calls `end` on the next pull, after those bytes have
  * been read.
  */
 function partOf(
@@ -152,12 +150,12 @@ function padded(body: string, bytes: number, signal: AbortSignal): ReadableStrea
 
 /**
  * Returns the result of the work, or rejects with the signal's reason when the signal fires. The
- * work goes on, as on a server.
+ * work continues, as on a server.
  */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      // Nothing waits for the work any more, so its failure must not surface as unhandled.
+      // No caller waits for the work any more, so its failure must not surface as unhandled.
       work.catch(() => {})
       return reject(signal.reason)
     }

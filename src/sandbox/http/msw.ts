@@ -4,7 +4,7 @@ import { messageOf, respond } from './fetch.ts'
 
 /** Options of {@link sandboxHandlers}. */
 export interface SandboxHandlersOptions {
-  /** Base URL of the requests to handle. Default: the sandbox's own. */
+  /** Base URL of the requests to handle. Default: the sandbox's `baseUrl`. */
   readonly baseUrl?: string
 }
 

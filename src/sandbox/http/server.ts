@@ -25,7 +25,7 @@ export interface ServeSandboxOptions {
    * only if `host` is a loopback address. Default false.
    */
   readonly control?: boolean | 'loopback'
-  /** Called when a request has its response or has lost its connection. */
+  /** Called when the response to a request is complete or its connection is lost. */
   readonly onRequest?: (request: SandboxRequest) => void
   /**
    * Called with a log line for each other event: control calls, invalid requests, lost connections.
@@ -47,16 +47,17 @@ const serveOptionsShape = record({}, SERVE_OPTIONS)
 export interface SandboxServer {
   /** Base URL, for example `http://127.0.0.1:4010`. */
   readonly url: string
-  /** Port on which it listens. */
+  /** Port on which the server listens. */
   readonly port: number
-  /** True if it serves the live page and the control API. */
+  /** True if the server has the live page and the control API. */
   readonly control: boolean
   /** Stops listening and cuts open connections. A second call waits for the first. */
   close(): Promise<void>
 }
 
 /**
- * Serves a sandbox over real sockets. Faults become real resets, half bodies and silences.
+ * Serves a sandbox over real sockets. Faults become real resets, truncated bodies and silent
+ * connections.
  *
  * @throws {TypeError} if an option is unknown
  * @example
@@ -71,8 +72,7 @@ export async function serveSandbox(
   assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  // Node itself would reject a request without Host, or with an unknown Expect, without a response
-  // body.
+  // By default, Node rejects a request without Host, or with an unknown Expect, and sends no body.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1')
       return refuse(request, response, 400, 'The Host header is missing.')
@@ -92,7 +92,7 @@ export async function serveSandbox(
     control?.changed()
   })
   server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
-    refuse(request, response, 417, 'The Expect header cannot be met.'),
+    refuse(request, response, 417, 'The Expect header is not supported.'),
   )
   const refuse = (
     request: IncomingMessage,
@@ -106,7 +106,7 @@ export async function serveSandbox(
     response.end(JSON.stringify(answer.body))
     onNotice(`${request.method} ${request.url} ${status} (${message})`)
   }
-  // Node itself would send a response without a body.
+  // By default, Node sends a response without a body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
     if (status !== null)
@@ -164,7 +164,7 @@ async function serveRequest(
     response.setHeader('access-control-expose-headers', '*')
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
-  // Replace a body that is too large by one that the sandbox rejects for its size.
+  // Replace a body that is too large with one that the sandbox rejects for its size.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
   const url = targetOf(sandbox, request.url ?? '/')
   const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
@@ -192,7 +192,7 @@ class ReceivedMessage implements SandboxMessage {
   }
 
   /**
-   * Fires when the caller disconnects. Made on first use, because most responses wait for nothing.
+   * Fires when the caller disconnects. Created only when read, because most responses do not wait.
    */
   get signal(): AbortSignal {
     const gone = new AbortController()
@@ -222,8 +222,8 @@ function preflight(request: IncomingMessage, response: ServerResponse): void {
 }
 
 /**
- * The body as a string, or null if it has more than `limit` bytes. Rejects if the caller
- * disconnects before its end.
+ * Returns the body as a string, or null if it has more than `most` bytes. Rejects if the caller
+ * disconnects before the end of the body.
  */
 function readBody(request: IncomingMessage, most: number): Promise<string | null> {
   return new Promise((resolve, reject) => {
@@ -292,7 +292,7 @@ function* padding(body: Buffer, bytes: number): Generator<Buffer> {
   yield body
 }
 
-/** Responds to a request that is not valid HTTP with an ErrorResponse, too. */
+/** Responds with an ErrorResponse even if the request is not valid HTTP. */
 function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): number | null {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()

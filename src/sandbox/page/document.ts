@@ -50,7 +50,7 @@ export const pageDocument: string = `<!doctype html>
         <p class="filter"><label for="filter">Filter</label>
           <input type="search" id="filter" placeholder="path, status, key, reference" autocomplete="off" spellcheck="false"></p>
         <div id="log" tabindex="0" role="group" aria-label="Newest requests" hidden></div>
-        <p class="note" id="log-none">No request yet. For example:<br>
+        <p class="note" id="log-none">No requests yet. Try:<br>
           <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
       </section>
 ${table('ledger', 'Charges', 'Every debit of a wallet. Two debits for one reference are a bug in your program.')}
@@ -65,10 +65,10 @@ ${table('ledger', 'Charges', 'Every debit of a wallet. Two debits for one refere
       <section class="panel" aria-labelledby="faults-title">
         <h2 id="faults-title">Faults</h2>
         <fieldset class="choice">
-          <legend>How often</legend>
+          <legend>Apply to</legend>
           <label><input type="radio" name="times" value="once" checked> next request</label>
           <label><input type="radio" name="times" value="always"> every request</label>
-          <label><input type="radio" name="times" value="some"> one in four</label>
+          <label><input type="radio" name="times" value="some"> one in four requests</label>
         </fieldset>
         <div id="toggles" class="toggles" role="group" aria-labelledby="faults-title"></div>
         <details>
@@ -85,7 +85,7 @@ action:
             <button type="submit">Add rule</button>
           </form>
         </details>
-        <h3>Rules in force <span class="count" id="rules-count"></span></h3>
+        <h3>Current rules <span class="count" id="rules-count"></span></h3>
         <ul id="rules" class="rules"></ul>
         <button type="button" id="clear-rules">Remove all rules</button>
       </section>
@@ -95,7 +95,7 @@ action:
         <label for="preset">Preset</label>
         <select id="preset">${presets}<option value="" disabled hidden>(custom switches)</option></select>
         <details>
-          <summary>Switches in force</summary>
+          <summary>Current switches</summary>
           <dl id="switches" class="switches"></dl>
         </details>
       </section>
@@ -103,7 +103,7 @@ action:
 
     <div class="wide">
 ${table('orders', 'Orders', 'As their customers see them, newest first.')}
-${table('keys', 'Idempotency keys', 'What a request with the same key gets.')}
+${table('keys', 'Idempotency keys', 'What a repeated request with the key gets.')}
 ${table('api-keys', 'API keys', 'Shortened until you select Show.')}
 ${table('services', 'Services', 'The catalogue, unpublished services included.')}
     </div>

@@ -64,7 +64,7 @@ export interface SandboxBehaviour {
   readonly keyLifetime: number | null
   /**
    * When a key's lifetime begins. `'remembered'` (default): with the request whose response is
-   * remembered. `'firstUse'`: with the first request, even a refused one. `'lastUse'`: with the
+   * remembered. `'firstUse'`: with the first request, even if it is refused. `'lastUse'`: with the
    * latest request.
    */
   readonly keyLifetimeFrom: 'remembered' | 'firstUse' | 'lastUse'
@@ -72,7 +72,10 @@ export interface SandboxBehaviour {
    * Which keys are accepted. Other keys get 400. Default `'any'` (1–255 visible ASCII characters).
    */
   readonly keyFormat: 'any' | 'uuid'
-  /** When two payloads under one key are the same. Default `'json'`: equal JSON, whatever the spelling. */
+  /**
+   * When two payloads under one key count as the same. Default `'json'`: equal JSON, whatever the
+   * spelling.
+   */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
   /**
    * Which refusals are remembered under the key and replayed. Default none: a refused key may be
@@ -109,7 +112,10 @@ export interface SandboxBehaviour {
   readonly maxLimit: number | null
   /** Whether lists ignore `offset`, so that every page is the first page. Default false. */
   readonly ignoreOffset: boolean
-  /** What an invalid `limit` or `offset` gets: the nearest valid value, or 400. Default `'clamp'`. */
+  /**
+   * Whether an invalid `limit` or `offset` becomes the nearest valid value, or returns 400. Default
+   * `'clamp'`.
+   */
   readonly invalidPaging: 'clamp' | 'refuse'
   /** Ordering of the order list; `'random'` differs per request and shuffles services too. Default `'newest'`. */
   readonly ordering: 'newest' | 'oldest' | 'amount' | 'random'
@@ -198,7 +204,7 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
     listEnvelope: 'named',
     replayBody: 'current',
   },
-  /** Keys live for a minute, and running marks of dead requests for half of it. */
+  /** Keys live for a minute, and the marks of dead requests for half a minute. */
   forgetful: { keyLifetime: 60_000, orphanedMarkLifetime: 30_000 },
 }
 
@@ -247,7 +253,7 @@ const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
   readLag: duration,
 }
 
-/** `base` with the changes. Throws a TypeError that names an unknown switch or value. */
+/** Returns `base` with the changes. Throws a TypeError that names an unknown switch or value. */
 export function withBehaviour(
   base: SandboxBehaviour,
   changes: SandboxPreset | Partial<SandboxBehaviour>,

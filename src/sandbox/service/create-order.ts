@@ -39,7 +39,7 @@ interface Run {
   readonly call: Call
   readonly apiKey: SandboxApiKey | undefined
   draft: Draft | null
-  /** Its row in the idempotency table and the row's name, once registered. */
+  /** The entry in the idempotency table and the name of its row, once registered. */
   registered: { readonly row: string; readonly entry: SandboxKeyEntry } | null
 }
 
@@ -102,8 +102,7 @@ function register(run: Run): Answer | null {
   const { tables, behaviour, call, apiKey, world } = run
   const problem = refuseKeyText(call.idempotencyKey, behaviour)
   if (problem !== null) return errorAnswer(problem, behaviour)
-  // Without a customer there is no table to search. The check of the API key rejects the request
-  // later.
+  // Without an API key there is no scope to search. The check `auth` rejects the request later.
   if (apiKey === undefined || call.idempotencyKey === null) return null
   const scope = scopeOf(apiKey, behaviour)
   const row = keyRow(scope, call.idempotencyKey)
@@ -171,9 +170,9 @@ function checkBody(run: Run): Refusal | null {
   const { serviceId, target, quantity, metadata } = body
   const required: readonly string[] = behaviour.requiredFields
   if (typeof serviceId !== 'string' || serviceId === '')
-    return invalid('serviceId must be a string that is not empty.')
+    return invalid('serviceId must be a non-empty string.')
   if (target === undefined ? required.includes('target') : typeof target !== 'string' || target.trim() === '')
-    return invalid('target must be a string that is not blank.')
+    return invalid('target must be a non-blank string.')
   if (typeof quantity !== 'number' || quantity <= 0 || quantity > Number.MAX_SAFE_INTEGER)
     return invalid('quantity must be a positive integer.')
   if (!behaviour.fractionalQuantity && !Number.isInteger(quantity))
@@ -186,7 +185,7 @@ function checkBody(run: Run): Refusal | null {
       ? required.includes('externalOrderId')
       : typeof reference !== 'string' || reference === ''
   )
-    return invalid('metadata.externalOrderId must be a string that is not empty.')
+    return invalid('metadata.externalOrderId must be a non-empty string.')
   const source = sourceOf(run, body)
   if (source !== null && typeof source !== 'string') return invalid('sourceSystem must be a string.')
   if (behaviour.unknownFields === 'refuse') {
@@ -232,7 +231,7 @@ function checkService(run: Run): Refusal | null {
   if (draft.quantity < service.minQuantity || draft.quantity > service.maxQuantity)
     return refused(
       'QUANTITY_OUT_OF_RANGE',
-      `quantity must be from ${service.minQuantity} up to ${service.maxQuantity}.`,
+      `quantity must be from ${service.minQuantity} to ${service.maxQuantity}.`,
     )
   const start = behaviour.stepFrom === 'minimum' ? service.minQuantity : 0
   const steps = (draft.quantity - start) / service.stepQuantity
@@ -259,7 +258,7 @@ function costOf(service: SandboxService, draft: Draft, behaviour: SandboxBehavio
   return behaviour.priceIs === 'perUnit' ? Math.round(service.amount * draft.quantity) : service.amount
 }
 
-/** Debits, stores and remembers the order in one synchronous step. */
+/** Debits the wallet, stores the order and remembers the response, in one synchronous step. */
 function commit(run: Run): Creation {
   const { draft, apiKey, tables, behaviour, call, world } = run
   const service = draft === null ? undefined : tables.services.get(draft.serviceId)

@@ -18,10 +18,10 @@ import {
 const isFunction = code('a function', (value) => typeof value === 'function')
 const count = number({ min: 0 })
 const status = number({ min: 200, max: 599 })
-const headerValue = text(/^[\t\x20-\x7e\x80-\xff]*$/, 'text that fits into a header')
+const headerValue = text(/^[\t\x20-\x7e\x80-\xff]*$/, 'a valid header value')
 const plain = record({})
 
-/** A `transformBody` needs at least one of its two ways, so it has a shape of its own. */
+/** A `transformBody` needs `transform` or `patch`, or both, which `record` cannot express. */
 const transformBody: Shape = (value, path) =>
   record(
     { type: text() },
@@ -122,7 +122,7 @@ const rule: Shape = record(
     ),
     skip: count,
     times: either(
-      'a number of times from 1 on or "always"',
+      'a number of times, 1 or more, or "always"',
       number({ min: 1 }),
       oneOf('always', Number.POSITIVE_INFINITY),
     ),

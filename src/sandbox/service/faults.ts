@@ -57,32 +57,36 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * What goes wrong. `commit` means that the service processes the request, whatever response the
- * caller gets. Default false, unless an action says otherwise.
+ * What goes wrong. The service processes the request, unless stated otherwise. If an action has
+ * `commit`, the service processes the request only if it is true (default false).
  *
  * Several actions that only modify a request (`delay`, `forgetKeys`, `transformBody`, `capLimit`,
- * `shortPage`, `mutateList`) may apply to one request. Of all other actions, only the first
- * matching rule applies.
+ * `shortPage`, `mutateList`) may apply to one request. Of the rules with other actions, only the
+ * first that matches applies.
  */
 export type FaultAction =
   /**
-   * The connection is refused. A real server cannot refuse one request, so there it is a `drop`.
+   * The connection is refused. A real server cannot refuse a single request: it does the same as
+   * for `drop`.
    */
   | { readonly type: 'refuseConnection' }
-  /** The connection is reset before anything was processed. */
+  /** The connection is reset before the request is processed. */
   | { readonly type: 'drop' }
-  /** Processed, then the connection is reset: the response is lost. */
+  /** The connection is reset after the request is processed: the response is lost. */
   | { readonly type: 'commitThenDrop' }
   /**
    * The server dies halfway: the key is marked as running, nothing is charged, the connection is
    * reset. See `orphanedMarkLifetime`.
    */
   | { readonly type: 'crash' }
-  /** Processed; headers and `after` bytes of the body (default half), then a reset, or a normal end if `cleanly`. */
+  /**
+   * Sends headers and `after` bytes of the body (default half), then a reset, or a normal end if
+   * `cleanly`.
+   */
   | { readonly type: 'cutBody'; readonly after?: number; readonly cleanly?: boolean }
-  /** Processed; headers and `after` bytes of the body (default half), then silence. */
+  /** Sends headers and `after` bytes of the body (default half), then nothing more. */
   | { readonly type: 'stallBody'; readonly after?: number }
-  /** Never gets a response. */
+  /** The request never gets a response. */
   | { readonly type: 'stall'; readonly commit?: boolean }
   /**
    * Delays the response by `ms`. `'before'` (default): processing begins after the delay.
@@ -91,9 +95,9 @@ export type FaultAction =
    */
   | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'during' | 'after' }
   /**
-   * Another status, 200–599. Body: `json`, else `text`, else a proxy's `html` page, else an
-   * ErrorResponse with `code`. With a 5xx and the switch `rememberServerErrors` the response is
-   * remembered under the key.
+   * Responds with another status, 200–599. Body: `json`, else `text`, else a proxy's `html` page,
+   * else an ErrorResponse with `code`. With the switch `rememberServerErrors`, a 5xx is remembered
+   * under the key.
    */
   | {
       readonly type: 'status'
@@ -105,11 +109,11 @@ export type FaultAction =
       readonly code?: string
       readonly commit?: boolean
     }
-  /** 409 IDEMPOTENCY_IN_PROGRESS. */
+  /** Responds with 409 IDEMPOTENCY_IN_PROGRESS. */
   | { readonly type: 'inProgress'; readonly commit?: boolean }
   /** Before the request is processed, the server forgets every key. */
   | { readonly type: 'forgetKeys' }
-  /** 429 (default) or 503 with this string as Retry-After, valid or not. */
+  /** Responds with 429 (default) or 503 and with `value` as Retry-After, valid or not. */
   | {
       readonly type: 'retryAfter'
       readonly value: string
@@ -117,7 +121,8 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Processed. A function or JSON patch steps (`add`, `replace`, `remove`) change the JSON body.
+   * A function or JSON patch steps (`add`, `replace`, `remove`) change the JSON body of the
+   * response.
    */
   | {
       readonly type: 'transformBody'
@@ -129,11 +134,11 @@ export type FaultAction =
   /** Lists: removes `fewer` rows (default 1) from the end of the page. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
   /**
-   * Lists: changes rows before the page is cut out. With `skip: 1, times: Infinity` it happens
+   * Lists: changes rows before the page is cut out. With `skip: 1, times: Infinity`, rows change
    * between pages 1 and 2.
    */
   | { readonly type: 'mutateList'; readonly change: FaultListChange }
-  /** A redirect, status 307 by default. */
+  /** Responds with a redirect, by default with status 307. */
   | {
       readonly type: 'redirect'
       readonly location: string
@@ -141,8 +146,8 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Sends this string as the body. Processed unless `commit` is false. Default status: the real
-   * one; type: application/json.
+   * Responds with `body`, by default with the real status and as application/json. `commit` is true
+   * by default.
    */
   | {
       readonly type: 'bytes'
@@ -152,14 +157,12 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Order requests: returns the customer's newest order under another key, as a proxy does that
-   * mixes up its connections. Processed unless `commit` is false. Without another order, the
-   * response stays as it is.
+   * Order requests: returns the customer's newest order under another key, as a proxy that mixes up
+   * its connections would. Without another order, the response does not change. `commit` is true by
+   * default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
-  /**
-   * Processed. Streams `bytes` spaces before the body. `gzip` (real server only) compresses them.
-   */
+  /** Sends `bytes` spaces before the body. `gzip` (real server only) compresses them. */
   | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
 
 /** A fault and the requests that it applies to. */
@@ -168,7 +171,7 @@ export interface FaultRule {
   readonly match?: FaultMatch
   /** How many matching requests pass unchanged first. Default 0. */
   readonly skip?: number
-  /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, for ever. */
+  /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, means for ever. */
   readonly times?: number | 'always'
   /**
    * Probability that the rule applies to a matching request, drawn from the sandbox's seed. Default
@@ -226,7 +229,7 @@ export interface SandboxFaultStatus {
   readonly id: number
   /** The rule as it was added. */
   readonly rule: FaultRule
-  /** Number of requests that its `match` fits. */
+  /** Number of requests that matched the rule. */
   readonly matched: number
   /** How often it has applied. */
   readonly acted: number

@@ -16,12 +16,12 @@ export function refuseKeyText(key: string | null, behaviour: SandboxBehaviour): 
   return null
 }
 
-/** Scope of a key: the same string under another customer or API key is another key. */
+/** Returns the scope of a key: the same string in another scope is another key. */
 export function scopeOf(apiKey: SandboxApiKey, behaviour: SandboxBehaviour): string {
   return behaviour.keyScope === 'customer' ? apiKey.customerId : apiKey.id
 }
 
-/** True if a repeated request has the same payload by the switch `payloadEquality`. */
+/** True if the payloads are the same according to the switch `payloadEquality`. */
 export function isSamePayload(first: string, second: string, behaviour: SandboxBehaviour): boolean {
   if (first === second) return true
   if (behaviour.payloadEquality === 'bytes') return false
@@ -75,7 +75,7 @@ export function rememberFault(
   const row = keyRow(scope, key)
   forgetExpired(tables, row, behaviour, world.now())
   const known = tables.keys.get(row)
-  // A key of an earlier request keeps that request's response: the fault happened to this one only.
+  // A key of an earlier request keeps that request's response: only this request had the fault.
   if (known !== undefined && !charged) return
   const entry = { scope, key, payload: call.body, startedAt: world.now(), orphanedAt: null, answer }
   tables.keys.set(row, { ...(known ?? entry), answer })

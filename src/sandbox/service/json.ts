@@ -27,8 +27,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
 }
 
 /**
- * JSON with sorted field names: two bodies are JSON-equal exactly if their sorted strings are the
- * same.
+ * JSON with sorted field names: two bodies are equal as JSON exactly if their sorted strings are
+ * the same.
  */
 export function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`
@@ -52,8 +52,8 @@ export interface JsonPatchStep {
 }
 
 /**
- * Applies the steps to a copy. A step whose path does not exist changes nothing: a fault must not
- * fail a test by itself.
+ * Applies the steps to a copy. A step whose path does not exist changes nothing: the fault itself
+ * must not fail a test.
  */
 export function patchJson(document: unknown, steps: readonly JsonPatchStep[]): unknown {
   let result: unknown = structuredClone(document)

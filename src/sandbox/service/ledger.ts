@@ -1,6 +1,6 @@
 import type { SandboxCharge, SandboxCustomer } from './state.ts'
 
-/** An assertion of the sandbox, as tests write it. */
+/** Name of an assertion of the sandbox. */
 export type SandboxAssertion = 'expectChargedOnce' | 'expectNotCharged' | 'expectCharges' | 'expectBalance'
 
 /** Thrown by the sandbox's assertions. Test runners show it like an error of `node:assert`. */

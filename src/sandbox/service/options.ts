@@ -13,21 +13,21 @@ export interface SandboxOptions {
    * responses.
    */
   readonly seed?: number
-  /** Named switches to start from. Default `'default'`. */
+  /** Preset to start from. Default `'default'`. */
   readonly preset?: SandboxPreset
   /** Single switches, on top of the preset. */
   readonly behaviour?: Partial<SandboxBehaviour>
   /** Fault rules at the start and after every `sandbox.reset()`. */
   readonly faults?: readonly FaultRule[]
-  /** Contents of the two wallets, in minor currency units. Default 1,000,000. */
+  /** Balance of each of the two wallets, in minor currency units. Default 1,000,000. */
   readonly balance?: number
   /** Currency of wallets and catalogue. Default `'EUR'`. */
   readonly currency?: string
-  /** The personal API key. Default: made from the seed. */
+  /** The personal API key. Default: derived from the seed. */
   readonly apiKey?: string
-  /** The organization's API key. Default: made from the seed. */
+  /** The organization's API key. Default: derived from the seed. */
   readonly organizationApiKey?: string
-  /** The catalogue. Default: seven services, from `svc_standard` to `svc_premium`. */
+  /** The catalogue. Default: seven services, such as `svc_standard`. */
   readonly services?: readonly NewService[]
   /**
    * Maximum number of requests in `sandbox.requests`; the newest are kept. Default: all, which
@@ -65,11 +65,11 @@ export const optionsShape: Shape = record({}, OPTIONS)
 
 /** A customer for `sandbox.addCustomer`. */
 export interface NewCustomer {
-  /** Default: made from the seed. */
+  /** Default: derived from the seed. */
   readonly id?: string
   /** Default `'personal'`. */
   readonly type?: SandboxCustomer['type']
-  /** Default: an empty wallet in the sandbox's currency. Null: no wallet is mapped. */
+  /** Default: an empty wallet in the sandbox's currency. Null maps no wallet. */
   readonly wallet?: SandboxCustomer['wallet']
 }
 
@@ -85,9 +85,9 @@ export interface NewApiKey {
   readonly customer: string | { readonly id: string }
   /** Default: all. */
   readonly permissions?: readonly SandboxPermission[]
-  /** The integration the key belongs to. Default: none. */
+  /** The integration that the key belongs to. Default: none. */
   readonly sourceSystem?: string
-  /** The key's secret. Default: made from the seed. */
+  /** The key's secret. Default: derived from the seed. */
   readonly secret?: string
 }
 

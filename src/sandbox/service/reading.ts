@@ -153,7 +153,7 @@ function pageOf<Row>(
 }
 
 /**
- * Returns limit and offset, or what is wrong with them. The API document only says that limit
+ * Returns limit and offset, or what is wrong with them. The API document states only that limit
  * defaults to 50.
  */
 function readPaging(

@@ -1,6 +1,6 @@
 import type { FaultAction, SandboxOperation } from './faults.ts'
 
-/** How a response travels. Byte counts are of the encoded body. */
+/** How a response is delivered. Byte counts refer to the encoded body. */
 export type SandboxDelivery =
   | { readonly type: 'complete' }
   /** The connection is refused. */
@@ -16,7 +16,7 @@ export type SandboxDelivery =
   /** `bytes` spaces, then the body. */
   | { readonly type: 'huge'; readonly bytes: number; readonly gzip: boolean }
 
-/** The response as sent, or as it would be if the caller had seen it. */
+/** The response as sent, or, if it was lost, as the caller would have seen it. */
 export interface SandboxResponse {
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
@@ -26,7 +26,7 @@ export interface SandboxResponse {
 
 /** A request and its outcome. It never contains the API key. */
 export interface SandboxRequest {
-  /** 1 for the first request, also after a `sandbox.reset()`. */
+  /** 1 for the first request, and again after `sandbox.reset()`. */
   readonly number: number
   /** Endpoint, or null if there is none. */
   readonly operation: SandboxOperation | null
@@ -49,15 +49,15 @@ export interface SandboxRequest {
    * got one.
    */
   readonly status: number | 'running' | 'dropped'
-  /** The response, even if the caller never got it. Null while the request runs. */
+  /** The response, even if the caller never got it. Null while the request is running. */
   readonly response: SandboxResponse | null
-  /** How the response travelled. */
+  /** How the response was delivered. */
   readonly delivery: SandboxDelivery['type']
   /** True if this request debited a wallet. Replays do not. */
   readonly charged: boolean
   /**
-   * Actions of the fault rules that applied to it, in the order of the rules. Empty without a
-   * fault.
+   * Actions of the fault rules that applied to the request, in the order of the rules. Empty
+   * without a fault.
    */
   readonly faults: readonly FaultAction['type'][]
 }
@@ -68,9 +68,9 @@ export interface SandboxReply {
   readonly status: number
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** The whole body, also if less of it is delivered. */
+  /** The whole body, even if less of it is delivered. */
   readonly body: string
-  /** How the response travels. */
+  /** How the response is delivered. */
   readonly delivery: SandboxDelivery
   /** The entry in `sandbox.requests`. */
   readonly request: SandboxRequest
@@ -84,10 +84,10 @@ export interface SandboxMessage {
   readonly url: string
   /** Lower-case names. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body, or null for none. */
+  /** The body, empty if there is none. */
   readonly body: string
   /**
-   * Fires when the caller disconnects. Processing goes on, as on a real server. Only the response
+   * Fires when the caller disconnects. As on a real server, processing continues. Only the response
    * stops waiting.
    */
   readonly signal?: AbortSignal

@@ -115,7 +115,9 @@ interface Target {
   readonly query: URLSearchParams
 }
 
-/** Path and query of a URL or of a path from the root on, or null. */
+/**
+ * Returns the path and query of a URL, or of a path that begins with `/`. Null if it is neither.
+ */
 function targetOf(target: string, baseUrl: URL): Target | null {
   const path = target.startsWith(`${baseUrl.origin}/`) ? target.slice(baseUrl.origin.length) : target
   // Skip the URL parser for a plain path: it takes longer than the rest of the routing.

@@ -1,7 +1,7 @@
 /**
  * Checks plain data from outside: options, fault files, state files. A shape returns the first
- * problem with its JSON path, or null. It builds paths only for a problem, which keeps creating
- * many sandboxes fast.
+ * problem with its JSON path, or null. It builds paths only for a problem, so that sandboxes are
+ * fast to create.
  */
 export type Shape = (value: unknown, path: string) => string | null
 
@@ -16,7 +16,7 @@ export function text(pattern?: RegExp, wanted = 'a string'): Shape {
       : `${path}: expected ${wanted}, got ${shown(value)}`
 }
 
-/** A finite number within bounds; `integer` by default. */
+/** A finite number within bounds; by default an integer. */
 export function number(
   bounds: { readonly min?: number; readonly max?: number; readonly fraction?: boolean } = {},
 ): Shape {

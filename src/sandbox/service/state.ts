@@ -13,7 +13,7 @@ import {
   text,
 } from './shape.ts'
 
-/** What an API key may do (API document, "Authentication"). */
+/** A permission of an API key (API document, "Authentication"). */
 export type SandboxPermission = 'orders:write' | 'orders:read' | 'services:read' | 'balance:read'
 
 /** All permissions. */
@@ -52,7 +52,9 @@ export interface SandboxApiKey {
   readonly customerId: string
   /** What the key may do. */
   readonly permissions: readonly SandboxPermission[]
-  /** The integration the key belongs to; used when the switch `sourceSystemFrom` is `'apiKey'`. */
+  /**
+   * The integration that the key belongs to; used if the switch `sourceSystemFrom` is `'apiKey'`.
+   */
   readonly sourceSystem: string | null
   /** A revoked key gets 401. */
   readonly revoked: boolean
@@ -72,7 +74,7 @@ export interface SandboxService {
   readonly maxQuantity: number
   /** Step that a quantity must respect. */
   readonly stepQuantity: number
-  /** Units left, or null for any number. */
+  /** Units left, or null for an unlimited number. */
   readonly stock: number | null
   /** Unpublished services cannot be listed, retrieved or ordered. */
   readonly published: boolean
@@ -140,7 +142,7 @@ export interface SandboxCharge {
   readonly customerId: string
   /** Idempotency-Key of the request. */
   readonly idempotencyKey: string
-  /** The caller's own reference, or null. */
+  /** The caller's own reference, if there is one. */
   readonly externalOrderId?: string
   /** The request's body, byte for byte. */
   readonly body: string
@@ -318,7 +320,7 @@ export const rowShapes: {
   readonly order: Shape
 } = { customer: customerShape, apiKey: apiKeyShape, service: serviceShape, order: orderShape }
 
-/** Throws a TypeError that says where a state is wrong. */
+/** Throws a TypeError that names the first mistake in a state. */
 export function assertState(value: unknown): asserts value is SandboxState {
   assertShape<SandboxState>(value, stateShape, 'state')
   const customers = new Set(value.customers.map((customer) => customer.id))
@@ -329,7 +331,9 @@ export function assertState(value: unknown): asserts value is SandboxState {
       )
 }
 
-/** Makes a private copy of a state from outside. Throws a TypeError that says where it is wrong. */
+/**
+ * Makes a private copy of a state from outside. Throws a TypeError that names the first mistake.
+ */
 export function readState(value: unknown): SandboxState {
   assertState(value)
   return structuredClone(value)

@@ -22,7 +22,7 @@ export interface Refusal {
 /** The requested part of a list. */
 export interface Page {
   readonly rows: readonly unknown[]
-  /** Rows the caller could read in all. */
+  /** Number of rows that the caller could read in all. */
   readonly total: number
   readonly limit: number
   readonly offset: number

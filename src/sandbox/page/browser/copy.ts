@@ -1,7 +1,7 @@
 import { act, call } from './control.ts'
 import { element } from './elements.ts'
 
-/** Copies the result of `make` when the button is pressed, and says so on the button. */
+/** Copies the result of `make` when the button is pressed, and confirms it on the button. */
 export function copies(button: HTMLElement, make: () => Promise<string>): void {
   const name = button.textContent
   button.addEventListener('click', () =>

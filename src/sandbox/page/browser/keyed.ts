@@ -10,9 +10,9 @@ type Key = string | number
 const shown = new WeakMap<Element, ReadonlyMap<Key, Drawn>>()
 
 /**
- * Gives a place one element for each item, in their order. It leaves the elements of unchanged
- * items alone, and changes of the others only what differs: focus, selections and open details stay
- * as they are. An element keeps the listeners of its first drawing, so they may use only the key.
+ * Fills a place with one element for each item, in the order of the items. It changes only what
+ * differs, so focus, selections and open details stay as they are. An element keeps the listeners
+ * of its first drawing, so listeners may use only the key.
  */
 export function drawEach<Item>(
   place: Element,
@@ -47,7 +47,7 @@ function patch(node: ChildNode, wanted: ChildNode): void {
     node.replaceWith(wanted)
     return
   }
-  // The user opens details.
+  // Keep `open`, which the user sets.
   for (const name of node.getAttributeNames())
     if (name !== 'open' && !wanted.hasAttribute(name)) node.removeAttribute(name)
   for (const { name, value } of wanted.attributes) node.setAttribute(name, value)

@@ -8,7 +8,7 @@ import { drawTable, type Row } from './table.ts'
 const KEPT = 200
 /** The newest requests by number, oldest first. */
 const kept = new Map<number, SandboxRequest>()
-/** The first request with each key of an API key: repetitions link to it. */
+/** Number of the first request with each API key and Idempotency-Key. Repetitions show it. */
 const firstWith = new Map<string, number>()
 
 function responseOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
@@ -74,7 +74,7 @@ function searchedText(request: SandboxRequest): string {
   return [method, path, status, idempotencyKey, apiKeyId, body, ...faults].join(' ').toLowerCase()
 }
 
-/** Shows the requests that contain the filter's words. */
+/** Shows the requests that contain the filter's text. */
 export function showLog(): void {
   const newest = [...kept.values()].reverse()
   const table = drawTable('log', {
@@ -101,7 +101,7 @@ export function drawLog(requests: readonly SandboxRequest[], anew: boolean): voi
   const [oldest = 0] = kept.keys()
   for (const request of requests) {
     const { number, apiKeyId, idempotencyKey } = request
-    // A request that ends after its row has gone.
+    // Skip a request that ends after its row was removed.
     if (number < oldest) continue
     kept.set(number, request)
     const scoped = JSON.stringify([apiKeyId, idempotencyKey])

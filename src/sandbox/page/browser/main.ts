@@ -10,7 +10,7 @@ import { drawTables } from './tables.ts'
 import { drawToggles, makeToggles } from './toggles.ts'
 import { drawWallets } from './wallets.ts'
 
-/** The live page's script. It sets values of callers only as text, never as markup. */
+/** The live page's script. It shows values from callers only as text, never as markup. */
 
 function receive({ overview, requests }: LiveEvent, anew: boolean): void {
   noteOverview(overview)
@@ -34,8 +34,8 @@ function listen(): void {
   events.addEventListener('open', () => connection('good', 'live'))
   events.addEventListener('error', () => {
     connection('bad', 'not connected')
-    // Reconnect: a browser gives up if a proxy responded for the sandbox. In other cases it
-    // reconnects itself.
+    // Reconnect: the browser gives up if a proxy responded for the sandbox. In other cases, the
+    // browser reconnects itself.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
   })
   for (const name of ['snapshot', 'update'])
@@ -50,7 +50,7 @@ makeToggles()
 makeProgramButtons()
 byId('filter').addEventListener('input', showLog)
 byId('reset').addEventListener('click', () => {
-  if (confirm('Reset everything? Orders, charges, keys, rules and switches go back to the start.'))
+  if (confirm('Reset everything? Orders, charges, keys, rules and switches return to their initial state.'))
     act(() => call('POST', '/reset'))
 })
 byId('forget').addEventListener('click', () => act(() => call('POST', '/forget-keys')))

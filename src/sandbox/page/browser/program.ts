@@ -3,7 +3,7 @@ import { act } from './control.ts'
 import { copies, fieldOf } from './copy.ts'
 import { byId } from './elements.ts'
 
-/** The page's knowledge of the sandbox. */
+/** The latest overview of the sandbox. */
 let known: Overview | undefined
 
 export function noteOverview(overview: Overview): void {
@@ -42,7 +42,7 @@ async function placeOrder(): Promise<void> {
     .catch(() => {})
 }
 
-/** The buttons for developing a program against this sandbox. */
+/** Sets up the buttons that help to develop a program against this sandbox. */
 export function makeProgramButtons(): void {
   copies(byId('copy-address'), async () => location.origin)
   copies(byId('copy-key'), orderingKey)

@@ -7,7 +7,7 @@ export type Row = readonly (Node | string)[]
 export interface Table<Item> {
   readonly columns: readonly string[]
   readonly items: readonly Item[]
-  /** With the items that are not shown. */
+  /** Number of items, including those that are not shown. */
   readonly total: number
   keyOf(item: Item): string | number
   cellsOf(item: Item): Row
@@ -35,8 +35,8 @@ function emptyTable(id: string, columns: readonly string[]): HTMLTableElement {
       column,
     ),
   )
-  // Explicit roles: a narrow page lays rows out as blocks, and browsers then no longer treat it as
-  // a table.
+  // Explicit roles: a narrow page lays rows out as blocks, and browsers then no longer treat the
+  // table as a table.
   return element(
     'table',
     { role: 'table', 'aria-labelledby': `${id}-title` },

@@ -4,11 +4,11 @@ import { drawTable } from './table.ts'
 
 const replays = {
   running: ['info', 'still in progress'],
-  died: ['warn', 'still in progress, its request died'],
-  order: ['good', 'the order again'],
-  refusal: ['warn', 'the refusal again'],
-  fault: ['bad', 'the server error again'],
-  free: ['warn', 'nothing yet: it was refused'],
+  died: ['warn', 'still in progress: its request died'],
+  order: ['good', 'the same order'],
+  refusal: ['warn', 'the same refusal'],
+  fault: ['bad', 'the same server error'],
+  free: ['warn', 'a new attempt: the last was refused'],
 } as const
 
 export function drawTables({ orders, ledger, keys, services }: Overview): void {
@@ -43,7 +43,7 @@ export function drawTables({ orders, ledger, keys, services }: Overview): void {
     ],
   })
   drawTable('keys', {
-    columns: ['Key', 'Replays as', 'Belongs to', 'Since'],
+    columns: ['Key', 'Repeat gets', 'Belongs to', 'Since'],
     items: keys.newest,
     total: keys.total,
     keyOf: ({ scope, key }) => JSON.stringify([scope, key]),

@@ -2,7 +2,7 @@ import type { SandboxFaultStatus } from '../../service/faults.ts'
 import { act, call } from './control.ts'
 import { byId, element } from './elements.ts'
 
-/** Faults that can be switched on with one key press. */
+/** Faults that can be switched on with one click. */
 const toggles: readonly {
   readonly name: string
   readonly hint: string
@@ -15,7 +15,7 @@ const toggles: readonly {
   },
   {
     name: 'Drop the connection',
-    hint: 'before anything has happened',
+    hint: 'before the request is processed',
     rule: { action: { type: 'drop' } },
   },
   {
@@ -45,7 +45,7 @@ const toggles: readonly {
   },
   {
     name: 'Respond 3 seconds late',
-    hint: 'processed immediately',
+    hint: 'the request is processed immediately',
     rule: { action: { type: 'delay', ms: 3000, when: 'after' } },
   },
   {
@@ -68,7 +68,7 @@ const toggles: readonly {
   },
   {
     name: 'Small pages',
-    hint: 'lists: two rows at most, whatever limit says',
+    hint: 'lists: at most two rows, whatever the limit',
     rule: { action: { type: 'capLimit', limit: 2 } },
   },
 ]

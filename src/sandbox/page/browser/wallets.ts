@@ -13,7 +13,7 @@ function walletOf({ id, type, wallet }: SandboxCustomer): HTMLElement {
     id: `add-${id}`,
   })
   const label = element('label', { for: `add-${id}` }, 'Add minor units')
-  label.append(element('span', { class: 'unseen' }, ` to ${id}, negative to take away`))
+  label.append(element('span', { class: 'unseen' }, ` to ${id}, negative to remove`))
   const form = element('form', {}, label, amount, element('button', { type: 'submit' }, 'Top up'))
   form.addEventListener('submit', (event) => {
     event.preventDefault()
