@@ -35,7 +35,7 @@ const INSERTED: InsertResult = Object.freeze({ inserted: true })
  * const client = new CustomerOrderingClient({ store: new MemoryStore() })
  */
 export class MemoryStore implements OrderStore {
-  /** `'memory'`: everything is forgotten when the process ends. */
+  /** `'memory'`: lost when the process ends. */
   readonly durability: StoreDurability = 'memory'
   readonly #shelves = new Map<string, Shelf>()
   #lastPosition = 0

@@ -210,8 +210,7 @@ export class PostgresStore implements OrderStore {
   /**
    * Returns the store's rows inside your transaction, for `orders.enqueue`. Its writes are
    * committed or rolled back together with everything else in the transaction. An order is sent
-   * only after the commit, by any process that runs `orders.recover()`. So the result is not a
-   * complete `OrderStore`, and no client accepts it as one.
+   * only after the commit, by any process that runs `orders.recover()`.
    *
    * Pass the connection on which the transaction began. Call {@link PostgresStore.migrate} first,
    * when the program starts. Keep the transaction short: a concurrent call for the same order waits

@@ -84,10 +84,7 @@ const MOST_BYTES = 4 * 2 ** 20
  * const store = new RedisStore({ client })
  */
 export class RedisStore implements OrderStore {
-  /**
-   * `'server'`: shared by all machines. A failover, or a crash without `appendfsync always`, can
-   * still lose the last orders.
-   */
+  /** `'server'`: shared by all machines. */
   readonly durability: StoreDurability = 'server'
   readonly #evaluate: Evaluate
   readonly #prefix: string

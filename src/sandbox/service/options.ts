@@ -29,10 +29,7 @@ export interface SandboxOptions {
   readonly organizationApiKey?: string
   /** The catalogue. Default: seven services, such as `svc_standard`. */
   readonly services?: readonly NewService[]
-  /**
-   * Maximum number of requests in `sandbox.requests`; the newest are kept. Default: all, which
-   * suits tests.
-   */
+  /** Maximum number of requests in `sandbox.requests`; the newest are kept. Default: all. */
   readonly keepRequests?: number
   /** Returns the time in milliseconds since 1970. Default `Date.now`. */
   readonly now?: () => number

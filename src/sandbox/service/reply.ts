@@ -55,10 +55,7 @@ export interface SandboxRequest {
   readonly delivery: SandboxDelivery['type']
   /** True if this request debited a wallet. Replays do not. */
   readonly charged: boolean
-  /**
-   * Actions of the fault rules that applied to the request, in the order of the rules. Empty
-   * without a fault.
-   */
+  /** Actions of the fault rules that applied to the request, in the order of the rules. */
   readonly faults: readonly FaultAction['type'][]
 }
 
