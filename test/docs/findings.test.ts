@@ -13,18 +13,18 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   2: {
     'client/create/generations.test.ts': [
-      'is charged once where it was refused twice, then bought, and its store was lost',
-      'is charged once where another store without its history is asked for another quantity',
+      'an order that was refused twice, then bought, is charged once even if its store was lost',
+      'an order is charged once if a store without its history requests another quantity',
     ],
     'client/create/conflicts.test.ts': [
-      'keeps its key where another process with a store of its own may have bought under it',
+      'a conflict keeps its key if another process with its own store may have bought with it',
     ],
   },
   3: {
     'client/create/changed-arguments.test.ts': [
-      'do not keep a remembered order from being returned: the service has other limits',
-      'do not keep an order in doubt from being settled: the service has other limits',
-      'say of an order that is %s what is remembered: a row that is no longer valid',
+      'a remembered order is returned even if the service has changed its limits',
+      'an order in doubt is settled even if the service has changed its limits',
+      'an order that is %s is reported as remembered, even if its record is no longer valid',
     ],
   },
   4: {
@@ -35,13 +35,13 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   5: {
     'client/recover/recover.test.ts': [
-      'never lets %s open the window of its key again, once it was set right',
+      'after a clock that was ahead is corrected, %s never reopens the window of the key',
     ],
   },
   6: {
     'client/create/generations.test.ts': [
-      'is not repeated by recovery when its key was first sent too long ago, although it was refused then',
-      'begins with a key that was never sent once the window of its first is over, and repeats that one',
+      'recovery does not repeat a refused order whose key was first sent too long ago',
+      'after the window of its first key, a refused order starts with an unsent key, and repeats that key',
     ],
   },
   7: {
@@ -52,31 +52,35 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   8: {
     'client/recover/contradictions.test.ts': [
-      'is not adopted by recover() if its %s differs',
-      'is refused by resolve() if its %s differs',
-      'is neither adopted nor bought once more if only its target differs, which a service may spell in its own way',
+      "recover() does not adopt another integration's order whose %s differs",
+      "resolve() rejects another integration's order whose %s differs",
+      'an order that differs only in its target is neither adopted nor bought again',
     ],
-    'client/recover/restored.test.ts': ['is narrowed to the source system that the request names'],
+    'client/recover/restored.test.ts': [
+      'the look-up of an order is filtered by the source system of its request',
+    ],
   },
   9: {
     'client/recover/contradictions.test.ts': [
-      'is replayed under the same key until the own order comes, for one charge',
-      'is never returned and never remembered, and its error says that nobody knows of the money',
-      'is not `matched` by reconcile() if its %s differs, also under a remembered id',
+      'a response with another order is replayed with the same key until the right order comes, for one charge',
+      'another order is never returned or remembered, and the error reports an unknown charge',
+      "reconcile() does not match another integration's order whose %s differs, even with a remembered id",
     ],
   },
   10: {
     'client/create/conflicts.test.ts': [
-      'stays listed, is never removed, and is not bought again under its reference',
+      'a conflict stays listed, is never removed, and is not bought again with its reference',
     ],
   },
   11: {
     'client/recover/pruning.test.ts': [
-      'are kept although the clock of one client is 401 days ahead, however often it starts again',
+      "old records are kept even if one client's clock is 401 days ahead and it restarts repeatedly",
     ],
   },
   12: {
-    'client/create/create-many.test.ts': ['is told to end, and not waited for, after %s'],
+    'client/create/create-many.test.ts': [
+      'createMany tells a waiting source to end, and does not wait for it, after %s',
+    ],
   },
   13: {
     'stores/sqlite.test.ts': [
@@ -86,18 +90,18 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   14: {
     'client/lists/paging.test.ts': [
-      'a page of bad rows costs the check of one: nothing is checked behind the first',
+      'a page of bad rows is rejected at the first bad row, and later rows are not checked',
     ],
   },
   15: {
     'client/recover/restored.test.ts': [
-      'is told with the order that was not found in it, to the caller and to the logger',
-      'is not read again for the same order within a quarter of an hour, by any client of the store',
+      'caller and logger are told that the list was too long to find the order',
+      'a list that is too long is not read again for the same order within 15 minutes, by any client',
     ],
   },
   16: {
     'client/recover/reconcile.test.ts': [
-      'since a time calls no older order `only_remote` that the store knows, by id or by reference',
+      'reconcile() since a time does not report an older known order as only_remote',
     ],
   },
   17: {
@@ -110,22 +114,22 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     ],
   },
   18: {
-    'client/create/mistakes-of-callers.test.ts': ['is refused before anything is sent: %s'],
-    'unit/orders/intent.test.ts': [
-      'is refused for a key or metadata that were meant and are undefined, if it has no other name',
+    'client/create/mistakes-of-callers.test.ts': [
+      'an order whose name is missing is rejected before anything is sent: %s',
     ],
+    'unit/orders/intent.test.ts': ['an undefined key or metadata is rejected if the order has no other name'],
   },
   19: {
-    'client/setup/request.test.ts': ['refuses the path %j before anything is sent'],
+    'client/setup/request.test.ts': ['client.request rejects the path %j before anything is sent'],
   },
   20: {
-    'client/lists/reads.test.ts': ['is read again by %s'],
+    'client/lists/reads.test.ts': ['JSON that ends too early is requested again by %s'],
     'unit/http/transport.test.ts': ['is called as ever where every object inherits a property %s'],
   },
   21: {
     'client/create/claims.test.ts': [
-      'is waited for 15 s and no more, then the order is claimed (charged: %s)',
-      'is told to the hooks and to the logger when the wait begins, once',
+      'a call waits 15 s at most for another claim, then claims the order (charged: %s)',
+      'hooks and logger are told once when the wait for another claim begins',
     ],
   },
   22: {
@@ -159,8 +163,8 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   e: {
     'client/recover/restored.test.ts': [
-      'is found by recover() at the service where a restored backup has forgotten that it was bought',
-      'is found by create() at the service where a restored backup has forgotten that it was bought',
+      'recover() finds an enqueued order at the service if a restored backup forgot its purchase',
+      'create() finds an enqueued order at the service if a restored backup forgot its purchase',
     ],
   },
   f: {
@@ -181,7 +185,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     ],
   },
   i: {
-    'client/create/store-faults.test.ts': ['that %s is found out before anything is sent'],
+    'client/create/store-faults.test.ts': ['a codec that %s is detected before anything is sent'],
   },
   j: {
     'stores/sqlite.test.ts': [

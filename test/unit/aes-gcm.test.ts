@@ -6,7 +6,7 @@ const key = (byte: number): Uint8Array => new Uint8Array(32).fill(byte)
 const TEXT = 'order of @ada – 注文 \u{1f6d2} \ufeff'
 
 describe('aesGcm', () => {
-  it('opens what it sealed, and seals the same text differently each time', async () => {
+  it('aesGcm opens what it sealed, and seals the same text differently each time', async () => {
     const codec = aesGcm(key(1))
     const sealed = await Promise.all([codec.encrypt(TEXT), codec.encrypt(TEXT)])
     expect(sealed[0]).not.toBe(sealed[1])
@@ -18,14 +18,14 @@ describe('aesGcm', () => {
     expect(await codec.decrypt(await codec.encrypt('x'.repeat(200_000)))).toHaveLength(200_000)
   })
 
-  it('seals with the first key, and opens with any', async () => {
+  it('aesGcm seals with the first key, and opens with any key', async () => {
     const [before, both, after] = [aesGcm(key(1)), aesGcm(key(2), key(1)), aesGcm(key(2))]
     expect(await both.decrypt(await before.encrypt(TEXT))).toBe(TEXT)
     expect(await after.decrypt(await both.encrypt(TEXT))).toBe(TEXT)
     await expect(before.decrypt(await both.encrypt(TEXT))).rejects.toThrow('no key decrypts it')
   })
 
-  it('opens nothing that was changed, cut off or never sealed', async () => {
+  it('aesGcm opens no text that was changed, truncated or never sealed', async () => {
     const codec = aesGcm(key(1))
     const sealed = String(await codec.encrypt(TEXT))
     const changed = sealed.slice(0, 20) + (sealed[20] === 'A' ? 'B' : 'A') + sealed.slice(21)
@@ -33,7 +33,7 @@ describe('aesGcm', () => {
       await expect(codec.decrypt(text)).rejects.toThrow()
   })
 
-  it('reads what the recipe over node:crypto sealed', async () => {
+  it('aesGcm opens what the recipe with node:crypto sealed', async () => {
     const { createCipheriv, randomBytes } = await import('node:crypto')
     const nonce = randomBytes(12)
     const cipher = createCipheriv('aes-256-gcm', key(1), nonce)
@@ -42,7 +42,7 @@ describe('aesGcm', () => {
     expect(await aesGcm(key(1)).decrypt(text)).toBe(TEXT)
   })
 
-  it('keeps its key where the caller changes the array afterwards', async () => {
+  it('aesGcm keeps its key if the caller changes the array afterwards', async () => {
     const mine = key(1)
     const codec = aesGcm(mine)
     mine.fill(9)
@@ -53,12 +53,12 @@ describe('aesGcm', () => {
     ['16 bytes', new Uint8Array(16)],
     ['a text', 'k'.repeat(32)],
     ['nothing', undefined],
-  ])('refuses a key of %s', (_what, wrong) => {
+  ])('aesGcm rejects a key of %s', (_what, wrong) => {
     expect(() => aesGcm(key(1), wrong as Uint8Array)).toThrow(ConfigurationError)
     expect(() => aesGcm(key(1), wrong as Uint8Array)).toThrow('Key 2 of aesGcm')
   })
 
-  it('refuses to be made without a key', () => {
+  it('aesGcm requires a key', () => {
     expect(() => aesGcm(...([] as unknown as [Uint8Array]))).toThrow(ConfigurationError)
   })
 })

@@ -64,7 +64,7 @@ const everything: ErrorFacts = {
   deadline: 'attempt',
 }
 
-test('the table of this test names every class of the module', () => {
+test('the table of this test contains every error class of the module', () => {
   const exported = Object.entries(errors)
     .filter(([, value]) => typeof value === 'function' && value.prototype instanceof Error)
     .map(([name]) => name)
@@ -75,7 +75,7 @@ describe.each(classes)('%s', (name, code, bases) => {
   const family = new Set([name, ...bases, 'CustomerOrderingError'])
   const make = (from: typeof errors): CustomerOrderingError => new (classOf(from, name))('text', everything)
 
-  test(`has the code ${code} and its own name`, () => {
+  test(`the error has the code ${code} and its own name`, () => {
     const error = make(errors)
     expect([error.code, error.name, error.message]).toEqual([code, name, 'text'])
     expect(error.stack).toMatch(new RegExp(`^${name}: text\n`))
@@ -83,7 +83,7 @@ describe.each(classes)('%s', (name, code, bases) => {
     expect(Object.keys(error)).not.toContain('name')
   })
 
-  test('is an instance of its own class and its bases only, whichever copy of the module made it', () => {
+  test('the error is an instance of its own class and its bases only, across copies of the module', () => {
     for (const made of [make(errors), make(copy)]) {
       for (const asked of [errors, copy]) {
         for (const [other] of classes) {
@@ -95,7 +95,7 @@ describe.each(classes)('%s', (name, code, bases) => {
     }
   })
 
-  test('says nothing but what it was told', () => {
+  test('the error shows only what it was given', () => {
     const error = new (classOf(errors, name))('text')
     expect([error.charged, error.attempts, error.cause]).toEqual(['no', 0, undefined])
     expect('cause' in error).toBe(false)
@@ -110,14 +110,14 @@ describe.each(classes)('%s', (name, code, bases) => {
   })
 })
 
-test('the two copies really are two', () => {
+test('the two copies of the module differ', () => {
   expect(copy.ApiError).not.toBe(errors.ApiError)
   expect(Object.getPrototypeOf(new copy.ApiError('x'))).not.toBe(errors.ApiError.prototype)
 })
 
 describe('instanceof', () => {
   test.each([null, undefined, 1, 'x', {}, [], new Error('x'), new TypeError('x'), Object.create(null)])(
-    'is false for %s',
+    'instanceof is false for %s',
     (value) => {
       expect(value instanceof CustomerOrderingError).toBe(false)
       expect(value instanceof NotFoundError).toBe(false)
@@ -125,12 +125,12 @@ describe('instanceof', () => {
     },
   )
 
-  test('is false for a look-alike with the same name and code', () => {
+  test('instanceof is false for a look-alike with the same name and code', () => {
     const alike = Object.assign(new Error('x'), { name: 'ApiError', code: 'api', charged: 'no' })
     expect(alike instanceof ApiError).toBe(false)
   })
 
-  test("means a caller's subclass itself and not its base", () => {
+  test("instanceof of a caller's subclass does not match its base", () => {
     class MineError extends NotFoundError {}
     class MoreError extends MineError {}
     const mine = new MineError('x')
@@ -145,10 +145,10 @@ describe('instanceof', () => {
   })
 })
 
-describe('what is printed of an error', () => {
+describe('the printed form of an error', () => {
   const error = new errors.PermissionDeniedError('text', { ...everything, cause: new Error('cause text') })
 
-  test('toJSON has the facts of an allow-list', () => {
+  test('toJSON contains the fields of an allow-list', () => {
     expect(error.toJSON()).toEqual({
       name: 'PermissionDeniedError',
       message: 'text',
@@ -168,13 +168,13 @@ describe('what is printed of an error', () => {
     expect(JSON.parse(JSON.stringify({ error }))).toEqual({ error: error.toJSON() })
   })
 
-  test('toJSON leaves out whatever was put on it later', () => {
+  test('toJSON omits properties added later', () => {
     const changed = Object.assign(new ApiError('text'), { request: 'secret', headers: { a: 'secret' } })
     expect(JSON.stringify(changed)).not.toContain('secret')
     expect(inspect(changed)).not.toContain('secret')
   })
 
-  test('toJSON has what only some classes have', () => {
+  test('toJSON contains the fields of specific classes', () => {
     const json = (made: CustomerOrderingError): object => made.toJSON()
     expect(json(new errors.IdempotencyConflictError('x', everything))).toMatchObject({
       local: true,
@@ -188,7 +188,7 @@ describe('what is printed of an error', () => {
     expect(json(new errors.ServerError('x', everything))).not.toHaveProperty('issues')
   })
 
-  test('inspect shows the stack and the facts, neither the cause nor a text of the server', () => {
+  test("inspect shows the stack and the fields, but neither the cause nor the server's text", () => {
     const shown = inspect(error)
     expect(shown).toMatch(/^PermissionDeniedError: text\n {4}at /)
     expect(shown).toContain("charged: 'unknown'")
@@ -200,14 +200,14 @@ describe('what is printed of an error', () => {
     }
   })
 
-  test("inspect without node's own inspect function prints the facts as JSON", () => {
+  test("inspect without Node's inspect function prints the fields as JSON", () => {
     const method = (error as unknown as Record<symbol, (depth: number, options: object) => string>)[
       Symbol.for('nodejs.util.inspect.custom')
     ]
     expect(method?.call(error, 2, {})).toContain('"charged":"unknown"')
   })
 
-  test('a text of the server is there for those who ask for it by name only', () => {
+  test("the server's text is available only by name", () => {
     expect(error.serverMessage).toBe('text of the server')
     expect(Object.keys(error)).not.toContain('serverMessage')
     expect(JSON.stringify(error)).not.toContain('text of the server')
@@ -215,26 +215,26 @@ describe('what is printed of an error', () => {
     expect({ ...error }).not.toHaveProperty('serverMessage')
   })
 
-  test('structuredClone keeps the message and nothing of the server', () => {
+  test("structuredClone keeps the message and nothing of the server's text", () => {
     const clone = structuredClone(error)
     expect(clone.message).toBe('text')
     expect(inspect(clone, { showHidden: true })).not.toContain('text of the server')
   })
 
-  test('facts cannot be changed or removed afterwards where they were optional', () => {
+  test('optional fields of an error cannot be changed or removed afterwards', () => {
     expect(() => Object.assign(error, { status: 200 })).toThrow(TypeError)
     expect(() => Object.assign(error, { serverMessage: 'x' })).toThrow(TypeError)
   })
 })
 
 describe('the support reference', () => {
-  test('has what the service asks callers to quote', () => {
+  test('the support reference contains what the service asks callers to quote', () => {
     const quote = { orderId: 'ord_1', idempotencyKey: 'key_1', externalOrderId: 'ref_1' }
     expect(new ApiError('x', everything).supportReference).toEqual(quote)
     expect(supportReference({ ...quote, extra: 1 } as object)).toEqual(quote)
   })
 
-  test('leaves out what is not known', () => {
+  test('the support reference omits unknown fields', () => {
     expect(new ApiError('x', { idempotencyKey: 'key_1' }).supportReference).toEqual({
       idempotencyKey: 'key_1',
     })
@@ -242,7 +242,7 @@ describe('the support reference', () => {
   })
 })
 
-test('a switch over the code narrows to the class at run time too', () => {
+test('a switch over the code narrows to the class at run time', () => {
   const told = (error: AnyCustomerOrderingError): unknown => {
     switch (error.code) {
       case 'permission_denied':

@@ -61,7 +61,7 @@ describe('hooks', () => {
     ['reject', async () => throws()],
     ['return what only looks like a promise', () => promiseLike({ value: reject })],
     ['return what throws when it is looked at', () => promiseLike({ get: throws })],
-  ])('that %s change nothing and are logged without their error', async (_how, hook) => {
+  ])('hooks that %s change nothing, and are logged without their error', async (_how, hook) => {
     const { lines, logger } = logging()
     const bad = hook as () => void
     const hooks = { onRequest: bad, onResponse: bad, onRetry: bad, onSettled: bad }
@@ -70,7 +70,7 @@ describe('hooks', () => {
     expect(lines).toEqual(events.map((event) => ['error', 'customer-ordering-sdk: a hook threw', event]))
   })
 
-  test('that try to change an event change nothing', () => {
+  test('hooks that try to change an event change nothing', () => {
     const { lines, logger } = logging()
     const onRequest = (event: object): void => void Object.assign(event, { path: '/elsewhere' })
     new Reporter({ onRequest }, logger, 'debug').request({ ...request })
@@ -87,13 +87,13 @@ describe('log lines', () => {
     ['error', []],
     ['off', []],
   ]
-  test.each(levels)('at level %s are %j for a call that went well', (level, expected) => {
+  test.each(levels)('log lines at level %s are %j for a successful call', (level, expected) => {
     const { lines, logger } = logging()
     tellAll(new Reporter({}, logger, level))
     expect(lines.map(([at]) => at)).toEqual(expected)
   })
 
-  test('say what happened, with the event as fields', () => {
+  test('a log line states what happened, with the event as fields', () => {
     const { lines, logger } = logging()
     tellAll(new Reporter({}, logger, 'debug'))
     expect(lines).toEqual([
@@ -108,13 +108,13 @@ describe('log lines', () => {
     ['a refusal', { ok: false, charged: 'no', code: 'payment_required' }, 'info', 'call failed'],
     ['a charge in doubt', { ok: false, charged: 'unknown', code: 'timeout' }, 'warn', 'call failed'],
     ['an ending that could not be stored', { ok: true, remembered: false }, 'warn', 'call ended'],
-  ] as const)('for %s: %j has level %s', (_what, fields, level, message) => {
+  ] as const)('log lines for %s: %j have level %s', (_what, fields, level, message) => {
     const { lines, logger } = logging()
     new Reporter({}, logger, 'debug').settled({ ...settled, ...fields })
     expect(lines).toEqual([[level, `customer-ordering-sdk: ${message}`, { ...settled, ...fields }]])
   })
 
-  test('keep the logger as this, and go nowhere without one', () => {
+  test('a logger is called with itself as this, and no logger means no lines', () => {
     class Lines implements Logger {
       readonly seen: string[] = []
       debug(message: string): void {
@@ -133,7 +133,7 @@ describe('log lines', () => {
   test.each([
     ['throws', throws],
     ['rejects', async () => throws()],
-  ])('to a logger that %s change nothing', async (_how, log) => {
+  ])('log lines to a logger that %s change nothing', async (_how, log) => {
     const logger = { debug: log, info: log, warn: log, error: log }
     expect(await unhandledBy(() => tellAll(new Reporter({}, logger, 'debug')))).toEqual([])
   })

@@ -10,11 +10,11 @@ async function* numbers(count: number, onEnd = (): void => {}): AsyncGenerator<n
 }
 
 describe('a list that is awaited as an array', () => {
-  it('may hold 10,000 items', async () => {
+  it('an awaited list may have 10,000 items', async () => {
     expect(await listOf('orders.remembered', () => numbers(10_000))).toHaveLength(10_000)
   })
 
-  it('says with more that it is to be iterated, and ends the reading', async () => {
+  it('an awaited list with more items throws an error that suggests iterating, and stops reading', async () => {
     let ended = false
     const list = listOf('orders.remembered', () =>
       numbers(10_001, () => {
@@ -31,7 +31,7 @@ describe('a list that is awaited as an array', () => {
 })
 
 describe('something lazy', () => {
-  it('rejects nothing before somebody awaits it, and then only to that one', async () => {
+  it('a lazy promise rejects only for code that awaits it', async () => {
     const unhandled: unknown[] = []
     const onUnhandled = (reason: unknown): void => {
       unhandled.push(reason)

@@ -48,7 +48,7 @@ async function load(name: string) {
 
 describe('the logger option', () => {
   it.each(Object.entries(LOGGERS))(
-    'takes %s, which writes the message and every field',
+    'the logger option accepts %s, which writes the message and every field',
     async (_name, make) => {
       const out = new Lines()
       const sandbox = createSandbox()

@@ -47,12 +47,12 @@ describe('amounts', () => {
     }
   })
 
-  test('a currency may be written in small letters', () => {
+  test('a currency may be in lower case', () => {
     expect(formatAmount({ amount: 500, currency: 'jpy' }, 'en')).toBe('¥500')
     expect(formatAmount({ amount: 500, currency: 'Usd' }, 'en')).toBe('$5.00')
   })
 
-  test('a balance and a service are formatted as they come, whatever else they hold', () => {
+  test('a balance and a service are formatted directly, whatever other fields they have', () => {
     const service = {
       productId: 'p',
       amount: 250,
@@ -77,13 +77,13 @@ describe('locales', () => {
     ['en-u-nu-hanidec', '-€一,二三四,五六七.〇八'],
     // Digits outside the Basic Multilingual Plane are two code units each.
     ['en-u-nu-mathbold', '-€𝟏,𝟐𝟑𝟒,𝟓𝟔𝟕.𝟎𝟖'],
-  ])('in %s 1234567.08 euros owed are %s', (locale, text) => {
+  ])('in locale %s, a negative amount of 1234567.08 euros is %s', (locale, text) => {
     expect(readable(formatAmount({ amount: -123456708, currency: 'EUR' }, locale)).replaceAll('’', "'")).toBe(
       text,
     )
   })
 
-  test('may be a list or an Intl.Locale; without one the runtime decides', () => {
+  test("the locale may be a list or an Intl.Locale, and defaults to the runtime's", () => {
     const money = { amount: 150, currency: 'EUR' }
     expect(readable(formatAmount(money, ['de', 'en']))).toBe('1,50 €')
     expect(readable(formatAmount(money, new Intl.Locale('de')))).toBe('1,50 €')
@@ -101,7 +101,7 @@ describe('what cannot be formatted is refused with the field at fault', () => {
     ['a text', '100', 'amount', 'is not a safe integer of minor currency units'],
     ['a BigInt', 100n, 'amount', 'is not a safe integer of minor currency units'],
     ['nothing', undefined, 'amount', 'is not a safe integer of minor currency units'],
-  ])('an amount that is %s', (_what, amount, path, message) => {
+  ])('formatting rejects an amount that is %s', (_what, amount, path, message) => {
     const format = (): string => formatAmount({ amount: amount as number, currency: 'EUR' }, 'en')
     expect(format).toThrow(InvalidRequestError)
     expect(format).toThrow(
@@ -123,7 +123,7 @@ describe('what cannot be formatted is refused with the field at fault', () => {
     ['EUR\n'],
     [978],
     [null],
-  ])('the currency %j', (currency) => {
+  ])('formatting rejects the currency %j', (currency) => {
     const format = (): string => formatAmount({ amount: 1, currency: currency as string }, 'en')
     expect(format).toThrow(InvalidRequestError)
     expect(format).toThrow(
@@ -133,13 +133,16 @@ describe('what cannot be formatted is refused with the field at fault', () => {
     )
   })
 
-  test.each<[unknown]>([['de_DE'], [''], ['x'], [null], [['de', '!']]])('the locale %j', (locale) => {
-    const format = (): string => formatAmount({ amount: 1, currency: 'EUR' }, locale as string)
-    expect(format).toThrow(InvalidRequestError)
-    expect(format).toThrow(
-      expect.objectContaining({
-        issues: [{ path: 'locale', message: 'is not a valid BCP 47 language tag' }],
-      }),
-    )
-  })
+  test.each<[unknown]>([['de_DE'], [''], ['x'], [null], [['de', '!']]])(
+    'formatting rejects the locale %j',
+    (locale) => {
+      const format = (): string => formatAmount({ amount: 1, currency: 'EUR' }, locale as string)
+      expect(format).toThrow(InvalidRequestError)
+      expect(format).toThrow(
+        expect.objectContaining({
+          issues: [{ path: 'locale', message: 'is not a valid BCP 47 language tag' }],
+        }),
+      )
+    },
+  )
 })

@@ -27,11 +27,11 @@ describe('a quantity within the rules', () => {
     ['between fractional bounds', rules(0.5, 2.5, 0.5), 2],
     ['as large as an integer can safely be', rules(1, Number.MAX_VALUE, 1), Number.MAX_SAFE_INTEGER],
     ['of one where the minimum is zero or less', rules(-5, 10, 1), 1],
-  ])('%s passes', (_what, service, quantity) => {
+  ])('the quantity %s passes', (_what, service, quantity) => {
     expect(checkQuantity(service, quantity)).toEqual(ok)
   })
 
-  test('passes for a whole service', () => {
+  test('checkQuantity accepts a complete service', () => {
     const service = { productId: 'p', amount: 1, currency: 'EUR', ...rules(1, 10, 1), stock: 'low' }
     expect(checkQuantity(Object.freeze(service), 10)).toEqual(ok)
   })
@@ -116,7 +116,7 @@ describe('a service that sells no quantity at all', () => {
       oddRules({ minQuantity: 1e20 }),
       'minimum 100000000000000000000',
     ],
-  ])('is called so: %s', (_what, service, listed) => {
+  ])('a service without any valid quantity is reported: %s', (_what, service, listed) => {
     for (const quantity of [7, 7.5]) {
       expect(checkQuantity(service, quantity)).toEqual({
         ok: false,
@@ -141,27 +141,27 @@ describe('rules that mean nothing are left to the service', () => {
     true,
   ]
 
-  test.each(meaningless.map((value) => [value]))('a bound or step that is %o is not checked', (value) => {
+  test.each(meaningless.map((value) => [value]))('a limit or step of %o is ignored', (value) => {
     expect(checkQuantity(oddRules({ minQuantity: value, maxQuantity: 10, stepQuantity: 1 }), 1)).toEqual(ok)
     expect(checkQuantity(oddRules({ minQuantity: 1, maxQuantity: value, stepQuantity: 1 }), 1e9)).toEqual(ok)
     expect(checkQuantity(oddRules({ minQuantity: 1, maxQuantity: 10, stepQuantity: value }), 7)).toEqual(ok)
   })
 
-  test.each([[0], [-0], [-5]])('a step of %d is not checked', (step) => {
+  test.each([[0], [-0], [-5]])('a step of %d is ignored', (step) => {
     expect(checkQuantity(rules(1, 10, step), 7)).toEqual(ok)
   })
 
-  test('a step without a known minimum is not checked, because it may be counted from there', () => {
+  test('a step without a known minimum is ignored, because steps may be counted from the minimum', () => {
     expect(checkQuantity(oddRules({ minQuantity: '3', maxQuantity: 10, stepQuantity: 5 }), 8)).toEqual(ok)
   })
 
-  test('a service without any rule takes every positive safe integer', () => {
+  test('a service without rules accepts every positive safe integer', () => {
     expect(checkQuantity(oddRules({}), 1)).toEqual(ok)
     expect(checkQuantity(oddRules({}), Number.MAX_SAFE_INTEGER)).toEqual(ok)
     expect(checkQuantity(oddRules({}), 0)).toMatchObject({ reason: 'below_minimum', nearest: [1] })
   })
 
-  test('extreme numbers are answered at once', () => {
+  test('extreme numbers are checked immediately', () => {
     const tiny = rules(Number.MIN_VALUE, Number.MAX_VALUE, Number.MIN_VALUE)
     expect(checkQuantity(tiny, 3)).toEqual(ok)
     expect(checkQuantity(rules(1, Number.MAX_VALUE, Number.MAX_VALUE), 3)).toMatchObject({ nearest: [1] })

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { platformRuntime } from '../../src/runtime.ts'
 
 describe('a timer of the platform', () => {
-  test('does not fire at once when it is longer than 31 bits hold (Azure/azure-sdk-for-js #39130)', () => {
+  test('a timer longer than 31 bits does not fire immediately (Azure/azure-sdk-for-js #39130)', () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     let fired = false

@@ -50,7 +50,7 @@ const cases: readonly [string, (sandbox: Sandbox) => void, (client: Client) => P
 ]
 
 describe('suggestedStatus', () => {
-  it.each(cases)('where %s', async (_what, prepare, call, status) => {
+  it.each(cases)('suggestedStatus follows the documented table: %s', async (_what, prepare, call, status) => {
     const sandbox = createSandbox()
     const { baseUrl, apiKey, fetch } = sandbox
     const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', maxRetries: 0 })
@@ -58,7 +58,7 @@ describe('suggestedStatus', () => {
     expect(suggestedStatus(await failure(call(client)))).toBe(status)
   })
 
-  it('is 500 for what is no error of this package', () => {
+  it('suggestedStatus is 500 for an error of another package', () => {
     for (const thrown of [new Error('mine'), undefined, null, 'text', { code: 'timeout', charged: 'no' }])
       expect(suggestedStatus(thrown)).toBe(500)
   })

@@ -18,7 +18,7 @@ describe.each([
   ["by the platform's SHA-1", fastest(() => sha1)],
   ['by uuid alone', fastest(() => undefined)],
 ])('a UUID v5 %s', (_title, derive) => {
-  test('is what uuid makes of the same name, whatever was derived before it', () => {
+  test('a UUID v5 equals the result of the uuid package, whatever was derived before', () => {
     fc.assert(
       fc.property(fc.array(name, { minLength: 1, maxLength: 5 }), (names) => {
         for (const each of names) expect(derive(each)).toBe(v5(each, KEY_NAMESPACE))
@@ -27,7 +27,7 @@ describe.each([
     )
   })
 
-  test('is the published one', () => {
+  test('a UUID v5 matches the published example', () => {
     expect(derive('["k1","https://api.example.com","acme","order-1",0]')).toBe(
       'ae383dcd-d08f-557a-966c-b08b54cea3e6',
     )
@@ -55,14 +55,14 @@ test.each<[string, (bytes: Uint8Array) => string]>([
   expect(asked).toHaveBeenCalledTimes(before)
 })
 
-test('a platform that cannot be asked for its SHA-1 is not needed', () => {
+test('a platform without an accessible SHA-1 is supported', () => {
   const derive = fastest(() => {
     throw new Error('no modules here')
   })
   expect(derive('ord')).toBe(v5('ord', KEY_NAMESPACE))
 })
 
-test('a SHA-1 that begins to throw is replaced for that name, of which nothing is left in memory', () => {
+test('a SHA-1 that starts to throw is replaced for that name, which leaves no trace in memory', () => {
   let seen: Uint8Array = new Uint8Array()
   let allowed = true
   const derive = fastest(() => (bytes) => {
@@ -75,7 +75,7 @@ test('a SHA-1 that begins to throw is replaced for that name, of which nothing i
   expect(Buffer.from(seen.buffer).includes('sk_live_secret')).toBe(false)
 })
 
-test('nothing of a name is left in memory that is used again', () => {
+test('no part of a name stays in reused memory', () => {
   let seen: Uint8Array = new Uint8Array()
   const derive = fastest(() => (bytes) => {
     seen = bytes

@@ -100,7 +100,7 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
   const its = waits.filter(([what]) => name !== 'request that may charge' || what !== 'a backoff')
 
   it.each(its)(
-    'ends at once when its signal fires while it waits for %s',
+    'the call ends immediately when its signal fires while it waits for %s',
     async (_what, answer, options = {}) => {
       const runtime = fakeRuntime()
       const { client } = clientOver(answer, options, runtime)
@@ -115,7 +115,7 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
     },
   )
 
-  it('sends nothing if its signal had fired before', async () => {
+  it('the call sends nothing if its signal has already fired', async () => {
     const { client, requests, runtime } = clientOver(good)
     const signal = AbortSignal.abort(new Error('early'))
     const pending = call(client, { signal })
@@ -130,7 +130,7 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
     expect(runtime.timers).toBe(0)
   })
 
-  it('leaves no listener and no timer behind when it succeeds, at once or after a retry', async () => {
+  it('a successful call leaves no listener and no timer behind, even after a retry', async () => {
     const { signal } = new AbortController()
     for (const failures of [0, 1]) {
       const { client, runtime } = clientOver((request, count) =>
@@ -144,7 +144,7 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
     }
   })
 
-  it('leaves no listener and no timer behind when it fails', async () => {
+  it('a failed call leaves no listener and no timer behind', async () => {
     const { signal } = new AbortController()
     const { client, runtime } = clientOver(() => problem(400))
     await expect(call(client, { signal })).rejects.toMatchObject({ code: 'bad_request' })
@@ -160,7 +160,7 @@ describe('an abort', () => {
     ['balance.retrieve'],
     ['list() awaited'],
     ['orders.waitFor'],
-  ] as const)("of %s ends the wait for a caller's schema that never answers", async (name) => {
+  ] as const)("an abort of %s ends the wait for a caller's schema that never resolves", async (name) => {
     const runtime = fakeRuntime()
     const { client } = clientOver(
       good,
@@ -176,7 +176,7 @@ describe('an abort', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  it("is not needed to end a caller's schema that never answers: totalTimeout does", async () => {
+  it("totalTimeout ends the wait for a caller's schema that never resolves", async () => {
     const { client, runtime } = clientOver(good, { schemas: { balance: never }, totalTimeout: 700 })
     await expect(client.balance.retrieve()).rejects.toMatchObject({
       code: 'timeout',
@@ -187,7 +187,7 @@ describe('an abort', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  it('of orders.waitFor ends the sleep between two looks', async () => {
+  it('an abort of orders.waitFor ends the wait between two polls', async () => {
     const runtime = fakeRuntime()
     const { client, requests } = clientOver(good, {}, runtime)
     const { error, reason, signal } = await abortAt(runtime, (own) =>
@@ -205,7 +205,7 @@ describe('an abort', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  it('of orders.waitFor ends the wait for an until that never answers; so does its timeout', async () => {
+  it('an abort or a timeout of orders.waitFor ends the wait for an `until` that never resolves', async () => {
     const runtime = fakeRuntime()
     const until = (): Promise<boolean> => new Promise(() => {})
     const { client } = clientOver(good, {}, runtime)
@@ -220,7 +220,7 @@ describe('an abort', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  it("of orders.create during a caller's schema leaves no doubt that the order was charged", async () => {
+  it("an abort of orders.create during a caller's schema reports the order as charged", async () => {
     const runtime = fakeRuntime()
     const { client } = clientOver(good, { schemas: { order: never } }, runtime)
     const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'e1' } }
@@ -241,7 +241,7 @@ describe('an abort', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  it('ends the request itself', async () => {
+  it('an abort ends the request itself', async () => {
     const runtime = fakeRuntime()
     const { client, aborted } = clientOver(() => hang, {}, runtime)
     await abortAt(runtime, (signal) => client.balance.retrieve({ signal }))
@@ -249,7 +249,7 @@ describe('an abort', () => {
     expect(aborted()).toBe(1)
   })
 
-  it('of a request that may charge says that nobody knows, and of a read that nothing was charged', async () => {
+  it('an aborted create request reports an unknown charge, and an aborted read reports none', async () => {
     for (const [name, charged] of [
       ['balance.retrieve', 'no'],
       ['request', 'no'],
@@ -267,7 +267,7 @@ describe('an abort', () => {
   })
 
   it.each(['get', 'insert'] as const)(
-    'of orders.create ends the wait for a store whose %s hangs',
+    'an abort of orders.create ends the wait for a store whose %s hangs',
     async (method) => {
       const runtime = fakeRuntime({ auto: true })
       const store = new MemoryStore()

@@ -21,7 +21,7 @@ async function leaveOpen(lab: Lab): Promise<string> {
 }
 
 describe('an order without reference and key', () => {
-  it('is a new one each time the one before was answered', async (lab) => {
+  it('each order without a name is a new one after the previous order was returned', async (lab) => {
     const client = lab.client()
     const placed = []
     for (let call = 0; call < 3; call++) placed.push(await told(client.orders.create(anonymousOrder())))
@@ -32,7 +32,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(3)
   })
 
-  it('is remembered until the next one like it takes its row over', async (lab) => {
+  it('an order without a name is remembered until the next one takes over its row', async (lab) => {
     const client = lab.client()
     const first = await client.orders.create(anonymousOrder())
     expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'created', order: { id: first.id } })
@@ -42,7 +42,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('begins its own times and counts in a used slot', async (lab) => {
+  it('a new order in a used slot starts with its own times and counts', async (lab) => {
     await lab.create(anonymousOrder())
     const first = await lab.record(slotOf(lab))
     lab.runtime.jump(60 * MINUTE)
@@ -55,7 +55,7 @@ describe('an order without reference and key', () => {
     })
   })
 
-  it('is continued when it is asked for again within 15 minutes, also by another process', async () => {
+  it('the same call within 15 minutes continues the order, even from another process', async () => {
     const clients = [(lab: Lab) => lab.client(), (lab: Lab) => lab.elsewhere()]
     for (const clientOf of clients) {
       const lab = new Lab()
@@ -82,7 +82,7 @@ describe('an order without reference and key', () => {
     return await told(lab.client({ store }).orders.create(anonymousOrder()))
   }
 
-  it('is returned, and not bought again, where another call settles it meanwhile', async (lab) => {
+  it('a call returns the order, and does not buy again, if another call settles it meanwhile', async (lab) => {
     const orderId = await leaveOpen(lab)
     const { order: placed, info } = await askedAgainBehind(lab, 1)
     expect(placed?.id).toBe(orderId)
@@ -90,7 +90,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is returned, and not bought again, where it was never readable and another call reads it meanwhile', async (lab) => {
+  it('a call returns an unreadable order, and does not buy again, if another call reads it meanwhile', async (lab) => {
     lab.fault({ type: 'bytes', body: '<html>', status: 201 }, 3)
     await failure(lab.create(anonymousOrder()))
     const { order: placed, info } = await askedAgainBehind(lab, 1)
@@ -99,7 +99,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('stays remembered where the next one like it cannot be claimed', async (lab) => {
+  it('an order stays remembered if the next one cannot claim its row', async (lab) => {
     const { id } = await lab.create(anonymousOrder())
     let updates = 0
     const store = storeOver(lab.rows, {
@@ -114,7 +114,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is not bought again, and no other is taken for it, where the next one has its row', async (lab) => {
+  it('if the next order has its row, an order is not bought again and no other order is returned for it', async (lab) => {
     await leaveOpen(lab)
     const { error } = await askedAgainBehind(lab, 2)
     expect(error).toMatchObject({
@@ -129,9 +129,9 @@ describe('an order without reference and key', () => {
 
   it.each([
     ['', 0, 'yes'],
-    [', and neither where its slot serves the next one by then', 1, 'unknown'],
+    [', even if its slot serves the next order by then', 1, 'unknown'],
   ] as const)(
-    'is not told as not charged where another call settles it and the time is over%s',
+    'an order is not reported as uncharged if another call settles it when time runs out%s',
     async (_neither, further, charged) => {
       const lab = new Lab()
       await leaveOpen(lab)
@@ -162,7 +162,7 @@ describe('an order without reference and key', () => {
     },
   )
 
-  it('is not bought where it was given up meanwhile, and the next one has its row', async (lab) => {
+  it('an order is not bought if it was abandoned meanwhile and the next order has its row', async (lab) => {
     lab.fault({ type: 'drop' })
     const lost = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
     expect(lost).toMatchObject({ charged: 'unknown' })
@@ -183,7 +183,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is refused when it is asked for later, because it may be meant as another one', async (lab) => {
+  it('a later repetition is rejected, because the caller may mean a second order', async (lab) => {
     await leaveOpen(lab)
     lab.runtime.jump(15 * MINUTE + 1)
     const error = await failure(lab.create(anonymousOrder()))
@@ -191,7 +191,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is refused while its twin is at work in another process', async (lab) => {
+  it('an order is rejected while another process places an identical one', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
     const error = await failure(lab.elsewhere().orders.create(anonymousOrder()))
@@ -201,7 +201,7 @@ describe('an order without reference and key', () => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('is a new one after a refusal, with a new key', async () => {
+  it('an order after a refusal is a new order with a new key', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
     const refused = await failure(lab.create(anonymousOrder()))
@@ -212,7 +212,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is another one with another payload, and the same one with other metadata', async (lab) => {
+  it('a different payload is a different order, but different metadata is not', async (lab) => {
     await leaveOpen(lab)
     await lab.create(anonymousOrder({ quantity: 11 }))
     // @ts-expect-error a key that the API document does not show
@@ -220,7 +220,7 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('is read, not bought again, where its answer was never readable', async (lab) => {
+  it('an order whose response was unreadable is read, not bought again', async (lab) => {
     lab.fault({ type: 'bytes', body: '<html>', status: 201 }, 3)
     const error = await failure(lab.create(anonymousOrder()))
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
@@ -260,7 +260,7 @@ describe('a slot that serves another order', () => {
     return { ending, answer, settled }
   }
 
-  it('is not taken back by the late answer to the order before, which is returned', async (lab) => {
+  it('a late response to the previous order is returned, but does not take the slot back', async (lab) => {
     const { ending, answer } = await answeredLate(lab)
     const second = await lab.elsewhere().orders.create(anonymousOrder())
     expect(lab.posts).toHaveLength(2)
@@ -279,7 +279,7 @@ describe('a slot that serves another order', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('keeps its order, and says that the one before is not remembered', async (lab) => {
+  it('the slot keeps its order, and the error states that the previous order is not remembered', async (lab) => {
     const { ending, answer, settled } = await answeredLate(lab)
     const key = lab.posts[0]?.key as string
     await lab.client().orders.resolve({ idempotencyKey: key }, { as: 'abandoned' })
@@ -292,7 +292,7 @@ describe('a slot that serves another order', () => {
     expect(settled).toMatchObject([{ ok: true, charged: 'yes', orderId: first?.id, remembered: false }])
   })
 
-  it('takes a proof where it was only given up, or the next one refused', async (lab) => {
+  it('a slot accepts proof of an order that was abandoned, or whose successor was refused', async (lab) => {
     for (const refused of [false, true]) {
       const { ending, answer } = await answeredLate(lab)
       const idempotencyKey = lab.posts.at(-1)?.key as string
@@ -311,7 +311,7 @@ describe('a slot that serves another order', () => {
 })
 
 describe('allowDuplicate', () => {
-  it('buys again beside an order that is running or not resolved', async (lab) => {
+  it('allowDuplicate buys again next to a running or unresolved order', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const client = lab.client()
     const { ending } = await lab.begin(() => client.orders.create(anonymousOrder()))
@@ -324,7 +324,7 @@ describe('allowDuplicate', () => {
     lab.sandbox.expectCharges(3)
   })
 
-  it('gives the order a name of its own, under which it is found again', async (lab) => {
+  it('allowDuplicate gives the order its own name, which finds it again', async (lab) => {
     const client = lab.client({ maxRetries: 0 })
     lab.fault({ type: 'commitThenDrop' })
     const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
@@ -335,7 +335,7 @@ describe('allowDuplicate', () => {
     expect(keysOf(lab)).toHaveLength(1)
   })
 
-  it('is refused for an order that has a name', async (lab) => {
+  it('allowDuplicate is rejected for an order that has a name', async (lab) => {
     const named = await failure(lab.create(order('r1'), { allowDuplicate: true }))
     const keyed = await failure(lab.create(anonymousOrder(), { allowDuplicate: true, idempotencyKey: 'k' }))
     for (const error of [named, keyed]) {

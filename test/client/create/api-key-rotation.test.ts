@@ -25,7 +25,7 @@ const inTurn = (...given: readonly string[]): (() => string) => {
 }
 
 describe('an API key that is rotated between attempts', () => {
-  it('is used at once where nothing was in doubt, and the record says so before it is sent', async () => {
+  it('a rotated API key is used immediately if no attempt is in doubt, and is recorded before it is sent', async () => {
     const { lab, old, fresh } = keys()
     lab.sandbox.revokeApiKey(old)
     const tags: (string | undefined)[] = []
@@ -45,7 +45,7 @@ describe('an API key that is rotated between attempts', () => {
     expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
   })
 
-  it('is not used where an attempt is in doubt: the service may keep keys apart by API key', async () => {
+  it('a rotated API key is not used if an attempt is in doubt, because keys may be scoped by API key', async () => {
     const { lab, old, fresh } = keys()
     lab.fault({ type: 'commitThenDrop' })
     const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
@@ -54,7 +54,7 @@ describe('an API key that is rotated between attempts', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is not used to read an order that is charged, which would buy it again', async () => {
+  it('a rotated API key is not used to read a charged order, which could buy it again', async () => {
     const { lab, old, fresh } = keys()
     lab.fault({ type: 'cutBody' })
     const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
@@ -66,7 +66,7 @@ describe('an API key that is rotated between attempts', () => {
     expect(placed.id).toBe(lab.charged())
   })
 
-  it('is used for both where the service keeps keys by customer', async () => {
+  it('a rotated API key is used in both cases if the service scopes keys by customer', async () => {
     for (const type of ['commitThenDrop', 'cutBody'] as const) {
       const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
       lab.fault({ type })
@@ -77,7 +77,7 @@ describe('an API key that is rotated between attempts', () => {
     }
   })
 
-  it('is not used where the record cannot be told of it', async () => {
+  it('a rotated API key is not used if it cannot be recorded', async () => {
     const { lab, old, fresh } = keys()
     lab.sandbox.revokeApiKey(old)
     const client = lab.elsewhere({ apiKey: inTurn(old, fresh) }, on('update', 'rejects', 1))
@@ -86,7 +86,7 @@ describe('an API key that is rotated between attempts', () => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('is not used where the machine slept while the record was told of it, and the service has forgotten the order', async () => {
+  it('a rotated API key is not used if the machine slept while it was recorded and the window ended', async () => {
     const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
     lab.fault({ type: 'commitThenDrop' })
     const client = lab.elsewhere(
@@ -106,7 +106,7 @@ describe('an API key that is rotated between attempts', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is asked for once more after a 401, and not a second time', async () => {
+  it('after a 401, the API key is requested once more, not twice', async () => {
     const { lab, old } = keys()
     lab.sandbox.revokeApiKey(old)
     let asked = 0
@@ -123,7 +123,7 @@ describe('an API key that is rotated between attempts', () => {
     })
   })
 
-  it('that cannot be had any more leaves the order as it is', async () => {
+  it('if the API key is no longer available, the order stays as it is', async () => {
     const { lab, old } = keys()
     let asked = 0
     const apiKey = (): string => {
@@ -143,7 +143,7 @@ describe('an API key that is rotated between attempts', () => {
 })
 
 describe('an API key that is rotated between calls', () => {
-  it('leaves an order in doubt to a person, whose key it is not', async () => {
+  it('after a rotation, an order in doubt needs a person', async () => {
     const { lab, old, fresh } = keys()
     lab.fault({ type: 'commitThenDrop' })
     await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
@@ -154,7 +154,7 @@ describe('an API key that is rotated between calls', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('goes on where the service keeps keys by customer', async () => {
+  it('after a rotation, the order continues if the service scopes keys by customer', async () => {
     const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
     lab.fault({ type: 'commitThenDrop' })
     await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
@@ -165,14 +165,14 @@ describe('an API key that is rotated between calls', () => {
     expect((await lab.record('ref:r1'))?.apiKeyTag).toMatch(/^[0-9a-f]{8}$/)
   })
 
-  it('returns what is remembered, without asking for a key at all', async () => {
+  it('a remembered order is returned without requesting an API key', async () => {
     const { lab, old } = keys()
     const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
     const apiKey = throwing('not needed')
     expect((await lab.client({ apiKey }).orders.create(order('r1'))).id).toBe(placed.id)
   })
 
-  it('sends a refused order again, because nothing was in doubt', async () => {
+  it('after a rotation, a refused order is sent again, because nothing is in doubt', async () => {
     const { lab, old, fresh } = keys()
     lab.drain()
     await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
@@ -182,7 +182,7 @@ describe('an API key that is rotated between calls', () => {
     expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(1)
   })
 
-  it('is noticed by a call that waited for another process', async () => {
+  it('a call that waited for another process notices a rotated API key', async () => {
     const { lab, old, fresh } = keys()
     lab.fault({ type: 'commitThenDrop' })
     lab.fault({ type: 'delay', ms: 3000 })
@@ -197,7 +197,7 @@ describe('an API key that is rotated between calls', () => {
 })
 
 describe('an API key of another customer', () => {
-  it('never pays for an order that the first customer’s key has in doubt', async () => {
+  it("another customer's API key never pays for an order that the first customer's key has in doubt", async () => {
     const { lab, old, foreign } = keys()
     lab.fault({ type: 'commitThenDrop' })
     await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
@@ -214,7 +214,7 @@ describe('an API key of another customer', () => {
   })
 })
 
-it('the API key that nobody needs is told apart from one: a proxy adds it', async () => {
+it("a proxy's API key is distinct from having none", async () => {
   const { lab, old } = keys()
   const withKey = (input: RequestInfo | URL, init?: RequestInit): Request => {
     const request = new Request(input, init)

@@ -12,7 +12,7 @@ async function changedService(lab: Lab) {
 }
 
 describe('arguments that have become wrong since an order was sent', () => {
-  it('do not keep a remembered order from being returned: the service has other limits', async (lab) => {
+  it('a remembered order is returned even if the service has changed its limits', async (lab) => {
     const placed = await lab.create()
     const again = await lab.create(order('r1'), { service: await changedService(lab) })
     expect(again.id).toBe(placed.id)
@@ -22,13 +22,13 @@ describe('arguments that have become wrong since an order was sent', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('do not keep an order in doubt from being settled: the service has other limits', async (lab) => {
+  it('an order in doubt is settled even if the service has changed its limits', async (lab) => {
     await lab.doubted()
     const placed = await lab.create(order('r1'), { service: await changedService(lab) })
     expect(placed.id).toBe(lab.charged())
   })
 
-  it('keep an order from being sent for the first time, or again after a refusal: the service has other limits', async (lab) => {
+  it('changed limits prevent a first send, and a new send after a refusal', async (lab) => {
     const service = await changedService(lab)
     const wrong = { code: 'invalid_request', charged: 'no', issues: [{ path: 'quantity' }] }
     expect(await failure(lab.create(order('r1'), { service }))).toMatchObject(wrong)
@@ -47,7 +47,7 @@ describe('arguments that have become wrong since an order was sent', () => {
     ['charged', false, 'yes'],
     ['in doubt', true, 'unknown'],
   ])(
-    'say of an order that is %s what is remembered: a row that is no longer valid',
+    'an order that is %s is reported as remembered, even if its record is no longer valid',
     async (_what, lost, charged) => {
       const lab = new Lab()
       if (lost) lab.fault({ type: 'commitThenDrop' })
@@ -79,7 +79,7 @@ describe('arguments that have become wrong since an order was sent', () => {
         throw failures[0]?.error
       },
     ],
-  ])('say of an order that was charged that it was, where %s is wrong', async (_what, call) => {
+  ])('a charged order is reported as charged if %s is wrong', async (_what, call) => {
     const lab = new Lab()
     const { id } = await lab.create()
     expect(await failure(call(lab.client()))).toMatchObject({
@@ -90,7 +90,7 @@ describe('arguments that have become wrong since an order was sent', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('say no where nothing is remembered, and unknown where the store cannot be read', async (lab) => {
+  it('an invalid order reports charged no if nothing is remembered, and unknown if the store cannot be read', async (lab) => {
     const row = order('r1', { quantity: -1 })
     expect(await failure(lab.create(row))).toMatchObject({ charged: 'no' })
     const blind = lab.elsewhere({}, on('get', 'rejects'))

@@ -13,7 +13,7 @@ async function claimed(lab: Lab, commit: boolean): Promise<ReturnType<Lab['proce
 
 describe("another process's claim", () => {
   it.each([true, false])(
-    'is waited for 15 s and no more, then the order is claimed (charged: %s)',
+    'a call waits 15 s at most for another claim, then claims the order (charged: %s)',
     async (commit) => {
       const lab = new Lab()
       const process = await claimed(lab, commit)
@@ -27,7 +27,7 @@ describe("another process's claim", () => {
     },
   )
 
-  it('is told to the hooks and to the logger when the wait begins, once', async (lab) => {
+  it('hooks and logger are told once when the wait for another claim begins', async (lab) => {
     const process = await claimed(lab, true)
     process.kill()
     const retries: RetryEvent[] = []
@@ -41,7 +41,7 @@ describe("another process's claim", () => {
     expect(lines).toHaveLength(1)
   })
 
-  it('leaves its own result to a call that is waited for and ends in time', async (lab) => {
+  it("a call that waits for another claim returns that call's result if it ends in time", async (lab) => {
     lab.fault({ type: 'delay', ms: 10_000 }, 1, 'createOrder')
     const slow = lab.process()
     const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
@@ -50,7 +50,7 @@ describe("another process's claim", () => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('may be taken from a call that is still alive: both hear of the one order', async (lab) => {
+  it("if another call takes over a live call's claim, both calls return the same order", async (lab) => {
     const slow = lab.process()
     lab.fault({ type: 'delay', ms: 25_000 }, 1, 'createOrder')
     const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
@@ -59,7 +59,7 @@ describe("another process's claim", () => {
     expect(id).toBe(lab.charged())
   })
 
-  it("ends the wait of a call whose own time is shorter, which does not know of the other's money", async (lab) => {
+  it('a call whose time ends first stops waiting, and reports an unknown charge', async (lab) => {
     const process = await claimed(lab, true)
     process.kill()
     const began = lab.runtime.now()

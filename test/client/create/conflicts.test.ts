@@ -16,7 +16,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     return lab
   }
 
-  it('is never retried, and says that another payload may have been bought', async () => {
+  it('a conflict is never retried, and reports that another payload may have been bought', async () => {
     const lab = await foreign()
     const error = await failure(lab.create())
 
@@ -33,7 +33,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     })
   })
 
-  it('never leads to another key, however often it is heard', async () => {
+  it('a conflict never leads to another key, however often it is received', async () => {
     const lab = await foreign()
     for (let call = 0; call < 4; call++) {
       const error = await failure(lab.create())
@@ -43,7 +43,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('ends when the payload is asked for that the key belongs to', async () => {
+  it('a conflict ends when the caller requests the payload that owns the key', async () => {
     const lab = await foreign()
     await failure(lab.create())
     const placed = await lab.create(order('r1', { quantity: 20 }))
@@ -51,7 +51,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
   })
 
-  it('leaves no later refusal under the key a proof that nothing was bought', async () => {
+  it('after a conflict, a later refusal under the key does not prove that nothing was bought', async () => {
     const lab = await foreign()
     await failure(lab.create())
     lab.fault({ type: 'status', status: 402 })
@@ -60,7 +60,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(aborted).toMatchObject({ code: 'aborted', charged: 'unknown' })
   })
 
-  it('takes no new key of the caller for this order', async () => {
+  it('a conflict does not accept a new key from the caller for this order', async () => {
     const lab = await foreign()
     await failure(lab.create())
     const error = await failure(lab.create(order('r1'), { idempotencyKey: 'mine' }))
@@ -73,7 +73,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('stays listed, is never removed, and is not bought again under its reference', async () => {
+  it('a conflict stays listed, is never removed, and is not bought again with its reference', async () => {
     const lab = await foreign()
     const client = lab.client()
     await failure(client.orders.create(order('r1')))
@@ -102,7 +102,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(await all(client.orders.unresolved())).toEqual([])
   })
 
-  it('of an enqueued order is told as such by the recovery that hears it, and by those after it', async () => {
+  it('recovery reports a conflict of an enqueued order, each time', async () => {
     const lab = await foreign()
     lab.sandbox.configure({ orderFields: [] })
     await lab.client().orders.enqueue(order('r1'))
@@ -113,7 +113,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('ends when a person has given the order up', async () => {
+  it('a conflict ends when a person abandons the order', async () => {
     const lab = await foreign()
     await failure(lab.create())
     await lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
@@ -122,7 +122,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('moves on where a store that all processes share saw the other payload refused, in the same call', async () => {
+  it('a call moves to another key if a shared store saw the other payload refused', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     const client = lab.shared()
     const refused = await failure(client.orders.create(order('r1', { quantity: 5000 })))
@@ -135,7 +135,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ generation: 1, attempts: 3 })
   })
 
-  it('moves on in the call after, where the first that heard it was made too early', async () => {
+  it('the next call moves on if the call that received the conflict was made too early', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     // The other machine's clock is ahead, so this call seems to have been made before that refusal.
     lab.runtime.jump(20_000)
@@ -150,7 +150,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(keysOf(lab)).toHaveLength(2)
   })
 
-  it('is told as not bought where no retry is left, and goes on with another key once the first may be forgotten', async () => {
+  it('a conflict without retries left reports charged no, and moves on once the key may be forgotten', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     const client = lab.shared({ maxRetries: 0 })
     await failure(client.orders.create(order('r1', { quantity: 5000 })))
@@ -162,7 +162,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('leaves a later refusal a proof where its own refused payloads explain it', async () => {
+  it("after a conflict, a later refusal is proof if the store's refused payloads explain the conflict", async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.runtime.jump(20_000)
     await failure(lab.shared().orders.create(order('r1', { quantity: 5000 })))
@@ -174,7 +174,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(refused).toMatchObject({ code: 'payment_required', charged: 'no' })
   })
 
-  it('keeps its key where another process with a store of its own may have bought under it', async (lab) => {
+  it('a conflict keeps its key if another process with its own store may have bought with it', async (lab) => {
     const refused = await failure(lab.create(order('r1', { quantity: 5000 })))
     expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
     await lab.client({ store: new MemoryStore() }).orders.create(order('r1'))
@@ -188,7 +188,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('moves on without a shared store where the key was drawn, which nobody else can have sent', async () => {
+  it('a conflict on a random key moves on without a shared store, because no other process has the key', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     const client = lab.unlabelled()
     await failure(client.orders.create(order('r1', { quantity: 5000 })))
@@ -197,7 +197,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(keysOf(lab)).toHaveLength(2)
   })
 
-  it('is told apart from a refusal of the key after an attempt in doubt', async () => {
+  it('a conflict is distinct from a refusal of the key after an attempt in doubt', async () => {
     const lab = await foreign()
     lab.fault({ type: 'drop' })
     const error = await failure(lab.create())
@@ -205,7 +205,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: true, hold: 'refused' })
   })
 
-  it('of an order without reference lets the next one begin afresh', async (lab) => {
+  it('after a conflict on an order without a reference, the next order starts afresh', async (lab) => {
     const { metadata: _metadata, ...bare } = order('r1')
     const fault = { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } as const
     lab.fault(fault)
@@ -217,13 +217,13 @@ describe('IDEMPOTENCY_CONFLICT', () => {
 })
 
 describe('IDEMPOTENCY_IN_PROGRESS', () => {
-  it('makes a later refusal prove nothing: an earlier request really was running', async (lab) => {
+  it('after an in-progress response, a later refusal proves nothing, because a request was running', async (lab) => {
     lab.fault({ type: 'inProgress' })
     lab.drain()
     expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'unknown' })
   })
 
-  it('is told at the deadline, with the order left open', async (lab) => {
+  it('an order in progress at the deadline stays open', async (lab) => {
     lab.fault({ type: 'inProgress' }, 'always')
     const begun = lab.runtime.monotonic()
     const error = await failure(lab.create())
@@ -235,7 +235,7 @@ describe('IDEMPOTENCY_IN_PROGRESS', () => {
   })
 })
 
-it('a 409 with another code is retried like a failure of the service, and proves nothing', async (lab) => {
+it('a 409 with another code is retried like a server error, and proves nothing', async (lab) => {
   lab.fault({ type: 'status', status: 409, code: 'BUSY' }, 'always')
   const error = await failure(lab.client({ maxRetries: 2 }).orders.create(order('r1')))
   expect(error).toMatchObject({ code: 'conflict', charged: 'unknown', attempts: 3, serverCode: 'BUSY' })

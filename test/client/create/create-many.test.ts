@@ -31,7 +31,7 @@ function clientOf(sandbox: Sandbox): CustomerOrderingClient {
 }
 
 describe('placing many orders', () => {
-  it('places every row once and tells which orders are new', async () => {
+  it('createMany places every row once, and reports which orders are new', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
@@ -43,7 +43,7 @@ describe('placing many orders', () => {
     sandbox.expectCharges(25)
   })
 
-  it('makes one order of rows that share a reference, and one of rows that share a key', async () => {
+  it('rows with the same reference or the same key are one order', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
@@ -60,7 +60,7 @@ describe('placing many orders', () => {
     sandbox.expectCharges(2)
   })
 
-  it('refuses a row without a reference and a key, and places the others', async () => {
+  it('createMany rejects a row without a reference and a key, and places the others', async () => {
     const sandbox = createSandbox()
     const results = await all(
       clientOf(sandbox).orders.createMany([
@@ -75,7 +75,7 @@ describe('placing many orders', () => {
     sandbox.expectCharges(1)
   })
 
-  it('gives a failed row its error and what is known of the wallet, and goes on', async () => {
+  it('a failed row has its error and the state of the wallet, and createMany continues', async () => {
     const sandbox = createSandbox()
     const results = await all(
       clientOf(sandbox).orders.createMany(
@@ -91,7 +91,7 @@ describe('placing many orders', () => {
     expect(results.map(({ charged }) => charged)).toEqual(['yes', 'no', 'yes'])
   })
 
-  it('reads no more rows than are at work or waiting to be taken', async () => {
+  it('createMany reads no more rows than are in progress or waiting to be consumed', async () => {
     const sandbox = createSandbox()
     let read = 0
     function* rows(): Generator<CreateOrderRequest> {
@@ -107,7 +107,7 @@ describe('placing many orders', () => {
     expect(sandbox.ledger.length).toBe(read)
   })
 
-  it('closes the source and waits for the orders at work when the loop is left', async () => {
+  it('when the loop is left, createMany closes the source and waits for orders in progress', async () => {
     const sandbox = createSandbox()
     let closed = false
     async function* rows(): AsyncGenerator<CreateOrderRequest> {
@@ -123,7 +123,7 @@ describe('placing many orders', () => {
     expect(await all(client.orders.unresolved())).toEqual([])
   })
 
-  it('reports progress after each row', async () => {
+  it('createMany reports progress after each row', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     await client.orders.create(order('known'))
@@ -136,7 +136,7 @@ describe('placing many orders', () => {
     expect(seen.at(-1)).toEqual({ completed: 3, created: 1, replayed: 1, failed: 1 })
   })
 
-  it('ends with the reason of its signal after the rows at work have told how they ended', async () => {
+  it("after an abort, createMany ends with the signal's reason once the rows in progress have ended", async () => {
     const sandbox = createSandbox({ faults: [{ action: { type: 'stall', commit: true } }] })
     const controller = new AbortController()
     const client = clientOf(sandbox)
@@ -155,7 +155,7 @@ describe('placing many orders', () => {
     sandbox.expectNotCharged('fine')
   })
 
-  it('hands on the error of a source that fails, after the rows before it', async () => {
+  it('createMany passes on the error of a failing source, after the rows before it', async () => {
     const sandbox = createSandbox()
     function* rows(): Generator<CreateOrderRequest> {
       yield order('before')
@@ -170,7 +170,7 @@ describe('placing many orders', () => {
     sandbox.expectChargedOnce('before')
   })
 
-  it('ends with the error of a progress function that throws, after the results at work', async () => {
+  it('createMany ends with the error of a throwing progress function, after the results in progress', async () => {
     const sandbox = createSandbox()
     const results: unknown[] = []
     const onProgress = throwing('no terminal')
@@ -184,7 +184,7 @@ describe('placing many orders', () => {
     sandbox.expectNotCharged('two')
   })
 
-  it('refuses what is not iterable, and a concurrency that is no positive integer', () => {
+  it('createMany rejects a source that is not iterable, and a concurrency that is not a positive integer', () => {
     const { orders } = clientOf(createSandbox())
     // @ts-expect-error a number is no source of rows
     expect(() => orders.createMany(3)).toThrow(InvalidRequestError)
@@ -219,28 +219,31 @@ describe('a source that waits for its next row', () => {
     return { rows: { [Symbol.asyncIterator]: () => source } as never, returned: () => returned }
   }
 
-  it.each(['break', 'abort', 'onProgress'])('is told to end, and not waited for, after %s', async (how) => {
-    const sandbox = createSandbox()
-    const { rows, returned } = queue()
-    const controller = new AbortController()
-    const options = {
-      signal: controller.signal,
-      onProgress: () => {
-        if (how === 'onProgress') throw new Error('mine')
-      },
-    }
-    const run = async (): Promise<void> => {
-      for await (const _result of clientOf(sandbox).orders.createMany(rows, options)) {
-        if (how === 'abort') controller.abort()
-        else if (how === 'break') break
+  it.each(['break', 'abort', 'onProgress'])(
+    'createMany tells a waiting source to end, and does not wait for it, after %s',
+    async (how) => {
+      const sandbox = createSandbox()
+      const { rows, returned } = queue()
+      const controller = new AbortController()
+      const options = {
+        signal: controller.signal,
+        onProgress: () => {
+          if (how === 'onProgress') throw new Error('mine')
+        },
       }
-    }
-    const ended = await run().then(
-      () => 'left',
-      (error: Error) => error.name,
-    )
-    expect(ended).toBe({ break: 'left', abort: 'RequestAbortedError', onProgress: 'Error' }[how])
-    expect(returned()).toBe(1)
-    sandbox.expectChargedOnce('q1')
-  })
+      const run = async (): Promise<void> => {
+        for await (const _result of clientOf(sandbox).orders.createMany(rows, options)) {
+          if (how === 'abort') controller.abort()
+          else if (how === 'break') break
+        }
+      }
+      const ended = await run().then(
+        () => 'left',
+        (error: Error) => error.name,
+      )
+      expect(ended).toBe({ break: 'left', abort: 'RequestAbortedError', onProgress: 'Error' }[how])
+      expect(returned()).toBe(1)
+      sandbox.expectChargedOnce('q1')
+    },
+  )
 })

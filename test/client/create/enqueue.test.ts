@@ -20,7 +20,7 @@ const recover = async (lab: Lab, options: Parameters<Lab['client']>[0] = {}): Pr
   outcomesOf(await all(lab.elsewhere(options).orders.recover()))
 
 describe('enqueue()', () => {
-  it('writes the order down and sends nothing, for the next recover() to place', async (lab) => {
+  it('enqueue() stores the order and sends nothing, and the next recover() places it', async (lab) => {
     const record = await lab.client().orders.enqueue(order('r1'))
     expect(record).toMatchObject({
       slot: 'ref:r1',
@@ -41,7 +41,7 @@ describe('enqueue()', () => {
     expect(await recover(lab)).toEqual([])
   })
 
-  it('takes the key that create() would take', async (lab) => {
+  it('enqueue() uses the key that create() would use', async (lab) => {
     const { key } = await lab.client().orders.enqueue(order('r1'))
     lab.wipe()
     await lab.create()
@@ -52,7 +52,7 @@ describe('enqueue()', () => {
     )
   })
 
-  it('needs a name, and refuses what create() refuses', async (lab) => {
+  it('enqueue() requires a name, and rejects what create() rejects', async (lab) => {
     const { orders } = lab.client()
     const service = await lab.client().services.retrieve('svc_standard')
     for (const [call, path] of [
@@ -73,7 +73,7 @@ describe('enqueue()', () => {
     expect(await all(orders.remembered({ since: 0 }))).toEqual([])
   })
 
-  it('may wait for longer than any window, and be sent with another API key than there was then', async (lab) => {
+  it('an enqueued order may wait longer than any window, and be sent with another API key', async (lab) => {
     const { scope } = lab.place('')
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(1000 * WINDOW)
@@ -83,7 +83,7 @@ describe('enqueue()', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('may have been called when the clock was ahead', async (lab) => {
+  it('an order may be enqueued while the clock is ahead', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(-60 * MINUTE)
     expect(await recover(lab)).toEqual(['r1 created'])
@@ -91,7 +91,7 @@ describe('enqueue()', () => {
 })
 
 describe('what enqueue() finds', () => {
-  it('is the same order if it is there already: as it is', async (lab) => {
+  it('enqueue() returns an existing order unchanged', async (lab) => {
     const client = lab.client()
     const first = await client.orders.enqueue(order('r1'))
     expect(await client.orders.enqueue(order('r1'))).toEqual(first)
@@ -101,7 +101,7 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is refused while a call is placing it, because that call may yet close it as not sent', async (lab) => {
+  it('enqueue() is rejected while a call places the order, because that call may close it as not sent', async (lab) => {
     lab.fault({ type: 'delay', ms: 5000, when: 'during' })
     const { ending } = await lab.begin(() => lab.create())
     await expect(lab.elsewhere().orders.enqueue(order('r1'))).rejects.toMatchObject({
@@ -115,7 +115,7 @@ describe('what enqueue() finds', () => {
   })
 
   it.each([401, 403, 425, 429])(
-    'stays written down when create() hears %i, and is placed by the next recovery',
+    'an enqueued order stays stored when create() receives %i, and the next recovery places it',
     async (status) => {
       const lab = new Lab()
       const client = lab.client({ maxRetries: 0 })
@@ -129,7 +129,7 @@ describe('what enqueue() finds', () => {
     },
   )
 
-  it('is refused with a transaction that is undefined, which is no transaction at all', async (lab) => {
+  it('enqueue() rejects an undefined transaction', async (lab) => {
     const options: object = { within: undefined }
     await expect(lab.client().orders.enqueue(order('r1'), options)).rejects.toMatchObject({
       code: 'invalid_request',
@@ -138,7 +138,7 @@ describe('what enqueue() finds', () => {
     expect(await lab.record('ref:r1')).toBeUndefined()
   })
 
-  it('is kept where a call that was taken for dead wakes up and closes what it has written as not sent', async (lab) => {
+  it('an enqueued order survives when a presumably dead call wakes up and closes its own record', async (lab) => {
     const asleep = lab.process({ totalTimeout: 60_000 }, on('insert', 'answers_late'))
     const { ending } = await lab.begin(() => told(asleep.client.orders.create(order('r1'))))
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', version: 1 })
@@ -152,7 +152,7 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is another order with the same name: a conflict', async (lab) => {
+  it('enqueue() of another order with the same name is a conflict', async (lab) => {
     const client = lab.client()
     await client.orders.enqueue(order('r1'))
     const other = order('r1', { quantity: 11 })
@@ -168,7 +168,7 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('is refused where recover() would not go on with it', async (lab) => {
+  it('enqueue() is rejected if recover() would not continue the order', async (lab) => {
     const controller = new AbortController()
     lab.fault({ type: 'stall' }, 2)
     const { ending } = await lab.begin(() => told(lab.create(order('r1'), { signal: controller.signal })))
@@ -187,7 +187,7 @@ describe('what enqueue() finds', () => {
     lab.sandbox.expectCharges(0)
   })
 
-  it('is written down again if it was refused, also with another payload', async (lab) => {
+  it('a refused order can be enqueued again, even with another payload', async (lab) => {
     await lab.refused()
     const record = await lab.client().orders.enqueue(order('r1', { quantity: 20 }))
     expect(record).toMatchObject({ state: 'open', generation: 0, rejection: { status: 402 }, attempts: 1 })
@@ -196,7 +196,7 @@ describe('what enqueue() finds', () => {
     expect(await lab.record('ref:r1')).not.toHaveProperty('rejection')
   })
 
-  it('is written down again under another given key only where nothing was bought under the first', async (lab) => {
+  it('a refused order is enqueued under another given key only if nothing was bought under the first', async (lab) => {
     lab.drain()
     const { orders } = lab.client()
     await failure(orders.create(order('r1'), { idempotencyKey: 'k1' }))
@@ -210,7 +210,7 @@ describe('what enqueue() finds', () => {
 })
 
 describe('recover() of an order that was never sent', () => {
-  it('knows that a clean refusal bought nothing', async (lab) => {
+  it('recover() treats a clean refusal of an unsent order as proof that nothing was bought', async (lab) => {
     lab.drain()
     await lab.client().orders.enqueue(order('r1'))
     const [outcome] = await all(lab.client().orders.recover())
@@ -227,37 +227,40 @@ describe('recover() of an order that was never sent', () => {
     ['403', { type: 'status', status: 403 }, 'permission_denied'],
     ['425', { type: 'status', status: 425 }, 'api'],
     ['429', { type: 'status', status: 429 }, 'rate_limit'],
-  ] as const)('keeps it, not in doubt, while the service answers %s', async (_what, action, code) => {
-    const lab = new Lab()
-    await lab.client().orders.enqueue(order('r1'))
-    const remove = lab.fault(action, 'always')
-    for (let times = 1; times <= 2; times++) {
-      expect(await recover(lab)).toEqual([`r1 still_open ${code}`])
-      const record = await lab.record('ref:r1')
-      expect(record).toMatchObject({ state: 'open', ambiguous: false, attempts: times })
-      expect(record).not.toHaveProperty('firstSentAt')
-      expect(record).not.toHaveProperty('busyUntil')
-    }
-    remove()
-    lab.runtime.jump(2 * WINDOW)
-    expect(await recover(lab)).toEqual(['r1 created'])
-    lab.sandbox.expectChargedOnce('r1')
-  })
+  ] as const)(
+    'recover() keeps the order, not in doubt, while the service responds %s',
+    async (_what, action, code) => {
+      const lab = new Lab()
+      await lab.client().orders.enqueue(order('r1'))
+      const remove = lab.fault(action, 'always')
+      for (let times = 1; times <= 2; times++) {
+        expect(await recover(lab)).toEqual([`r1 still_open ${code}`])
+        const record = await lab.record('ref:r1')
+        expect(record).toMatchObject({ state: 'open', ambiguous: false, attempts: times })
+        expect(record).not.toHaveProperty('firstSentAt')
+        expect(record).not.toHaveProperty('busyUntil')
+      }
+      remove()
+      lab.runtime.jump(2 * WINDOW)
+      expect(await recover(lab)).toEqual(['r1 created'])
+      lab.sandbox.expectChargedOnce('r1')
+    },
+  )
 
-  it('keeps it while there is no API key', async (lab) => {
+  it('recover() keeps the order while no API key is available', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     const apiKey = throwing('the vault is closed')
     expect(await recover(lab, { apiKey })).toEqual(['r1 still_open configuration'])
     expect(await recover(lab)).toEqual(['r1 created'])
   })
 
-  it('ends it where the service itself will not take the request', async (lab) => {
+  it('recover() closes the order if the service rejects the request itself', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.fault({ type: 'status', status: 413 })
     expect(await recover(lab)).toEqual(['r1 rejected api'])
   })
 
-  it('treats it as any other from its first claim on: the window counts, and a refusal proves nothing', async (lab) => {
+  it('after its first claim, an enqueued order is treated as any other: its window counts', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.fault({ type: 'drop' })
     expect(await recover(lab)).toEqual(['r1 still_open connection'])
@@ -273,7 +276,7 @@ describe('recover() of an order that was never sent', () => {
     expect(await recover(lab)).toContain('r2 needs_attention past_window')
   })
 
-  it('sends it again under its key after a process died between the claim and the answer', async (lab) => {
+  it('recover() repeats the order with its key if a process died between claim and response', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     const process = lab.process()
     lab.fault({ type: 'stall', commit: true }, 1, 'createOrder')
@@ -287,7 +290,7 @@ describe('recover() of an order that was never sent', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('comes after those whose window is running out, oldest first, and before those past it', async () => {
+  it('recover() sends unsent orders after those whose window ends soon, oldest first, and before those past it', async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
     const claim = async (reference: string): Promise<void> => {
       const process = lab.process()
@@ -313,7 +316,7 @@ describe('recover() of an order that was never sent', () => {
     ])
   })
 
-  it('moves on to the next key when it hears the same refusal again, once', async () => {
+  it('recover() moves to the next key once when it receives the same refusal again', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
     const { key } = await lab.client().orders.enqueue(order('r1'))
@@ -329,7 +332,7 @@ describe('recover() of an order that was never sent', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('remembers the refusal before also over an answer that says nothing', async () => {
+  it('recover() remembers an earlier refusal, even after a response that proves nothing', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
     await lab.client().orders.enqueue(order('r1'))
@@ -342,7 +345,7 @@ describe('recover() of an order that was never sent', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('does not send what was changed behind its back', async (lab) => {
+  it('recover() does not send an order whose row was changed by another program', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     await lab.tamper('ref:r1', (content) => {
       content['body'] = String(content['body']).replace('10', '99')
@@ -362,7 +365,7 @@ describe('recover() of an order that was never sent', () => {
 })
 
 describe('create() of an order that was written down', () => {
-  it('sends it, and is the first to do so', async (lab) => {
+  it('create() sends an enqueued order as its first attempt', async (lab) => {
     const { key } = await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(2 * WINDOW)
     const { info } = await told(lab.elsewhere().orders.create(order('r1')))
@@ -372,7 +375,7 @@ describe('create() of an order that was written down', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is told of a clean refusal, which ends it', async (lab) => {
+  it('create() reports a clean refusal of an enqueued order, which closes it', async (lab) => {
     lab.drain()
     await lab.client().orders.enqueue(order('r1'))
     expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'no' })
@@ -380,7 +383,7 @@ describe('create() of an order that was written down', () => {
     expect(await recover(lab)).toEqual([])
   })
 
-  it('moves on to the next key where the refusal is an old one', async () => {
+  it('create() moves to the next key if the refusal is an earlier one', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     lab.drain()
     await failure(lab.create())
@@ -391,7 +394,7 @@ describe('create() of an order that was written down', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('says that it does not know of the money when it ends before it sends: recovery will', async (lab) => {
+  it('create() reports an unknown charge if it ends before it sends, because recovery will send the order', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     const apiKey = throwing('the vault is closed')
     expect(await failure(lab.client({ apiKey }).orders.create(order('r1')))).toMatchObject({
@@ -402,7 +405,7 @@ describe('create() of an order that was written down', () => {
   })
 })
 
-it('an order that was written down can be taken back by a person, and asked for again', async (lab) => {
+it('a person can abandon an enqueued order, and then request it again', async (lab) => {
   const { orders } = lab.client()
   await orders.enqueue(order('r1'))
   await expect(orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({ code: 'invalid_request' })
@@ -439,7 +442,7 @@ describe('a transaction of the caller', () => {
     }
   }
 
-  it('holds the order until it is committed, a refused one too', async (lab) => {
+  it('a transaction holds the order until its commit, even a refused order', async (lab) => {
     const { orders } = lab.client()
     lab.drain()
     await failure(orders.create(order('r2')))
@@ -457,7 +460,7 @@ describe('a transaction of the caller', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('leaves nothing behind when it is rolled back', async (lab) => {
+  it('a transaction that is rolled back leaves nothing behind', async (lab) => {
     await lab.client().orders.enqueue(order('r1'), { within: begin(lab) })
     expect(await recover(lab)).toEqual([])
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
@@ -470,16 +473,19 @@ describe('a transaction of the caller', () => {
     ['hangs', 'unknown'],
     ['loses_answer', 'written'],
     ['done_unanswered', 'written'],
-  ] as const)('tells what is known when its write %s', async (fault, charged) => {
-    const lab = new Lab()
-    const within = faultyStore(lab.rows, lab.runtime, on('insert', fault))
-    const enqueued = lab.client().orders.enqueue(order('r1'), { within })
-    if (charged === 'written') expect(await enqueued).toMatchObject({ state: 'open' })
-    else await expect(enqueued).rejects.toMatchObject({ code: 'store', charged, externalOrderId: 'r1' })
-    expect(lab.posts).toEqual([])
-  })
+  ] as const)(
+    'enqueue() in a transaction reports what is known when its write %s',
+    async (fault, charged) => {
+      const lab = new Lab()
+      const within = faultyStore(lab.rows, lab.runtime, on('insert', fault))
+      const enqueued = lab.client().orders.enqueue(order('r1'), { within })
+      if (charged === 'written') expect(await enqueued).toMatchObject({ state: 'open' })
+      else await expect(enqueued).rejects.toMatchObject({ code: 'store', charged, externalOrderId: 'r1' })
+      expect(lab.posts).toEqual([])
+    },
+  )
 
-  it('is asked again when another writer was faster, and no more than there is time', async (lab) => {
+  it('enqueue() retries in a transaction if another writer was faster, but only while there is time', async (lab) => {
     const once = faultyStore(lab.rows, lab.runtime, on('insert', 'loses', 1))
     expect(await lab.client().orders.enqueue(order('r1'), { within: once })).toMatchObject({ version: 1 })
     const never = faultyStore(lab.rows, lab.runtime, on('insert', 'loses'))
@@ -487,7 +493,7 @@ describe('a transaction of the caller', () => {
     await expect(hopeless).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
   })
 
-  it('that refuses is quoted, so that nobody has to look for the reason', async (lab) => {
+  it("the error quotes the transaction's reason for a rejection", async (lab) => {
     const refusal = new StoreError('The connection is not inside a transaction.')
     const reads: OrderOutbox = {
       get: (scope, id) => lab.rows.get(scope, id),

@@ -37,24 +37,24 @@ const statusOf = (status: number, code: string) => fault({ type: 'status', statu
 describe('an order that is refused', () => {
   histories([
     [
-      'keeps its key for as long as the service does not remember refusals',
+      'a refused order keeps its key while the service does not remember refusals',
       [drain, fails({ ...REFUSED, attempts: 1 }), topUp, buys()],
       { keys: [0, 0], record: { generation: 0, attempts: 2 } },
     ],
     [
-      'moves on once, in the second call, after hearing the same refusal again',
+      'a refused order moves to the next key once, in the second call, after the same refusal again',
       [drain, refused, topUp, buys({ info: { attempts: 2 } })],
       { keys: [0, 0, 1], record: { generation: 1, attempts: 3 } },
       REMEMBERS,
     ],
     [
-      'never moves on in the call that was refused first',
+      'a refused order never moves on in the call that was refused first',
       [drain, refused],
       { keys: [0], record: { state: 'rejected', generation: 0 } },
       REMEMBERS,
     ],
     [
-      'goes to a key that was never sent in each later call, after its first, however often it is refused',
+      'each later call of a refused order moves to a key that was never sent, however often it is refused',
       [
         drain,
         ...times(4, refused),
@@ -67,7 +67,7 @@ describe('an order that is refused', () => {
       REMEMBERS,
     ],
     [
-      'does not move on with another refusal than before',
+      'a refused order does not move on after a different refusal',
       [
         ...[drain, refused, topUp, forgetKeys],
         ...[statusOf(422, 'OUT_OF_STOCK'), fails({ status: 422 })],
@@ -78,19 +78,19 @@ describe('an order that is refused', () => {
       REMEMBERS,
     ],
     [
-      'does not move on if the second call hears the refusal after an attempt in doubt',
+      'a refused order does not move on if the second call receives the refusal after an attempt in doubt',
       [drain, refused, fault({ type: 'drop' }), fails({ ...REFUSED, ...IN_DOUBT, attempts: 2 })],
       { keys: [0, 0, 0], record: { state: 'open', ambiguous: true, hold: 'refused' } },
       REMEMBERS,
     ],
     [
-      'begins with another key when the clock was set back an hour, so that nobody knows how old the first is',
+      "a refused order starts with another key if the clock was set back an hour, which hides the first key's age",
       [drain, refused, topUp, jump(-60 * MINUTE), buys()],
       { keys: [0, 1] },
       REMEMBERS,
     ],
     [
-      'stays under its first key without retries, and begins with another once the first may be forgotten',
+      'without retries, a refused order keeps its first key, and changes it once that key may be forgotten',
       [
         ...[drain, fails(REFUSED, { by: ONCE }), topUp],
         fails({ charged: 'no', attempts: 1 }, { by: ONCE }),
@@ -102,12 +102,12 @@ describe('an order that is refused', () => {
       REMEMBERS,
     ],
     [
-      'is charged once where it was refused twice, then bought, and its store was lost',
+      'an order that was refused twice, then bought, is charged once even if its store was lost',
       [drain, refused, refused, topUp, buys(), sent(0, 0, 1, 0), wipe, buys()],
       { charges: 1 },
     ],
     [
-      'is charged once where another store without its history is asked for another quantity',
+      'an order is charged once if a store without its history requests another quantity',
       [
         fails({ charged: 'no' }, { request: order('r1', { quantity: 5000 }) }),
         buys({ by: { store: new MemoryStore() }, request: order('r1', { quantity: 1 }) }),
@@ -119,7 +119,7 @@ describe('an order that is refused', () => {
       { charges: 1 },
     ],
     [
-      'is not repeated by recovery when its key was first sent too long ago, although it was refused then',
+      'recovery does not repeat a refused order whose key was first sent too long ago',
       [
         ...[drain, refused, topUp, jump(15 * MINUTE)],
         ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE }), jump(12 * MINUTE)],
@@ -129,14 +129,14 @@ describe('an order that is refused', () => {
       { keys: [0, 0], charges: 1 },
     ],
     [
-      'begins with a key that was never sent once the window of its first is over, and repeats that one',
+      'after the window of its first key, a refused order starts with an unsent key, and repeats that key',
       [drain, refused, refused, topUp, jump(19 * MINUTE), forgetKeys, LOSES_RESPONSE, buys()],
       { keys: [0, 0, 1, 2, 2], charges: 1 },
     ],
     ...([401, 429] as const).map(
       (status) =>
         [
-          `keeps the first key for whoever asks after hours in which the service only said ${status}`,
+          `an order keeps its first key after hours in which the service only responded ${status}`,
           [
             fault({ type: 'status', status }, 'always'),
             ...times(3, fails({ status }, { by: ONCE }), jump(60 * MINUTE)),
@@ -146,17 +146,17 @@ describe('an order that is refused', () => {
         ] as const,
     ),
     [
-      'is sent by recovery under its first key too, after it was refused under a later one and enqueued',
+      'recovery first sends an enqueued order with its first key, even if it was refused with a later one',
       [drain, refused, refused, enqueues, topUp, recovers('created'), sent(0, 0, 1, 0), wipe, buys()],
       { charges: 1 },
     ],
     [
-      'is sent by recovery under another key where the window of the first was over before it was enqueued',
+      'recovery sends an order with another key if the first window ended before it was enqueued',
       [drain, refused, jump(30 * MINUTE), enqueues, topUp, recovers('created')],
       { keys: [0, 1] },
     ],
     [
-      'draws a new key where keys are drawn',
+      'an order with random keys draws a new key after a refusal',
       [
         ...[drain, fails(REFUSED, { by: (lab) => lab.unlabelled() }), topUp],
         buys({ by: (lab) => lab.unlabelled() }),
@@ -180,19 +180,22 @@ describe('an order that is refused', () => {
     ['another conflict', { type: 'status', status: 409, code: 'BUSY' }],
     ['in progress', { type: 'inProgress' }],
     ['no answer', { type: 'stall' }],
-  ] as const)('never moves on because of %s, however often it is heard', async (_what, action) => {
-    const lab = new Lab()
-    const client = lab.client({ maxRetries: 1, totalTimeout: 60_000 })
-    const remove = lab.fault(action, 'always')
-    for (let call = 0; call < 3; call++) await failure(client.orders.create(order('r1')))
-    remove()
-    await client.orders.create(order('r1'))
-    expect(new Set(keysOf(lab))).toEqual(new Set([0]))
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
-    lab.sandbox.expectCharges(1)
-  })
+  ] as const)(
+    'an order never moves on because of %s, however often it is received',
+    async (_what, action) => {
+      const lab = new Lab()
+      const client = lab.client({ maxRetries: 1, totalTimeout: 60_000 })
+      const remove = lab.fault(action, 'always')
+      for (let call = 0; call < 3; call++) await failure(client.orders.create(order('r1')))
+      remove()
+      await client.orders.create(order('r1'))
+      expect(new Set(keysOf(lab))).toEqual(new Set([0]))
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
+      lab.sandbox.expectCharges(1)
+    },
+  )
 
-  it('counts the requests of a call that moved to another key once, also where it ends in doubt', async () => {
+  it('a call that moved to another key once counts its requests once, even if it ends in doubt', async () => {
     const lab = new Lab(REMEMBERS)
     lab.drain()
     await failure(lab.create())
@@ -206,20 +209,23 @@ describe('an order that is refused', () => {
   it.each([
     ['in this process', (lab: Lab) => lab.client()],
     ['in another process', (lab: Lab) => lab.elsewhere()],
-  ])('does not move on for a call that ran beside the refused one, %s', async (_where, second) => {
-    const lab = new Lab(REMEMBERS)
-    lab.drain()
-    lab.fault({ type: 'delay', ms: 3000 })
-    const { ending } = await lab.begin(() => failure(lab.create()))
-    const beside = await failure(second(lab).orders.create(order('r1')))
-    expect((await ending).charged).toBe('no')
-    expect(beside).toMatchObject(REFUSED)
-    expect(new Set(keysOf(lab)).size).toBe(1)
-    await failure(lab.create())
-    expect(new Set(keysOf(lab)).size).toBe(2)
-  })
+  ])(
+    'an order does not move on for a call that ran concurrently with the refused one, %s',
+    async (_where, second) => {
+      const lab = new Lab(REMEMBERS)
+      lab.drain()
+      lab.fault({ type: 'delay', ms: 3000 })
+      const { ending } = await lab.begin(() => failure(lab.create()))
+      const beside = await failure(second(lab).orders.create(order('r1')))
+      expect((await ending).charged).toBe('no')
+      expect(beside).toMatchObject(REFUSED)
+      expect(new Set(keysOf(lab)).size).toBe(1)
+      await failure(lab.create())
+      expect(new Set(keysOf(lab)).size).toBe(2)
+    },
+  )
 
-  it('does not move on because the key belongs to what a call beside this one was refused, after a proxy refused the first', async () => {
+  it('an order does not move on if its key belongs to a concurrent call that was refused', async () => {
     const lab = new Lab(REMEMBERS)
     // All processes share it.
     Object.defineProperty(lab.rows, 'durability', { value: 'server' })
@@ -244,7 +250,7 @@ describe('an order that is refused', () => {
     expect(keysOf(lab)).toEqual([0, 0, 0, 0, 1])
   })
 
-  it('does not move on for a call that ran beside the refused one, although no time passed', async () => {
+  it('an order does not move on for a concurrent call, even if no time passed between the calls', async () => {
     const lab = new Lab(REMEMBERS)
     lab.drain()
     const client = lab.client()
@@ -254,7 +260,7 @@ describe('an order that is refused', () => {
     expect(keysOf(lab)).toEqual([0, 0])
   })
 
-  it('sends the first key again also where another call was refused under the next one meanwhile', async () => {
+  it('a call sends the first key again even if another call was refused with the next key meanwhile', async () => {
     const lab = new Lab(REMEMBERS)
     await lab.refused()
     lab.drain()
@@ -276,7 +282,7 @@ describe('an order that is refused', () => {
     expect(keysOf(lab)).toEqual([0, 0, 1, 0, 2])
   })
 
-  it('does not move on for a call whose first look was slow, so that the refusal came in between', async () => {
+  it('an order does not move on for a call whose slow read preceded the refusal', async () => {
     const lab = new Lab(REMEMBERS)
     lab.drain()
     lab.fault({ type: 'delay', ms: 500 })
@@ -309,7 +315,7 @@ describe('a key that the caller gave', () => {
 
   histories([
     [
-      'is never changed, however often it is refused',
+      'a key that the caller gave never changes, however often it is refused',
       [
         drain,
         ...times(3, fails(REFUSED, mine), fails(REFUSED, { request: bare, idempotencyKey: 'also-mine' })),
@@ -318,7 +324,7 @@ describe('a key that the caller gave', () => {
       REMEMBERS,
     ],
     [
-      'is not sent any more once its window is over, and another one given by the caller takes its place',
+      'a given key is not sent after its window, and another given key replaces it',
       [
         ...[drain, fails(REFUSED, mine), topUp, jump(20 * MINUTE)],
         fails({ ...SPENT, ...mine }, mine),
@@ -327,7 +333,7 @@ describe('a key that the caller gave', () => {
       { charges: 1 },
     ],
     [
-      'is not sent again after another one took its place, so that its window cannot begin anew',
+      'a given key is not sent again after it was replaced, so its window cannot restart',
       [
         ...[drain, fails(REFUSED, under('a')), fails(REFUSED, under('b')), topUp, jump(15 * MINUTE)],
         ...[LOSES_RESPONSE, fails(SPENT, under('a')), isNotEnqueued({ idempotencyKey: 'a' })],
@@ -337,19 +343,19 @@ describe('a key that the caller gave', () => {
       { behaviour: { keyLifetime: 25 * MINUTE, keyLifetimeFrom: 'firstUse' } },
     ],
     [
-      'is not sent again after a person gave the order up, because a refusal under it would prove nothing',
+      'a given key is not sent again after the order was abandoned, because a refusal would prove nothing',
       [LOSES_RESPONSE, fails(IN_DOUBT, under('a')), abandons(), fails(SPENT, under('a'))],
       { keys: [0] },
       { preset: 'balance-before-key', balance: 2500 },
     ],
     [
-      'takes the place of a refused one where the caller gives another',
+      'another given key replaces a refused one',
       [drain, fails(REFUSED), topUp, buys(mine)],
       { keys: [0, 1], record: { key: 'mine', keyOrigin: 'caller', generation: 1 } },
       REMEMBERS,
     ],
     [
-      'takes no place where the first key may have been charged',
+      'another given key is rejected if the first key may have been charged',
       [
         ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE })],
         fails({ code: 'idempotency_conflict', local: true, ...IN_DOUBT }, under('mine')),
@@ -358,7 +364,7 @@ describe('a key that the caller gave', () => {
     ],
   ])
 
-  it('is kept even where it was drawn by this package and given back', async () => {
+  it('a random key of this package is kept if the caller passes it back', async () => {
     const lab = new Lab(REMEMBERS)
     const client = lab.unlabelled()
     lab.drain()

@@ -26,7 +26,7 @@ async function leaveOpen(lab: Lab, reference: string): Promise<void> {
 }
 
 describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
-  it('place it once when the first has ended', async (lab) => {
+  it('two calls place the order once if the second starts after the first', async (lab) => {
     const [first, second] = clientsOf(lab)
     const placed = await first.orders.create(order('r1'))
     const again = await second.orders.create(order('r1'))
@@ -37,7 +37,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('place it once when both run: the second waits on the record and returns its order', async (lab) => {
+  it('two concurrent calls place the order once: the second polls the record and returns the order', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000, when: 'during' })
     const [first, second] = clientsOf(lab)
     const [a, b] = await Promise.all([first.orders.create(order('r1')), second.orders.create(order('r1'))])
@@ -48,7 +48,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(responseInfo(b)).toMatchObject({ attempts: 0, replayed: true, idempotencyKey: lab.posts[0]?.key })
   })
 
-  it('place it once when the second has waited for a first that was refused', async (lab) => {
+  it('two calls place the order once if the second waited for a first that was refused', async (lab) => {
     lab.fault({ type: 'status', status: 422, code: 'OUT_OF_STOCK' })
     lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
@@ -62,7 +62,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(1)
   })
 
-  it('place it once when ten run', async (lab) => {
+  it('ten concurrent calls place the order once', async (lab) => {
     const [first, second] = clientsOf(lab)
     const calls = Array.from({ length: 10 }, (_, index) =>
       (index % 2 === 0 ? first : second).orders.create(order('r1')),
@@ -74,7 +74,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('continue an open order inside the window, with its key and its bytes', async (lab) => {
+  it('a second call continues an open order inside the window, with its key and its bytes', async (lab) => {
     await leaveOpen(lab, 'r1')
     lab.runtime.jump(5 * MINUTE)
     const [, second] = clientsOf(lab)
@@ -88,7 +88,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
   })
 
-  it('refuse an open order past the window, and send nothing', async (lab) => {
+  it('a second call rejects an open order past the window, and sends nothing', async (lab) => {
     await leaveOpen(lab, 'r1')
     lab.runtime.jump(WINDOW)
     const [, second] = clientsOf(lab)
@@ -101,7 +101,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('tell another payload apart while the first is running', async (lab) => {
+  it('another payload is rejected while the first call is running', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const { ending: running } = await lab.begin(() => first.orders.create(order('r1')))
@@ -118,7 +118,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('tell another payload apart when the first is created, open, or past the window', async (lab) => {
+  it('another payload is rejected after the first is created, open, or past the window', async (lab) => {
     const [first, second] = clientsOf(lab)
     await first.orders.create(order('r1'))
     await leaveOpen(lab, 'r2')
@@ -136,7 +136,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(sent)
   })
 
-  it('tell another given key apart, running or created', async (lab) => {
+  it('another given key is rejected, while the order is in progress and after it is created', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const { ending: running } = await lab.begin(() =>
@@ -153,7 +153,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts.map(({ key }) => key)).toEqual(['first'])
   })
 
-  it('tell a given key apart from a computed one, also when the call with the computed one is running', async (lab) => {
+  it('a given key that differs from the computed key is rejected, even while the other call is running', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const { ending: running } = await lab.begin(() => first.orders.create(order('r1')))
@@ -168,7 +168,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('join a call whose key is the caller’s own when none is given', async (lab) => {
+  it("a call without a key joins a call with the caller's key", async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const [first, second] = clientsOf(lab)
     const [a, b] = await Promise.all([
@@ -180,7 +180,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts.map(({ key }) => key)).toEqual(['mine'])
   })
 
-  it('send a refused order again with the same key, also with a corrected payload', async (lab) => {
+  it('a refused order is sent again with the same key, even with a corrected payload', async (lab) => {
     const [first, second] = clientsOf(lab)
     const refused = await failure(first.orders.create(order('r1', { quantity: 5000 })))
     expect(refused).toMatchObject({ code: 'order_not_accepted', charged: 'no' })
@@ -191,7 +191,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', generation: 0 })
   })
 
-  it('stop waiting at their own deadline, and never say that nothing was charged', async (lab) => {
+  it('a waiting call stops at its own deadline, and never reports that nothing was charged', async (lab) => {
     lab.fault({ type: 'delay', ms: 20_000 })
     const [first, second] = clientsOf(lab)
     const [a, b] = await Promise.all([
@@ -204,7 +204,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('stop waiting when their caller aborts', async (lab) => {
+  it('a waiting call stops when its caller aborts', async (lab) => {
     lab.fault({ type: 'delay', ms: 20_000 })
     const [first, second] = clientsOf(lab)
     const controller = new AbortController()
@@ -221,7 +221,7 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
 })
 
 describe('the key of an order', () => {
-  it('is computed from server, account and reference, so that a wiped store sends the same', async (lab) => {
+  it('the key is computed from server, account and reference, so a wiped store sends the same key', async (lab) => {
     await lab.create()
     lab.wipe()
     const { order: again, info } = await told(lab.create())
@@ -233,7 +233,7 @@ describe('the key of an order', () => {
     expect(info).not.toHaveProperty('replayed')
   })
 
-  it('is another for another account, and the two never see each other’s orders', async (lab) => {
+  it("another account has another key, and the two never see each other's orders", async (lab) => {
     const one = await lab.client({ account: 'one' }).orders.create(order('r1'))
     const two = await lab.client({ account: 'two' }).orders.create(order('r1'))
 
@@ -241,14 +241,14 @@ describe('the key of an order', () => {
     expect(lab.posts[1]?.key).not.toBe(lab.posts[0]?.key)
   })
 
-  it('is random without an account', async (lab) => {
+  it('the key is random without an account', async (lab) => {
     const { info } = await told(lab.unlabelled().orders.create(order('r1')))
     expect(info).toMatchObject({ replayed: false, attempts: 1 })
     expect(lab.posts[0]?.key).toMatch(/^00000000-0000-4000-8000-/)
     expect(await lab.record('ref:r1', null)).toMatchObject({ keyOrigin: 'random' })
   })
 
-  it('is the caller’s where one is given, byte for byte, and names the order without a reference', async (lab) => {
+  it('a given key is sent byte for byte, and names an order that has no reference', async (lab) => {
     const client = lab.client()
     const { metadata: _metadata, ...bare } = order('r1')
     const idempotencyKey = '~!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}'
@@ -260,7 +260,7 @@ describe('the key of an order', () => {
     expect(await lab.record(`key:${idempotencyKey}`)).toMatchObject({ keyOrigin: 'caller' })
   })
 
-  it('is never taken for another order’s', async (lab) => {
+  it("a given key is never taken for another order's key", async (lab) => {
     const client = lab.client()
     const { metadata: _metadata, ...bare } = order('r1')
     await client.orders.create(bare, { idempotencyKey: 'k1' })
@@ -280,7 +280,7 @@ describe('an order that was created but never readable', () => {
     remove()
   }
 
-  it('is read by asking again with the same key, inside the window', async (lab) => {
+  it('an unreadable order is read inside the window by repeating the request with its key', async (lab) => {
     await unreadable(lab, '<html>')
     const { order: placed, info } = await told(lab.create())
 
@@ -291,7 +291,7 @@ describe('an order that was created but never readable', () => {
     expect(await lab.record('ref:r1')).not.toHaveProperty('body')
   })
 
-  it('is read by its id where that is known, past the window', async (lab) => {
+  it('an unreadable order is read past the window by its id, if known', async (lab) => {
     const remove = lab.fault(
       { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: 'much' }] },
       'always',
@@ -312,7 +312,7 @@ describe('an order that was created but never readable', () => {
     expect(lab.settled.filter(({ operation }) => operation === 'orders.create')).toHaveLength(1)
   })
 
-  it('needs a person past the window where its id is not known', async (lab) => {
+  it('an unreadable order past the window needs a person if its id is not known', async (lab) => {
     await unreadable(lab, '<html>')
     lab.runtime.jump(WINDOW)
     const error = await failure(lab.create())
@@ -321,7 +321,7 @@ describe('an order that was created but never readable', () => {
   })
 
   it.each(['..', '.', 'a/../b', ' '])(
-    'is told as charged where the service gave the id %j, which no path can hold',
+    'an unreadable order is reported as charged if the service returned the id %j, which no path can contain',
     async (id) => {
       const lab = new Lab()
       await unreadable(lab, JSON.stringify({ id }))
@@ -331,7 +331,7 @@ describe('an order that was created but never readable', () => {
     },
   )
 
-  it('is told as charged while its answer stays unreadable, and while somebody else is reading it', async (lab) => {
+  it('an order is reported as charged while its response is unreadable, or while another call reads it', async (lab) => {
     await unreadable(lab, '<html>')
     lab.fault({ type: 'delay', ms: 20_000 })
     const [reading, waiting] = await Promise.all([
@@ -344,7 +344,7 @@ describe('an order that was created but never readable', () => {
 })
 
 describe('a call', () => {
-  it('takes its arguments once: what the caller changes later changes nothing', async (lab) => {
+  it('a call reads its arguments once: later changes by the caller have no effect', async (lab) => {
     lab.fault({ type: 'drop' })
     const request = structuredClone(order('r1')) as {
       quantity: number
@@ -373,7 +373,7 @@ describe('a call', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
   })
 
-  it('takes frozen arguments and changes none', async (lab) => {
+  it('a call accepts frozen arguments and changes none', async (lab) => {
     const request = Object.freeze({ ...order('r1'), metadata: Object.freeze({ externalOrderId: 'r1' }) })
     const options = Object.freeze({ idempotencyKey: 'mine' })
     const before = structuredClone([request, options])
@@ -381,7 +381,7 @@ describe('a call', () => {
     expect([request, options]).toEqual(before)
   })
 
-  it('returns an order that is the caller’s own, also to those who joined it', async (lab) => {
+  it('a call returns an order that the caller may change, even to calls that joined it', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const client = lab.client()
     const spoiled = client.orders.create(order('r1')).then((placed) => {
@@ -394,7 +394,7 @@ describe('a call', () => {
     expect(await client.orders.create(order('r1'))).toEqual(joined)
   })
 
-  it('remembers an order nested 100,000 deep, at least by its documented fields, and returns all of it', async (lab) => {
+  it('an order nested 100,000 deep is returned in full, and remembered with at least its documented fields', async (lab) => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     const body = `{"id":"ord_deep","status":"pending","amount":5,"deep":${deep}}`
     lab.fault({ type: 'bytes', body, status: 201 })
@@ -413,7 +413,7 @@ describe('a call', () => {
     expect(lab.posts).toHaveLength(1)
   })
 
-  it('is refused while its anonymous twin is running, and is told so', async (lab) => {
+  it('a call is rejected while an identical anonymous order is running, and the error explains it', async (lab) => {
     lab.fault({ type: 'delay', ms: 3000 })
     const { metadata: _metadata, ...bare } = order('r1')
     const client = lab.client()

@@ -8,7 +8,7 @@ const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE',
 
 /** Messages that misled their readers, or left them without a next step. */
 describe('the message of an error', () => {
-  it('of waitFor says of an order that was never there that it was not found', async () => {
+  it('the error of waitFor states that an order which never existed was not found', async () => {
     const { client } = clientOver(() => refusal(404))
     const error = await errorOf(client.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
     expect(error).toMatchObject({ code: 'timeout' })
@@ -18,7 +18,7 @@ describe('the message of an error', () => {
     expect(String(await unread)).toContain('the order could not be read')
   })
 
-  it('has one full stop where it suggests a name, and names a quantity once', async () => {
+  it('an error that suggests a name has one full stop, and names the quantity once', async () => {
     const options = { baseUrl: 'https://api.example.com', apiKey: 'k', acount: 'x' }
     expect(() => new CustomerOrderingClient(options as object)).toThrow(/\(did you mean account\?\)\.$/)
 
@@ -29,7 +29,7 @@ describe('the message of an error', () => {
     expect((error as Error).message).toBe('Quantity 5 is below the minimum of 10. Nothing was sent.')
   })
 
-  it('of a schema or an answer that does not fit says where to look', async () => {
+  it('the error of a schema or of an unexpected response states which field is wrong', async () => {
     const { client } = clientOver(() => ({ amount: 'x', currency: 'EUR' }))
     expect(String(await errorOf(client.balance.retrieve()))).toMatch(
       /Check baseUrl and schemas, then call again\.$/,
@@ -45,7 +45,7 @@ describe("a bug in the caller's fetch", () => {
     throw new TypeError(`cannot connect to ${SECRET}`)
   }
 
-  it('is named, and its place is in the stack of the cause, without its text', async () => {
+  it("an error names a bug in the caller's fetch, with its stack in the cause but without its text", async () => {
     const lab = new Lab()
     const client = lab.client({ fetch: async () => brokenFetch(), maxRetries: 0 })
     const error = await failure(client.orders.create(order('r1')))
@@ -70,7 +70,7 @@ describe("a bug in the caller's fetch", () => {
       'at b',
     ],
     ['a stack that is none', { stack: 7 }, ''],
-  ])('with %s shows no more than is safe', async (_what, changes, kept) => {
+  ])('an error with %s shows only safe details', async (_what, changes, kept) => {
     const lab = new Lab()
     const thrown = Object.assign(new TypeError('m'), changes)
     const client = lab.client({ fetch: () => Promise.reject(thrown), maxRetries: 0 })

@@ -24,9 +24,9 @@ describe("a person's decision about an order", () => {
   it.each([
     ['is misspelt', { as: 'Created', orderId: 'ord_1' }],
     ['is missing', {}],
-    ['names no order although it says that one was created', { as: 'created' }],
-    ['names an order although it gives it up', { as: 'abandoned', orderId: 'ord_1' }],
-  ])('is refused if it %s, and the record stays as it is', async (_, resolution) => {
+    ['names no order although it states that one was created', { as: 'created' }],
+    ['names an order although it abandons it', { as: 'abandoned', orderId: 'ord_1' }],
+  ])("a person's decision is rejected if it %s, and the record does not change", async (_, resolution) => {
     const { sandbox, client } = setUp()
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
     await expect(client.orders.create(order('r1'), { maxRetries: 0 })).rejects.toThrow()
@@ -39,7 +39,7 @@ describe("a person's decision about an order", () => {
   })
 
   it.each(['resolve', 'forget', 'remembered'] as const)(
-    'is refused by %s if it names an order by two names',
+    '%s rejects a decision that identifies an order by two names',
     async (method) => {
       const { client } = setUp()
       const names = { externalOrderId: 'r2', idempotencyKey: 'other' }
@@ -51,7 +51,7 @@ describe("a person's decision about an order", () => {
     },
   )
 
-  it.each(['resolve', 'forget'] as const)('is refused by %s if the name is no object', async (method) => {
+  it.each(['resolve', 'forget'] as const)('%s rejects a name that is not an object', async (method) => {
     const { client } = setUp()
     // @ts-expect-error a text is no name
     await expect(client.orders[method]('r3', { as: 'abandoned' })).rejects.toThrow(InvalidRequestError)
@@ -69,21 +69,24 @@ describe('a name of an order that did not arrive', () => {
     ['signal', { ...order('inv-1'), signal: new AbortController().signal }, undefined],
     ['timeout', { ...order('inv-1'), timeout: 5000 }, undefined],
     ['quantitiy', { ...order('inv-1'), quantitiy: 2 }, undefined],
-  ])('is refused before anything is sent: %s', async (path, request, options) => {
-    const { sandbox, client } = setUp()
-    const { orders } = client
-    const refused = { code: 'invalid_request', charged: 'no', issues: [{ path }] }
-    await expect(orders.create(request as never, options)).rejects.toMatchObject(refused)
-    if (options === undefined && path !== 'metadata') {
-      await expect(orders.enqueue(request as never)).rejects.toMatchObject(refused)
-      const keyed = { request, idempotencyKey: 'k1' } as never
-      for await (const result of orders.createMany([keyed]))
-        expect(result).toMatchObject({ charged: 'no', error: refused })
-    }
-    expect(sandbox.requests).toEqual([])
-  })
+  ])(
+    'an order whose name is missing is rejected before anything is sent: %s',
+    async (path, request, options) => {
+      const { sandbox, client } = setUp()
+      const { orders } = client
+      const refused = { code: 'invalid_request', charged: 'no', issues: [{ path }] }
+      await expect(orders.create(request as never, options)).rejects.toMatchObject(refused)
+      if (options === undefined && path !== 'metadata') {
+        await expect(orders.enqueue(request as never)).rejects.toMatchObject(refused)
+        const keyed = { request, idempotencyKey: 'k1' } as never
+        for await (const result of orders.createMany([keyed]))
+          expect(result).toMatchObject({ charged: 'no', error: refused })
+      }
+      expect(sandbox.requests).toEqual([])
+    },
+  )
 
-  it('does not keep an order with another name from being placed once', async () => {
+  it('an undefined name does not prevent an order with another name from being placed once', async () => {
     const { sandbox, client } = setUp()
     const request = { ...order('inv-1'), sourceSystem: 'shop', note: 'quick', services: 2 }
     await client.orders.create(request, { idempotencyKey: undefined })
@@ -99,7 +102,7 @@ describe('messages', () => {
     ['`quantity` must be an integer.', { quantity: 1.5 }],
     ['`target` is missing', { target: undefined }],
     ['`metadata` must be an object (got string)', { metadata: 'inv-1' }],
-  ])('say what a field must be: %s', async (text, fields) => {
+  ])('the error states what a field must be: %s', async (text, fields) => {
     const { client } = setUp()
     // @ts-expect-error as a program without types may send it
     await expect(client.orders.create({ ...order('r4'), ...fields })).rejects.toThrow(text)
@@ -108,7 +111,7 @@ describe('messages', () => {
   it.each([
     ['resolve', (name: never) => setUp().client.orders.resolve(name, { as: 'abandoned' })],
     ['forget', (name: never) => setUp().client.orders.forget(name)],
-  ])('show what names an order: %s()', async (_method, call) => {
+  ])('the error shows what identifies an order: %s()', async (_method, call) => {
     await expect(call('m' as never)).rejects.toThrow(
       "The argument must be an object such as { externalOrderId: 'order-1' }. Nothing was sent.",
     )
@@ -120,14 +123,14 @@ describe('messages', () => {
     ['metadata.externalOrderId is missing: set it, or use { request, idempotencyKey } as the row.', {}],
     ['idempotencyKey is missing next to the request: make the row', { request: order('r5') }],
     ['idempotencyKey belongs next to the request: make the row', { ...order('r5'), idempotencyKey: 'k' }],
-  ])('say what a row of createMany() must be: %s', async (text, row) => {
+  ])('the error states what a row of createMany() must be: %s', async (text, row) => {
     const { client } = setUp()
     // @ts-expect-error as a program without types may send it
     for await (const result of client.orders.createMany([row]))
       expect(result).toMatchObject({ charged: 'no', error: { message: expect.stringContaining(text) } })
   })
 
-  it('tell at construction that the base URL must not have the version in it', () => {
+  it('the constructor rejects a base URL that contains the version', () => {
     const options = { baseUrl: 'https://api.example.com/v1/', apiKey: 'key', dangerouslyAllowBrowser: true }
     expect(() => new CustomerOrderingClient(options)).toThrow(ConfigurationError)
     expect(() => new CustomerOrderingClient(options)).toThrow(/must not end in \/v1/)

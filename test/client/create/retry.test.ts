@@ -77,7 +77,7 @@ describe('an order is placed once in spite of', () => {
   })
 })
 
-test('an order whose first request is still running is waited for, and placed once', async () => {
+test('an order whose first request is still running is polled, and placed once', async () => {
   const { sandbox, client, runtime } = service()
   sandbox.faults.add({ action: { type: 'delay', ms: 45_000, when: 'during' } })
   const order = await create(client)
@@ -89,7 +89,7 @@ test('an order whose first request is still running is waited for, and placed on
 })
 
 describe('the request of an order', () => {
-  test('carries its key from the first attempt on, also if it may not be repeated', async () => {
+  test('a request carries its key from the first attempt, even if it may not be repeated', async () => {
     const { sandbox, client } = service({ maxRetries: 0 })
     const order = await create(client)
     const [sent] = sandbox.requests
@@ -99,7 +99,7 @@ describe('the request of an order', () => {
     expect(responseInfo(order)?.idempotencyKey).toBe(sent?.idempotencyKey)
   })
 
-  test('has the canonical body of what was asked for', async () => {
+  test('a request has the canonical body of the order', async () => {
     const { sandbox, client } = service()
     await create(client)
     expect(sandbox.requests[0]?.body).toBe(
@@ -107,7 +107,7 @@ describe('the request of an order', () => {
     )
   })
 
-  test('is the same in another process with another API key of the same account', async () => {
+  test('a request is the same in another process with another API key of the same account', async () => {
     const first = service()
     const second = service({}, { apiKey: 'another_key' })
     await create(first.client)
@@ -137,7 +137,7 @@ describe('a refusal', () => {
     [401, 'authentication'],
     [403, 'permission_denied', { requiredPermission: 'orders:write' }],
     [413, 'api'],
-  ])('with %i is heard once and not repeated', async (status, code, more = {}) => {
+  ])('a refusal with %i is not retried', async (status, code, more = {}) => {
     const { sandbox, client } = service()
     sandbox.faults.add({ times: 'always', action: { type: 'status', status } })
     expect(await errorOf(create(client))).toMatchObject({ code, status, charged: 'no', attempts: 1, ...more })
@@ -145,7 +145,7 @@ describe('a refusal', () => {
   })
 
   test.each([301, 302, 303, 307, 308] as const)(
-    'by redirect %i is not followed and not repeated',
+    'redirect %i is not followed and not retried',
     async (status) => {
       const { sandbox, client } = service()
       const location = `${sandbox.baseUrl}/v1/elsewhere`

@@ -59,12 +59,12 @@ const another = (lab: Lab) => lab.process().client
 describe('refused with 402, topped up, charged, restarted with an empty store, asked again', () => {
   histories([
     [
-      'is charged once by a service that does not remember refusals',
+      'a topped-up order is charged once by a service that does not remember refusals',
       [drain, fails(REFUSED), topUp, buys(), wipe, buys(), oneRequest],
       { charges: 1, record: { state: 'created', generation: 0 } },
     ],
     [
-      'is charged once by a service that remembers refusals: asked twice, it comes to the second key again',
+      'a topped-up order is charged once by a service that remembers refusals, even with an empty store',
       // The first key's refusal is all that the service says to somebody who has forgotten everything.
       [drain, fails(REFUSED), topUp, buys(), sent(0, 0, 1), wipe, fails(REFUSED), buys()],
       { keys: [0, 0, 1, 0, 0, 1], charges: 1, record: { state: 'created', generation: 1 } },
@@ -73,12 +73,12 @@ describe('refused with 402, topped up, charged, restarted with an empty store, a
   ])
 })
 
-describe('claimed and charged by one process, killed, continued by another that hears 402', () => {
+describe('charged by one process that was killed, then refused with 402 for another', () => {
   const POOR = { preset: 'balance-before-key', balance: 2500 } as const
   const unknown = fails({ ...REFUSED, ...IN_DOUBT, attempts: 1 }, { by: another })
   histories([
     [
-      'is told as unknown, and keeps its key, where the balance is looked at before the key',
+      'a 402 for a second process is reported as unknown and keeps the key, if the balance is checked first',
       [
         ...[diesAfterCharge, jump(3 * MINUTE), unknown],
         ...[recorded({ state: 'open', ambiguous: true, hold: 'refused' }), oneRequest],
@@ -88,14 +88,14 @@ describe('claimed and charged by one process, killed, continued by another that 
       POOR,
     ],
     [
-      'is never moved to another key, however often 402 is heard',
+      'an order charged by a killed process never moves to another key, however often it receives 402',
       [diesAfterCharge, jump(3 * MINUTE), ...times(4, unknown), oneRequest],
       { charges: 1 },
       POOR,
     ],
   ])
 
-  it('is held back from the other process for 15 seconds, in which the dead one may still end', async (lab) => {
+  it('a second process waits 15 seconds before it takes over, because the killed process may still end', async (lab) => {
     await diesAfterCharge(lab)
     const before = lab.runtime.monotonic()
     await buys({ by: another, totalTimeout: 180_000 })(lab)
@@ -104,7 +104,7 @@ describe('claimed and charged by one process, killed, continued by another that 
   })
 })
 
-describe('two calls with one reference where one hears a refusal while the other is in flight', () => {
+describe('two calls with one reference, one refused while the other is in flight', () => {
   /** A call that hears 402, and whose process stands still between its request and that response. */
   async function stoppedBeforeRefusal(lab: Lab): Promise<{ stopped: LabProcess; ending: Promise<Told> }> {
     lab.fault({ type: 'status', status: 402 })
@@ -119,7 +119,7 @@ describe('two calls with one reference where one hears a refusal while the other
     return { stopped, ending }
   }
 
-  it('give the refused one an unknown, where the other took the order over meanwhile', async (lab) => {
+  it('a refused call reports an unknown charge if the other call took the order over meanwhile', async (lab) => {
     const { stopped, ending } = await stoppedBeforeRefusal(lab)
     lab.fault({ type: 'delay', ms: 3000, when: 'after' })
     const { ending: inFlight } = await lab.begin(() => told(another(lab).orders.create(order('r1'))))
@@ -131,7 +131,7 @@ describe('two calls with one reference where one hears a refusal while the other
     lab.sandbox.expectCharges(1)
   })
 
-  it('give the refused one the order, where the other has placed it meanwhile', async (lab) => {
+  it('a refused call returns the order if the other call has placed it meanwhile', async (lab) => {
     const { stopped, ending } = await stoppedBeforeRefusal(lab)
     const placed = await another(lab).orders.create(order('r1'))
     stopped.wake()
@@ -142,56 +142,59 @@ describe('two calls with one reference where one hears a refusal while the other
   })
 })
 
-describe('a process that is stopped after its claim and woken after the window', () => {
+describe('a process that was stopped after its claim and resumed after the window', () => {
   it.each<[how: string, meanwhile: Step[], told: object, posts: number, record: object]>([
     [
-      'closes the order, where nobody else took it',
+      'closes the order if no other process took it',
       [],
       { error: { charged: 'no', attempts: 0 } },
       0,
       CANCELLED,
     ],
     [
-      'returns the order, where another process placed it meanwhile',
+      'returns the order if another process placed it meanwhile',
       [jump(5 * MINUTE), buys({ by: another })],
       { info: { attempts: 0, replayed: true } },
       1,
       { state: 'created' },
     ],
     [
-      'does not know, where another process took it and does not know',
+      'reports an unknown charge if another process took the order and does not know',
       [jump(5 * MINUTE), LOSES_RESPONSE, fails(IN_DOUBT, { by: (lab) => lab.elsewhere({ maxRetries: 0 }) })],
       { error: { charged: 'unknown', attempts: 0 } },
       1,
       { state: 'open' },
     ],
-  ])('sends nothing and %s', async (_how, meanwhile, ending, posts, record) => {
-    const lab = new Lab()
-    const insert = lab.rows.insert.bind(lab.rows)
-    const process = lab.process()
-    // It stands still from the moment on when its claim is stored.
-    lab.rows.insert = async (row) => {
-      lab.rows.insert = insert
-      const result = await insert(row)
-      process.stop()
-      return result
-    }
-    const { ending: woken } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: false })
-    for (const step of meanwhile) await step(lab)
-    lab.runtime.jump(WINDOW)
-    // The service has forgotten the key: sending it now would buy again.
-    lab.sandbox.forgetKeys()
-    process.wake()
-    const result = await woken
-    expect(result).toMatchObject(ending)
-    if (result.order !== undefined) expect(result.order.id).toBe(lab.charged())
-    expect(lab.posts).toHaveLength(posts)
-    expect(await lab.record('ref:r1')).toMatchObject(record)
-    lab.sandbox.expectCharges(posts)
-  })
+  ])(
+    'a process resumed after the window sends nothing and %s',
+    async (_how, meanwhile, ending, posts, record) => {
+      const lab = new Lab()
+      const insert = lab.rows.insert.bind(lab.rows)
+      const process = lab.process()
+      // It stands still from the moment on when its claim is stored.
+      lab.rows.insert = async (row) => {
+        lab.rows.insert = insert
+        const result = await insert(row)
+        process.stop()
+        return result
+      }
+      const { ending: woken } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: false })
+      for (const step of meanwhile) await step(lab)
+      lab.runtime.jump(WINDOW)
+      // The service has forgotten the key: sending it now would buy again.
+      lab.sandbox.forgetKeys()
+      process.wake()
+      const result = await woken
+      expect(result).toMatchObject(ending)
+      if (result.order !== undefined) expect(result.order.id).toBe(lab.charged())
+      expect(lab.posts).toHaveLength(posts)
+      expect(await lab.record('ref:r1')).toMatchObject(record)
+      lab.sandbox.expectCharges(posts)
+    },
+  )
 
-  it('retries nothing after its own time, as in a machine that slept between two attempts', async (lab) => {
+  it('a resumed process does not retry after its total time', async (lab) => {
     lab.fault({ type: 'status', status: 503 }, 'always')
     const { ending } = await lab.begin(() => told(lab.create()))
     // The monotonic clock stands still in a machine that sleeps.
@@ -205,7 +208,7 @@ describe('a store that was wiped and a quantity that was changed', () => {
   const changed = { request: order('r1', { quantity: 20 }) }
   histories([
     [
-      'buys nothing more, and says that something may have been bought',
+      'a changed order after a wiped store is not bought, and is reported as possibly charged',
       [
         ...[buys(), wipe],
         ...times(3, fails({ code: 'idempotency_conflict', local: false, ...IN_DOUBT }, changed)),
@@ -219,24 +222,24 @@ describe('a store that was wiped and a quantity that was changed', () => {
 describe('an abort while the first write is pending', () => {
   it.each<[how: string, fault: StoreFault, charged: 'no' | 'unknown', next: Step[]]>([
     [
-      'not charged where the write turns out done: the record is closed before anybody hears',
+      'not charged if the write was applied: the record is closed before the call ends',
       'answers_late',
       'no',
       [recorded(CANCELLED), nothingSent],
     ],
     [
-      'unknown where nobody can say whether the write is done: it comes a minute later, and somebody continues it',
+      'unknown if the write may be applied later: it arrives after a minute, and recovery continues it',
       'done_late',
       'unknown',
       [passes(61_000), recorded({ state: 'open' }), nothingSent, jump(3 * MINUTE), buys(), sent(0)],
     ],
     [
-      'not charged where the write was refused and a closed record stands in its place',
+      'not charged if the write was rejected and a closed record was stored instead',
       'rejects_done_late',
       'no',
       [passes(2 * MINUTE), recorded({ state: 'rejected' }), nothingSent],
     ],
-  ])('is told as %s', async (_how, storeFault, charged, next) => {
+  ])('an abort during the first write is reported as %s', async (_how, storeFault, charged, next) => {
     const lab = new Lab()
     const controller = new AbortController()
     const client = lab.elsewhere({}, (operation, count) => {
@@ -252,7 +255,7 @@ describe('an abort while the first write is pending', () => {
 
   histories([
     [
-      'is told as not charged before anything was sent, and leaves a closed record',
+      'an abort before any send is reported as not charged, and leaves a closed record',
       [
         fails({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' }, ABORTED),
         ...[recorded(CANCELLED), nothingSent, buys()],
@@ -260,17 +263,17 @@ describe('an abort while the first write is pending', () => {
       { charges: 1 },
     ],
     [
-      'is told as charged where an earlier call bought the order',
+      'an abort is reported as charged if an earlier call bought the order',
       [buys(), fails({ code: 'aborted', charged: 'yes' }, ABORTED)],
       { charges: 1, record: { state: 'created' } },
     ],
     [
-      'is told as unknown where no closed record can be put in the place of a write that is still to come',
+      'an abort is reported as unknown if no closed record can replace a pending write',
       [fails({ code: 'aborted', ...IN_DOUBT, attempts: 0 }, { ...over('insert', 'rejects'), ...ABORTED })],
       { keys: [] },
     ],
     [
-      'stays true where the record is then forgotten, and old records are removed',
+      "an abort's result stays true if the record is forgotten later and old records are removed",
       [
         ...[gaveUp('insert'), fails({ charged: 'no' }, ABORTED)],
         (lab) => lab.client().orders.forget({ externalOrderId: 'r1' }),
@@ -279,7 +282,7 @@ describe('an abort while the first write is pending', () => {
       { keys: [] },
     ],
     [
-      'is told as not charged of a refused order, and a claim that an earlier call gave up does not open it again',
+      'an abort of a refused order is reported as not charged, and a late claim does not reopen it',
       [
         ...[drain, fails(REFUSED), topUp, gaveUp('update')],
         ...[fails({ code: 'aborted', charged: 'no' }, ABORTED), passes(2 * MINUTE)],
@@ -292,7 +295,7 @@ describe('an abort while the first write is pending', () => {
     ['before it began', (stop) => [stop(), 'sk_live_1'][1] ?? ''],
     ['while the API key is asked for', (stop) => () => new Promise(() => stop())],
     ['for want of an API key', () => throwing('the vault is sealed')],
-  ])('%s, is not followed by a charge from a write that an earlier call gave up', async (_when, apiKeyOf) => {
+  ])('a call that ends %s is not followed by a charge from an abandoned write', async (_when, apiKeyOf) => {
     const lab = new Lab()
     await gaveUp('insert')(lab)
     const controller = new AbortController()
@@ -305,7 +308,7 @@ describe('an abort while the first write is pending', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('is not said of the order before in the slot of one without a name', async (lab) => {
+  it('an abort is not reported for the previous order in the slot of an anonymous order', async (lab) => {
     const first = await lab.create(anonymousOrder())
     for (const error of [
       await failure(lab.create(anonymousOrder(), ABORTED)),
@@ -321,7 +324,7 @@ describe('an abort while the first write is pending', () => {
   })
 })
 
-it('a call that runs out of time checks a record that others write before it says that nothing was charged', async (lab) => {
+it('a call out of time checks for writes of other calls before it reports charged no', async (lab) => {
   await lab.refused()
   let updates = 0
   const store = storeOver(lab.rows, {
@@ -348,14 +351,14 @@ it('a call that runs out of time checks a record that others write before it say
 
 it.each([
   [
-    'is told as unknown, and recovery does not repeat what the caller has stopped',
+    'is reported as unknown, and recovery does not repeat the stopped order',
     { type: 'stall', commit: true },
     1,
     'unknown',
     { state: 'open', ambiguous: true, hold: 'aborted' },
   ],
   [
-    'is told as not charged between two clean refusals',
+    'is reported as not charged between two clean refusals',
     { type: 'retryAfter', value: '60' },
     'always',
     'no',
@@ -378,7 +381,7 @@ describe('a refusal that is heard but cannot be written', () => {
     ...(['throws', 'rejects', 'hangs', 'done_late', 'loses'] as const).map(
       (storeFault) =>
         [
-          `is told as unknown, because the record still says open: the store ${storeFault}`,
+          `a refusal is reported as unknown if the record still says open: the store ${storeFault}`,
           [
             drain,
             fails({ ...REFUSED, ...IN_DOUBT, attempts: 1 }, over('update', storeFault)),
@@ -390,7 +393,7 @@ describe('a refusal that is heard but cannot be written', () => {
     ...(['loses_answer', 'done_unanswered', 'answers_late'] as const).map(
       (storeFault) =>
         [
-          `is told as not charged where reading back shows that it was written: the store ${storeFault}`,
+          `a refusal is reported as not charged if reading back shows it was written: the store ${storeFault}`,
           [drain, fails(REFUSED, over('update', storeFault))],
           { record: { state: 'rejected' } },
         ] as const,
@@ -402,7 +405,7 @@ describe('a 201 that is unreadable', () => {
   const CHARGED = { code: 'invalid_response', charged: 'yes', status: 201 } as const
   histories([
     [
-      'three times: is charged, remembered so, and never asked for a fourth time by this call',
+      'an order whose 201 is unreadable three times is charged, remembered, and not requested a fourth time',
       [fault({ type: 'cutBody' }, 'always'), fails({ ...CHARGED, attempts: 3 })],
       { charges: 1, record: { state: 'created', readable: false, body: expect.any(String) } },
     ],
@@ -419,7 +422,7 @@ describe('a 201 that is unreadable', () => {
     ).map(
       ([what, action]) =>
         [
-          `is charged, whatever the service says when it is asked again: ${what}`,
+          `an order with an unreadable 201 is charged, whatever the service responds to a repetition: ${what}`,
           [
             ...[fault({ type: 'cutBody' }), fault(action, 'always')],
             fails({ ...CHARGED, message: expect.stringContaining('The wallet was charged') }),
@@ -429,7 +432,7 @@ describe('a 201 that is unreadable', () => {
     ),
   ])
 
-  it('to another call, between a look and a claim: the key is asked again', async (lab) => {
+  it('a call repeats the key if another call got an unreadable 201 between its read and its claim', async (lab) => {
     lab.fault({ type: 'drop' })
     await failure(lab.client(ONCE).orders.create(order('r1')))
     let updates = 0
@@ -446,7 +449,7 @@ describe('a 201 that is unreadable', () => {
     await buys({ by: { store } })(lab)
   })
 
-  it('is charged also where the caller gives up reading it', async (lab) => {
+  it('an order with an unreadable 201 is charged even if the caller stops reading it', async (lab) => {
     const controller = new AbortController()
     lab.fault({ type: 'stallBody' })
     const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
@@ -456,11 +459,11 @@ describe('a 201 that is unreadable', () => {
   })
 })
 
-describe('in progress for ever', () => {
+describe('in progress without end', () => {
   const IN_PROGRESS = { code: 'idempotency_in_progress', ...IN_DOUBT } as const
   histories([
     [
-      'is unknown at the deadline, keeps its key, and is continued by the next call',
+      'an order in progress is unknown at the deadline, keeps its key, and the next call continues it',
       [
         ...[fault({ type: 'crash' }), ...times(3, fails(IN_PROGRESS)), oneRequest],
         (lab) => lab.sandbox.configure({ orphanedMarkLifetime: 0 }),
@@ -471,7 +474,7 @@ describe('in progress for ever', () => {
     ],
   ])
 
-  it('is not asked about any longer than the window lasts, however much time the call has', async (lab) => {
+  it('a call stops polling an order in progress when the window ends, even if it has more time', async (lab) => {
     lab.fault({ type: 'inProgress' }, 'always')
     const client = lab.client({ safeRetryWindow: 60_000, totalTimeout: 300_000 })
     expect(await failure(client.orders.create(order('r1')))).toMatchObject(IN_PROGRESS)
@@ -480,7 +483,7 @@ describe('in progress for ever', () => {
     expect(Math.max(...at) - Math.min(...at)).toBeGreaterThan(50_000)
   })
 
-  it('needs recovery past the window, and still no other key', async (lab) => {
+  it('an order in progress past the window needs recovery, and never gets another key', async (lab) => {
     lab.fault({ type: 'inProgress' }, 'always')
     let error = await failure(lab.create())
     while (error.code === 'idempotency_in_progress') error = await failure(lab.create())
@@ -492,7 +495,7 @@ describe('in progress for ever', () => {
 describe('a clock that was set back an hour', () => {
   histories([
     [
-      'before the next call: an open order counts as past its window',
+      'a clock set back before the next call makes an open order count as past its window',
       [
         ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE }), jump(-HOUR)],
         fails({ ...UNRESOLVED, attempts: 0, message: expect.stringContaining('clock went back') }),
@@ -501,7 +504,7 @@ describe('a clock that was set back an hour', () => {
     ],
     ['leaves no claim that looks alive for an hour', [diesAfterCharge, jump(-HOUR), fails(UNRESOLVED)], {}],
     [
-      'changes nothing for an order that was created or refused',
+      'a clock set back changes nothing for a created or refused order',
       [
         ...[buys(), drain, fails(REFUSED, { request: order('r2') }), topUp, jump(-HOUR)],
         ...[buys(), buys({ request: order('r2') })],
@@ -513,7 +516,7 @@ describe('a clock that was set back an hour', () => {
   it.each([
     ['a call', false, -HOUR],
     ['a call that continues an older order', true, -5 * MINUTE],
-  ])('during %s: nothing more is sent', async (_what, older, back) => {
+  ])('after the clock was set back during %s, nothing more is sent', async (_what, older, back) => {
     const lab = new Lab()
     lab.fault({ type: 'status', status: 503 }, 'always')
     if (older) await failure(lab.client(ONCE).orders.create(order('r1')))

@@ -9,7 +9,7 @@ const MINUTE = 60_000
 
 describe('a store that refuses the first write', () => {
   it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
-    'sends nothing, and says no where a closed record keeps the write from being applied later: it %s once',
+    'create() sends nothing, and reports no if a closed record blocks a late write: it %s once',
     async (fault) => {
       const lab = new Lab()
       const client = lab.elsewhere({}, on('insert', fault, 1))
@@ -27,7 +27,7 @@ describe('a store that refuses the first write', () => {
   )
 
   it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
-    'sends nothing, and does not know where it takes no other write either: it %s',
+    'create() sends nothing, and reports unknown if the store rejects every other write: it %s',
     async (fault) => {
       const lab = new Lab()
       const client = lab.elsewhere({}, on('insert', fault))
@@ -39,7 +39,7 @@ describe('a store that refuses the first write', () => {
     },
   )
 
-  it('does not know, and does not go on writing, where it refuses the closed record as well', async (lab) => {
+  it('create() reports unknown, and stops writing, if the store rejects the closed record too', async (lab) => {
     const store = faultyStore(
       lab.rows,
       lab.runtime,
@@ -51,7 +51,7 @@ describe('a store that refuses the first write', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('says that a new order was not charged, where the store is certain that it wrote nothing and takes no other write', async () => {
+  it('create() reports charged no if the store is certain that it wrote nothing and rejects every write', async () => {
     for (const wanted of [order('r1'), anonymousOrder()]) {
       const lab = new Lab()
       const client = lab.elsewhere({}, on('insert', 'refuses'))
@@ -66,7 +66,7 @@ describe('a store that refuses the first write', () => {
   })
 
   it.each(['refuses', 'rejects'] as const)(
-    'does not say that an order in doubt was not charged, where the store %s',
+    'create() does not report an order in doubt as uncharged if the store %s',
     async (fault) => {
       const lab = new Lab()
       await lab.doubted()
@@ -79,7 +79,7 @@ describe('a store that refuses the first write', () => {
     },
   )
 
-  it('does not believe a store that is certain it wrote nothing and does not show what it has', async (lab) => {
+  it('create() does not trust a store that claims it wrote nothing but cannot show its content', async (lab) => {
     const client = lab.elsewhere({}, (operation, count) => {
       if (operation === 'insert') return 'refuses'
       return operation === 'get' && count > 1 ? 'rejects' : undefined
@@ -88,7 +88,7 @@ describe('a store that refuses the first write', () => {
     expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
   })
 
-  it('says that a second anonymous order was not charged, where the one before cannot be kept for certain', async (lab) => {
+  it('create() reports a second anonymous order as not charged if its record cannot be stored', async (lab) => {
     await lab.create(anonymousOrder())
     const client = lab.elsewhere({}, (operation) => (operation === 'get' ? undefined : 'refuses'))
     expect(await failure(client.orders.create(anonymousOrder()))).toMatchObject({
@@ -98,7 +98,7 @@ describe('a store that refuses the first write', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('keeps what was known of a refusal', async () => {
+  it('create() keeps what was known of a refusal', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     await lab.refused()
     const client = lab.elsewhere({}, on('update', 'rejects', 1))
@@ -112,7 +112,7 @@ describe('a store that refuses the first write', () => {
   })
 
   it.each(['loses_answer', 'done_unanswered', 'answers_late'] as const)(
-    'sends, where reading back shows that it is written: it %s',
+    'create() sends the order if reading back shows that the record is stored: the write %s',
     async (fault) => {
       const lab = new Lab()
       const client = lab.elsewhere({}, on('insert', fault))
@@ -121,7 +121,7 @@ describe('a store that refuses the first write', () => {
     },
   )
 
-  it('says no for a new anonymous order, whatever became of the one before', async (lab) => {
+  it("create() reports charged no for a new anonymous order, whatever the previous order's outcome", async (lab) => {
     await lab.create(anonymousOrder())
     const client = lab.elsewhere({}, on('update', 'rejects', 1))
     const error = await failure(client.orders.create(anonymousOrder()))
@@ -133,7 +133,7 @@ describe('a store that refuses the first write', () => {
 
 describe('a store that cannot be read', () => {
   it.each(['throws', 'rejects', 'hangs'] as const)(
-    'sends nothing and does not know what is in it: it %s',
+    'create() sends nothing and reports unknown if the store cannot be read: it %s',
     async (fault) => {
       const lab = new Lab()
       const client = lab.elsewhere({}, on('get', fault))
@@ -144,7 +144,7 @@ describe('a store that cannot be read', () => {
     },
   )
 
-  it('does not hide that the caller gave up', async (lab) => {
+  it('a store that cannot be read does not hide that the caller aborted', async (lab) => {
     const client = lab.elsewhere({}, on('get', 'rejects'))
     const error = await failure(client.orders.create(order('r1'), { signal: AbortSignal.abort() }))
     expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
@@ -153,7 +153,7 @@ describe('a store that cannot be read', () => {
 
 describe('a store that fails when the order is there', () => {
   it.each(['throws', 'rejects', 'hangs', 'done_late'] as const)(
-    'the order is returned, reported and stored later: it %s',
+    'an order is returned, reported, and stored later, if the store fails after the charge: it %s',
     async (fault) => {
       const lab = new Lab()
       let broken = true
@@ -171,7 +171,7 @@ describe('a store that fails when the order is there', () => {
     },
   )
 
-  it('does not lose an order that another writer’s version stands over', async (lab) => {
+  it('an order is not lost if another writer has a newer version of its row', async (lab) => {
     let interfered = false
     const client = lab.elsewhere({}, (operation, _count, row) => {
       if (operation !== 'update' || interfered || row === undefined) return undefined
@@ -192,18 +192,21 @@ describe('a record that cannot be used', () => {
     return lab
   }
 
-  it.each(['', '{', '{"layout":1}', 'sealed:abc'])('is never sent over: damaged to %j', async (data) => {
-    const lab = await remembered()
-    const row = await lab.row('ref:r1')
-    if (row !== undefined) await lab.rows.update({ ...row, data }, row.version)
-    const error = await failure(lab.create())
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-    expect(error.message).toContain('cannot be read')
-    expect(lab.posts).toHaveLength(1)
-    expect((await lab.row('ref:r1'))?.data).toBe(data)
-  })
+  it.each(['', '{', '{"layout":1}', 'sealed:abc'])(
+    'an unreadable record is never sent again: damaged to %j',
+    async (data) => {
+      const lab = await remembered()
+      const row = await lab.row('ref:r1')
+      if (row !== undefined) await lab.rows.update({ ...row, data }, row.version)
+      const error = await failure(lab.create())
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+      expect(error.message).toContain('cannot be read')
+      expect(lab.posts).toHaveLength(1)
+      expect((await lab.row('ref:r1'))?.data).toBe(data)
+    },
+  )
 
-  it('is never touched where a newer package wrote it', async () => {
+  it('a record of a newer package version is never changed', async () => {
     const lab = await remembered()
     await lab.tamper('ref:r1', { layout: 2 })
     const before = await lab.row('ref:r1')
@@ -245,22 +248,25 @@ describe('a record that cannot be used', () => {
         content['slot'] = 'ref:r2'
       },
     ],
-  ])('is never sent by create() or recover() where somebody changed its %s', async (_what, change) => {
-    const lab = await remembered()
-    await lab.tamper('ref:r1', change)
-    const error = await failure(lab.create())
-    // A changed key also makes the API key look like another one.
-    expect(['store', 'unresolved_order']).toContain(error.code)
-    expect(error).toMatchObject({ charged: 'unknown', attempts: 0 })
-    const outcomes = []
-    for await (const { outcome, reason } of lab.client().orders.recover()) outcomes.push([outcome, reason])
-    // The service shows the reference, so recovery can see that the order exists without sending anything.
-    expect(outcomes).toHaveLength(1)
-    expect(lab.posts).toHaveLength(1)
-    lab.sandbox.expectCharges(1)
-  })
+  ])(
+    'an order whose record has a changed %s is never sent by create() or recover()',
+    async (_what, change) => {
+      const lab = await remembered()
+      await lab.tamper('ref:r1', change)
+      const error = await failure(lab.create())
+      // A changed key also makes the API key look like another one.
+      expect(['store', 'unresolved_order']).toContain(error.code)
+      expect(error).toMatchObject({ charged: 'unknown', attempts: 0 })
+      const outcomes = []
+      for await (const { outcome, reason } of lab.client().orders.recover()) outcomes.push([outcome, reason])
+      // The service shows the reference, so recovery can see that the order exists without sending anything.
+      expect(outcomes).toHaveLength(1)
+      expect(lab.posts).toHaveLength(1)
+      lab.sandbox.expectCharges(1)
+    },
+  )
 
-  it('is not returned for another order, whose row it was put into', async (lab) => {
+  it("a record in another order's row is not returned for that order", async (lab) => {
     await lab.create()
     await lab.create(order('r2'))
     const from = await lab.row('ref:r1')
@@ -271,7 +277,7 @@ describe('a record that cannot be used', () => {
   })
 })
 
-it('a store that loses every claim to nobody ends the call at its deadline, with pauses until then', async (lab) => {
+it('if the store loses every claim, the call ends at its deadline, and pauses between attempts', async (lab) => {
   const begun = lab.runtime.monotonic()
   const client = lab.elsewhere({}, on('insert', 'loses'))
   const error = await failure(client.orders.create(order('r1')))
@@ -290,7 +296,7 @@ describe('a codec', () => {
     ['throws for what it has encrypted', () => Promise.reject(new Error('no key opens it'))],
     ['returns something else than it has encrypted', (text) => text],
     ['cuts off what it has encrypted', async (text) => (await mirror.decrypt(text)).slice(0, -1)],
-  ])('that %s is found out before anything is sent', async (_, decrypt) => {
+  ])('a codec that %s is detected before anything is sent', async (_, decrypt) => {
     const lab = new Lab()
     let repaired = false
     const codec: Codec = {
@@ -316,7 +322,7 @@ describe('a codec', () => {
     expect(placed.id).toBe(lab.charged())
   })
 
-  it('opens one text of each client for the check, and no more', async (lab) => {
+  it('the check of a codec decrypts one text for each client', async (lab) => {
     let opened = 0
     const codec: Codec = {
       encrypt: mirror.encrypt,

@@ -24,7 +24,7 @@ describe('the time of one attempt', () => {
   test.each([
     ['the headers', { type: 'stall' }],
     ['an answer that comes too late', { type: 'delay', ms: 60_000 }],
-  ] as [string, FaultAction][])('ends the wait for %s', async (_what, action) => {
+  ] as [string, FaultAction][])('the attempt timeout ends the wait for %s', async (_what, action) => {
     const { client, sandbox } = failing(action, { timeout: 1000, maxRetries: 2 })
     const error = await errorOf(read(client))
     expect(error).toBeInstanceOf(TimeoutError)
@@ -37,7 +37,7 @@ describe('the time of one attempt', () => {
       expect(at - (sentAt[index] ?? 0)).toBeGreaterThanOrEqual(1000)
   })
 
-  test('covers the body', async () => {
+  test('the attempt timeout covers the body', async () => {
     const { client, runtime } = failing({ type: 'stallBody' }, { timeout: 1000, maxRetries: 0 })
     const error = await errorOf(read(client))
     expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', status: 200, attempts: 1 })
@@ -47,7 +47,7 @@ describe('the time of one attempt', () => {
     expect(runtime.monotonic()).toBe(1000)
   })
 
-  test('is 30 seconds, or what client or call say', async () => {
+  test('the attempt timeout is 30 seconds, or the value of the client or the call', async () => {
     const { client, connect, runtime } = failing({ type: 'stall' }, { maxRetries: 0 })
     const took = async (call: Promise<unknown>): Promise<number> => {
       const before = runtime.monotonic()
@@ -60,7 +60,7 @@ describe('the time of one attempt', () => {
     expect(await took(create(client, { timeout: 50 }))).toBe(50)
   })
 
-  test('leaves an order in doubt', async () => {
+  test('a timed-out attempt leaves the order in doubt', async () => {
     const { client, sandbox } = failing({ type: 'stall', commit: true }, { maxRetries: 1 })
     const error = await errorOf(create(client))
     expect(error).toMatchObject({
@@ -73,7 +73,7 @@ describe('the time of one attempt', () => {
     sandbox.expectChargedOnce('ref-1')
   })
 
-  test('leaves no doubt about an order whose 201 stalled', async () => {
+  test('an order whose 201 stalls after its headers is reported as charged', async () => {
     const { client, sandbox } = failing({ type: 'stallBody' }, { timeout: 1000 })
     expect(await errorOf(create(client))).toMatchObject({
       code: 'invalid_response',
@@ -89,16 +89,19 @@ describe('the total time', () => {
   test.each([
     ['a read', read, 'no'],
     ['an order', create, 'unknown'],
-  ] as const)('ends %s to the millisecond, amid an attempt', async (_what, call, charged) => {
-    const { client, runtime, sandbox } = failing({ type: 'stall' }, { totalTimeout: 45_000 })
-    const error = await errorOf(call(client))
-    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged, attempts: 2 })
-    expect(String(error)).toContain('within the total time of the call (totalTimeout).')
-    expect(runtime.monotonic()).toBe(45_000)
-    expect(sandbox.requests).toHaveLength(2)
-  })
+  ] as const)(
+    'the total timeout ends %s to the millisecond, during an attempt',
+    async (_what, call, charged) => {
+      const { client, runtime, sandbox } = failing({ type: 'stall' }, { totalTimeout: 45_000 })
+      const error = await errorOf(call(client))
+      expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged, attempts: 2 })
+      expect(String(error)).toContain('within the total time of the call (totalTimeout).')
+      expect(runtime.monotonic()).toBe(45_000)
+      expect(sandbox.requests).toHaveLength(2)
+    },
+  )
 
-  test('ends a body', async () => {
+  test('the total timeout ends a body', async () => {
     const { client, runtime } = failing({ type: 'stallBody' }, { totalTimeout: 10_000 })
     expect(await errorOf(read(client))).toMatchObject({
       code: 'timeout',
@@ -109,7 +112,7 @@ describe('the total time', () => {
     expect(runtime.monotonic()).toBe(10_000)
   })
 
-  test('is 120 seconds, or what client or call say', async () => {
+  test('the total timeout is 120 seconds, or the value of the client or the call', async () => {
     const { client, connect, runtime } = failing({ type: 'stall' }, { maxRetries: 100 })
     const took = async (call: Promise<unknown>): Promise<number> => {
       const before = runtime.monotonic()
@@ -122,7 +125,7 @@ describe('the total time', () => {
     expect(await took(create(client, { totalTimeout: 50 }))).toBe(50)
   })
 
-  test('is not begun anew by retries', async () => {
+  test('retries do not restart the total timeout', async () => {
     const { client, runtime } = failing(
       { type: 'delay', ms: 3000, when: 'before' },
       { timeout: 2000, totalTimeout: 9000, maxRetries: 100 },
@@ -131,7 +134,7 @@ describe('the total time', () => {
     expect(runtime.monotonic()).toBeLessThanOrEqual(9000)
   })
 
-  test('ends the wait for an API key, and nothing was sent', async () => {
+  test('the total timeout ends the wait for an API key, and nothing is sent', async () => {
     const { client, sandbox, runtime } = service({ apiKey: () => new Promise(() => {}), totalTimeout: 3000 })
     for (const call of [read, create]) {
       const error = await errorOf(call(client))
@@ -141,7 +144,7 @@ describe('the total time', () => {
     expect(sandbox.requests).toEqual([])
   })
 
-  test('does not count the clock of the wall', async () => {
+  test('the total timeout does not depend on the wall clock', async () => {
     const runtime = fakeRuntime()
     const { client } = service({}, { sleep: async () => {} }, runtime)
     const pending = read(client)
@@ -150,7 +153,7 @@ describe('the total time', () => {
   })
 })
 
-test('a fetch that ignores its signal and never answers does not keep a call', async () => {
+test('a fetch that ignores its signal does not keep the call waiting', async () => {
   const { connect, runtime } = service()
   const client = connect({ fetch: () => new Promise(() => {}), maxRetries: 0 })
   expect(await errorOf(create(client))).toMatchObject({ code: 'timeout', charged: 'unknown', attempts: 1 })

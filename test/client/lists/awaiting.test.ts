@@ -39,7 +39,7 @@ async function labAfterCrash(): Promise<Lab> {
 }
 
 describe('an awaited list', () => {
-  it('is its first page, fetched with one request', async () => {
+  it('an awaited list is its first page, fetched with one request', async () => {
     const sandbox = sandboxWith(7)
     const page = await clientOf(sandbox).orders.list({ limit: 3, offset: 2 }, { prefetch: 4 })
     expect(amounts(page.items)).toEqual([2, 3, 4])
@@ -48,33 +48,33 @@ describe('an awaited list', () => {
     expect(sandbox.requests).toHaveLength(1)
   })
 
-  it('is an empty page where there is nothing', async () => {
+  it('an awaited list is an empty page if it has no rows', async () => {
     const page = await clientOf(sandboxWith(0)).orders.list()
     expect(page.items).toEqual([])
     expect(await page.nextPage()).toBeUndefined()
     expect(await all(page)).toEqual([])
   })
 
-  it('is written as JSON with its items, as a route handler would send it', async () => {
+  it('an awaited list becomes JSON with its items, as a route handler would send it', async () => {
     const page = await clientOf(sandboxWith(2)).orders.list({ limit: 2 })
     const sent = JSON.parse(JSON.stringify(page))
     expect(Object.keys(sent)).toEqual(['items', 'offset', 'limit'])
     expect(amounts(sent.items)).toEqual([0, 1])
   })
 
-  it('is refused as JSON while nobody has awaited it, in place of {}', () => {
+  it('a list that was not awaited throws when it is converted to JSON, instead of becoming {}', () => {
     const client = clientOf(sandboxWith(2))
     for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
       expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await it first/)
   })
 
-  it('is awaited where an async function returns it', async () => {
+  it('an async function that returns a list returns its first page', async () => {
     const client = clientOf(sandboxWith(3))
     const handler = async () => client.orders.list()
     expect(amounts((await handler()).items)).toEqual([0, 1, 2])
   })
 
-  it('rejects with the error of its request, also through catch() and finally()', async () => {
+  it('an awaited list rejects with the error of its request, even through catch() and finally()', async () => {
     const { client } = clientOver(() => ({ no: 'list' }))
     expect(await failure(client.orders.list())).toMatchObject({ code: 'invalid_response' })
     expect(await client.orders.list().catch(() => 'caught')).toBe('caught')
@@ -88,7 +88,7 @@ describe('an awaited list', () => {
 })
 
 describe('a page', () => {
-  it('leads on page by page until nextPage() gives undefined', async () => {
+  it('nextPage() returns page after page, then undefined', async () => {
     const sandbox = sandboxWith(7)
     const found: number[][] = []
     let page = await clientOf(sandbox).orders.list({ limit: 3 })
@@ -101,7 +101,7 @@ describe('a page', () => {
     expect(found).toEqual([[0, 1, 2], [3, 4, 5], [6]])
   })
 
-  it('iterates its own items and all after them, as often as asked', async () => {
+  it('a page iterates its own items and all later items, any number of times', async () => {
     const sandbox = sandboxWith(8)
     const client = clientOf(sandbox)
     const first = await client.orders.list({ limit: 3 })
@@ -115,7 +115,7 @@ describe('a page', () => {
       expect(amounts(await all(page))).toEqual(upTo(8).slice(page.offset))
   })
 
-  it('does not repeat a row that moves from it to the next page', async () => {
+  it('a page does not repeat a row that moved from it to the next page', async () => {
     let rows = upTo(6).map((amount) => ({ id: `ord_${amount}`, status: 'done', amount }))
     const { client } = clientOver(({ url }) => {
       const offset = Number(url.searchParams.get('offset') ?? 0)
@@ -127,7 +127,7 @@ describe('a page', () => {
     expect(amounts(await all(first))).toEqual(upTo(6))
   })
 
-  it('ends with the signal of its list, of which nothing is sent any more', async () => {
+  it("a page stops with its list's signal, and no further request is sent", async () => {
     const sandbox = sandboxWith(8)
     const controller = new AbortController()
     const page = await clientOf(sandbox).orders.list({ limit: 3 }, { signal: controller.signal })
@@ -139,7 +139,7 @@ describe('a page', () => {
 })
 
 describe('an awaited recover()', () => {
-  it('settles everything and tells how many orders ended how', async () => {
+  it('an awaited recover() settles every order and counts the outcomes', async () => {
     const lab = await labAfterCrash()
     const summary = await lab.client().orders.recover()
     expect(summary).toEqual({ created: 2, rejected: 0, inProgress: 0, stillOpen: 0, needsAttention: [] })
@@ -148,7 +148,7 @@ describe('an awaited recover()', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('tells what is refused, still open, at work elsewhere, and what needs a person', async () => {
+  it('an awaited recover() reports refused, open and busy orders, and those that need a person', async () => {
     const lab = await labAfterCrash()
     lab.drain()
     expect(await lab.client({ maxRetries: 0 }).orders.recover()).toMatchObject({
@@ -173,7 +173,7 @@ describe('an awaited recover()', () => {
     queued.sandbox.expectCharges(0)
   })
 
-  it('does nothing before it is awaited or iterated', async () => {
+  it('recover() does nothing until it is awaited or iterated', async () => {
     const lab = await labAfterCrash()
     const sent = lab.posts.length
     lab.client().orders.recover()
@@ -181,7 +181,7 @@ describe('an awaited recover()', () => {
     expect(lab.posts).toHaveLength(sent)
   })
 
-  it('is used once: a second use is an error and sends nothing', async () => {
+  it('recover() can be used once: a second use is an error and sends nothing', async () => {
     const lab = await labAfterCrash()
     const run = lab.client().orders.recover()
     await run
@@ -203,7 +203,7 @@ describe('an awaited recover()', () => {
     expect(lab.sandbox.requests).toHaveLength(sent)
   })
 
-  it('rejects when its signal fires', async () => {
+  it('an awaited recover() rejects when its signal fires', async () => {
     const lab = await labAfterCrash()
     const run = lab.client().orders.recover({ signal: AbortSignal.abort() })
     expect(await failure(run)).toMatchObject({ code: 'aborted' })
@@ -211,7 +211,7 @@ describe('an awaited recover()', () => {
 })
 
 describe('an awaited createMany()', () => {
-  it('places every row once and tells how many orders are new, replayed and failed', async (lab) => {
+  it('an awaited createMany() places every row once, and counts new, replayed and failed orders', async (lab) => {
     const rows = [order('a'), order('b'), anonymousOrder(), { ...order('c'), quantity: 0 }]
     const summary = await lab.client().orders.createMany(rows)
     expect(summary).toMatchObject({ created: 2, replayed: 0, failed: 2 })
@@ -230,7 +230,7 @@ describe('an awaited createMany()', () => {
     lab.sandbox.expectCharges(3)
   })
 
-  it('is used once: a second use is an error, reads no row and sends nothing', async (lab) => {
+  it('createMany() can be used once: a second use is an error, reads no row and sends nothing', async (lab) => {
     let read = 0
     function* rows() {
       for (const reference of ['a', 'b']) {
@@ -251,7 +251,7 @@ describe('what is remembered, awaited', () => {
   const names = (records: readonly OrderRecord[]) =>
     records.map(({ externalOrderId }) => externalOrderId).sort()
 
-  it('is an array, and read again each time', async () => {
+  it('awaited remembered() is an array, and each await reads again', async () => {
     const lab = await labAfterCrash()
     const { orders } = lab.client()
     await orders.create(order('done'))
@@ -270,7 +270,7 @@ describe('what is remembered, awaited', () => {
     expect(await open).toEqual([])
   })
 
-  it('sends nothing before it is read', async () => {
+  it('remembered() reads nothing until it is used', async () => {
     const lab = await labAfterCrash()
     const sent = lab.sandbox.requests.length
     lab.client().orders.reconcile()

@@ -27,13 +27,13 @@ async function idsOf(items: AsyncIterable<{ readonly id: string }>): Promise<str
 }
 
 describe('the query of a list', () => {
-  it('has nothing that was not asked for', async () => {
+  it('the query of a list contains only the given parameters', async () => {
     const { client, requests } = clientOver(({ url }) => cut(orders(60), url))
     expect(await idsOf(client.orders.list())).toHaveLength(60)
     expect(requests.map(({ url }) => url.search)).toEqual(['', '?offset=50', '?offset=60'])
   })
 
-  it('has limit, offset and sourceSystem, encoded', async () => {
+  it('the query of a list encodes limit, offset and sourceSystem', async () => {
     const { client, requests } = clientOver(({ url }) => cut(orders(8), url))
     await idsOf(client.orders.list({ limit: 3, offset: 4, sourceSystem: 'shop & co' }))
     expect(requests.map(({ url }) => url.search)).toEqual([
@@ -51,14 +51,14 @@ describe('the query of a list', () => {
     { sourceSystem: '' },
     { page: 2 },
     null,
-  ])('is refused at once, before anything is sent, for %j', (params) => {
+  ])('a list rejects %j immediately, before anything is sent', (params) => {
     const { client, requests } = clientOver(() => [])
     expect(() => client.orders.list(params as never)).toThrow(InvalidRequestError)
     expect(() => client.services.list(params as never)).toThrow(InvalidRequestError)
     expect(requests).toHaveLength(0)
   })
 
-  it('is read when the list is made, not when it is iterated', async () => {
+  it('the query of a list is read when the list is created, not when it is iterated', async () => {
     const { client, requests } = clientOver(({ url }) => cut(orders(5), url))
     const params = { limit: 2 }
     const list = client.orders.list(params)
@@ -70,7 +70,7 @@ describe('the query of a list', () => {
 
 describe('prefetch', () => {
   it.each([-1, 17, 1.5, '4', null, Number.NaN])(
-    'is refused before anything is sent if it is %j',
+    'a prefetch of %j is rejected before anything is sent',
     (prefetch) => {
       const { client, requests } = clientOver(() => [])
       const options = { prefetch } as never
@@ -80,12 +80,12 @@ describe('prefetch', () => {
     },
   )
 
-  it('is an option of lists only', () => {
+  it('prefetch is an option of lists only', () => {
     const { client } = clientOver(() => [])
     expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow('prefetch is not known')
   })
 
-  it('gives the same orders in the same order, several pages at once', async () => {
+  it('prefetch returns the same orders in the same order', async () => {
     const sandbox = createSandbox({ behaviour: { maxLimit: 7 } })
     for (let i = 0; i < 100; i++) sandbox.addOrder({ amount: i, createdAt: i })
     sandbox.faults.add({ action: { type: 'shortPage', fewer: 3 }, skip: 4, times: 2 })
@@ -100,7 +100,7 @@ describe('prefetch', () => {
 describe('the envelope of a list', () => {
   const rows = orders(3)
 
-  it('is what listEnvelope says', async () => {
+  it('listEnvelope defines the envelope of a list', async () => {
     const { client, requests } = clientOver(({ url }) => ({ a: cut(rows, url), b: rows, n: 3 }), {
       listEnvelope: (body) => {
         const { a, n } = body as { a: unknown[]; n: number }
@@ -119,7 +119,7 @@ describe('the envelope of a list', () => {
     ['returns no object', () => 5, NO_ITEMS],
     ['returns no array of items', () => ({ items: { length: 1 } }), NO_ITEMS],
   ])(
-    'is refused if listEnvelope %s, as an issue of the whole body',
+    'a list is rejected with an issue of the whole body if listEnvelope %s',
     async (_title, listEnvelope, message) => {
       const { client } = clientOver(() => rows, { listEnvelope: listEnvelope as () => never })
       const pending = client.orders.list()
@@ -131,7 +131,7 @@ describe('the envelope of a list', () => {
   it.each([
     [true, ['', '?offset=3']],
     [false, ['']],
-  ])('goes on as listEnvelope says: hasMore %s', async (hasMore, asked) => {
+  ])('a list continues as listEnvelope states: hasMore %s', async (hasMore, asked) => {
     const { client, requests } = clientOver(({ url }) => cut(rows, url), {
       listEnvelope: (body) => ({ items: body as unknown[], hasMore }),
     })
@@ -139,26 +139,23 @@ describe('the envelope of a list', () => {
     expect(requests.map(({ url }) => url.search)).toEqual(asked)
   })
 
-  it.each([0, 2, 4])(
-    'may be handed over in an array that listEnvelope uses again, with %d pages ahead',
-    async (prefetch) => {
-      const shared: unknown[] = []
-      const { client } = clientOver(({ url }) => cut(orders(12), url), {
-        listEnvelope: (body) => {
-          shared.length = 0
-          shared.push(...(body as unknown[]))
-          return { items: shared }
-        },
-      })
-      const all = orders(12).map(({ id }) => id)
-      expect(await idsOf(client.orders.list({ limit: 3 }, { prefetch }))).toEqual(all)
-      const first = await client.orders.list({ limit: 3 })
-      await client.orders.list({ limit: 3, offset: 3 })
-      expect(first.items.map(({ id }) => id)).toEqual(all.slice(0, 3))
-    },
-  )
+  it.each([0, 2, 4])('listEnvelope may reuse its array of rows, with %d pages ahead', async (prefetch) => {
+    const shared: unknown[] = []
+    const { client } = clientOver(({ url }) => cut(orders(12), url), {
+      listEnvelope: (body) => {
+        shared.length = 0
+        shared.push(...(body as unknown[]))
+        return { items: shared }
+      },
+    })
+    const all = orders(12).map(({ id }) => id)
+    expect(await idsOf(client.orders.list({ limit: 3 }, { prefetch }))).toEqual(all)
+    const first = await client.orders.list({ limit: 3 })
+    await client.orders.list({ limit: 3, offset: 3 })
+    expect(first.items.map(({ id }) => id)).toEqual(all.slice(0, 3))
+  })
 
-  it('is refused by its index where an array of listEnvelope has a hole', async () => {
+  it('a hole in the array of listEnvelope is rejected with its index', async () => {
     const { client } = clientOver(() => rows, {
       listEnvelope: () => {
         const items: unknown[] = [rows[0]]
@@ -171,7 +168,7 @@ describe('the envelope of a list', () => {
   })
 
   it.each([null, 0, '', 'no'])(
-    'may have a total and a hasMore that listEnvelope got wrong (%j), which are not believed then',
+    'a list ignores an invalid total and hasMore from listEnvelope (%j)',
     async (wrong) => {
       const { client } = clientOver(({ url }) => cut(rows, url), {
         listEnvelope: (body) => ({ items: body as unknown[], total: '1', hasMore: wrong }) as never,
@@ -180,7 +177,7 @@ describe('the envelope of a list', () => {
     },
   )
 
-  it('refuses a page with a row that is not as documented, and says which', async () => {
+  it('a page with an invalid row is rejected, and the error names the row', async () => {
     const flawed = [...orders(3), { ...order(3), amount: 0.5 }]
     const { client } = clientOver(() => ({ data: flawed }))
     await expect(client.orders.list()).rejects.toMatchObject({
@@ -191,7 +188,7 @@ describe('the envelope of a list', () => {
 })
 
 describe('pages of a list', () => {
-  it('are retried each for itself', async () => {
+  it('each page of a list is retried separately', async () => {
     const { client, requests } = clientOver(({ url }, count) => {
       if (count % 2 === 1) throw new TypeError('fetch failed')
       return cut(orders(5), url)
@@ -200,7 +197,7 @@ describe('pages of a list', () => {
     expect(requests).toHaveLength(8)
   })
 
-  it('end the iteration with the error of the page that failed, after the items before it', async () => {
+  it('an iteration ends with the error of the failed page, after the items before it', async () => {
     const { client } = clientOver(({ url }) =>
       url.searchParams.get('offset') === '4' ? json({ code: 'NO' }, 403) : cut(orders(9), url),
     )
@@ -232,15 +229,18 @@ describe("a list whose caller's signal fires in the middle of a page", () => {
     }
   }
 
-  it.each([0, 4])('ends with the error that it has between two pages: prefetch %i', async (prefetch) => {
-    const [between, all] = await abortAt('ord_49', prefetch)
-    const [within, some] = await abortAt('ord_19', prefetch)
-    expect([all, some]).toEqual([50, 20])
-    expect(within).toBeInstanceOf(RequestAbortedError)
-    expect(within).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: reason })
-    expect(within).toEqual(between)
-    expect(String(within)).toBe(String(between))
-  })
+  it.each([0, 4])(
+    'an abort in the middle of a page ends the list with the same error as between pages: prefetch %i',
+    async (prefetch) => {
+      const [between, all] = await abortAt('ord_49', prefetch)
+      const [within, some] = await abortAt('ord_19', prefetch)
+      expect([all, some]).toEqual([50, 20])
+      expect(within).toBeInstanceOf(RequestAbortedError)
+      expect(within).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0, cause: reason })
+      expect(within).toEqual(between)
+      expect(String(within)).toBe(String(between))
+    },
+  )
 })
 
 describe('lists of a sandbox', () => {
@@ -251,7 +251,7 @@ describe('lists of a sandbox', () => {
   }
 
   it.each(['array', 'data', 'items', 'named', 'results'] as const)(
-    'are read to the end in the envelope %s',
+    'a list of a sandbox is read completely in the envelope %s',
     async (listEnvelope) => {
       const sandbox = filled(57, { behaviour: { listEnvelope } })
       const client = clientOf(sandbox)
@@ -262,7 +262,7 @@ describe('lists of a sandbox', () => {
     },
   )
 
-  it('end without an error where offset is ignored and the answer says that nothing is left', async () => {
+  it('a list ends without an error if offset is ignored and the response states that nothing is left', async () => {
     const row = { id: 'ord_1', status: 'pending', amount: 1 }
     for (const more of [{ total: 1 }, { hasMore: false }]) {
       const { client, requests } = clientOver(() => ({ items: [row], ...more }))
@@ -274,7 +274,7 @@ describe('lists of a sandbox', () => {
     }
   })
 
-  it('end in an error where offset is ignored, however short the page, unless the answer says that nothing is left', async () => {
+  it('a list ends in an error if offset is ignored, unless the response states that nothing is left', async () => {
     const row = { id: 'ord_1', status: 'pending', amount: 1 }
     const cut = [[row], { items: [row] }, { items: [row], total: 2 }, { items: [row], hasMore: true }]
     for (const answer of cut) {
@@ -291,7 +291,7 @@ describe('lists of a sandbox', () => {
   })
 })
 
-it('a page of bad rows costs the check of one: nothing is checked behind the first', async () => {
+it('a page of bad rows is rejected at the first bad row, and later rows are not checked', async () => {
   let checked = 0
   const picky: StandardSchemaV1<unknown, Order> = {
     '~standard': {

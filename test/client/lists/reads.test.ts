@@ -87,7 +87,7 @@ const all: [
 ]
 
 describe.each(reads)('%s', (_name, call, path, answer) => {
-  it('sends one GET without a body and returns what the service sent', async () => {
+  it('a read sends one GET without a body, and returns the response', async () => {
     const { client, requests } = clientOver(() => json(answer, 200, { 'x-request-id': 'req_1' }))
     const result = await call(client)
     expect(result).toEqual(answer)
@@ -102,13 +102,13 @@ describe.each(reads)('%s', (_name, call, path, answer) => {
     expect(responseInfo(result)).toMatchObject({ status: 200, requestId: 'req_1', attempts: 1 })
   })
 
-  it('keeps fields that are not documented', async () => {
+  it('a read keeps undocumented fields', async () => {
     const more = { ...answer, note: 'x', nested: { deep: [1, null] } }
     const { client } = clientOver(() => more)
     expect(await call(client)).toEqual(more)
   })
 
-  it('refuses amounts that JavaScript cannot hold, and answers without one', async () => {
+  it('a read rejects missing amounts, and amounts that JavaScript cannot represent', async () => {
     for (const amount of [2 ** 53, 1.5, '250', null, undefined]) {
       const { client, requests } = clientOver(() => ({ ...answer, amount }))
       const error = await failure(call(client))
@@ -119,7 +119,7 @@ describe.each(reads)('%s', (_name, call, path, answer) => {
   })
 
   it.each(['', 'no json', '[]', 'null', '5', '"text"', '{}', '{"amount":'])(
-    'refuses the body %j',
+    'a read rejects the body %j',
     async (body) => {
       const { client } = clientOver(
         () => new Response(body, { headers: { 'content-type': 'application/json' } }),
@@ -132,7 +132,7 @@ describe.each(reads)('%s', (_name, call, path, answer) => {
 })
 
 describe.each(all)('%s, when it fails,', (_name, call, path, answer, permission, missing) => {
-  it('names the permission that a 403 misses', async () => {
+  it('a failed read names the permission that a 403 requires', async () => {
     const error = await failure(call(clientOver(() => problem(403)).client))
     expect(error).toBeInstanceOf(PermissionDeniedError)
     expect(error).toMatchObject({
@@ -146,20 +146,23 @@ describe.each(all)('%s, when it fails,', (_name, call, path, answer, permission,
     expect(error.message).not.toContain('wallet')
   })
 
-  it('says what a 404 did not find, where that is documented', async () => {
+  it('a failed read names what a 404 did not find, if that is documented', async () => {
     const error = await failure(call(clientOver(() => problem(404)).client))
     expect(error).toBeInstanceOf(NotFoundError)
     expect((error as NotFoundError).resource).toBe(missing)
   })
 
-  it.each([408, 425, 429, 500, 502, 503, 504, 599])('repeats a request that got %i', async (status) => {
-    const { client, requests } = clientOver((_request, count) => (count < 4 ? problem(status) : answer))
-    const result = await call(client)
-    expect(requests).toHaveLength(4)
-    expect(responseInfo(result)).toMatchObject({ status: 200, attempts: 4 })
-  })
+  it.each([408, 425, 429, 500, 502, 503, 504, 599])(
+    'a read retries a request that got %i',
+    async (status) => {
+      const { client, requests } = clientOver((_request, count) => (count < 4 ? problem(status) : answer))
+      const result = await call(client)
+      expect(requests).toHaveLength(4)
+      expect(responseInfo(result)).toMatchObject({ status: 200, attempts: 4 })
+    },
+  )
 
-  it('refuses wrong options before anything is sent', async () => {
+  it('a read rejects wrong options before anything is sent', async () => {
     const { client, requests } = clientOver(() => answer)
     await expect((async () => call(client, { timeout: -1 }))()).rejects.toThrow(InvalidRequestError)
     await expect((async () => call(client, { retries: 1 }))()).rejects.toThrow('retries is not known')
@@ -210,8 +213,8 @@ describe("the caller's schemas", () => {
   }
   const upper = { order: { upper: 'PENDING' }, service: { id: 'svc_1' }, balance: { euros: 10 } }
 
-  it.each(['at once', 'in their own time'])('decide what is returned, %s', async (when) => {
-    const asynchronous = when !== 'at once'
+  it.each(['sync', 'async'])("the caller's schemas decide what is returned, %s", async (when) => {
+    const asynchronous = when === 'async'
     const maybe = <T>(value: T): T | Promise<T> => (asynchronous ? Promise.resolve(value) : value)
     const { client } = clientOver(answers, {
       schemas: {
@@ -233,7 +236,7 @@ describe("the caller's schemas", () => {
   })
 
   it.each([standard(wrong), standard(async () => wrong())])(
-    'say what they do not like, with the place',
+    "errors of the caller's schemas name the field",
     async (schema) => {
       const { client } = clientOver(answers, { schemas: { order: schema, service: schema, balance: schema } })
       const message = 'is not what was agreed'
@@ -256,7 +259,7 @@ describe("the caller's schemas", () => {
     [[], '[0]'],
     [[2, 'a'], '[0][2].a'],
     [['a', { key: 'b' }], '[0].a.b'],
-  ])('name the place %j within the row of a list', async (path, shown) => {
+  ])("errors of the caller's schemas name the place %j within a list's row", async (path, shown) => {
     const issue = { message: 'no', ...(path === undefined ? {} : { path }) }
     const schema: StandardSchemaV1 = {
       '~standard': { version: 1, vendor: 'test', validate: () => ({ issues: [issue] }) },
@@ -265,20 +268,20 @@ describe("the caller's schemas", () => {
     expect(await failure(client.orders.list())).toMatchObject({ issues: [{ path: shown }] })
   })
 
-  it('come after the documented check', async () => {
+  it("the caller's schemas run after the documented check", async () => {
     const { client } = clientOver(() => ({ ...order, amount: 0.5 }), {
       schemas: { order: standard(() => ({})) },
     })
     expect(await failure(client.orders.retrieve('ord_1'))).toMatchObject({ issues: [{ path: 'amount' }] })
   })
 
-  it('that throw count as an issue', async () => {
+  it('a throwing schema counts as an issue', async () => {
     const broken: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate: wrong } }
     const { client } = clientOver(() => order, { schemas: { order: broken } })
     expect((await failure(client.orders.retrieve('ord_1'))).message).toContain('it made the schema throw')
   })
 
-  it('that answer with nothing at all are no failure, of an order that was charged least of all', async () => {
+  it('a schema without a result is not a failure, even for a charged order', async () => {
     const nothing: StandardSchemaV1 = {
       '~standard': { version: 1, vendor: 'test', validate: () => ({}) as StandardSchemaV1.Result<unknown> },
     }
@@ -287,7 +290,7 @@ describe("the caller's schemas", () => {
     await expect(client.orders.create(request)).resolves.toBeUndefined()
   })
 
-  it('that refuse a created order leave no doubt that it was charged', async () => {
+  it('a schema that rejects a created order leaves it reported as charged', async () => {
     const { client, requests } = clientOver(() => json(order, 201), { schemas: { order: standard(wrong) } })
     const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'e1' } }
     const error = await failure(client.orders.create(request))
@@ -314,7 +317,7 @@ describe('orders.waitFor', () => {
       return /^\d+$/.test(status) ? problem(Number(status)) : { ...order, status }
     })
 
-  it('returns the order as soon as it is as wanted', async () => {
+  it('waitFor returns the order as soon as it matches', async () => {
     const { client, runtime, requests } = through('pending')
     const found = await client.orders.waitFor('ord_1', { until: ({ status }) => status === 'pending' })
     expect(found).toEqual({ ...order, status: 'pending' })
@@ -323,7 +326,7 @@ describe('orders.waitFor', () => {
     expect(requests[0]?.url.pathname).toBe('/v1/orders/ord_1')
   })
 
-  it('looks at first after about a second, then less and less often, and again sooner when the status changes', async () => {
+  it('waitFor polls after a second, then less and less often, and sooner after a status change', async () => {
     const looks: number[] = []
     const runtime = fakeRuntime({ auto: true })
     const { client } = clientOver(
@@ -345,13 +348,13 @@ describe('orders.waitFor', () => {
     expect(new Set(waits).size).toBe(waits.length)
   })
 
-  it('counts the attempts of all looks', async () => {
+  it('waitFor counts the attempts of all polls', async () => {
     const { client } = through('pending', '503', 'pending', 'done')
     const found = await client.orders.waitFor('ord_1', { until: ({ status }) => status === 'done' })
     expect(responseInfo(found)?.attempts).toBe(4)
   })
 
-  it('takes a 404 for read-after-write lag in the first ten seconds, and for the truth after them', async () => {
+  it('waitFor treats a 404 as lag in the first ten seconds, and as final after that', async () => {
     const late = through('404', '404', '404', 'done')
     expect(await late.client.orders.waitFor('ord_1', { until: () => true })).toMatchObject({ status: 'done' })
     const never = through('404')
@@ -362,13 +365,13 @@ describe('orders.waitFor', () => {
     expect(never.runtime.monotonic()).toBeLessThan(20_000)
   })
 
-  it('ends with any other error of a look', async () => {
+  it('waitFor ends with any other error of a poll', async () => {
     expect(
       await failure(through('pending', '401').client.orders.waitFor('ord_1', { until: () => false })),
     ).toMatchObject({ code: 'authentication' })
   })
 
-  it('ends in a TimeoutError after its timeout, with a last look shortly before', async () => {
+  it('waitFor ends in a TimeoutError after its timeout, with a last poll shortly before', async () => {
     const looks: number[] = []
     const runtime = fakeRuntime({ auto: true })
     const { client } = clientOver(
@@ -393,7 +396,7 @@ describe('orders.waitFor', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  it('waits 120 seconds unless told otherwise', async () => {
+  it('waitFor has a default timeout of 120 seconds', async () => {
     const { client, runtime } = through('pending')
     expect(await failure(client.orders.waitFor('ord_1', { until: () => false }))).toMatchObject({
       code: 'timeout',
@@ -401,7 +404,7 @@ describe('orders.waitFor', () => {
     expect(runtime.monotonic()).toBe(120_000)
   })
 
-  it('ends in the same TimeoutError when the time runs out during a look', async () => {
+  it('waitFor ends in the same TimeoutError if the time runs out during a poll', async () => {
     const { client, runtime } = clientOver((_request, count) => (count === 1 ? order : hang))
     const error = await failure(client.orders.waitFor('ord_1', { until: () => false, timeout: 20_000 }))
     expect(error).toMatchObject({
@@ -413,7 +416,7 @@ describe('orders.waitFor', () => {
     expect(runtime.monotonic()).toBeLessThan(20_010)
   })
 
-  it('waits for an answer of until that takes its time, and passes on what it throws', async () => {
+  it('waitFor awaits an async `until`, and passes on its error', async () => {
     const { client } = through('pending', 'done')
     const found = await client.orders.waitFor('ord_1', { until: async ({ status }) => status === 'done' })
     expect(found.status).toBe('done')
@@ -432,7 +435,7 @@ describe('orders.waitFor', () => {
     { until: 'done' },
     { until: () => true, timeout: 0 },
     { until: () => true, till: 1 },
-  ])('refuses the options %j', async (options) => {
+  ])('waitFor rejects the options %j', async (options) => {
     const { client, requests } = through('done')
     await expect(client.orders.waitFor('ord_1', options as never)).rejects.toThrow(InvalidRequestError)
     expect(requests).toHaveLength(0)
@@ -468,37 +471,40 @@ it.each(['default', 'minimal-answers', 'rfc9457', 'strict-gateway', 'remembers-r
 describe('JSON that ends too early, in a body that ends as if it were whole', () => {
   const cut = (body: object): Response => new Response(JSON.stringify(body).slice(0, -3))
 
-  it.each(reads)('is read again by %s', async (_name, call, _path, answer) => {
+  it.each(reads)('JSON that ends too early is requested again by %s', async (_name, call, _path, answer) => {
     const { client, requests } = clientOver((_request, count) => (count === 1 ? cut(answer) : answer))
     expect(await call(client)).toEqual(answer)
     expect(requests).toHaveLength(2)
   })
 
-  it('is read again for a page of a list', async () => {
+  it('JSON that ends too early is requested again for a page of a list', async () => {
     const { client, requests } = clientOver((_request, count) => (count === 1 ? cut([order]) : [order]))
     expect(await client.orders.list({ limit: 1 })).toMatchObject({ items: [order] })
     expect(requests).toHaveLength(2)
   })
 
-  it.each([0, 2])('ends in the error that names it, with %s retries', async (maxRetries) => {
-    const { client, requests } = clientOver(() => cut(balance))
-    const error = await client.balance.retrieve({ maxRetries }).catch((caught: unknown) => caught)
-    expect(error).toBeInstanceOf(InvalidResponseError)
-    expect(error).toMatchObject({
-      attempts: maxRetries + 1,
-      status: 200,
-      issues: [{ message: 'is not JSON' }],
-    })
-    expect(requests).toHaveLength(maxRetries + 1)
-  })
+  it.each([0, 2])(
+    'JSON that ends too early ends in an error that names it, with %s retries',
+    async (maxRetries) => {
+      const { client, requests } = clientOver(() => cut(balance))
+      const error = await client.balance.retrieve({ maxRetries }).catch((caught: unknown) => caught)
+      expect(error).toBeInstanceOf(InvalidResponseError)
+      expect(error).toMatchObject({
+        attempts: maxRetries + 1,
+        status: 200,
+        issues: [{ message: 'is not JSON' }],
+      })
+      expect(requests).toHaveLength(maxRetries + 1)
+    },
+  )
 
-  it('is not what a page of a proxy is, which is not asked for again', async () => {
+  it("a proxy's page is not taken for truncated JSON, and is not requested again", async () => {
     const { client, requests } = clientOver(() => new Response('<html>'))
     await expect(client.balance.retrieve()).rejects.toBeInstanceOf(InvalidResponseError)
     expect(requests).toHaveLength(1)
   })
 
-  it('sends no request again that must not run twice', async () => {
+  it('truncated JSON does not repeat a request that must not run twice', async () => {
     const { client, requests } = clientOver(() => cut(balance))
     const pending = client.request({ method: 'POST', path: '/v1/refunds', body: {} })
     await expect(pending).rejects.toMatchObject({ code: 'invalid_response', charged: 'unknown' })

@@ -19,7 +19,7 @@ describe("a response that is somebody else's order", () => {
   describe.each(SOMEBODY_ELSES)('%s', (_what, difference, request) => {
     const patch = [replace('/id', 'ord_of_another'), difference]
 
-    it('is replayed under the same key until the own order comes, for one charge', async (lab) => {
+    it('a response with another order is replayed with the same key until the right order comes, for one charge', async (lab) => {
       lab.fault({ type: 'transformBody', patch }, 2, 'createOrder')
       const { id } = await lab.create(request)
       expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
@@ -27,7 +27,7 @@ describe("a response that is somebody else's order", () => {
       expect(lab.posts).toHaveLength(3)
     })
 
-    it('is never returned and never remembered, and its error says that nobody knows of the money', async (lab) => {
+    it('another order is never returned or remembered, and the error reports an unknown charge', async (lab) => {
       lab.fault({ type: 'transformBody', patch }, 'always', 'createOrder')
       const error = await failure(lab.create(request))
       expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', status: 201 })
@@ -40,7 +40,7 @@ describe("a response that is somebody else's order", () => {
     })
   })
 
-  it('is taken where the reference agrees, because a service may name services and quantities in its own way', async (lab) => {
+  it('a response with other names is accepted if the reference agrees, because a service may rename', async (lab) => {
     const patch = [replace('/serviceId', 'SVC_STANDARD'), replace('/quantity', 10_000)]
     lab.fault({ type: 'transformBody', patch }, 1, 'createOrder')
     const { id } = await lab.create()
@@ -51,24 +51,27 @@ describe("a response that is somebody else's order", () => {
     ['a quantity as a string', replace('/quantity', '10.0')],
     ['an object as serviceId', replace('/serviceId', { id: 'svc_other' })],
     ['null as metadata', replace('/metadata', null)],
-  ])('is none for %s, which cannot be compared', async (_what, difference) => {
+  ])('%s is not a contradiction, because it cannot be compared', async (_what, difference) => {
     const lab = new Lab()
     lab.fault({ type: 'transformBody', patch: [difference] }, 1, 'createOrder')
     const { id } = await lab.create(anonymousOrder())
     expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
   })
 
-  it.each(['retrieve', 'waitFor'] as const)('with another id is not returned by %s()', async (method) => {
-    const lab = new Lab()
-    const { id } = await lab.create()
-    const patch = [replace('/id', 'ord_of_another')]
-    lab.fault({ type: 'transformBody', patch }, 'always', 'retrieveOrder')
-    const { orders } = lab.client()
-    const call = method === 'retrieve' ? orders.retrieve(id) : orders.waitFor(id, { until: () => true })
-    expect(await failure(call)).toMatchObject({ code: 'invalid_response', issues: [{ path: 'id' }] })
-  })
+  it.each(['retrieve', 'waitFor'] as const)(
+    '%s() does not return an order with another id',
+    async (method) => {
+      const lab = new Lab()
+      const { id } = await lab.create()
+      const patch = [replace('/id', 'ord_of_another')]
+      lab.fault({ type: 'transformBody', patch }, 'always', 'retrieveOrder')
+      const { orders } = lab.client()
+      const call = method === 'retrieve' ? orders.retrieve(id) : orders.waitFor(id, { until: () => true })
+      expect(await failure(call)).toMatchObject({ code: 'invalid_response', issues: [{ path: 'id' }] })
+    },
+  )
 
-  it('with another productId is not returned by services.retrieve()', async (lab) => {
+  it('services.retrieve() does not return a service with another productId', async (lab) => {
     const patch = [replace('/productId', 'svc_other')]
     lab.fault({ type: 'transformBody', patch }, 1, 'retrieveService')
     expect(await failure(lab.client().services.retrieve('svc_standard'))).toMatchObject({
@@ -92,17 +95,20 @@ describe("another integration's order with the same reference", () => {
     lab.runtime.jump(60 * MINUTE)
   }
 
-  it.each(OTHERS)('is not adopted by recover() if its %s differs', async (_field, other) => {
-    const lab = new Lab()
-    await lost(lab)
-    lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', reason: 'past_window' },
-    ])
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-  })
+  it.each(OTHERS)(
+    "recover() does not adopt another integration's order whose %s differs",
+    async (_field, other) => {
+      const lab = new Lab()
+      await lost(lab)
+      lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+      expect(await all(lab.client().orders.recover())).toMatchObject([
+        { outcome: 'needs_attention', reason: 'past_window' },
+      ])
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+    },
+  )
 
-  it('is neither adopted nor bought once more if only its target differs, which a service may spell in its own way', async (lab) => {
+  it('an order that differs only in its target is neither adopted nor bought again', async (lab) => {
     await lost(lab)
     await lab.client().orders.enqueue(order('r2'))
     lab.runtime.jump(60 * MINUTE)
@@ -121,21 +127,24 @@ describe("another integration's order with the same reference", () => {
     expect(lab.posts).toHaveLength(posts)
   })
 
-  it.each(OTHERS)('does not hide the own order from recover() if its %s differs', async (_field, other) => {
-    const lab = new Lab()
-    lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-    lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
-    await failure(lab.create())
-    lab.sandbox.faults.clear()
-    lab.runtime.jump(60 * MINUTE)
-    lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-    const { orderId } = lab.sandbox.expectChargedOnce('r1')
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'created', order: { id: orderId } },
-    ])
-  })
+  it.each(OTHERS)(
+    "another integration's order does not hide the own order from recover() if its %s differs",
+    async (_field, other) => {
+      const lab = new Lab()
+      lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+      lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
+      await failure(lab.create())
+      lab.sandbox.faults.clear()
+      lab.runtime.jump(60 * MINUTE)
+      lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+      const { orderId } = lab.sandbox.expectChargedOnce('r1')
+      expect(await all(lab.client().orders.recover())).toMatchObject([
+        { outcome: 'created', order: { id: orderId } },
+      ])
+    },
+  )
 
-  it.each(OTHERS)('is refused by resolve() if its %s differs', async (field, other) => {
+  it.each(OTHERS)("resolve() rejects another integration's order whose %s differs", async (field, other) => {
     const lab = new Lab()
     await lost(lab)
     const { id } = lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
@@ -147,7 +156,7 @@ describe("another integration's order with the same reference", () => {
   })
 
   it.each(OTHERS)(
-    'is not `matched` by reconcile() if its %s differs, also under a remembered id',
+    "reconcile() does not match another integration's order whose %s differs, even with a remembered id",
     async (_field, other) => {
       const kindsOf = (found: readonly Reconciled[]) => found.map(({ kind }) => kind).sort()
       const open = new Lab()
@@ -167,7 +176,7 @@ describe("another integration's order with the same reference", () => {
     },
   )
 
-  it('with a lone surrogate in its serviceId is not `matched` either', async (lab) => {
+  it('reconcile() does not match an order with a lone surrogate in its serviceId', async (lab) => {
     await lab.create()
     const change = (rows: readonly Record<string, unknown>[]) =>
       rows.map((row) => ({ ...row, serviceId: '\ud800' }))

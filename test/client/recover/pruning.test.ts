@@ -40,7 +40,7 @@ async function recovered(lab: Lab, store: OrderStore): Promise<void> {
 }
 
 describe('old closed records', () => {
-  it('are removed after an order was placed, at most once an hour', async (lab) => {
+  it('old closed records are removed after an order was placed, once an hour at most', async (lab) => {
     const { store, pruned } = watched(lab)
     for (const reference of ['r1', 'r2', 'r3']) await lab.client({ store }).orders.create(order(reference))
     expect(pruned).toHaveLength(1)
@@ -53,7 +53,7 @@ describe('old closed records', () => {
     expect(pruned).toHaveLength(2)
   })
 
-  it('are removed by a recovery as well', async (lab) => {
+  it('a recovery removes old closed records too', async (lab) => {
     const { store, pruned } = watched(lab)
     await recovered(lab, store)
     await recovered(lab, store)
@@ -61,7 +61,7 @@ describe('old closed records', () => {
     expect(pruned).toHaveLength(1)
   })
 
-  it('are removed before the store is closed, if their removal has begun', async (lab) => {
+  it('close() waits until a removal of old records that has begun is done', async (lab) => {
     const events: string[] = []
     const store: OrderStore = {
       ...faultyStore(lab.rows, lab.runtime),
@@ -82,7 +82,7 @@ describe('old closed records', () => {
     expect(events).toEqual(['pruned', 'closed'])
   })
 
-  it('are kept for 400 days if created and 7 if rejected, unless retention says otherwise', async (lab) => {
+  it('created records are kept for 400 days and rejected ones for 7, unless retention changes it', async (lab) => {
     const now = lab.runtime.now()
     // The youngest records that vouch for the clock: a quarter of each time.
     for (const days of [100, 2.5, 1.75]) await writtenAt(lab, now - days * DAY)
@@ -96,7 +96,7 @@ describe('old closed records', () => {
     expect(otherwise).toEqual([{ createdBefore: now - 10 * DAY, rejectedBefore: now - 7 * DAY }])
   })
 
-  it('are kept longer where the youngest record that vouches for the clock is older', async () => {
+  it('old records are kept longer if the youngest record that confirms the clock is older', async () => {
     // Age of the only record; how long a created one is kept then, and a rejected one.
     const DAYS: readonly (readonly [number, number | undefined, number | undefined])[] = [
       [1.74, undefined, undefined],
@@ -120,7 +120,7 @@ describe('old closed records', () => {
     }
   })
 
-  it('are kept although the clock of one client is 401 days ahead, however often it starts again', async (lab) => {
+  it("old records are kept even if one client's clock is 401 days ahead and it restarts repeatedly", async (lab) => {
     const right = lab.client()
     await right.orders.create(order('r1'))
     lab.drain()
@@ -151,7 +151,7 @@ describe('old closed records', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('are gone after their time, the created later than the rejected, the open never', async (lab) => {
+  it('old records are removed when their time is over: created later than rejected, open never', async (lab) => {
     const client = lab.client()
     await client.orders.create(order('created'))
     lab.drain()
@@ -173,7 +173,7 @@ describe('old closed records', () => {
     expect(await kept(lab)).toEqual(['last', 'open'])
   })
 
-  it('are removed for each account by itself', async (lab) => {
+  it('old records are removed separately for each account', async (lab) => {
     const { store, pruned } = watched(lab)
     for (const account of ['shop', 'other shop'])
       await lab.client({ store, account }).orders.create(order('r1'))
@@ -181,7 +181,7 @@ describe('old closed records', () => {
     expect(pruned).toHaveLength(2)
   })
 
-  it('may fail to be removed: that is logged, and the order is none the worse', async () => {
+  it('a failed removal of old records is logged, and does not affect the order', async () => {
     const failures: (() => Promise<number>)[] = [
       () => Promise.reject(new Error('secret text of a database')),
       throwing('at once'),

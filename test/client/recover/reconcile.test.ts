@@ -22,7 +22,7 @@ async function place(lab: Lab, count: number): Promise<string[]> {
 }
 
 describe('reconcile()', () => {
-  it('tells what both sides have, what one side has only, and whose amount differs', async (lab) => {
+  it('reconcile() reports orders on both sides, on one side only, and with different amounts', async (lab) => {
     await place(lab, 4)
     const gone = lab.sandbox.expectChargedOnce('r2')
     lab.sandbox.removeOrder(gone.orderId)
@@ -50,7 +50,7 @@ describe('reconcile()', () => {
     })
   })
 
-  it('matches an order that is still open by its reference, and changes nothing', async (lab) => {
+  it('reconcile() matches an open order by its reference, and changes nothing', async (lab) => {
     lab.fault({ type: 'commitThenDrop' }, 'always')
     await failure(lab.create())
     lab.sandbox.faults.clear()
@@ -59,7 +59,7 @@ describe('reconcile()', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
-  it('never takes a second order with the same reference for the first: that one was bought twice', async (lab) => {
+  it('reconcile() never takes a second order with the same reference for the first', async (lab) => {
     await place(lab, 1)
     const twin = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r0' }, amount: 2500 })
     expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual([
@@ -77,7 +77,7 @@ describe('reconcile()', () => {
     expect(kinds.sort()).toEqual(['matched', 'only_remote'])
   })
 
-  it('never matches by amount, time or target', async () => {
+  it('reconcile() never matches by amount, time or target', async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
     lab.fault({ type: 'drop' }, 'always')
     await failure(lab.create())
@@ -89,7 +89,7 @@ describe('reconcile()', () => {
     ])
   })
 
-  it('leaves out what was refused, and knows of orders without a name that are alike only the last', async (lab) => {
+  it('reconcile() omits refused orders, and matches only the last of identical anonymous orders', async (lab) => {
     const request = { serviceId: 'svc_standard', target: '@someone', quantity: 1 }
     await lab.create(request)
     await lab.create(request)
@@ -99,7 +99,7 @@ describe('reconcile()', () => {
     expect(kinds.sort()).toEqual(['matched', 'only_remote'])
   })
 
-  it('compares what was written since a time, and narrows the list by source system', async (lab) => {
+  it('reconcile() compares orders written since a time, and filters the list by source system', async (lab) => {
     await place(lab, 2)
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
@@ -110,7 +110,7 @@ describe('reconcile()', () => {
     ])
   })
 
-  it('since a time calls no older order `only_remote` that the store knows, by id or by reference', async (lab) => {
+  it('reconcile() since a time does not report an older known order as only_remote', async (lab) => {
     await place(lab, 2)
     lab.fault({ type: 'commitThenDrop' }, 'always')
     await failure(lab.create(order('lost')))
@@ -125,7 +125,7 @@ describe('reconcile()', () => {
     ])
   })
 
-  it('is read as it goes: leaving it early asks for no further page', async () => {
+  it('reconcile() reads as it iterates: leaving early requests no further page', async () => {
     const lab = new Lab({ behaviour: { maxLimit: 5 } })
     await place(lab, 30)
     const before = lab.sandbox.requests.length
@@ -133,7 +133,7 @@ describe('reconcile()', () => {
     expect(lab.sandbox.requests.length - before).toBe(1)
   })
 
-  it('compares all that can be read, then fails where a record cannot', async (lab) => {
+  it('reconcile() compares every readable record, then fails if one is unreadable', async (lab) => {
     await place(lab, 3)
     await lab.tamper('ref:r1', { layout: 7 })
     const found: Reconciled[] = []
@@ -144,7 +144,7 @@ describe('reconcile()', () => {
     expect(kindsOf(found)).toEqual(['matched r0', 'matched r2', `only_remote ${lab.charged()}`])
   })
 
-  it('fails at once where the store cannot be read at all: half of our side would be a false report', async (lab) => {
+  it('reconcile() fails immediately if the store cannot be read', async (lab) => {
     await place(lab, 2)
     const list = (): Promise<never> => Promise.reject(new Error('gone'))
     const store = { ...faultyStore(lab.rows, lab.runtime), list }
@@ -183,7 +183,7 @@ describe('reconcile() with lists that do not behave', () => {
       'rows that are no orders',
       { type: 'mutateList', change: (rows) => rows.flatMap((row) => [row, { note: 'no id' }]) },
     ],
-  ])('with %s', async (_what, action) => {
+  ])('reconcile() matches every order of a list with %s', async (_what, action) => {
     const lab = new Lab({ behaviour: { maxLimit: 10 } })
     const references = await place(lab, 25)
     lab.sandbox.faults.add({ match: LIST, skip: 1, action })
@@ -191,7 +191,7 @@ describe('reconcile() with lists that do not behave', () => {
     expect(found).toEqual(references.map((reference) => `matched ${reference}`).sort())
   })
 
-  it('with orders that come in while it is read', async () => {
+  it('reconcile() matches every order if new orders arrive while it reads', async () => {
     const lab = new Lab({ behaviour: { maxLimit: 10 } })
     const references = await place(lab, 40)
     const change: Extract<FaultAction, { type: 'mutateList' }>['change'] = (rows) => {
@@ -207,7 +207,7 @@ describe('reconcile() with lists that do not behave', () => {
     expect(found.some((line) => line.startsWith('only_local'))).toBe(false)
   })
 
-  it('with orders that go while it is read: pages overlap, so none of the others slips past', async () => {
+  it('reconcile() matches every other order if orders disappear while it reads', async () => {
     const lab = new Lab({ behaviour: { maxLimit: 20, ordering: 'newest' } })
     const references = await place(lab, 60)
     const removed: string[] = []

@@ -111,7 +111,7 @@ const refusedAfterDoubt: Step[] = [
 describe('recover() settles what a dead process left', () => {
   histories([
     [
-      'by repeating the request under its key, with its bytes',
+      'recover() repeats the request of a dead process with its key and its bytes',
       [
         ...[left(), jump(BUSY), findsCharged(), sameRequest, recorded({ readable: true })],
         async (lab) => expect(await lab.record('ref:r1')).not.toHaveProperty('body'),
@@ -119,12 +119,12 @@ describe('recover() settles what a dead process left', () => {
       { charges: 1 },
     ],
     [
-      'by placing an order that never reached the service',
+      'recover() places an order that never reached the service',
       [left('r1', { charged: false }), jump(BUSY), tells(['r1 created'])],
       { charges: 1 },
     ],
     [
-      'asking the service once for each, whatever it answers',
+      'recover() sends one request for each order, whatever the response',
       [
         ...[left(), jump(BUSY), fault({ type: 'status', status: 503 }, 'always')],
         finds([{ outcome: 'still_open', error: { code: 'server', charged: 'unknown' } }]),
@@ -132,7 +132,7 @@ describe('recover() settles what a dead process left', () => {
       { keys: [0, 0] },
     ],
     [
-      'and tells hooks what became of each',
+      'recover() reports each outcome to the hooks',
       [
         ...leftLongAgo('r1'),
         tells(['r1 created']),
@@ -145,7 +145,7 @@ describe('recover() settles what a dead process left', () => {
     ],
   ])
 
-  it('for orders by key and without a name as well', async (lab) => {
+  it('recover() settles orders by key and orders without a name', async (lab) => {
     const process = lab.process()
     lab.fault({ type: 'stall', commit: true }, 2)
     await lab.begin(() => process.client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
@@ -157,7 +157,7 @@ describe('recover() settles what a dead process left', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('with the headers that the caller gives it, in what it sends and in what it reads', async (lab) => {
+  it("recover() sends the caller's headers with its requests and its reads", async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     const before = lab.sandbox.requests.length
     const headers = { 'x-trace': 'recovery-1' }
@@ -170,7 +170,7 @@ describe('recover() settles what a dead process left', () => {
     expect(new Set(sent.map((request) => request.headers['x-trace']))).toEqual(new Set(['recovery-1']))
   })
 
-  it('and sends nothing where nothing is open', async (lab) => {
+  it('recover() sends nothing if no order is open', async (lab) => {
     await lab.create()
     lab.drain()
     await failure(lab.create(order('r2')))
@@ -180,10 +180,10 @@ describe('recover() settles what a dead process left', () => {
   })
 })
 
-describe('recover() leaves alone what a live call may be working on', () => {
+describe('recover() and orders in progress', () => {
   histories([
     [
-      'until that call’s time is over, or at once with takeOver',
+      "recover() skips a live call's order until that call's time is over, unless takeOver is set",
       [
         ...[left(), sendsNone(tells(['r1 in_progress'], { by: elsewhere }))],
         tells(['r1 created'], { by: elsewhere, takeOver: true }),
@@ -191,7 +191,7 @@ describe('recover() leaves alone what a live call may be working on', () => {
       { charges: 1 },
     ],
     [
-      'and waits for the service where the service is at work on it',
+      'recover() waits if the service is still processing the order',
       [
         ...[left(), jump(BUSY), fault({ type: 'inProgress' })],
         finds([{ outcome: 'in_progress', error: { code: 'idempotency_in_progress' } }]),
@@ -200,7 +200,7 @@ describe('recover() leaves alone what a live call may be working on', () => {
       { charges: 1 },
     ],
     [
-      'and does not send over a claim that another process made first',
+      'recover() does not send if another process claims the order first',
       [
         ...[left(), jump(BUSY)],
         sendsNone(tells(['r1 in_progress'], { by: (lab) => lab.elsewhere({}, on('update', 'loses')) })),
@@ -209,7 +209,7 @@ describe('recover() leaves alone what a live call may be working on', () => {
     ],
   ])
 
-  it('in this very process, even with takeOver', async (lab) => {
+  it('recover() skips an order of its own process, even with takeOver', async (lab) => {
     const client = lab.client()
     lab.fault({ type: 'delay', ms: 5000, when: 'during' })
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
@@ -218,7 +218,7 @@ describe('recover() leaves alone what a live call may be working on', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('and create() waits for the order that it works on, or names the fields that differ', async (lab) => {
+  it('create() waits for the order that recover() is settling, or names the fields that differ', async (lab) => {
     await lab.doubted()
     const client = lab.client()
     lab.fault({ type: 'delay', ms: 1000 })
@@ -231,7 +231,7 @@ describe('recover() leaves alone what a live call may be working on', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('and reports an order that was settled between the list and its turn as what it is', async (lab) => {
+  it('recover() reports the outcome of an order that was settled before its turn', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     await leave(lab, 'r3', { charged: false })
     lab.runtime.jump(BUSY)
@@ -261,12 +261,12 @@ describe('recover() past the point where repeating is safe only looks', () => {
   ]
   histories([
     [
-      'in the list, for the reference, past the window; from then on it is remembered like any other',
+      'recover() finds an order past the window in the list, by its reference, and remembers it',
       [left(), jump(WINDOW), sendsNone(findsCharged(), buys())],
       { charges: 1 },
     ],
     [
-      'and an order that is not in the list stays open, for a person, after two sweeps of the list',
+      'recover() leaves an order open that two passes over the list do not find',
       [
         ...[left('r1', UNCHARGED), jump(WINDOW)],
         (lab) => lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } }),
@@ -279,23 +279,23 @@ describe('recover() past the point where repeating is safe only looks', () => {
       { charges: 0, record: { state: 'open' } },
     ],
     [
-      'and one of a service that does not echo references stays open, too',
+      'recover() leaves an order open past the window if the service returns no references',
       [left(), jump(WINDOW), tells(PAST)],
       { record: { state: 'open' } },
       SILENT,
     ],
     [
-      'and a clock that went back counts as past it',
+      'recover() treats an order as past the window if the clock went back',
       [left('r1', UNCHARGED), jump(-HOUR), tells(PAST)],
       { keys: [0] },
     ],
     [
-      'and asks again in a second sweep, because rows move',
+      'recover() reads the list a second time, because rows may move between pages',
       [left(), jump(WINDOW), listed({ type: 'mutateList', change: 'dropFirst' }), tells(['r1 created'])],
       { charges: 1 },
     ],
     [
-      'and stays open where the list cannot be had now',
+      'recover() leaves an order open if the list is unavailable',
       [
         ...[left(), jump(WINDOW), ...stillOpen({ type: 'drop' })],
         ...stillOpen({ type: 'status', status: 503 }),
@@ -304,7 +304,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
       { charges: 1 },
     ],
     [
-      'and needs a person where the list may not be read, or is none',
+      'recover() needs a person if the list must not be read, or is not a list',
       [
         ...[left(), jump(WINDOW), listed({ type: 'status', status: 403 })],
         finds([{ outcome: 'needs_attention', reason: 'past_window', error: { code: 'permission_denied' } }]),
@@ -316,7 +316,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     ],
   ])
 
-  it('and tells of each order that it could not look, because there was no API key just then', async (lab) => {
+  it('recover() reports each order that it could not look up because no API key was available', async (lab) => {
     for (const step of [left(), left('r2'), jump(WINDOW + BUSY)]) await step(lab)
     let asked = 0
     const apiKey = async (): Promise<string> => {
@@ -331,7 +331,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     ])
   })
 
-  it('and one without a reference is not even looked for', async (lab) => {
+  it('recover() does not look up an order without a reference', async (lab) => {
     const process = lab.process()
     lab.fault({ type: 'stall', commit: true })
     await lab.begin(() => process.client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
@@ -341,7 +341,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     readsNone(lab)
   })
 
-  it('and takes a row with an id as proof, although nothing else in it is readable', async (lab) => {
+  it('recover() accepts a row with an id as proof, even if its other fields are unreadable', async (lab) => {
     await leave(lab, 'r1')
     const id = lab.charged()
     lab.runtime.jump(WINDOW)
@@ -355,7 +355,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ readable: true })
   })
 
-  it('after the caller’s abort, and after a refusal that proved nothing', async () => {
+  it("recover() looks an order up after the caller's abort, and after a refusal that proved nothing", async () => {
     const lab = new Lab({ balance: 2500, preset: 'balance-before-key' })
     await aborted(false)(lab)
     lab.fault({ type: 'commitThenDrop' })
@@ -368,7 +368,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('under another API key, which replay all does not override', async () => {
+  it('recover() looks an order up with another API key, even with replay: "all"', async () => {
     const lab = new Lab({ ...SILENT, behaviour: { keyScope: 'customer' } })
     await leave(lab, 'r1')
     const apiKey = lab.sandbox.addApiKey({ customer: lab.sandbox.customerId })
@@ -388,7 +388,7 @@ describe('recover({ replay: "all" }) repeats', () => {
     ['after the clock went back', [left(), jump(-HOUR)]],
     ['after an abort', [aborted(true)]],
     ['after a refusal that proved nothing', refusedAfterDoubt],
-  ])('%s', async (_when, steps) => {
+  ])('recover({ replay: "all" }) repeats an order %s', async (_when, steps) => {
     const lab = new Lab(SILENT)
     for (const step of steps) await step(lab)
     const [outcome] = await run(lab, { replay: 'all' })
@@ -399,7 +399,7 @@ describe('recover({ replay: "all" }) repeats', () => {
 
   histories([
     [
-      'and leaves the record still open, not refused, where the service could not be reached',
+      'recover({ replay: "all" }) leaves the record open if the service is unreachable',
       [
         ...[...refusedAfterDoubt, fault({ type: 'drop' })],
         finds([{ outcome: 'still_open', error: { code: 'connection' } }], { replay: 'all' }),
@@ -417,7 +417,7 @@ describe('a refusal that recovery hears', () => {
     ...[400, 402, 404, 409, 422].map(
       (status) =>
         [
-          `proves nothing, status ${status}, and the next recovery does not ask again`,
+          `a refusal with status ${status} proves nothing, and the next recovery does not repeat the request`,
           [
             ...[left(), jump(BUSY)],
             fault({ type: 'status', status, ...(status === 409 && { code: 'IDEMPOTENCY_CONFLICT' }) }),
@@ -431,7 +431,7 @@ describe('a refusal that recovery hears', () => {
     ...[401, 403, 429].map(
       (status) =>
         [
-          `leaves the order open for the next recovery, status ${status}`,
+          `a refusal with status ${status} leaves the order open for the next recovery`,
           [
             ...[left(), jump(BUSY), fault({ type: 'status', status })],
             ...[finds([{ outcome: 'still_open', error: { status } }]), tells(['r1 created'])],
@@ -450,7 +450,7 @@ describe('an order that was created but never readable', () => {
   ]
   histories([
     [
-      'is read by repeating the request inside the window',
+      'an unreadable order is read by repeating the request inside the window',
       [
         ...[...unreadable(), findsCharged(), recorded({ readable: true })],
         async (lab) => expect(await all(lab.client().orders.unresolved())).toEqual([]),
@@ -458,7 +458,7 @@ describe('an order that was created but never readable', () => {
       { charges: 1 },
     ],
     [
-      'stays created, with the reason in error, if it is not readable once more',
+      'an order that is unreadable again stays created, with the reason in error',
       [
         ...unreadable(4),
         async (lab) => {
@@ -472,7 +472,7 @@ describe('an order that was created but never readable', () => {
       { charges: 1 },
     ],
     [
-      'is told as charged also where the store does not take the proof',
+      'an unreadable order is reported as charged even if the store does not accept the proof',
       [
         ...[left(), jump(BUSY), fault({ type: 'cutBody', after: 0 }, 'always')],
         finds([{ outcome: 'created', reason: 'unreadable', error: { charged: 'yes' } }], {
@@ -486,17 +486,17 @@ describe('an order that was created but never readable', () => {
       { record: { state: 'open' } },
     ],
     [
-      'is looked for in the list past the window',
+      'an unreadable order past the window is looked up in the list',
       [...unreadable(), jump(WINDOW), sendsNone(findsCharged())],
       { charges: 1 },
     ],
     [
-      'is looked for past the window, too, if all is to be repeated: it is certainly bought',
+      'an unreadable order past the window is looked up even with replay: "all", because it is bought',
       [...unreadable(), jump(WINDOW), sendsNone(findsCharged({ replay: 'all' }))],
       { charges: 1 },
     ],
     [
-      'needs a person past the window where the list does not show references',
+      'an unreadable order past the window needs a person if the list shows no references',
       [...unreadable(), jump(WINDOW), tells(['r1 needs_attention past_window'])],
       { charges: 1 },
       SILENT,
@@ -510,19 +510,19 @@ describe('an order that was created but never readable', () => {
   const UNREADABLE = { outcome: 'created', reason: 'unreadable' } as const
   it.each<[how: string, meanwhile: (lab: Lab, id: string) => unknown, outcome: object, readable: boolean]>([
     [
-      'is read by its id past the window, where that is known',
+      'an unreadable order past the window is read by its id, if known',
       () => {},
       { outcome: 'created', order: { amount: 2500 } },
       true,
     ],
     [
-      'is created all the same where it cannot be read by its id either',
+      'an unreadable order is created even if it cannot be read by its id',
       (lab, id) => lab.sandbox.removeOrder(id),
       { ...UNREADABLE, error: { code: 'not_found', charged: 'yes' } },
       false,
     ],
     [
-      'is not taken for another order that the service answers with',
+      'an unreadable order is not replaced by another order in the response',
       (lab) => lab.fault(spoil({ id: 'ord_other' }), 1, 'retrieveOrder'),
       { ...UNREADABLE, error: { code: 'invalid_response' } },
       false,
@@ -542,7 +542,7 @@ describe('an order that was created but never readable', () => {
 describe('the walk of recover()', () => {
   histories([
     [
-      'takes those first whose window ends next, and those past it last',
+      'recover() begins with the orders whose window ends next, and ends with those past it',
       [
         ...[left('old'), jump(WINDOW), left('first'), jump(5 * MINUTE), left('second'), jump(BUSY)],
         tells(['first created', 'second created', 'old created']),
@@ -550,7 +550,7 @@ describe('the walk of recover()', () => {
       { charges: 3 },
     ],
     [
-      'asks nobody any more after three transport failures in a row',
+      'recover() sends no more requests after three transport failures in a row',
       [
         ...[...leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5'), fault({ type: 'drop' }, 'always')],
         async (lab) => {
@@ -564,7 +564,7 @@ describe('the walk of recover()', () => {
       {},
     ],
     [
-      'does not look in the list either then: what could not be looked for is still open, not lost',
+      'after three transport failures, recover() reports orders that it did not look up as still open',
       [
         ...[left('old'), jump(WINDOW), ...leftLongAgo('r1', 'r2', 'r3'), fault({ type: 'drop' }, 'always')],
         async (lab) => expect(outcomesOf(await run(lab)).at(-1)).toBe('old still_open'),
@@ -573,7 +573,7 @@ describe('the walk of recover()', () => {
       {},
     ],
     [
-      'reports an order although the store cannot be read any more when it came back',
+      'recover() reports an order even if the store becomes unreadable afterwards',
       [
         ...leftLongAgo('r1'),
         async (lab) => {
@@ -588,7 +588,7 @@ describe('the walk of recover()', () => {
     ],
   ])
 
-  it('counts failures in a row only: an answer in between begins anew, a live call does not', async (lab) => {
+  it('recover() counts only consecutive failures, and a response restarts the count', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5', 'r6', 'r7')) await step(lab)
     const broken = ['r1', 'r2', 'r4', 'r6', 'r7']
     const when = ({ externalOrderId }: { externalOrderId: string | null }): boolean =>
@@ -613,7 +613,7 @@ describe('the walk of recover()', () => {
     ])
   })
 
-  it('goes on after one record’s trouble', async (lab) => {
+  it('recover() continues after a failure of one record', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     const apiKeys = ['', lab.sandbox.apiKey]
     const apiKey = (): string => apiKeys.shift() ?? lab.sandbox.apiKey
@@ -634,7 +634,7 @@ describe('the walk of recover()', () => {
     expect(lab.posts.length).toBe(before)
   })
 
-  it('fails where the store itself cannot be read', async (lab) => {
+  it('recover() fails if the store itself cannot be read', async (lab) => {
     const rows = faultyStore(lab.rows, lab.runtime)
     const answers: OrderStore['listOpen'][] = [
       () => Promise.reject(new Error('gone')),
@@ -648,7 +648,7 @@ describe('the walk of recover()', () => {
     }
   })
 
-  it('tells what it cannot read, before all others', async (lab) => {
+  it('recover() reports unreadable records first', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3', 'r4']) await leave(lab, reference)
     lab.runtime.jump(BUSY)
     await lab.tamper('ref:r1', { layout: 2 })
@@ -668,7 +668,7 @@ describe('the walk of recover()', () => {
     expect(lab.posts.filter(({ body }) => body.includes('"quantity":20'))).toEqual([])
   })
 
-  it('may be left at any point: the rest stays as it was', async (lab) => {
+  it('leaving recover() early does not change the remaining orders', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     for await (const outcome of lab.client().orders.recover()) {
       expect(outcomesOf([outcome])).toEqual(['r1 created'])
@@ -678,7 +678,7 @@ describe('the walk of recover()', () => {
     expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r2 created'])
   })
 
-  it('ends with its signal, and that says nothing about the order that was being asked for', async (lab) => {
+  it('an abort ends recover(), and is no evidence about the order in progress', async (lab) => {
     await leave(lab, 'r1', { charged: false })
     lab.runtime.jump(10)
     await leave(lab, 'r2')
@@ -698,7 +698,7 @@ describe('the walk of recover()', () => {
   })
 })
 
-it('many recoveries at once settle every order once', async (lab) => {
+it('many concurrent recoveries settle every order once', async (lab) => {
   const references = Array.from({ length: 12 }, (_, index) => `r${index}`)
   for (const [index, reference] of references.entries())
     await leave(lab, reference, { charged: index % 2 === 0 })
@@ -719,7 +719,7 @@ it('many recoveries at once settle every order once', async (lab) => {
 })
 
 describe('unresolved()', () => {
-  it('shows what is open or not readable, and sends nothing', async (lab) => {
+  it('unresolved() lists open and unreadable orders, and sends nothing', async (lab) => {
     await lab.create(order('done'))
     await leave(lab, 'r1')
     const before = lab.sandbox.requests.length
@@ -730,7 +730,7 @@ describe('unresolved()', () => {
     expect(found[0]).not.toHaveProperty('apiKeyTag')
   })
 
-  it('fails after the readable ones if there is one that is not', async (lab) => {
+  it('unresolved() fails after the readable records if one is unreadable', async (lab) => {
     await leave(lab, 'r1')
     await leave(lab, 'r2')
     await lab.tamper('ref:r1', { layout: 9 })
@@ -748,25 +748,28 @@ describe('a clock that was ahead when an order was sent', () => {
     ['recover()', (client) => all(client.orders.recover())],
     ['create()', (client) => failure(client.orders.create(order('r1')))],
     ['enqueue()', (client) => client.orders.enqueue(order('r1')).catch(() => {})],
-  ])('never lets %s open the window of its key again, once it was set right', async (_what, look) => {
-    const lab = new Lab()
-    lab.sandbox.configure({ orderFields: [] })
-    lab.runtime.jump(HOUR)
-    await lab.doubted()
-    lab.runtime.jump(-HOUR)
-    await look(lab.client())
-    lab.sandbox.forgetKeys()
-    // By the record's own times, the order was sent five minutes ago.
-    lab.runtime.jump(HOUR + 5 * 60_000)
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
-    ])
-    expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order' })
-    expect(lab.posts).toHaveLength(1)
-    lab.sandbox.expectCharges(1)
-  })
+  ])(
+    'after a clock that was ahead is corrected, %s never reopens the window of the key',
+    async (_what, look) => {
+      const lab = new Lab()
+      lab.sandbox.configure({ orderFields: [] })
+      lab.runtime.jump(HOUR)
+      await lab.doubted()
+      lab.runtime.jump(-HOUR)
+      await look(lab.client())
+      lab.sandbox.forgetKeys()
+      // By the record's own times, the order was sent five minutes ago.
+      lab.runtime.jump(HOUR + 5 * 60_000)
+      expect(await all(lab.client().orders.recover())).toMatchObject([
+        { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
+      ])
+      expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order' })
+      expect(lab.posts).toHaveLength(1)
+      lab.sandbox.expectCharges(1)
+    },
+  )
 
-  it('does not keep the order of a killed call for that call until the clock has caught up', async (lab) => {
+  it("a clock that was ahead does not reserve a killed call's order until it catches up", async (lab) => {
     const killed = lab.process()
     lab.runtime.jump(400 * 24 * HOUR)
     lab.fault({ type: 'stall' })
@@ -783,7 +786,7 @@ describe('a clock that was ahead when an order was sent', () => {
     })
   })
 
-  it('does not let the first key of a refused order be sent again', async (lab) => {
+  it('a clock that was ahead does not let the first key of a refused order be sent again', async (lab) => {
     lab.drain()
     lab.runtime.jump(HOUR)
     await failure(lab.create())

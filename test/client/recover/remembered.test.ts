@@ -4,7 +4,7 @@ import { anonymousOrder, failure, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 describe('remembered()', () => {
-  it('shows an order by its reference, without sending anything', async (lab) => {
+  it('remembered() finds an order by its reference, and sends nothing', async (lab) => {
     const placed = await lab.create()
     const before = lab.sandbox.requests.length
     expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([
@@ -25,7 +25,7 @@ describe('remembered()', () => {
     expect(lab.sandbox.requests.length).toBe(before)
   })
 
-  it('shows why an order was refused', async (lab) => {
+  it('remembered() shows why an order was refused', async (lab) => {
     lab.drain()
     await failure(lab.create())
     expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
@@ -33,7 +33,7 @@ describe('remembered()', () => {
     ])
   })
 
-  it('finds orders by key: its very name, the key of a reference, the key of an order without a name', async (lab) => {
+  it("remembered() finds orders by key: a given key, a reference's key, and an anonymous order's key", async (lab) => {
     await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
     await lab.create()
     await lab.create(anonymousOrder({ quantity: 20 }))
@@ -44,7 +44,7 @@ describe('remembered()', () => {
     expect(slots).toEqual(['key:k', 'ref:r', 'anon:'])
   })
 
-  it('shows what was written since a time, and each record once', async (lab) => {
+  it('remembered() shows each record written since a time once', async (lab) => {
     for (let count = 0; count < 150; count++) await lab.create(order(`old-${count}`))
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
@@ -56,7 +56,7 @@ describe('remembered()', () => {
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toHaveLength(270)
   })
 
-  it('ends with the total time of the client where the store does not answer for a name', async (lab) => {
+  it("remembered() ends with the client's total time if the store does not respond", async (lab) => {
     const hung = lab.elsewhere({ totalTimeout: 700 }, () => 'hangs')
     for (const name of [{ externalOrderId: 'r1' }, { idempotencyKey: 'k1' }]) {
       const before = lab.runtime.monotonic()
@@ -71,7 +71,7 @@ describe('remembered()', () => {
     }
   })
 
-  it('is empty where nothing is remembered', async (lab) => {
+  it('remembered() is empty if nothing is remembered', async (lab) => {
     expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
     expect(await all(lab.client().orders.remembered({ idempotencyKey: 'k1' }))).toEqual([])
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
@@ -80,14 +80,14 @@ describe('remembered()', () => {
     expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
   })
 
-  it('keeps accounts apart', async (lab) => {
+  it('remembered() separates accounts', async (lab) => {
     await lab.create()
     const other = lab.client({ account: 'another shop' })
     expect(await all(other.orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
     expect(await all(other.orders.remembered({ since: 0 }))).toEqual([])
   })
 
-  it('ends with an error where a record cannot be read, after all that can', async (lab) => {
+  it('remembered() ends with an error after the readable records if one is unreadable', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3']) await lab.create(order(reference))
     await lab.tamper('ref:r1', (content) => {
       delete content['fields']
@@ -104,7 +104,7 @@ describe('remembered()', () => {
     })
   })
 
-  it('shows no more of a created order than remember says', async (lab) => {
+  it('remembered() shows only the fields of a created order that `remember` permits', async (lab) => {
     await lab.client({ remember: 'id' }).orders.create(order('r1'))
     const [record] = await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))
     expect(Object.keys(record?.order ?? {}).sort()).toEqual(['amount', 'id', 'status'])

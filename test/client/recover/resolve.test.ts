@@ -31,7 +31,7 @@ async function leave(
 const keys = (lab: Lab): (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
 
 describe('resolve(…, { as: "created" })', () => {
-  it('reads the order and remembers it', async (lab) => {
+  it('resolve() as created reads the order and remembers it', async (lab) => {
     const orderId = await leave(lab, true)
     const record = await lab.client().orders.resolve(NAME, { as: 'created', orderId })
     expect(record).toMatchObject({ state: 'created', order: { id: orderId, amount: 2500 } })
@@ -39,7 +39,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(lab.posts.length).toBe(1)
   })
 
-  it('leaves the order open if there is no such order, and says that it may be charged', async (lab) => {
+  it('resolve() leaves the order open if the id does not exist, and reports a possible charge', async (lab) => {
     await leave(lab, true)
     const before = await lab.row('ref:r1')
     await expect(
@@ -48,7 +48,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
-  it('refuses an order that another reference already has, even if the service tells nothing of it', async () => {
+  it('resolve() rejects an id that another reference already has, even if the service does not show it', async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
     const mine = await leave(lab, true)
     const other = await lab.create(order('r2'))
@@ -61,7 +61,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await resolve(mine)).toMatchObject({ state: 'created', order: { id: mine } })
   })
 
-  it('refuses an order with another reference, and another order than the remembered one', async (lab) => {
+  it('resolve() rejects an order with another reference, and an order other than the remembered one', async (lab) => {
     await leave(lab, true)
     const other = await lab.create(order('r2'))
     await expect(
@@ -78,7 +78,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
-  it('leaves the next order alone that was begun in the same slot before the store answered', async (lab) => {
+  it("resolve() does not change the slot's next order if it began before the store responded", async (lab) => {
     await leave(lab, true, anonymousOrder())
     const [first] = lab.sandbox.ledger
     const idempotencyKey = first?.idempotencyKey ?? ''
@@ -103,14 +103,14 @@ describe('resolve(…, { as: "created" })', () => {
     expect(lab.sandbox.ledger).toHaveLength(2)
   })
 
-  it('takes the person’s word where the service does not echo references', async () => {
+  it("resolve() accepts the person's id if the service returns no references", async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
     const orderId = await leave(lab, true)
     await lab.client().orders.resolve(NAME, { as: 'created', orderId })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
-  it('proves a charge over a refusal, and repeats nothing for an order that is settled already', async (lab) => {
+  it('resolve() proves a charge despite a refusal, and repeats nothing for a settled order', async (lab) => {
     const orderId = await leave(lab, true)
     await lab.client().orders.resolve(NAME, ABANDONED)
     const resolved = await lab.client().orders.resolve(NAME, { as: 'created', orderId })
@@ -118,7 +118,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.client().orders.resolve(NAME, { as: 'created', orderId })).toEqual(resolved)
   })
 
-  it('has one total time for looking the record up and for reading the order', async (lab) => {
+  it('resolve() has one total time for its store calls and the read of the order', async (lab) => {
     const orderId = await leave(lab, true)
     const slow = lab.elsewhere({}, on('get', 'answers_late'))
     lab.fault({ type: 'stall' }, 1, 'retrieveOrder')
@@ -128,7 +128,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(lab.runtime.monotonic() - before).toBe(LATE + 1000)
   })
 
-  it('ends with its total time while it looks for another record with that id, and changes nothing', async (lab) => {
+  it('resolve() ends with its total time during the search for another record, and changes nothing', async (lab) => {
     const orderId = await leave(lab, true)
     const before = await lab.row('ref:r1')
     const store = storeOver(lab.rows, { list: () => new Promise(() => {}), close: async () => {} })
@@ -146,7 +146,7 @@ describe('resolve(…, { as: "created" })', () => {
     ['signal', 'does not answer the write, which it stores later', 'update'],
     ['total time', 'does not answer what became of the record', 'get'],
     ['signal', 'does not answer what became of the record', 'get'],
-  ] as const)('ends within a second after its %s where the store %s', async (ended, _how, hanging) => {
+  ] as const)('resolve() ends within a second after its %s if the store %s', async (ended, _how, hanging) => {
     const lab = new Lab()
     const orderId = await leave(lab, true)
     let silent = true
@@ -168,14 +168,14 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
-  it('waits as long as it has time for a store that is slow', async (lab) => {
+  it('resolve() waits for a slow store as long as it has time', async (lab) => {
     const orderId = await leave(lab, true)
     const slow = lab.elsewhere({}, () => 'answers_late')
     const resolving = slow.orders.resolve(NAME, { as: 'created', orderId })
     expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
-  it('takes a moment past its time to see what it has stored at the last moment', async (lab) => {
+  it('resolve() may exceed its time briefly to check a write made at the last moment', async (lab) => {
     const orderId = await leave(lab, true)
     const delayed = async <T>(milliseconds: number, result: Promise<T>): Promise<T> => {
       await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
@@ -198,7 +198,7 @@ describe('resolve(…, { as: "created" })', () => {
     expect(lab.runtime.monotonic() - before).toBe(1200)
   })
 
-  it('fails where the store does not take it', async (lab) => {
+  it('resolve() fails if the store rejects the write', async (lab) => {
     const orderId = await leave(lab, true)
     const broken = lab.elsewhere({}, on('update', 'rejects'))
     await expect(broken.orders.resolve(NAME, { as: 'created', orderId })).rejects.toMatchObject({
@@ -210,7 +210,7 @@ describe('resolve(…, { as: "created" })', () => {
 })
 
 describe('resolve(…, { as: "abandoned" })', () => {
-  it('ends with its total time or its signal while it looks the record up, and changes nothing', async (lab) => {
+  it('resolve() ends with its total time or its signal while it reads the record, and changes nothing', async (lab) => {
     await leave(lab, true)
     const before = await lab.row('ref:r1')
     const hung = lab.elsewhere({}, on('get', 'hangs'))
@@ -228,7 +228,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
-  it('lets the next call buy anew, under the next key', async (lab) => {
+  it('after an abandoned order, the next call buys again with the next key', async (lab) => {
     await leave(lab, true)
     const record = await lab.client().orders.resolve(NAME, ABANDONED)
     expect(record).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
@@ -240,7 +240,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('keeps a key that is the order’s very name', async (lab) => {
+  it('an abandoned order keeps a key that is its own name', async (lab) => {
     await leave(lab, true, anonymousOrder(), 'k1')
     await lab.client().orders.resolve({ idempotencyKey: 'k1' }, ABANDONED)
     await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
@@ -248,7 +248,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('keeps doubt about such a key: a refusal afterwards still proves nothing', async () => {
+  it('after an abandoned order, a refusal with the same key still proves nothing', async () => {
     const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
     lab.fault({ type: 'commitThenDrop' })
     await failure(lab.create(anonymousOrder(), { idempotencyKey: 'k1' }))
@@ -258,7 +258,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('makes the next order of the payload a new one, where the order has no name', async (lab) => {
+  it('after an abandoned anonymous order, the same payload is a new order', async (lab) => {
     await leave(lab, false, anonymousOrder())
     const key = lab.posts[0]?.key ?? ''
     // The key is all the name that it has; whoever looks finds it in unresolved().
@@ -269,7 +269,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('refuses what another call has worked on since the person decided', async (lab) => {
+  it('resolve() rejects an abandonment if another call has worked on the order since', async (lab) => {
     await leave(lab, false, anonymousOrder())
     const idempotencyKey = lab.posts[0]?.key ?? ''
     const slow = lab.elsewhere({}, on('get', 'answers_late', 1))
@@ -288,7 +288,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('leaves the next order like it alone where the store takes a proof only after that has its row', async (lab) => {
+  it('resolve() does not change the next anonymous order if the store applies a proof late', async (lab) => {
     let broken = true
     const slow = lab.elsewhere(
       {},
@@ -308,14 +308,14 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(known.map(({ order }) => order?.id)).toEqual([second.id])
   })
 
-  it('takes a record from far ahead for one of before, written by a clock that is wrong', async (lab) => {
+  it('resolve() accepts a record with a far-future time as older, because its clock was wrong', async (lab) => {
     lab.runtime.jump(HOUR)
     await leave(lab, false)
     lab.runtime.jump(-HOUR)
     expect(await lab.client().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
   })
 
-  it('refuses what was created, and does nothing for what is rejected already', async (lab) => {
+  it('resolve() rejects a created order, and does nothing for a rejected one', async (lab) => {
     await lab.create()
     await expect(lab.client().orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({
       code: 'invalid_request',
@@ -328,7 +328,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(await lab.row('ref:r2')).toEqual(before)
   })
 
-  it('gives a key up that belongs to another payload', async (lab) => {
+  it('resolve() abandons a key that belongs to another payload', async (lab) => {
     lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
     expect(await failure(lab.create())).toMatchObject({ charged: 'unknown' })
     await lab.client().orders.resolve(NAME, ABANDONED)
@@ -336,7 +336,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(keys(lab)).toHaveLength(2)
   })
 
-  it('believes the service again under a key that is the order’s very name and belonged to another payload', async (lab) => {
+  it("after an abandoned conflict, a key that is the order's own name is trusted again", async (lab) => {
     lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
     await failure(lab.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     expect(await lab.record('key:k1')).toMatchObject({ foreign: true })
@@ -347,7 +347,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(error).toMatchObject({ code: 'payment_required', charged: 'no' })
   })
 
-  it('is not undone by a proof of the old charge: that order is what the reference stands for', async (lab) => {
+  it('a late proof of the old charge overrides the abandonment: the reference stands for that order', async (lab) => {
     const process = lab.process()
     lab.fault({ type: 'delay', ms: 1000, when: 'after' })
     const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
@@ -369,7 +369,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
 describe('an order that was given up and found after all', () => {
   const other = order('r1', { quantity: 20 })
 
-  it('names the fields that differ, although its key has changed since', async (lab) => {
+  it("resolve() names the fields that differ, even if the abandoned order's key has changed", async (lab) => {
     await lab.doubted()
     const { orders } = lab.client()
     const before = await lab.record('ref:r1')
@@ -383,7 +383,7 @@ describe('an order that was given up and found after all', () => {
     expect((await orders.create(order('r1'))).id).toBe(orderId)
   })
 
-  it('names the field that differs from an order that was in conflict before it was found', async (lab) => {
+  it('resolve() names the field that differs from an order that was in conflict', async (lab) => {
     lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
     const { orders } = lab.client()
     await failure(orders.create(order('r1')))
@@ -398,7 +398,7 @@ describe('an order that was given up and found after all', () => {
 })
 
 describe('resolve() in either way', () => {
-  it('reads no further rows once it has ended', async (lab) => {
+  it('resolve() reads no further rows after it has ended', async (lab) => {
     for (let count = 0; count < 120; count++) await lab.create(order(`r${count}`))
     const { rows, runtime } = lab
     const list = rows.list.bind(rows)
@@ -422,7 +422,7 @@ describe('resolve() in either way', () => {
     expect(pages).toBe(1)
   })
 
-  it('is refused while a call is at work on the order, here or elsewhere', async (lab) => {
+  it('resolve() is rejected while a call works on the order, in any process', async (lab) => {
     const client = lab.client()
     lab.fault({ type: 'delay', ms: 5000, when: 'during' })
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
@@ -435,7 +435,7 @@ describe('resolve() in either way', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is refused while a call of this process is about to order again what was refused, as forget() is', async (lab) => {
+  it('resolve() and forget() are rejected while a call of this process repeats a refused order', async (lab) => {
     await lab.refused()
     const waiting: ((apiKey: string) => void)[] = []
     const client = lab.client({ apiKey: () => new Promise((resolve) => waiting.push(resolve)) })
@@ -451,7 +451,7 @@ describe('resolve() in either way', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('loses against a call that begins meanwhile', async (lab) => {
+  it('resolve() is rejected if a call begins meanwhile', async (lab) => {
     await leave(lab, true)
     const slow = lab.elsewhere({}, on('update', 'loses'))
     await expect(slow.orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({ code: 'store' })
@@ -463,7 +463,7 @@ describe('resolve() in either way', () => {
     [{ idempotencyKey: 'nobody' }, 'idempotencyKey'],
     [{ idempotencyKey: 'with space' }, 'idempotencyKey'],
     [{ externalOrderId: ' ' }, 'externalOrderId'],
-  ])('says which name names nothing: %j', async (name, path) => {
+  ])('resolve() states which name is invalid: %j', async (name, path) => {
     const lab = new Lab()
     const resolved = lab.client().orders.resolve(name, ABANDONED)
     await expect(resolved).rejects.toMatchObject({ code: 'invalid_request', issues: [{ path }] })
@@ -471,7 +471,7 @@ describe('resolve() in either way', () => {
 })
 
 describe('forget()', () => {
-  it('makes the next order of that name a new one', async (lab) => {
+  it('after forget(), the next order with that name is a new one', async (lab) => {
     await lab.create()
     expect(await lab.client().orders.forget(NAME)).toBe(true)
     expect(await lab.record('ref:r1').catch((error: Error) => error.message)).toMatch('forgotten')
@@ -480,28 +480,28 @@ describe('forget()', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it('leaves nothing of the order in the store', async (lab) => {
+  it('forget() removes every trace of the order from the store', async (lab) => {
     await lab.create(order('secret-reference', { target: '@secret' }))
     await lab.client().orders.forget({ externalOrderId: 'secret-reference' })
     const { rows } = await lab.rows.list(lab.place('').scope, { limit: 10 })
     expect(JSON.stringify(rows)).not.toMatch(/secret/)
   })
 
-  it('finds an order by its key, one without a name included', async (lab) => {
+  it('forget() finds an order by its key, even one without a name', async (lab) => {
     await lab.create(anonymousOrder())
     await lab.create()
     for (const { key } of lab.posts)
       expect(await lab.client().orders.forget({ idempotencyKey: key ?? '' })).toBe(true)
   })
 
-  it('is false where nothing of that name is remembered, any more', async (lab) => {
+  it('forget() returns false if no order with that name is remembered', async (lab) => {
     expect(await lab.client().orders.forget(NAME)).toBe(false)
     await lab.create()
     await lab.client().orders.forget(NAME)
     expect(await lab.client().orders.forget(NAME)).toBe(false)
   })
 
-  it('refuses what is not settled', async (lab) => {
+  it('forget() rejects an unsettled order', async (lab) => {
     await leave(lab, true)
     await expect(lab.client().orders.forget(NAME)).rejects.toMatchObject({
       code: 'invalid_request',
@@ -515,7 +515,7 @@ describe('forget()', () => {
     })
   })
 
-  it('is false if the record changed meanwhile, and an error if nobody knows', async (lab) => {
+  it('forget() returns false if the record changed meanwhile, and fails if the outcome is unknown', async (lab) => {
     await lab.create()
     const slow = lab.elsewhere({}, on('update', 'loses'))
     expect(await slow.orders.forget(NAME)).toBe(false)
@@ -528,13 +528,13 @@ describe('forget()', () => {
 
   it.each([
     [
-      'the look',
+      'the read',
       'get',
       { code: 'timeout', deadline: 'total', message: /^orders\.forget\(\) could not read/ },
     ],
     ['the removal', 'update', { code: 'store', message: /did not confirm the removal of the record/ }],
   ] as const)(
-    'ends with the total time of the client where the store does not answer %s',
+    "forget() ends with the client's total time if the store does not respond to %s",
     async (_what, hangs, told) => {
       const lab = new Lab()
       await lab.create()
@@ -552,7 +552,7 @@ describe('forget()', () => {
     },
   )
 
-  it('does not forget a charge that is proven only afterwards', async (lab) => {
+  it('forget() does not remove a charge that is proven afterwards', async (lab) => {
     const process = lab.process()
     lab.fault({ type: 'delay', ms: 1000, when: 'after' })
     const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))

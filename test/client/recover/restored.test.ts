@@ -26,7 +26,7 @@ async function restored(lab: Lab, request = order('r1')): Promise<string> {
 const gets = (lab: Lab): number => lab.sandbox.requests.filter(({ method }) => method === 'GET').length
 
 describe('an enqueued order that looks never sent and is older than the safe-retry window', () => {
-  it('is found by recover() at the service where a restored backup has forgotten that it was bought', async (lab) => {
+  it('recover() finds an enqueued order at the service if a restored backup forgot its purchase', async (lab) => {
     const orderId = await restored(lab)
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'created', order: { id: orderId } },
@@ -35,13 +35,13 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
-  it('is found by create() at the service where a restored backup has forgotten that it was bought', async (lab) => {
+  it('create() finds an enqueued order at the service if a restored backup forgot its purchase', async (lab) => {
     const orderId = await restored(lab)
     expect(await lab.create()).toMatchObject({ id: orderId })
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is sent by recover() once the whole list was read without it, and one reading serves all', async (lab) => {
+  it('recover() sends old enqueued orders after one complete pass over the list without them', async (lab) => {
     for (const reference of ['r1', 'r2', 'r3']) await lab.client().orders.enqueue(order(reference))
     lab.runtime.jump(60 * MINUTE)
     const found = await all(lab.client().orders.recover())
@@ -50,7 +50,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(gets(lab)).toBe(2)
   })
 
-  it('is sent by create() once the whole list was read without it', async (lab) => {
+  it('create() sends an old enqueued order after a complete pass over the list without it', async (lab) => {
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(60 * MINUTE)
     await lab.create()
@@ -66,7 +66,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
       { outcome: 'needs_attention', reason: 'past_window' },
       { code: 'permission_denied' },
     ],
-  ] as const)('is not sent where the list %s', async (_what, status, outcome, error) => {
+  ] as const)('an old enqueued order is not sent if the list %s', async (_what, status, outcome, error) => {
     const lab = new Lab()
     await restored(lab)
     lab.fault({ type: 'status', status }, 'always', 'listOrders')
@@ -80,7 +80,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
-  it('is not sent by create() where the time ends before the list does', async (lab) => {
+  it('create() does not send an old enqueued order if its time ends before the list does', async (lab) => {
     await restored(lab)
     lab.fault({ type: 'stall' }, 'always', 'listOrders')
     const began = lab.runtime.now()
@@ -90,7 +90,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it("is not taken for another integration's order, whose quantity differs, and is sent", async (lab) => {
+  it("another integration's order with another quantity is not adopted, and the enqueued order is sent", async (lab) => {
     lab.sandbox.addOrder({ quantity: 1, metadata: { externalOrderId: 'r1' } })
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(60 * MINUTE)
@@ -99,7 +99,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
   })
 
   it.each(['rejects', 'hangs'] as const)(
-    'is returned by create() and not bought again where it was found and the store %s the write of that',
+    'create() returns an order it found, and does not buy again, if the store %s the write of that',
     async (fault) => {
       const lab = new Lab()
       const orderId = await restored(lab)
@@ -109,7 +109,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     },
   )
 
-  it('is not bought again where the list shows it in a form that cannot be read and the store fails at the write of that', async (lab) => {
+  it('an order found in unreadable form is not bought again if the store fails to record it', async (lab) => {
     await restored(lab)
     const change = (rows: readonly unknown[]) => rows.map((row) => ({ ...Object(row), amount: 'much' }))
     lab.sandbox.faults.add({ match: LIST, times: 'always', action: { type: 'mutateList', change } })
@@ -121,7 +121,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is not sent where only the list of all source systems shows it, because the service names the source itself', async () => {
+  it('an order is not sent if only the unfiltered list shows it, because the service names the source itself', async () => {
     const lab = new Lab({ behaviour: { sourceSystemFrom: 'apiKey' } })
     const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }
     const request = order('r1', { metadata })
@@ -133,7 +133,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('is sent where no list shows it, of its source system or of all', async (lab) => {
+  it("an enqueued order is sent if neither its source system's list nor the full list shows it", async (lab) => {
     const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }
     await lab.client().orders.enqueue(order('r1', { metadata }))
     lab.runtime.jump(60 * MINUTE)
@@ -162,7 +162,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
     lab.runtime.jump(60 * MINUTE)
   }
 
-  it('is told with the order that was not found in it, to the caller and to the logger', async (lab) => {
+  it('caller and logger are told that the list was too long to find the order', async (lab) => {
     await tooOld(lab)
     endless(lab)
     const lines: string[] = []
@@ -180,7 +180,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
     expect(gets(lab)).toBe(PAGES)
   })
 
-  it('is not read again for the same order within a quarter of an hour, by any client of the store', async (lab) => {
+  it('a list that is too long is not read again for the same order within 15 minutes, by any client', async (lab) => {
     await tooOld(lab)
     endless(lab)
     await all(lab.client().orders.recover())
@@ -194,7 +194,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
     expect(gets(lab)).toBe(2 * PAGES)
   })
 
-  it('keeps an enqueued order from being sent that may be in the rest', async (lab) => {
+  it('an enqueued order is not sent if it may be in the unread rest of the list', async (lab) => {
     await restored(lab)
     endless(lab)
     const before = lab.posts.length
@@ -205,7 +205,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
     expect(lab.posts).toHaveLength(before)
   })
 
-  it('is narrowed to the source system that the request names', async (lab) => {
+  it('the look-up of an order is filtered by the source system of its request', async (lab) => {
     const queries: (string | null)[] = []
     const when = ({ query }: { readonly query: URLSearchParams }): boolean => {
       queries.push(query.get('sourceSystem'))

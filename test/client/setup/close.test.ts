@@ -38,21 +38,24 @@ const STORES: Readonly<Record<string, () => OrderStore>> = {
 }
 
 describe.each(Object.entries(STORES))('a closed client over a %s', (_store, open) => {
-  it.each(Object.entries(CALLS))('refuses %s before anything is sent', async (_name, call) => {
-    const lab = new Lab()
-    const client = lab.client({ store: open() })
-    const derived = client.withOptions({ timeout: 1000 })
-    const grandchild = derived.withOptions({ maxRetries: 0 })
-    await client.close()
-    for (const closed of [client, derived, grandchild]) {
-      const error = await errorOf(call(closed))
-      expect(error).toMatchObject({ code: 'configuration', attempts: 0 })
-      expect(String(error)).toMatch(/This client is closed\. This call sent nothing\. Make a new client/)
-    }
-    expect(lab.sandbox.requests).toHaveLength(0)
-  })
+  it.each(Object.entries(CALLS))(
+    'a closed client rejects %s before anything is sent',
+    async (_name, call) => {
+      const lab = new Lab()
+      const client = lab.client({ store: open() })
+      const derived = client.withOptions({ timeout: 1000 })
+      const grandchild = derived.withOptions({ maxRetries: 0 })
+      await client.close()
+      for (const closed of [client, derived, grandchild]) {
+        const error = await errorOf(call(closed))
+        expect(error).toMatchObject({ code: 'configuration', attempts: 0 })
+        expect(String(error)).toMatch(/This client is closed\. This call sent nothing\. Make a new client/)
+      }
+      expect(lab.sandbox.requests).toHaveLength(0)
+    },
+  )
 
-  it('says of an order that an earlier call may have charged the wallet', async () => {
+  it('a closed client reports that an earlier call may have charged the wallet', async () => {
     const client = new Lab().client({ store: open() })
     await client.close()
     expect(await errorOf(client.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
@@ -61,7 +64,7 @@ describe.each(Object.entries(STORES))('a closed client over a %s', (_store, open
 })
 
 describe('closing a client', () => {
-  it('closes neither the client that it was derived from, nor one with a store of its own', async (lab) => {
+  it('closing a client closes neither its parent nor a client with its own store', async (lab) => {
     const client = lab.client()
     const own = client.withOptions({ store: new MemoryStore() })
     await client.withOptions({ timeout: 1000 }).close()
@@ -70,7 +73,7 @@ describe('closing a client', () => {
     expect((await own.orders.create(order('r2'))).status).toBe('pending')
   })
 
-  it('waits for an order that is being written down', async (lab) => {
+  it('close() waits for an order that is being enqueued', async (lab) => {
     const events: string[] = []
     const memory = new MemoryStore()
     const store = storeOver(memory, {
@@ -88,7 +91,7 @@ describe('closing a client', () => {
     expect((await written).state).toBe('open')
   })
 
-  it('tries again to close a store that could not be closed', async () => {
+  it('close() retries closing a store that could not be closed', async () => {
     const store = new MemoryStore()
     let closes = 0
     store.close = async () => {
@@ -101,13 +104,13 @@ describe('closing a client', () => {
     expect(closes).toBe(2)
   })
 
-  it('may be done again, also at the same time', async () => {
+  it('close() may be called again, even concurrently', async () => {
     const client = new Lab().client({ store: new SqliteStore({ path: ':memory:' }) })
     await Promise.all([client.close(), client.close()])
     await client.close()
   })
 
-  it('lets an order that is being placed by a derived client come to its end', async (lab) => {
+  it('close() lets an order of a derived client finish', async (lab) => {
     const store = new SqliteStore({ path: ':memory:' })
     const client = lab.client({ store })
     lab.fault({ type: 'commitThenDrop' })
@@ -119,7 +122,7 @@ describe('closing a client', () => {
     expect(String(await errorOf(store.get('s', 'i')))).toContain('closed')
   })
 
-  it('ends an iteration at its next step, and lets rows of createMany at work come to their end', async (lab) => {
+  it('close() ends an iteration at its next step, and lets rows of createMany in progress finish', async (lab) => {
     const client = lab.client({ store: new SqliteStore({ path: ':memory:' }) })
     for (const reference of ['r1', 'r2', 'r3']) await client.orders.create(order(reference))
     const records = client.orders.remembered({ since: 0 })[Symbol.asyncIterator]()
@@ -141,31 +144,35 @@ describe('closing a client', () => {
     lab.sandbox.expectNotCharged('r5')
   })
 
-  it.each(['recover', 'reconcile'] as const)('waits for one page of a list that %s() reads', async (walk) => {
-    const lab = new Lab()
-    const process = lab.process()
-    lab.fault({ type: 'stall' }, 1, 'createOrder')
-    await lab.begin(() => process.client.orders.create(order('lost')))
-    process.kill()
-    lab.runtime.jump(60 * 60_000)
-    for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
-    const client = lab.client()
-    const before = lab.sandbox.requests.length
-    lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
-    const step = (): Promise<unknown> =>
-      walk === 'recover'
-        ? first(client.orders.recover())
-        : (async () => {
-            for await (const found of client.orders.reconcile()) if (found.kind === 'only_local') return found
-            return undefined
-          })()
-    const { ending } = await lab.begin(() => errorOf(step()))
-    await client.close()
-    expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
-    expect(lab.sandbox.requests.length - before).toBe(1)
-  })
+  it.each(['recover', 'reconcile'] as const)(
+    'close() waits for one page of a list that %s() reads',
+    async (walk) => {
+      const lab = new Lab()
+      const process = lab.process()
+      lab.fault({ type: 'stall' }, 1, 'createOrder')
+      await lab.begin(() => process.client.orders.create(order('lost')))
+      process.kill()
+      lab.runtime.jump(60 * 60_000)
+      for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
+      const client = lab.client()
+      const before = lab.sandbox.requests.length
+      lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
+      const step = (): Promise<unknown> =>
+        walk === 'recover'
+          ? first(client.orders.recover())
+          : (async () => {
+              for await (const found of client.orders.reconcile())
+                if (found.kind === 'only_local') return found
+              return undefined
+            })()
+      const { ending } = await lab.begin(() => errorOf(step()))
+      await client.close()
+      expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
+      expect(lab.sandbox.requests.length - before).toBe(1)
+    },
+  )
 
-  it('waits for resolve() and forget(), which use the store, and lets a read end as usual', async (lab) => {
+  it('close() waits for resolve() and forget(), which use the store, and lets a read finish', async (lab) => {
     const store = new SqliteStore({ path: ':memory:' })
     const client = lab.client({ store, maxRetries: 0 })
     lab.fault({ type: 'commitThenDrop' })
@@ -177,7 +184,7 @@ describe('closing a client', () => {
     expect((await balance).currency).toBe('EUR')
   })
 
-  it('stores what a derived client could not store before', async (lab) => {
+  it('close() stores the result that a derived client could not store before', async (lab) => {
     let broken = true
     const client = lab.elsewhere(
       {},

@@ -36,7 +36,7 @@ async function atRest(lab: Lab): Promise<string> {
 }
 
 describe('records at rest under a codec', () => {
-  it('show nothing of an order, open, created or rejected', async (lab) => {
+  it('sealed records reveal nothing of an order, whether open, created or rejected', async (lab) => {
     const client = lab.client({ codec })
     lab.fault({ type: 'drop' }, 5)
     await failure(client.orders.create(order('secret-open')))
@@ -47,14 +47,14 @@ describe('records at rest under a codec', () => {
     expect(await atRest(lab)).not.toMatch(SECRETS)
   })
 
-  it('are found and read again by every client with the codec', async (lab) => {
+  it('every client with the codec finds and reads sealed records', async (lab) => {
     const placed = await lab.client({ codec }).orders.create(order('r1'))
     expect(await lab.process({ codec }).client.orders.create(order('r1'))).toEqual(placed)
     expect(lab.posts).toHaveLength(1)
     expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toHaveLength(1)
   })
 
-  it('are recovered', async (lab) => {
+  it('sealed records are recovered', async (lab) => {
     const process = lab.process({ codec })
     lab.fault({ type: 'stall', commit: true })
     await lab.begin(() => process.client.orders.create(order('r1')))
@@ -65,7 +65,7 @@ describe('records at rest under a codec', () => {
     expect(await atRest(lab)).not.toMatch(SECRETS)
   })
 
-  it('may be encrypted and decrypted in one’s own time', async (lab) => {
+  it('encrypt and decrypt may be async', async (lab) => {
     const slow: Codec = {
       encrypt: async (text) => await codec.encrypt(text),
       decrypt: async (text) => await codec.decrypt(text),
@@ -75,7 +75,7 @@ describe('records at rest under a codec', () => {
     expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
   })
 
-  it('stay readable where they were written before there was a codec, and are sealed with their next change', async (lab) => {
+  it('records from before the codec stay readable, and are sealed with their next change', async (lab) => {
     const placed = await lab.create()
     lab.fault({ type: 'drop' }, 5)
     await failure(lab.create(order('r2')))
@@ -84,7 +84,7 @@ describe('records at rest under a codec', () => {
     expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
   })
 
-  it('are not sealed by being read: a created order stays as it was written', async (lab) => {
+  it('reading a created order does not seal it: the record stays as written', async (lab) => {
     await lab.create()
     const row = await lab.row('ref:r1')
     const client = lab.client({ codec })
@@ -106,7 +106,7 @@ describe('a record that the codec cannot read', () => {
   }
 
   it.each(Object.entries(clients))(
-    'is an error that says so, and nothing is sent: %s',
+    'a record that the codec cannot read is an error, and nothing is sent: %s',
     async (_with, options) => {
       const lab = new Lab()
       await lab.client({ codec }).orders.create(order('r1'))
@@ -128,7 +128,7 @@ describe('a record that the codec cannot read', () => {
     },
   )
 
-  it('needs a person in recovery, and recovers with the right one', async (lab) => {
+  it('a record that the codec cannot read needs a person, and is recovered with the right codec', async (lab) => {
     lab.fault({ type: 'drop' }, 5)
     await failure(lab.client({ codec }).orders.create(order('r1')))
     expect(await all(lab.client().orders.recover())).toMatchObject([
@@ -148,16 +148,19 @@ describe('what a codec throws', () => {
   it.each([
     ['create()', (client: CustomerOrderingClient) => client.orders.create(order('r1'))],
     ['enqueue()', (client: CustomerOrderingClient) => client.orders.enqueue(order('r1'))],
-  ])('in encrypt() is the cause of the error of %s, as it is, and not in its text', async (_name, ask) => {
-    const lab = new Lab()
-    const error = await failure(ask(lab.client({ codec: { ...codec, encrypt: failing } })))
-    expect(error).toMatchObject({ code: 'store', charged: 'no' })
-    expect(error.cause).toBe(secret)
-    expect(error.message).not.toContain('hunter2')
-    expect(`${JSON.stringify(error)} ${inspect(error)}`).not.toContain('hunter2')
-  })
+  ])(
+    'an error thrown by encrypt() is the cause of the error of %s, unchanged, but not part of its text',
+    async (_name, ask) => {
+      const lab = new Lab()
+      const error = await failure(ask(lab.client({ codec: { ...codec, encrypt: failing } })))
+      expect(error).toMatchObject({ code: 'store', charged: 'no' })
+      expect(error.cause).toBe(secret)
+      expect(error.message).not.toContain('hunter2')
+      expect(`${JSON.stringify(error)} ${inspect(error)}`).not.toContain('hunter2')
+    },
+  )
 
-  it('in decrypt() is told to nobody', async (lab) => {
+  it('an error thrown by decrypt() is not reported', async (lab) => {
     await lab.client({ codec }).orders.create(order('r1'))
     const client = lab.process({ codec: { ...codec, decrypt: failing } }).client
     const error = await failure(client.orders.create(order('r1')))
@@ -175,7 +178,7 @@ describe('a codec that cannot encrypt', () => {
   }
 
   describe.each(Object.entries(withoutCodec))('in %s()', (_name, ask) => {
-    it('is told as not charged, and a write that an earlier call gave up does not begin the order', async (lab) => {
+    it('if the codec cannot encrypt, the order is reported as uncharged, even after an abandoned write', async (lab) => {
       const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
       expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
       const error = await failure(ask(lab.client({ codec: broken })))
@@ -187,7 +190,7 @@ describe('a codec that cannot encrypt', () => {
       lab.sandbox.expectChargedOnce('r1')
     })
 
-    it('is told as not charged of a refused order, which a claim that an earlier call gave up does not open', async (lab) => {
+    it('if the codec cannot encrypt, a refused order is reported as uncharged, even after an abandoned claim', async (lab) => {
       lab.drain()
       expect(await failure(lab.client({ codec }).orders.create(order('r1')))).toMatchObject({ status: 402 })
       lab.topUp()
@@ -204,13 +207,13 @@ describe('a codec that cannot encrypt', () => {
       expect(lab.posts).toHaveLength(1)
     })
 
-    it('is told as unknown where nothing can be written at all', async (lab) => {
+    it('if the codec cannot encrypt and nothing can be written, the outcome is unknown', async (lab) => {
       const client = lab.elsewhere({ codec: broken }, on('insert', 'rejects'))
       expect(await failure(ask(client))).toMatchObject({ code: 'store', charged: 'unknown' })
     })
   })
 
-  it('is asked once by a call that it keeps from sending', async (lab) => {
+  it('a codec that prevents sending is called once per call', async (lab) => {
     let asked = 0
     const encrypt = (): never => {
       asked++
@@ -221,7 +224,7 @@ describe('a codec that cannot encrypt', () => {
     expect(asked).toBe(1)
   })
 
-  it('does not make the no of an aborted call wrong, whose record it cannot seal', async (lab) => {
+  it("a codec that cannot seal the record does not make an aborted call's charged no wrong", async (lab) => {
     const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
     expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
     const stopped = lab.client({ codec: broken }).orders.create(order('r1'), { signal: AbortSignal.abort() })
@@ -231,7 +234,7 @@ describe('a codec that cannot encrypt', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('is told as unknown of an order that was to be written down in a transaction, which may be rolled back', async (lab) => {
+  it('if the codec cannot encrypt an order in a transaction, its outcome is unknown', async (lab) => {
     const client = lab.client({ codec: broken })
     const within = faultyStore(lab.rows, lab.runtime)
     const error = await failure(client.orders.enqueue(order('r1'), { within }))
@@ -240,7 +243,7 @@ describe('a codec that cannot encrypt', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('leaves open what became of an order that was refused, because recovery may send it again', async (lab) => {
+  it('if the codec cannot encrypt, a refused order stays open, because recovery may send it again', async (lab) => {
     lab.drain()
     let calls = 0
     const flaky: Codec = {
@@ -256,7 +259,7 @@ describe('a codec that cannot encrypt', () => {
     ])
   })
 
-  it('is told as unknown of an order that an earlier call left open', async (lab) => {
+  it('if the codec cannot encrypt, an order that an earlier call left open has an unknown outcome', async (lab) => {
     lab.fault({ type: 'drop' }, 5)
     await failure(lab.client({ codec }).orders.create(order('r1')))
     const sent = lab.posts.length
@@ -274,7 +277,7 @@ describe('a codec that cannot encrypt', () => {
     [230_000, 'in the background', ['created', 0]],
     [600_000, 'by recover()', ['open', 1]],
   ])(
-    'for %d ms, leaves an order that was charged to be stored %s',
+    'if the codec is broken for %d ms, a charged order is stored %s',
     async (brokenFor, _how, [state, recovered]) => {
       const lab = new Lab()
       const begun = lab.runtime.monotonic()
@@ -300,25 +303,22 @@ it.each<[string, unknown]>([
   ['a number', 5],
   ['an object', {}],
   ['half a character', 'x\ud800'],
-])(
-  'a codec whose encrypt() returns no text that could be kept but %s, keeps the order from being sent',
-  async (_what, sealed) => {
-    const lab = new Lab()
-    const encrypt = (async () => sealed) as Codec['encrypt']
-    const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-    expect(error.message).toMatch(/Repair the codec, which could not encrypt the record, and call again\.$/)
-    expect(error.cause).toEqual(new TypeError('codec.encrypt() did not return a well-formed string'))
-    expect(lab.posts).toHaveLength(0)
-    await lab.client({ codec }).orders.create(order('r1'))
-    lab.sandbox.expectChargedOnce('r1')
-  },
-)
+])('if encrypt() returns %s, the order is not sent', async (_what, sealed) => {
+  const lab = new Lab()
+  const encrypt = (async () => sealed) as Codec['encrypt']
+  const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
+  expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
+  expect(error.message).toMatch(/Repair the codec, which could not encrypt the record, and call again\.$/)
+  expect(error.cause).toEqual(new TypeError('codec.encrypt() did not return a well-formed string'))
+  expect(lab.posts).toHaveLength(0)
+  await lab.client({ codec }).orders.create(order('r1'))
+  lab.sandbox.expectChargedOnce('r1')
+})
 
 describe('a codec that never answers', () => {
   const never = (): Promise<string> => new Promise(() => {})
 
-  it('does not hide the other records', async (lab) => {
+  it('a record whose decryption hangs does not hide the other records', async (lab) => {
     const client = lab.elsewhere({ codec })
     for (const name of ['r1', 'r2', 'r3']) await client.orders.enqueue(order(name))
     let asked = 0
@@ -344,7 +344,7 @@ describe('a codec that never answers', () => {
   })
 
   it.each([0, 300])(
-    'or answers late, lets a call end within a second of its time over a store that takes %d ms',
+    'a call ends within a second of its time with a hanging or slow codec, and a store that takes %d ms',
     async (storeTakes) => {
       for (const codecTakes of [440, Number.POSITIVE_INFINITY]) {
         const lab = new Lab()
@@ -379,7 +379,7 @@ describe('a codec that never answers', () => {
     },
   )
 
-  it('keeps the order from being sent, and the call ends in time', async (lab) => {
+  it('a hanging encrypt() prevents the order from being sent, and the call ends in time', async (lab) => {
     const client = lab.client({ codec: { ...codec, encrypt: never } })
     const pending = failure(client.orders.create(order('r1'), { totalTimeout: 3_000 }))
     await lab.runtime.advance(5_000)
@@ -389,7 +389,7 @@ describe('a codec that never answers', () => {
     lab.sandbox.expectChargedOnce('r1')
   })
 
-  it('keeps the order from being sent after ten seconds, where the call has more time', async (lab) => {
+  it('a hanging encrypt() prevents the order from being sent after ten seconds, even if the call has more time', async (lab) => {
     const client = lab.client({ codec: { ...codec, encrypt: never } })
     const begun = lab.runtime.monotonic()
     const error = await failure(client.orders.create(order('r1')))
@@ -404,7 +404,7 @@ describe('a codec that never answers', () => {
     ['the end of the call', 3_000, 3_000],
     ['a moment longer than a call that has hardly any time left', 100, 450],
   ])(
-    'keeps an order that was charged for %s, and it is stored later',
+    'a hanging encrypt() delays a charged order by %s, and the order is stored later',
     async (_when, totalTimeout, waited) => {
       const lab = new Lab()
       let calls = 0
@@ -420,7 +420,7 @@ describe('a codec that never answers', () => {
     },
   )
 
-  it('does not keep a call that is aborted', async (lab) => {
+  it('an aborted call does not wait for a hanging codec', async (lab) => {
     const controller = new AbortController()
     const encrypt = (): Promise<string> => {
       controller.abort()
@@ -435,7 +435,7 @@ describe('a codec that never answers', () => {
   it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
     ['create()', (client) => client.orders.create(order('r1'))],
     ['remembered() of a key', (client) => all(client.orders.remembered({ idempotencyKey: 'k1' }))],
-  ])('ends %s after ten seconds, with an ending that is not known', async (_name, ask) => {
+  ])('a hanging decrypt() ends %s after ten seconds with an unknown outcome', async (_name, ask) => {
     const lab = new Lab()
     await lab.elsewhere({ codec }).orders.enqueue(order('r1'))
     const pending = failure(ask(lab.client({ codec: { ...codec, decrypt: never } })))

@@ -42,7 +42,7 @@ const create = (client: CustomerOrderingClient, options?: object): Promise<unkno
   client.orders.create(request, options)
 
 describe('the events of an order', () => {
-  test('come in the order of what happens, frozen, with the same call id', async () => {
+  test('events of an order arrive in order, frozen, with the same call id', async () => {
     const { events, hooks } = watching()
     const { client, sandbox } = service({ hooks })
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
@@ -84,7 +84,7 @@ describe('the events of an order', () => {
     for (const [, event] of events) expect(Object.isFrozen(event)).toBe(true)
   })
 
-  test('end with the code of its error and what is known of the wallet', async () => {
+  test("the last event of a failed order has the error's code and the state of the charge", async () => {
     const { events, hooks } = watching()
     const { client, sandbox } = service({ hooks, maxRetries: 0 })
     sandbox.faults.add({ action: { type: 'status', status: 402, code: 'NO_FUNDS' } })
@@ -100,7 +100,7 @@ describe('the events of an order', () => {
     })
   })
 
-  test('are none but the last where nothing is sent', async () => {
+  test('an order that sends nothing has only the last event', async () => {
     const { events, hooks } = watching()
     const { client } = service({ hooks })
     await create(client)
@@ -115,7 +115,7 @@ describe('the events of an order', () => {
     })
   })
 
-  test('are told apart by their call id where orders are placed at once', async () => {
+  test('events of concurrent orders have different call ids', async () => {
     const { events, hooks } = watching()
     const { client } = service({ hooks })
     await Promise.all(
@@ -146,17 +146,20 @@ describe('the events of reads', () => {
     ],
   ]
 
-  test.each(reads)('name %s and its path %s, without a query', async (operation, path, call) => {
-    const { events, hooks } = watching()
-    const { client } = service({ hooks })
-    await call(client)
-    expect(names(events)).toEqual(['request', 'response', 'settled'])
-    for (const [, event] of events) expect(event).toMatchObject({ operation, path, method: 'GET' })
-    expect(JSON.stringify(events)).not.toContain('secret')
-    expect(one(events, 'settled')).not.toHaveProperty('charged')
-  })
+  test.each(reads)(
+    'events of reads name %s and its path %s, without a query',
+    async (operation, path, call) => {
+      const { events, hooks } = watching()
+      const { client } = service({ hooks })
+      await call(client)
+      expect(names(events)).toEqual(['request', 'response', 'settled'])
+      for (const [, event] of events) expect(event).toMatchObject({ operation, path, method: 'GET' })
+      expect(JSON.stringify(events)).not.toContain('secret')
+      expect(one(events, 'settled')).not.toHaveProperty('charged')
+    },
+  )
 
-  test('come once for every page of a list', async () => {
+  test('each page of a list has its own events', async () => {
     const { events, hooks } = watching()
     const { client } = service({ hooks })
     const ids: string[] = []
@@ -167,7 +170,7 @@ describe('the events of reads', () => {
     expect(new Set(settled.map(([, { callId }]) => callId)).size).toBe(settled.length)
   })
 
-  test('end also where no API key could be had', async () => {
+  test('a read without an available API key still has its last event', async () => {
     const { events, hooks } = watching()
     const { client } = service({ hooks, apiKey: throwing('vault is down') })
     await errorOf(client.balance.retrieve())
@@ -182,7 +185,7 @@ describe('the events of reads', () => {
   })
 })
 
-test('hooks that misbehave and end the call are told of an abort as anybody is', async () => {
+test('an abort by a throwing hook is reported like any other abort', async () => {
   const controller = new AbortController()
   const { events, hooks } = watching()
   const { client } = service({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
@@ -191,8 +194,8 @@ test('hooks that misbehave and end the call are told of an abort as anybody is',
   expect(names(events)).toEqual(['response', 'settled'])
 })
 
-describe('the events of', () => {
-  test('a call that moves to another key go on counting', async () => {
+describe('the attempt numbers and operation names of events', () => {
+  test('attempt numbers continue when a call moves to another key', async () => {
     const { events, hooks } = watching()
     const { client, sandbox } = service({ hooks }, { preset: 'remembers-refusals' })
     sandbox.setBalance(sandbox.customerId, 0)
@@ -206,7 +209,7 @@ describe('the events of', () => {
     expect(one(events, 'settled')).toMatchObject({ ok: true, attempts: 2 })
   })
 
-  test('recover() name it as the operation of its requests', async () => {
+  test('events of recover() name it as the operation of its requests', async () => {
     const { events, hooks } = watching()
     const { client, sandbox } = service({ hooks, maxRetries: 0 })
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
@@ -218,7 +221,7 @@ describe('the events of', () => {
     expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
   })
 
-  test('recover() end also for a request after which the store is gone', async () => {
+  test('recover() has a last event even if the store fails after the request', async () => {
     const { events, hooks } = watching()
     const rows = new MemoryStore()
     let gone = false
@@ -246,7 +249,7 @@ describe('the events of', () => {
     expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
   })
 
-  test('an order that schemas.order refuses end in a failure, after the schema has spoken', async () => {
+  test('an order that schemas.order rejects ends in a failure, after the schema has run', async () => {
     const { events, hooks } = watching()
     const { connect } = service({ hooks })
     const order: StandardSchemaV1 = {
@@ -263,7 +266,7 @@ describe('the events of', () => {
     expect(names(events)).toEqual(['request', 'response', 'settled'])
   })
 
-  test('a created record that needs a person are logged as a warning', async () => {
+  test('a created record that needs a person is logged as a warning', async () => {
     const lines: unknown[][] = []
     const log =
       (level: string) =>

@@ -22,7 +22,7 @@ const PROTOTYPES: readonly [what: string, mode: string, requestIdHeader?: string
 ]
 
 it.each(sample(PROTOTYPES, 2))(
-  'the client works, changes no global and sends nothing strange where prototypes are %s',
+  'the client works, changes no global and sends nothing unexpected if prototypes are %s',
   async (_what, mode, requestIdHeader = 'x-request-id') => {
     const sandbox = createSandbox({ behaviour: { requestIdHeader } })
     loseFirstAnswers(sandbox)
@@ -38,7 +38,7 @@ it.each(sample(PROTOTYPES, 2))(
   },
 )
 
-it('these tests would notice a changed global', () => {
+it('these tests detect a changed global', () => {
   const before = globalsNow()
   expect(changesSince(before)).toEqual([])
   const clean = pollute(['extra'], true)

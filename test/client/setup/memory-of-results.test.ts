@@ -27,7 +27,7 @@ async function kept(refs: readonly WeakRef<object>[]): Promise<number> {
 }
 
 describe('a result that its caller keeps', () => {
-  it('keeps neither the request nor the signal of its call', async () => {
+  it('a result that its caller keeps retains neither the request nor the signal of its call', async () => {
     const { client, request } = lab()
     const refs: WeakRef<object>[] = []
     const create = async (reference: string) => {
@@ -49,7 +49,7 @@ describe('a result that its caller keeps', () => {
 
   // V8 takes an object that got accessors of its own from a literal for a live one until the next full garbage
   // collection, and all that they close over with it.
-  it('has no accessors of its own among what came with it', async () => {
+  it('the response details of a result have no accessors', async () => {
     const { client, request } = lab()
     const order = await client.orders.create(request('invoice-1'))
     const page = await client.orders.list()

@@ -39,7 +39,7 @@ beforeEach(() => {
 })
 
 describe('POST /v1/orders', () => {
-  test('creates an order', async () => {
+  test('POST /v1/orders creates an order', async () => {
     server.use(
       http.post(`${BASE}/v1/orders`, async ({ request }) => {
         await capture(request)
@@ -68,7 +68,7 @@ describe('POST /v1/orders', () => {
     })
   })
 
-  test('is repeated with the same key and body after a failure of the network, which proves nothing', async () => {
+  test('POST /v1/orders is repeated with the same key and body after a network failure, which proves nothing', async () => {
     let failures = 2
     server.use(
       http.post(`${BASE}/v1/orders`, async ({ request }) => {

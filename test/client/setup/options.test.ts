@@ -15,7 +15,7 @@ const order = { id: 'ord_1', status: 'pending', amount: 250 }
 const request = { serviceId: 'svc_standard', target: '@x', quantity: 2 }
 
 describe('withOptions', () => {
-  it('changes what it is given and nothing else', async () => {
+  it('withOptions changes only the given options', async () => {
     const { client, requests } = clientOver(() => balance, { defaultHeaders: { 'x-a': '1' } })
     const derived = client.withOptions({ defaultHeaders: { 'x-b': '2' }, maxRetries: 0 })
     expect(derived).toBeInstanceOf(CustomerOrderingClient)
@@ -27,7 +27,7 @@ describe('withOptions', () => {
     ])
   })
 
-  it('shares the store: what one client placed, the other remembers', async () => {
+  it("withOptions shares the store: one client remembers the other's orders", async () => {
     const { client, requests } = clientOver(() => json(order, 201))
     const named = { ...request, metadata: { externalOrderId: 'e1' } }
     await client.orders.create(named)
@@ -38,7 +38,7 @@ describe('withOptions', () => {
     expect(requests).toHaveLength(2)
   })
 
-  it('shares the calls at work: two clients placing one order send it once', async () => {
+  it('withOptions shares calls in progress: two clients that place one order send it once', async () => {
     let answer: (response: Response) => void = () => {}
     const { client, requests } = clientOver(
       () => new Promise<Response>((resolve) => (answer = resolve)),
@@ -57,7 +57,7 @@ describe('withOptions', () => {
 describe('withOptions with another address', () => {
   const elsewhere = 'https://sandbox.example.com'
 
-  it('is refused, because remembered orders would be out of sight, unless it says which server it is', async () => {
+  it('withOptions rejects another address without `server`, which would hide remembered orders', async () => {
     const { client, requests } = clientOver(() => json(order, 201), { account: 'shop' })
     const named = { ...request, metadata: { externalOrderId: 'e1' } }
     await client.orders.create(named)
@@ -74,7 +74,7 @@ describe('withOptions with another address', () => {
     expect(requests[1]?.headers.get('idempotency-key')).not.toBe(requests[0]?.headers.get('idempotency-key'))
   })
 
-  it('is accepted with a label of the first client, or with a store of its own', () => {
+  it("withOptions accepts another address with the first client's label, or with another store", () => {
     const labelled = clientOver(() => balance, { server: 'production' }).client
     expect(labelled.withOptions({ baseUrl: elsewhere })).toBeInstanceOf(CustomerOrderingClient)
     const { client } = clientOver(() => balance)
@@ -95,7 +95,7 @@ it('hooks and logger are silent by default and at level off', async () => {
 })
 
 describe('options of orders', () => {
-  it('account and server decide the key of an order with a reference', async () => {
+  it('account and server determine the key of an order with a reference', async () => {
     const key = async (options: ClientOptions): Promise<string | null | undefined> => {
       const { client, requests } = clientOver(() => json(order, 201), options)
       await client.orders.create({ ...request, metadata: { externalOrderId: 'e1' } })
@@ -113,7 +113,7 @@ describe('options of orders', () => {
     expect(new Set([derived, ...others]).size).toBe(4)
   })
 
-  it('of recover() and reconcile() are checked before anything is read', () => {
+  it('options of recover() and reconcile() are checked before anything is read', () => {
     const { orders } = clientOf(createSandbox())
     expect(() => orders.recover({ replay: 'some' as 'all' })).toThrow(InvalidRequestError)
     expect(() => orders.reconcile({ from: 5 } as never)).toThrow(InvalidRequestError)

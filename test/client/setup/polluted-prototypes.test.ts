@@ -20,7 +20,7 @@ afterEach(() => {
 
 describe('what every object inherits', () => {
   it.each(['code', 'title', 'detail', 'message', 'reason', 'type', 'error'])(
-    'makes no refusal of the service out of a page of a gateway: %s',
+    "a polluted prototype does not turn a gateway's page into a refusal: %s",
     (name) => {
       pollute(name, 'REFUSED')
       expect(readProblem('{}')).toEqual({ recognised: false })
@@ -28,7 +28,7 @@ describe('what every object inherits', () => {
     },
   )
 
-  it('completes no row of a list', async () => {
+  it('a polluted prototype does not complete a row of a list', async () => {
     const { client } = clientOver(() => [
       { id: 'ord_1', status: 'done', amount: 1 },
       { id: 'ord_2', status: 'done' },
@@ -39,34 +39,37 @@ describe('what every object inherits', () => {
     })
   })
 
-  it('ends no list', () => {
+  it('a polluted prototype does not end a list', () => {
     pollute('hasMore', false)
     pollute('total', 1)
     pollute('meta', { hasMore: false })
     expect(readEnvelope({ data: [{ id: 'a' }] }, 'id')).toEqual({ value: { items: [{ id: 'a' }] } })
   })
 
-  it.each(['code', 'cause', 'errors'])('is no proof that a request was not sent: %s', async (name) => {
-    pollute(name, name === 'code' ? 'ECONNREFUSED' : { code: 'ECONNREFUSED', syscall: 'connect' })
-    const send = sendOver(
-      kyTransport(async () => {
-        throw new TypeError('fetch failed')
-      }),
-      platformRuntime,
-    )
-    const result = await send({
-      method: 'POST',
-      url: 'https://api.test/v1/orders',
-      headers: {},
-      body: '{}',
-      timeout: 1000,
-      maxBytes: 1000,
-    })
-    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
-    expect(result).not.toHaveProperty('detail.code')
-  })
+  it.each(['code', 'cause', 'errors'])(
+    'a polluted prototype is not proof that a request was not sent: %s',
+    async (name) => {
+      pollute(name, name === 'code' ? 'ECONNREFUSED' : { code: 'ECONNREFUSED', syscall: 'connect' })
+      const send = sendOver(
+        kyTransport(async () => {
+          throw new TypeError('fetch failed')
+        }),
+        platformRuntime,
+      )
+      const result = await send({
+        method: 'POST',
+        url: 'https://api.test/v1/orders',
+        headers: {},
+        body: '{}',
+        timeout: 1000,
+        maxBytes: 1000,
+      })
+      expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
+      expect(result).not.toHaveProperty('detail.code')
+    },
+  )
 
-  it('is no reference of an order, also where the platform leaves __proto__ out', () => {
+  it("a polluted prototype is not an order's reference, even on a platform without __proto__", () => {
     const proto = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__')
     if (proto === undefined) throw new Error('this platform has none')
     Reflect.deleteProperty(Object.prototype, '__proto__')

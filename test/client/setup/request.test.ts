@@ -24,7 +24,7 @@ const refund: StandardSchemaV1<unknown, { readonly cents: number }> = {
 }
 
 describe('client.request', () => {
-  it('sends method, path, query and canonical JSON, with the headers of the client and the call', async () => {
+  it('client.request sends method, path, query and canonical JSON, with the headers of client and call', async () => {
     const { client, requests } = clientOver(() => json({ amount: 5 }, 201, { 'x-request-id': 'req_9' }), {
       defaultHeaders: { 'X-Team': 'shop', 'X-A': 'client' },
     })
@@ -52,7 +52,7 @@ describe('client.request', () => {
     })
   })
 
-  it("returns the schema's output, or refuses the answer with its issues", async () => {
+  it("client.request returns the schema's output, or rejects with the schema's issues", async () => {
     const { client } = clientOver(({ url }) => (url.pathname === '/good' ? { amount: 5 } : {}))
     expect(await client.request({ method: 'GET', path: '/good', schema: refund })).toEqual({ cents: 5 })
     const bad = client.request({ method: 'GET', path: '/bad', schema: refund })
@@ -60,13 +60,13 @@ describe('client.request', () => {
     await expect(bad).rejects.toMatchObject({ charged: 'no', issues: [{ path: '', message: 'no amount' }] })
   })
 
-  it('returns undefined for an answer without a body', async () => {
+  it('client.request returns undefined for a response without a body', async () => {
     const { client } = clientOver(() => new Response(null, { status: 204 }))
     expect(await client.request({ method: 'DELETE', path: '/v1/x' })).toBeUndefined()
     expect(await client.request({ method: 'HEAD', path: '/v1/x' })).toBeUndefined()
   })
 
-  it('keeps the path of the base URL and a slash at the end', async () => {
+  it('client.request keeps the path of the base URL and a trailing slash', async () => {
     const { client, requests } = clientOver(() => ({}), { baseUrl: 'https://api.example.com/base/' })
     for (const path of [
       '/',
@@ -121,7 +121,7 @@ describe('client.request', () => {
     5,
     null,
     undefined,
-  ])('refuses the path %j before anything is sent', async (path) => {
+  ])('client.request rejects the path %j before anything is sent', async (path) => {
     const { client, requests } = clientOver(() => ({}))
     const pending = client.request({ method: 'GET', path: path as string })
     await expect(pending).rejects.toThrow(InvalidRequestError)
@@ -147,7 +147,7 @@ describe('client.request', () => {
     [{ path: '/x', method: 'GET', schema: {} }, 'schema'],
     [{ path: '/x', method: 'GET', idempotencyKey: 'a b' }, 'idempotencyKey'],
     [{ path: '/x', method: 'GET', headers: {} }, 'headers'],
-  ])('refuses %o, naming %s', async (request, path) => {
+  ])('client.request rejects %o, naming %s', async (request, path) => {
     const { client, requests } = clientOver(() => ({}))
     const pending = client.request(request as never)
     await expect(pending).rejects.toThrow(InvalidRequestError)
@@ -155,7 +155,7 @@ describe('client.request', () => {
     expect(requests).toHaveLength(0)
   })
 
-  it('reads its arguments before the first await', async () => {
+  it('client.request reads its arguments before the first await', async () => {
     const { client, requests } = clientOver(() => ({}), { apiKey: async () => API_KEY })
     const request = { method: 'POST' as const, path: '/v1/x', body: { a: 1 } }
     const pending = client.request(request)
@@ -175,19 +175,22 @@ describe('client.request', () => {
     ['PATCH', false, 1],
     ['POST', true, 2],
     ['PATCH', true, 2],
-  ] as const)('repeats a failed %s (with a key: %s) %i times in all', async (method, withKey, attempts) => {
-    const { client, requests } = clientOver(() => problem(503), { maxRetries: 1 })
-    const charged = method === 'GET' || method === 'HEAD' ? 'no' : 'unknown'
-    const request = { method, path: '/v1/x', ...(withKey ? { idempotencyKey: 'key-1' } : {}) }
-    await expect(client.request(request)).rejects.toMatchObject({
-      attempts,
-      charged,
-      ...(withKey ? { idempotencyKey: 'key-1' } : {}),
-    })
-    expect(requests).toHaveLength(attempts)
-  })
+  ] as const)(
+    'client.request repeats a failed %s (with a key: %s) %i times in all',
+    async (method, withKey, attempts) => {
+      const { client, requests } = clientOver(() => problem(503), { maxRetries: 1 })
+      const charged = method === 'GET' || method === 'HEAD' ? 'no' : 'unknown'
+      const request = { method, path: '/v1/x', ...(withKey ? { idempotencyKey: 'key-1' } : {}) }
+      await expect(client.request(request)).rejects.toMatchObject({
+        attempts,
+        charged,
+        ...(withKey ? { idempotencyKey: 'key-1' } : {}),
+      })
+      expect(requests).toHaveLength(attempts)
+    },
+  )
 
-  it('does not repeat a POST whose connection was lost, and says that nobody knows', async () => {
+  it('client.request does not repeat a POST whose connection was lost, and reports an unknown outcome', async () => {
     const { client, requests } = clientOver(() => {
       throw new TypeError('fetch failed')
     })
@@ -197,13 +200,13 @@ describe('client.request', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('repeats a POST that was told to come back later', async () => {
+  it('client.request repeats a POST if the response asks for a later retry', async () => {
     const { client, requests } = clientOver((_request, count) => (count === 1 ? problem(429) : {}))
     expect(await client.request({ method: 'POST', path: '/v1/x', body: {} })).toEqual({})
     expect(requests).toHaveLength(2)
   })
 
-  it('reaches the endpoints of a sandbox', async () => {
+  it('client.request reaches the endpoints of a sandbox', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     expect(await client.request({ method: 'GET', path: '/v1/balance', schema: refund })).toEqual({

@@ -187,8 +187,8 @@ function headersWith(text: string): Record<string, string> {
   }
 }
 
-describe.each(calls)('the API key does not leave %s', (_name, call) => {
-  test.each(sample(echoes, 13))('when a server answers %s', async (_what, respond) => {
+describe.each(calls)('%s does not leak the API key', (_name, call) => {
+  test.each(sample(echoes, 13))('no leak if a server responds %s', async (_what, respond) => {
     const { client, everything } = observed(async (input) =>
       respond(input.headers.get('authorization') ?? ''),
     )
@@ -224,7 +224,7 @@ describe.each(calls)('the API key does not leave %s', (_name, call) => {
       (text) => new Request('https://api.example.com', { headers: { authorization: text } }),
     ],
   ]
-  test.each(thrown)('when a fetch throws %s', async (_what, make) => {
+  test.each(thrown)('no leak if fetch throws %s', async (_what, make) => {
     const { client, everything } = observed((input) =>
       Promise.reject(make(input.headers.get('authorization') ?? '')),
     )
@@ -233,14 +233,14 @@ describe.each(calls)('the API key does not leave %s', (_name, call) => {
     expect(leaks({ error, ...(await everything()) })).toEqual([])
   })
 
-  test('when there is no answer, or the caller leaves', async () => {
+  test('no leak if no response comes, or the caller aborts', async () => {
     const silent = observed(() => new Promise(() => {}))
     const late = await errorOf(call(silent.client))
     expect(late).toMatchObject({ code: 'timeout' })
     expect(leaks({ late, ...(await silent.everything()) })).toEqual([])
   })
 
-  test('when the connection is reset', async () => {
+  test('no leak if the connection is reset', async () => {
     const server = await rawServer((socket) => socket.resetAndDestroy())
     const { client, everything } = observed(undefined, { baseUrl: server.url })
     const error = await errorOf(call(client))
@@ -249,7 +249,7 @@ describe.each(calls)('the API key does not leave %s', (_name, call) => {
     expect(server.requests[0]?.headers).toContainEqual(['authorization', `Bearer ${CANARY}`])
   })
 
-  test('when nobody listens', async () => {
+  test('no leak if no server listens', async () => {
     const { client, everything } = observed(undefined, { baseUrl: 'http://127.0.0.1:1', maxRetries: 0 })
     const error = await errorOf(call(client))
     expect(error).toMatchObject({ code: 'connection' })
@@ -257,8 +257,8 @@ describe.each(calls)('the API key does not leave %s', (_name, call) => {
   })
 })
 
-describe('the API key does not leave a success', () => {
-  test.each(['as it is', 'in base64'])('whose headers have it %s', async (how) => {
+describe('a success does not leak the API key', () => {
+  test.each(['as it is', 'in base64'])('no leak if the response headers contain the key %s', async (how) => {
     const { client, everything } = observed(async (input) => {
       const { headers, method } = input
       const text =
@@ -284,7 +284,7 @@ describe('the API key does not leave a success', () => {
     ['flawed', { id: 'ord_1', status: 'pending', amount: 'much' }],
     ['named by the key', { status: 'pending', amount: 1 }],
     ['named by the key and flawed', { status: 'pending' }],
-  ])('whose order is %s and says how it was asked for', async (_what, order) => {
+  ])('no leak if the order in the response is %s and echoes the request', async (_what, order) => {
     const { client, everything } = observed(async ({ headers }) => {
       const authorization = headers.get('authorization') ?? ''
       const echoed = { authorization, headers: [{ authorization: btoa(authorization) }] }
@@ -296,13 +296,13 @@ describe('the API key does not leave a success', () => {
     expect(leaks({ told, again, ...(await everything()) })).toEqual([])
   })
 
-  test('and a short one changes nothing in an order', async () => {
+  test('a short API key changes nothing in an order', async () => {
     const order = { id: 'ord_key_1', status: 'key', amount: 1, key: 'key' }
     const { client } = observed(async () => Response.json(order, { status: 201 }), { apiKey: 'key' })
     expect(await client.orders.create(request)).toEqual(order)
   })
 
-  test('and comes to the right place all the same', async () => {
+  test('the API key reaches the service', async () => {
     const seen: unknown[] = []
     const { client } = observed(async (input) => {
       seen.push([...input.headers].filter(([, value]) => value.includes(CANARY)))
@@ -319,7 +319,7 @@ describe.each([
   ['in base64', btoa],
   ['in base64 for URLs', (text: string) => Buffer.from(text).toString('base64url')],
   ['percent-encoded', encodeURIComponent],
-])('a service whose every answer has the API key %s', (_how, spell) => {
+])('a service whose every response contains the API key %s', (_how, spell) => {
   const CALL = { ...request, metadata: {} }
   const named = (externalOrderId: string) => ({ ...CALL, metadata: { externalOrderId } })
 
@@ -351,7 +351,7 @@ describe.each([
     })
   }
 
-  test('hears of it neither from what is placed or settled, nor from what is remembered', async () => {
+  test('no leak through placed, settled or remembered orders', async () => {
     const { client, everything, runtime } = echoing()
     const { orders } = client
     const create = await orders.create(named('r1'))
@@ -377,7 +377,7 @@ describe.each([
     expect(leaks({ ...values, ...(await everything()) })).toEqual([])
   })
 
-  test('hands it out in what is read, and it is neither remembered nor printed', async () => {
+  test('reads return the key as the service sent it, but it is neither remembered nor printed', async () => {
     const { client, everything } = echoing()
     await client.orders.create(named('r1'))
     const read: Readonly<Record<string, unknown>> = {
@@ -392,7 +392,7 @@ describe.each([
   })
 })
 
-describe('an API key that no header can carry never reaches the platform', () => {
+describe('an API key that no header can contain never reaches the platform', () => {
   const bad: [string, string][] = [
     ['a line break within', `${CANARY}\r\nx-evil: 1`],
     ['two line breaks at its end', `${CANARY}\n\n`],
@@ -404,7 +404,7 @@ describe('an API key that no header can carry never reaches the platform', () =>
     ['too many letters', CANARY.repeat(200)],
   ]
 
-  test.each(bad)('because of %s, as a literal or from the environment', (_what, apiKey) => {
+  test.each(bad)('an API key with %s is rejected, as a literal or from the environment', (_what, apiKey) => {
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', apiKey.replaceAll('\0', ' '))
     const fetch = vi.fn<typeof globalThis.fetch>()
     for (const options of [{ apiKey }, {}]) {
@@ -421,7 +421,7 @@ describe('an API key that no header can carry never reaches the platform', () =>
     expect(fetch).not.toHaveBeenCalled()
   })
 
-  test.each(bad)('because of %s, from a function', async (_what, apiKey) => {
+  test.each(bad)('an API key with %s is rejected if a function returns it', async (_what, apiKey) => {
     const fetch = vi.fn<typeof globalThis.fetch>()
     for (const source of [() => apiKey, async () => apiKey]) {
       const { client, everything } = observed(fetch, { apiKey: source })
@@ -434,7 +434,7 @@ describe('an API key that no header can carry never reaches the platform', () =>
     expect(fetch).not.toHaveBeenCalled()
   })
 
-  test('while the line break that ends it in a file is cut off', async () => {
+  test('a line break at the end of an API key is removed', async () => {
     for (const end of ['\n', '\r\n']) {
       const seen: (string | null)[] = []
       const { client } = observed(
@@ -450,7 +450,7 @@ describe('an API key that no header can carry never reaches the platform', () =>
   })
 })
 
-test('options that are refused are not quoted', () => {
+test('rejected options are not quoted in errors', () => {
   const wrong: object[] = [
     { baseUrl: `https://user:${CANARY}@api.example.com` },
     { baseUrl: `https://api.example.com?key=${CANARY}` },

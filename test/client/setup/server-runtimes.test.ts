@@ -7,7 +7,7 @@ import { API_KEY, BASE_URL, clientOver } from '../../support/client.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }
 
-it('a client is closed at the end of an await using block', async () => {
+it('an await using block closes the client at its end', async () => {
   class ClosingStore extends MemoryStore {
     closed = 0
     override async close(): Promise<void> {
@@ -23,7 +23,7 @@ it('a client is closed at the end of an await using block', async () => {
   expect(store.closed).toBe(1)
 })
 
-it('close() is all there is to close a client where the runtime has no Symbol.asyncDispose', async () => {
+it('without Symbol.asyncDispose in the runtime, close() closes the client', async () => {
   const bundle = await build({
     entryPoints: [fileURLToPath(new URL('../../../src/index.ts', import.meta.url))],
     bundle: true,

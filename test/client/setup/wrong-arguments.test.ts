@@ -115,7 +115,7 @@ const CALLS: Readonly<Record<string, (garbage: unknown) => unknown>> = {
 
 describe.each(Object.entries(CALLS))('%s', (_call, call) => {
   test.each(Object.entries(GARBAGE))(
-    'takes %s, or refuses it with an error of this package',
+    'the call accepts %s, or rejects it with an error of this package',
     async (_what, it) => {
       let error: unknown
       try {
@@ -133,7 +133,7 @@ describe.each(Object.entries(CALLS))('%s', (_call, call) => {
   )
 })
 
-test('every public function is in the table', () => {
+test('the table contains every public function', () => {
   const untested = Object.entries(sdk)
     .filter(([name, value]) => typeof value === 'function' && !/Error$/.test(name))
     .map(([name]) => name)

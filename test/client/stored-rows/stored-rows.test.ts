@@ -7,12 +7,15 @@ import { decisionsOver, leave, SCENES } from './scenes.ts'
 const fixture: Fixture = JSON.parse(await readFile(FIXTURE, 'utf8'))
 
 describe('rows that the build of 2026-11-23 has stored', () => {
-  it.each(sample(Object.entries(fixture), 6))('lead to the same decisions: %s', async (_what, stored) => {
-    expect(await decisionsOver(stored)).toEqual(stored.decisions)
-  })
+  it.each(sample(Object.entries(fixture), 6))(
+    'rows of the older build lead to the same decisions: %s',
+    async (_what, stored) => {
+      expect(await decisionsOver(stored)).toEqual(stored.decisions)
+    },
+  )
 
   it.each(SCENES.map((scene) => [scene[0], scene] as const))(
-    'are those of this build: %s',
+    'this build stores the same rows: %s',
     async (what, scene) => {
       const { rows } = await leave(scene)
       const now = new Set(rows.map(({ id, open, state }) => `${id} ${open} ${state}`))

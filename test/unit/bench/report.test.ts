@@ -23,14 +23,14 @@ const nothing: Measured = {
 }
 
 describe('the page of performance', () => {
-  it.each([{ rounds: 2 }, { items: 20_000 }])('judges nothing by a quick look of %j', (less) => {
+  it.each([{ rounds: 2 }, { items: 20_000 }])('a quick run gives no verdict: %j', (less) => {
     const quick = { ...nothing, ...less }
     expect(isFull(quick)).toBe(false)
     expect(page(quick)).toContain('# Performance, a quick look')
     expect(page(quick)).not.toMatch(/\bmet\b|not met|Figures of another run/)
   })
 
-  it('is judged in a full run, which needs every figure', () => {
+  it('a full run requires every figure', () => {
     expect(isFull(nothing)).toBe(true)
     expect(() => page(nothing)).toThrow('was not measured')
   })

@@ -127,21 +127,21 @@ describe('reading a list to its end', () => {
     expect(server.asked).toEqual(asked)
   })
 
-  it('takes a page for full by the documented default where no limit was given', async () => {
+  it('without a limit, a page is full at the documented default', async () => {
     const server = serve(rows(50), ownCount)
     expect(await collect(new Pages<Row>(server.fetch, { offset: 0 }))).toHaveLength(50)
     expect(server.asked).toEqual([0, 50])
     expect(server.limits).toEqual([undefined, undefined])
   })
 
-  it('begins at the offset that was asked for', async () => {
+  it('a list starts at the requested offset', async () => {
     const server = serve(all, { total: 35 })
     expect(await collect(pagesOf(server, 10, 18))).toEqual(ids(all.slice(18)))
     expect(server.asked).toEqual([18, 28])
   })
 
   it.each([{}, { total: 0 }, { hasMore: true }, { total: 9 }])(
-    'ends at once on an empty list: %j',
+    'an empty list ends immediately: %j',
     async (says) => {
       const server = serve([], says)
       expect(await collect(pagesOf(server))).toEqual([])
@@ -149,13 +149,13 @@ describe('reading a list to its end', () => {
     },
   )
 
-  it('drops a row that a page has twice', async () => {
+  it('a row that a page contains twice is returned once', async () => {
     expect(await collect(pagesOf(serve([...rows(3), ...rows(3)])))).toEqual(ids(rows(3)))
   })
 })
 
 describe('a list that changes while it is read', () => {
-  it.each([1, 3, 10])('gives every row once when %i rows are put before them', async (inserted) => {
+  it.each([1, 3, 10])('every row is returned once if %i rows are inserted before them', async (inserted) => {
     const server = serve(rows(40), (page, _at, count, own) => {
       if (count === 2) own.list = [...rows(inserted, 100), ...own.list]
       return fetched(page)
@@ -163,7 +163,7 @@ describe('a list that changes while it is read', () => {
     expect(await collect(pagesOf(server))).toEqual(ids(rows(40)))
   })
 
-  it('gives every row once when rows are put before them after each page', async () => {
+  it('every row is returned once if rows are inserted after each page', async () => {
     const server = serve(rows(40), (page, _at, count, own) => {
       if (count < 6) own.list = [{ id: `new${count}` }, ...own.list]
       return fetched(page)
@@ -171,38 +171,38 @@ describe('a list that changes while it is read', () => {
     expect(await collect(pagesOf(server))).toEqual(ids(rows(40)))
   })
 
-  it.each([1, 4, 10])('goes back for the rows that slipped past when %i rows vanish', async (removed) => {
-    const found = await collect(pagesOf(changing(rows(40), 2, (list) => list.slice(removed))))
-    expect(new Set(found)).toEqual(new Set(ids(rows(40))))
-    expect(found).toHaveLength(40)
-  })
+  it.each([1, 4, 10])(
+    'the list steps back for rows that shifted when %i rows disappeared',
+    async (removed) => {
+      const found = await collect(pagesOf(changing(rows(40), 2, (list) => list.slice(removed))))
+      expect(new Set(found)).toEqual(new Set(ids(rows(40))))
+      expect(found).toHaveLength(40)
+    },
+  )
 
-  it('goes back further than a page for rows that slipped past', async () => {
+  it('the list steps back further than a page for shifted rows', async () => {
     const server = changing(rows(60), 4, (list) => list.slice(25))
     expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(60))))
   })
 
-  it('goes back from an empty page too', async () => {
+  it('the list steps back from an empty page', async () => {
     const server = changing(rows(14), 1, (list) => list.slice(4))
     expect(await collect(pagesOf(server))).toEqual(ids(rows(14)))
     expect(server.asked).toEqual([0, 10, 6])
   })
 
-  it('never goes back before the offset that was asked for', async () => {
+  it('the list never steps back before the requested offset', async () => {
     const server = changing(rows(60), 1, (list) => list.slice(30))
     await collect(pagesOf(server, 10, 15))
     expect(Math.min(...server.asked)).toBe(15)
   })
 
-  it.each([5, 10])(
-    'gives no row a second time when %i rows vanish that it has not come to',
-    async (removed) => {
-      const server = changing(rows(40), 2, (list) => list.slice(0, 40 - removed))
-      expect(await collect(pagesOf(server))).toEqual(ids(rows(40 - removed)))
-    },
-  )
+  it.each([5, 10])('no row is returned twice if %i unread rows disappear', async (removed) => {
+    const server = changing(rows(40), 2, (list) => list.slice(0, 40 - removed))
+    expect(await collect(pagesOf(server))).toEqual(ids(rows(40 - removed)))
+  })
 
-  it('reads the same pages again as often as rows vanish, without taking that for a circle', async () => {
+  it('reading the same pages again after deletions is not taken for a cycle', async () => {
     const server = serve(rows(400), (page, _at, _count, own) => {
       const response = fetched(page, { total: own.list.length })
       own.list = own.list.slice(0, -6)
@@ -213,7 +213,7 @@ describe('a list that changes while it is read', () => {
     expect(server.list.length).toBeGreaterThan(100)
   })
 
-  it('goes on over a page of rows that it has already, also after it went back', async () => {
+  it('the list continues past a page of known rows, even after it stepped back', async () => {
     const server = serve(rows(40), (page, _at, count, own) => {
       if (count === 2) own.list = own.list.slice(0, 30)
       // Behind the pages that are read again come, for once, only rows that moved there from before.
@@ -224,7 +224,7 @@ describe('a list that changes while it is read', () => {
     expect(server.asked).toEqual([0, 10, 0, 10, 20, 30])
   })
 
-  it('takes rows that are pushed back by several whole pages, and then again, for no circle', async () => {
+  it('rows that repeatedly move back by several pages are not taken for a cycle', async () => {
     const server = serve(rows(150), (page, _at, count, own) => {
       if (count === 10 || count === 13) own.list = [...rows(30, 1000 * count), ...own.list]
       return fetched(page)
@@ -233,7 +233,7 @@ describe('a list that changes while it is read', () => {
     expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(150))))
   })
 
-  it('ends although the total goes up and down for ever', async () => {
+  it('the list ends even if its total keeps changing', async () => {
     const server = serve(rows(100), (page, _at, count) =>
       fetched(page, { total: count % 2 === 0 ? 101 : 190 }),
     )
@@ -244,7 +244,7 @@ describe('a list that changes while it is read', () => {
 
 describe('a service that is no list', () => {
   it.each([{}, { total: 500 }, { total: 20 }, { hasMore: true }])(
-    'ends in an error if offset is ignored (%j)',
+    'the list ends in an error if offset is ignored (%j)',
     async (more) => {
       const server = serve([], () => fetched(rows(10), more))
       const found: string[] = []
@@ -263,7 +263,7 @@ describe('a service that is no list', () => {
     },
   )
 
-  it.each([3, 4, 7, 20])('ends in an error if its %i pages go in a circle', async (length) => {
+  it.each([3, 4, 7, 20])('the list ends in an error if its %i pages form a cycle', async (length) => {
     const server = serve([], (_page, at) => fetched(rows(10, at.offset % (length * 10))))
     const failure = collect(pagesOf(server))
     await expect(failure).rejects.toThrow(
@@ -273,7 +273,7 @@ describe('a service that is no list', () => {
     expect(server.asked.length).toBeLessThan(length * 8 + 8)
   })
 
-  it('is read to its end where short pages have what one long before began with', async () => {
+  it('a list is read completely if short pages begin like an earlier long page', async () => {
     const end = 30
     const server = serve([], (_page, _at, count) => {
       if (count > end) return fetched([])
@@ -284,7 +284,7 @@ describe('a service that is no list', () => {
     expect(server.asked).toHaveLength(end + 1)
   })
 
-  it('ends in an error if its pages come twice each and go in a circle, after one that does not come again', async () => {
+  it('the list ends in an error if its pages repeat and form a cycle, after a page that does not', async () => {
     const server = serve([], (_page, _at, count) => {
       const step = Math.ceil(count / 2) - 1
       return fetched(rows(10, step === 0 ? 0 : 100 + (step % 3) * 10))
@@ -297,7 +297,7 @@ describe('a service that is no list', () => {
     ['every page', () => true],
     ['every page, the first of two having no other', (count: number) => count % 2 === 0],
     ['every page, the second of two having no other', (count: number) => count % 2 === 1],
-  ])('is not one that has the same row at the top of %s', async (_which, hasOthers) => {
+  ])('a list with the same row at the top of %s is not a cycle', async (_which, hasOthers) => {
     let given = 0
     const server = serve([], (_page, _at, count) => {
       const others = hasOthers(count) ? rows(9, given) : []
@@ -307,7 +307,7 @@ describe('a service that is no list', () => {
     expect(await collect(pagesOf(server))).toEqual(expect.arrayContaining(ids(rows(180))))
   })
 
-  it('is not one whose last rows vanish again and again just before they are read', async () => {
+  it('a list whose last rows keep disappearing before they are read is not a cycle', async () => {
     let end = 0
     let gone = true
     const server = serve([], (_page, at) => {
@@ -320,7 +320,7 @@ describe('a service that is no list', () => {
     expect(await collect(pagesOf(server))).toEqual(ids(rows(200)))
   })
 
-  it('is over for an iterator once it failed', async () => {
+  it('an iterator is finished after an error', async () => {
     const iterator = pagesOf(
       serve([], () => {
         throw new TypeError('broken')
@@ -332,7 +332,7 @@ describe('a service that is no list', () => {
 })
 
 describe('pages', () => {
-  it('fetch nothing before they are iterated or awaited', async () => {
+  it('pages fetch nothing before they are iterated or awaited', async () => {
     const server = serve(rows(5))
     const pages = pagesOf(server)
     pages.pages()
@@ -340,7 +340,7 @@ describe('pages', () => {
     expect(server.asked).toEqual([])
   })
 
-  it('begin afresh with each iteration', async () => {
+  it('each iteration of pages starts again', async () => {
     const server = serve(rows(12))
     const pages = pagesOf(server)
     const whole = pages.pages()
@@ -352,7 +352,7 @@ describe('pages', () => {
     }
   })
 
-  it('tell items, offset, limit, total and what came with the answer', async () => {
+  it('a page has items, offset, limit, total and the details of its response', async () => {
     const server = serve(rows(12), { total: 12 })
     const found = []
     for await (const page of pagesOf(server).pages()) found.push(page)
@@ -363,7 +363,7 @@ describe('pages', () => {
     expect(found.map((page) => responseInfo(page))).toEqual([info, info])
   })
 
-  it('come one by one if they are awaited, at the offset asked for and with all their rows', async () => {
+  it('awaited pages arrive one by one, from the requested offset and with all their rows', async () => {
     const server = serve(rows(30))
     const page = await pagesOf(server, 10, 15)
     expect(page).toEqual({ items: rows(10, 15), offset: 15, limit: 10 })
@@ -374,13 +374,13 @@ describe('pages', () => {
     expect(await new Pages(server.fetch, { offset: 0 })).toMatchObject({ limit: 50 })
   })
 
-  it('come in order however many steps are asked for at once', async () => {
+  it('pages arrive in order, whatever the number of concurrent next() calls', async () => {
     const iterator = pagesOf(serve(rows(12)))[Symbol.asyncIterator]()
     const results = await Promise.all(Array.from({ length: 14 }, () => iterator.next()))
     expect(results.map(({ value }) => value?.id)).toEqual([...ids(rows(12)), undefined, undefined])
   })
 
-  it('let nobody overtake a step that was asked for before', async () => {
+  it('a later next() call does not overtake an earlier one', async () => {
     const iterator = pagesOf(serve(rows(5)))[Symbol.asyncIterator]()
     const first = iterator.next()
     const second = iterator.next()
@@ -390,7 +390,7 @@ describe('pages', () => {
     expect(results.map(({ value }) => value?.id)).toEqual(ids(rows(3)))
   })
 
-  it('hand out an item that is there at once', async () => {
+  it('an item that is already fetched is returned immediately', async () => {
     const iterator = pagesOf(serve(rows(5)))[Symbol.asyncIterator]()
     await iterator.next()
     await iterator.next()
@@ -411,14 +411,14 @@ describe('toArray', () => {
     [20, [0, 10]],
     [35, [0, 10, 20, 30]],
     [99, [0, 10, 20, 30, 35]],
-  ])('stops at %i items and fetches no page more than that', async (max, asked) => {
+  ])('toArray stops at %i items and fetches no further page', async (max, asked) => {
     const server = serve(rows(35))
     expect(await pagesOf(server).toArray({ max })).toEqual(rows(Math.min(max, 35)))
     expect(server.asked).toEqual(asked)
   })
 
   it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5', undefined, null])(
-    'refuses %j as its cap',
+    'toArray rejects the maximum %j',
     async (max) => {
       const server = serve(rows(35))
       await expect(pagesOf(server).toArray({ max: max as number })).rejects.toThrow(InvalidRequestError)
@@ -449,13 +449,13 @@ describe('leaving early', () => {
     }
   }
 
-  it('asks for no further page after a break', async () => {
+  it('a break requests no further page', async () => {
     const server = serve(rows(35))
     for await (const { id } of pagesOf(server)) if (id === 'r12') break
     expect(server.asked).toEqual([0, 10])
   })
 
-  it('ends the request in flight on return(), and the step that waits for it', async () => {
+  it('return() ends the request in flight, and the next() call that waits for it', async () => {
     const { pages, signals } = hanging()
     const iterator = pages()[Symbol.asyncIterator]()
     await iterator.next()
@@ -469,14 +469,14 @@ describe('leaving early', () => {
     expect(signals).toHaveLength(2)
   })
 
-  it('gives nothing more after return(), even of a page that is there', async () => {
+  it('after return(), nothing more is returned, even of a fetched page', async () => {
     const iterator = pagesOf(serve(rows(35)))[Symbol.asyncIterator]()
     await iterator.next()
     await iterator.return?.()
     expect(await iterator.next()).toEqual({ done: true, value: undefined })
   })
 
-  it("ends with the caller's reason when the caller's signal fires during a request", async () => {
+  it("the list ends with the caller's reason if the signal fires during a request", async () => {
     const { pages, signals } = hanging()
     const controller = new AbortController()
     const reason = new Error('enough')
@@ -493,7 +493,7 @@ describe('leaving early', () => {
     expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
   })
 
-  it("ends with the caller's reason when the caller's signal fired between two pages", async () => {
+  it("the list ends with the caller's reason if the signal fired between two pages", async () => {
     const { pages, signals } = hanging()
     const controller = new AbortController()
     const reason = new Error('enough')
@@ -539,7 +539,7 @@ describe('leaving early', () => {
       return { controller, asked, limits, step }
     }
 
-    it('hands out no row that is left, but rejects once with its reason, and is over', async () => {
+    it('after an abort, remaining rows are not returned: the list rejects once, then is finished', async () => {
       const { controller, asked, limits, step } = begin()
       expect([await step(), await step()]).toEqual(['r0', 'r1'])
       controller.abort(reason)
@@ -550,7 +550,7 @@ describe('leaving early', () => {
       expect(getEventListeners(controller.signal, 'abort')).toHaveLength(0)
     })
 
-    it('rejects the first of several steps that come after it', async () => {
+    it('after an abort, the first of several later next() calls rejects', async () => {
       const { controller, step } = begin()
       await step()
       controller.abort(reason)
@@ -561,14 +561,14 @@ describe('leaving early', () => {
       ])
     })
 
-    it('rejects also before the first row of a page that came in the same moment', async () => {
+    it('after an abort, the list rejects even before the first row of a page that just arrived', async () => {
       const { step } = begin((controller) => controller.abort(reason))
       await expect(step()).rejects.toBe(reason)
       expect(await step()).toBe('over')
     })
   })
 
-  it('is no error where the signal fires after the last row of a list', async () => {
+  it('an abort after the last row of a list is not an error', async () => {
     const controller = new AbortController()
     const server = serve(rows(4), { total: 4 })
     const pages = new Pages<Row>(server.fetch, { offset: 0, limit: 10, signal: controller.signal })
@@ -577,7 +577,7 @@ describe('leaving early', () => {
     expect(found).toHaveLength(4)
   })
 
-  it('ends the walk at any moment after an answer, also one that sends it back', async () => {
+  it('an abort ends the list at any moment after a response, even one that makes it step back', async () => {
     // Between the answer and its use are a few turns of the microtask queue.
     for (let turns = 0; turns < 20; turns++) {
       let left: Promise<unknown> = Promise.resolve()
@@ -601,7 +601,7 @@ describe('leaving early', () => {
     }
   })
 
-  it("leaves no listener on the caller's signal, however the walk ends", async () => {
+  it("the list leaves no listener on the caller's signal, however it ends", async () => {
     const { signal } = new AbortController()
     const listeners = (): number => getEventListeners(signal, 'abort').length
     const server = serve(rows(35))
@@ -619,7 +619,7 @@ describe('leaving early', () => {
 })
 
 describe('memory', () => {
-  it('stays the same over 100,000 items: pages are let go as they are used up', async () => {
+  it('memory stays the same over 100,000 items, because used pages are released', async () => {
     const size = 100
     let fetches = 0
     const born: WeakRef<object>[] = []

@@ -86,7 +86,7 @@ const idsOf = (items: readonly Row[]): string[] => items.map(({ id }) => id)
 const offsetsOf = (requests: readonly Request[]): number[] => requests.map((request) => request.offset)
 
 describe('reading ahead', () => {
-  it('asks for nothing before it is needed where prefetch is 0', async () => {
+  it('prefetch 0 requests nothing before it is needed', async () => {
     const { requests, fetch } = held()
     const iterator = new Pages(fetch, { offset: 0, limit: 10, prefetch: 0 })[Symbol.asyncIterator]()
     void iterator.next()
@@ -96,7 +96,7 @@ describe('reading ahead', () => {
     expect(requests).toHaveLength(1)
   })
 
-  it('begins with one page, for it tells how large pages are', async () => {
+  it('prefetching begins with one page, which shows the page size', async () => {
     const { requests, flying } = opened({ prefetch: 4 })
     await settled()
     expect(flying()).toEqual([0])
@@ -104,14 +104,14 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([10, 19, 28, 37])
   })
 
-  it('asks from the last row of the page before on, unless that one is there', async () => {
+  it("prefetching requests from the previous page's last row, unless that row is present", async () => {
     const { requests, flying } = await reading({ prefetch: 1 })
     expect(flying()).toEqual([10])
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([20])
   })
 
-  it('hands pages out in order, however they arrive', async () => {
+  it('prefetched pages are returned in order, whatever the order of arrival', async () => {
     const { requests, found } = await reading({ prefetch: 3 })
     await requests[3]?.answer(at(28))
     await requests[2]?.answer(at(19))
@@ -120,7 +120,7 @@ describe('reading ahead', () => {
     expect(found).toEqual(idsOf(rows(38)))
   })
 
-  it('asks from where the last page of all ended, if that one is there, however short it is', async () => {
+  it('prefetching requests from the end of the last page if it has arrived, however short it is', async () => {
     const { requests, flying } = await reading({ prefetch: 3 })
     await requests[3]?.answer(rows(5, 28))
     expect(flying()).toEqual([10, 19])
@@ -128,7 +128,7 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([19, 33])
   })
 
-  it('counts the row that two pages share as a row of both', async () => {
+  it('a row shared by two pages counts for both', async () => {
     const { requests, flying, found } = await reading({ prefetch: 2 })
     expect(flying()).toEqual([10, 19])
     await requests[1]?.answer(at(10))
@@ -140,7 +140,7 @@ describe('reading ahead', () => {
     expect(found).toEqual(idsOf(rows(38)))
   })
 
-  it('uses a page that adds a single row to the one that it shares', async () => {
+  it('a page that adds one row to the shared row is used', async () => {
     const { requests, found } = await reading({ prefetch: 2 })
     await requests[1]?.answer(at(10))
     await requests[2]?.answer(rows(2, 19))
@@ -148,7 +148,7 @@ describe('reading ahead', () => {
     expect(offsetsOf(requests)).toEqual([0, 10, 19, 28, 21])
   })
 
-  it('does not go back for the smaller total of a page that begins with the last row of the one before', async () => {
+  it('a smaller total does not make the list step back if the page starts with the previous last row', async () => {
     const { requests, flying, found } = await reading({ prefetch: 2 }, at(0), { total: 60 })
     await requests[1]?.answer(at(10), { total: 60 })
     // Read before the other one, or after it: no row slipped past between the two.
@@ -157,14 +157,14 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([28, 37])
   })
 
-  it('asks behind a page that came short of the end while it waits for its turn', async () => {
+  it('prefetching requests the rows behind a short page while that page waits for its turn', async () => {
     const { requests, flying } = await reading({ prefetch: 4 }, at(0), { total: 25 })
     expect(flying()).toEqual([10, 19])
     await requests[2]?.answer(rows(4, 19), { total: 25 })
     expect(flying()).toEqual([10, 23])
   })
 
-  it('asks for a page that may share a row from three rows a page on; for fewer, one after the other', async () => {
+  it('prefetching overlaps pages by one row if pages have at least three rows, and is sequential otherwise', async () => {
     const begun = async (limit: number): Promise<ReturnType<typeof held>> => {
       const service = held()
       const pages = new Pages(service.fetch, { offset: 0, limit, prefetch: 3 }).pages()
@@ -179,7 +179,7 @@ describe('reading ahead', () => {
     expect((await begun(1)).flying()).toEqual([1])
   })
 
-  it('asks for one page behind a short one, also where the walk had to ask for that one itself', async () => {
+  it('prefetching requests one page behind a short page, even if the list requested that page itself', async () => {
     // Totals that are the page's own count: nobody knows whether there is more.
     const { requests, flying } = await reading({ prefetch: 4 }, at(0), { total: 10 })
     expect(flying()).toEqual([10])
@@ -187,7 +187,7 @@ describe('reading ahead', () => {
     expect(offsetsOf(requests)).toEqual([0, 10, 14])
   })
 
-  it('drops what it asked for ahead as soon as a page is short, and goes on from there with one page', async () => {
+  it('a short page makes the list drop its prefetched pages and continue with one page', async () => {
     const { requests, flying, found } = await reading({ prefetch: 3 }, at(0), { total: 90 })
     expect(flying()).toEqual([10, 19, 28])
     await requests[1]?.answer(rows(4, 10), { total: 90 })
@@ -200,12 +200,12 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([34, 43])
   })
 
-  it('counts with pages as large as they come where the service caps the limit', async () => {
+  it('prefetching uses the actual page size if the service limits it', async () => {
     const { flying } = await reading({ prefetch: 3, limit: 100 }, rows(20), { total: 500 })
     expect(flying()).toEqual([20, 39, 58])
   })
 
-  it('asks again, from where the list really goes on, if a page does not begin with the last row', async () => {
+  it('a page that does not begin with the last row is requested again from the right offset', async () => {
     const { requests, flying, found, done } = await reading({ prefetch: 2 })
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([19, 28])
@@ -220,7 +220,7 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([])
   })
 
-  it('forgets the failure of a page that was asked for too early, and asks for it when it is its turn', async () => {
+  it('a failed early request is forgotten, and the page is requested again when it is its turn', async () => {
     const { requests, found, done } = await reading({ prefetch: 2 })
     await requests[2]?.fail(new Error('out of range'))
     await requests[1]?.answer(rows(5, 10))
@@ -229,7 +229,7 @@ describe('reading ahead', () => {
     expect(await done).toBeUndefined()
   })
 
-  it('ends with the error of a page that was asked for where the one before it ended, and asks no second time', async () => {
+  it('the list ends with the error of a page requested at its exact offset, without a second request', async () => {
     const { requests, found, done } = await reading({ prefetch: 1 })
     await requests[1]?.fail(new Error('no'))
     expect(await done).toMatchObject({ message: 'no' })
@@ -237,7 +237,7 @@ describe('reading ahead', () => {
     expect(requests).toHaveLength(2)
   })
 
-  it('ends with the error of a page that fails again, after the items before it and with nothing in flight', async () => {
+  it('the list ends with the error of a page that fails twice, after the earlier items', async () => {
     const { requests, found, flying, done } = await reading({ prefetch: 2 })
     await requests[2]?.fail(new Error('no'))
     await requests[1]?.answer(at(10))
@@ -256,12 +256,12 @@ describe('reading ahead', () => {
     [{ hasMore: false }, []],
     [{ total: 5 }, [10, 19, 28, 37]],
     [{}, [10, 19, 28, 37]],
-  ])('asks for nothing behind the end that %j tells', async (more, ahead) => {
+  ])('nothing is requested past the end that %j reports', async (more, ahead) => {
     const { requests } = await reading({ prefetch: 4 }, at(0), { ...more })
     expect(offsetsOf(requests.slice(1))).toEqual(ahead)
   })
 
-  it('asks for nothing more once a page tells that it is the last, whatever was asked for before', async () => {
+  it('nothing more is requested after a page reports that it is the last', async () => {
     const { requests, flying, done } = await reading({ prefetch: 3 })
     await requests[1]?.answer(at(10), { total: 20 })
     expect(await done).toBeUndefined()
@@ -274,7 +274,7 @@ describe('reading ahead', () => {
     ['reaches the total', rows(5, 28), { total: 33 }],
     ['has no row but the one that is known', rows(1, 28), {}],
     ['has none', [], {}],
-  ])('asks for nothing behind a page that comes early and %s', async (_how, page, more) => {
+  ])('nothing is requested behind a page that arrives early and %s', async (_how, page, more) => {
     const { requests, flying } = await reading({ prefetch: 3 })
     await requests[3]?.answer(page, more)
     await requests[1]?.answer(at(10))
@@ -288,20 +288,20 @@ describe('reading ahead', () => {
     [400, 2],
     [1000, 1],
     [5000, 1],
-  ])('holds at most 1,000 items: of %i a page, %i pages', async (limit, most) => {
+  ])('prefetching holds 1,000 items at most: of %i a page, %i pages', async (limit, most) => {
     const { flying } = await reading({ prefetch: 16, limit }, rows(limit), { total: 1_000_000 })
     expect(flying()).toHaveLength(most)
   })
 
   it.each([{ hasMore: true }, { total: 90 }])(
-    'asks for all that it may where the first page is short and tells that there are more: %j',
+    'prefetching continues in full if the first page is short and reports more rows: %j',
     async (more) => {
       const { flying } = await reading({ prefetch: 4 }, rows(7), more)
       expect(flying()).toEqual([7, 13, 19, 25])
     },
   )
 
-  it('asks for one page ahead where the first is short and nothing tells that there are more', async () => {
+  it('prefetching requests one page if the first is short and nothing reports more rows', async () => {
     const { requests, flying, done } = await reading({ prefetch: 8 }, rows(7))
     expect(flying()).toEqual([7])
     await requests[1]?.answer([])
@@ -309,7 +309,7 @@ describe('reading ahead', () => {
     expect(requests).toHaveLength(2)
   })
 
-  it("hands out what it asked for ahead also where the caller's signal could end it", async () => {
+  it("prefetched pages are returned even if the caller's signal could end the list", async () => {
     const { signal } = new AbortController()
     const { requests, found, flying } = await reading({ prefetch: 2, signal })
     await requests[1]?.answer(at(10))
@@ -319,7 +319,7 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([28, 37])
   })
 
-  it('asks behind a page that is the next to be handed out only when it is handed out', async () => {
+  it('the rows behind the next page to return are requested only when it is returned', async () => {
     const { requests, fetch } = held()
     const iterator = new Pages(fetch, { offset: 0, limit: 2, prefetch: 3 }).pages()[Symbol.asyncIterator]()
     const first = iterator.next()
@@ -332,7 +332,7 @@ describe('reading ahead', () => {
     expect(offsetsOf(requests)).toEqual([0, 2, 4])
   })
 
-  it('does not hand out a page that comes in the moment in which the signal fires', async () => {
+  it('a page that arrives at the moment of an abort is not returned', async () => {
     const controller = new AbortController()
     const { requests, fetch } = held()
     const start = { offset: 0, limit: 10, prefetch: 1, signal: controller.signal }
@@ -350,7 +350,7 @@ describe('reading ahead', () => {
     expect(offsetsOf(requests)).toEqual([0, 10])
   })
 
-  it('asks for nothing more once the walk is left, whatever it waits for', async () => {
+  it('nothing more is requested after the loop is left', async () => {
     const { requests, fetch, flying } = held()
     const pages = new Pages(fetch, { offset: 0, limit: 10, prefetch: 2 }).pages()
     const iterator = pages[Symbol.asyncIterator]()

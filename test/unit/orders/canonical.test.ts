@@ -24,7 +24,7 @@ function nested(depth: number): unknown {
 }
 
 describe('RFC 8785', () => {
-  test('the example of section 3.2.2 comes out as section 3.2.3 shows it, byte for byte as in section 3.2.4', () => {
+  test('the example of RFC 8785 section 3.2.2 becomes the bytes of section 3.2.4', () => {
     const input = JSON.parse(String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
@@ -98,23 +98,23 @@ describe('RFC 8785', () => {
     ['7fffffffffffffff', 'is NaN'],
     ['7ff0000000000000', 'is Infinity'],
     ['fff0000000000000', 'is -Infinity'],
-  ])('the number with bits %s is refused as in appendix B: it %s', (bits, problem) => {
+  ])('the number with bits %s is rejected as in appendix B: it %s', (bits, problem) => {
     expect(refusalOf(double(bits)).message).toBe(`The value ${problem}`)
   })
 })
 
 describe('members', () => {
-  test('names that look like numbers are sorted as text, not by value', () => {
+  test('names that look like numbers are sorted as strings, not by value', () => {
     expect(canonicalJson({ 9: 'c', 10: 'b', 1: 'a', a: 'd' })).toBe('{"1":"a","10":"b","9":"c","a":"d"}')
   })
 
-  test('the order of writing does not matter at any depth', () => {
+  test('the order of members does not matter at any depth', () => {
     expect(canonicalJson({ b: [{ y: 1, x: 2 }], a: { d: 1, c: 2 } })).toBe(
       canonicalJson({ a: { c: 2, d: 1 }, b: [{ x: 2, y: 1 }] }),
     )
   })
 
-  test('undefined members are dropped, null members stay', () => {
+  test('undefined members are dropped, and null members are kept', () => {
     expect(canonicalJson({ a: undefined, b: null, c: undefined })).toBe('{"b":null}')
   })
 
@@ -124,22 +124,22 @@ describe('members', () => {
     )
   })
 
-  test('inherited, symbol and non-enumerable members do not count', () => {
+  test('inherited, symbol and non-enumerable members are ignored', () => {
     const value = Object.defineProperty({ a: 1, [Symbol('s')]: 2 }, 'hidden', { value: 3, enumerable: false })
     expect(canonicalJson(value)).toBe('{"a":1}')
   })
 
-  test('an object without prototype and one of another context are plain', () => {
+  test('an object without a prototype or from another context is plain', () => {
     expect(canonicalJson(Object.assign(Object.create(null), { b: 1, a: 2 }))).toBe('{"a":2,"b":1}')
     expect(canonicalJson(runInContext('({ b: [1], a: {} })', createContext()))).toBe('{"a":{},"b":[1]}')
   })
 
-  test('names and texts are escaped as JSON.stringify does it', () => {
+  test('names and strings are escaped as JSON.stringify does', () => {
     const text = 'q"b\\s/\u0000\u0008\t\n\f\r\u001f\u007f\u2028\u2029\ufeff\ud83d\ude00é'
     expect(canonicalJson({ [text]: text })).toBe(`{${JSON.stringify(text)}:${JSON.stringify(text)}}`)
   })
 
-  test('every single character is written as JSON.stringify does it, as a text and as a name', () => {
+  test('every single character is written as JSON.stringify does, in a string and in a name', () => {
     const wrong: number[] = []
     for (let unit = 0; unit <= 0xffff; unit++) {
       if (unit === 0xd800) unit = 0xe000
@@ -149,7 +149,7 @@ describe('members', () => {
     expect(wrong).toEqual([])
   })
 
-  test('two Unicode spellings of a name stay two values', () => {
+  test('two Unicode spellings of a name stay distinct', () => {
     expect(canonicalJson('A\u030a')).not.toBe(canonicalJson('\u00c5'))
   })
 
@@ -176,20 +176,20 @@ describe('members', () => {
     expect(reads.sort()).toEqual(['b', 'list', 'toJSON'])
   })
 
-  test('frozen input is accepted and nothing is written to it', () => {
+  test('frozen input is accepted and not changed', () => {
     const value = Object.freeze({ b: Object.freeze([1]), a: Object.freeze({ d: 1, c: 2 }) })
     expect(canonicalJson(value)).toBe('{"a":{"c":2,"d":1},"b":[1]}')
     expect(Object.keys(value)).toEqual(['b', 'a'])
   })
 
-  test('the same object in two places is no cycle', () => {
+  test('the same object in two places is not a cycle', () => {
     const shared = { a: 1 }
     expect(canonicalJson([shared, { shared }])).toBe('[{"a":1},{"shared":{"a":1}}]')
   })
 })
 
 describe('toJSON', () => {
-  test('a date becomes its ISO text, in a member, in an array and alone', () => {
+  test('a date becomes its ISO string, in a member, in an array and alone', () => {
     const date = new Date(Date.UTC(2024, 1, 29))
     expect(canonicalJson({ at: date, list: [date] })).toBe(
       '{"at":"2024-02-29T00:00:00.000Z","list":["2024-02-29T00:00:00.000Z"]}',
@@ -197,14 +197,14 @@ describe('toJSON', () => {
     expect(canonicalJson(date)).toBe('"2024-02-29T00:00:00.000Z"')
   })
 
-  test('an invalid date is refused, though its toJSON says null', () => {
+  test('an invalid date is rejected, although its toJSON returns null', () => {
     expect(refusalOf({ at: new Date(Number.NaN) })).toMatchObject({
       path: 'at',
       message: 'at is an invalid date',
     })
   })
 
-  test('it is called once, on the value, with the name of its place', () => {
+  test('toJSON is called once, on the value, with its member name', () => {
     const calls: unknown[] = []
     class Amount {
       toJSON(name: string): unknown {
@@ -223,29 +223,29 @@ describe('toJSON', () => {
     ])
   })
 
-  test('its result is not asked again', () => {
+  test('toJSON is not called on the result of toJSON', () => {
     expect(refusalOf({ a: { toJSON: () => new Date(0) } }).message).toBe(
       'a is an object of a class without toJSON',
     )
   })
 
-  test('a member called toJSON of its result is data', () => {
+  test('a member called toJSON in the result is data', () => {
     expect(canonicalJson({ a: { toJSON: () => ({ toJSON: 5 }) } })).toBe('{"a":{"toJSON":5}}')
   })
 
-  test('it may make a value null', () => {
+  test('toJSON may return null', () => {
     expect(canonicalJson({ a: { toJSON: () => null } })).toBe('{"a":null}')
   })
 
-  test('a member that it makes undefined is dropped', () => {
+  test('a member whose toJSON returns undefined is dropped', () => {
     expect(canonicalJson({ a: { toJSON: () => undefined }, b: 1 })).toBe('{"b":1}')
   })
 
-  test('an own toJSON of a literal is honoured', () => {
+  test("a literal's own toJSON is called", () => {
     expect(canonicalJson({ a: { b: 1, toJSON: () => ({ c: 2 }) } })).toBe('{"a":{"c":2}}')
   })
 
-  test('what it throws is passed on', () => {
+  test('an error thrown by toJSON is passed on', () => {
     const broken = {
       toJSON(): never {
         throw new RangeError('broken')
@@ -265,7 +265,7 @@ describe('polluted prototypes', () => {
     for (const [prototype, name] of polluted.splice(0)) Reflect.deleteProperty(prototype, name)
   })
 
-  test('cannot add members to objects or fill holes of arrays', () => {
+  test('a polluted prototype cannot add members to objects or fill holes of arrays', () => {
     pollute(Object.prototype, 'discount', 100)
     pollute(Array.prototype, '1', 'filled')
     const holed = [1, 2, 3]
@@ -276,7 +276,7 @@ describe('polluted prototypes', () => {
     expect(refusal.message).toBe('The value is an array with holes or named members')
   })
 
-  test('cannot replace values by a toJSON on Object.prototype, Array.prototype or String.prototype', () => {
+  test('a toJSON on Object.prototype, Array.prototype or String.prototype cannot replace values', () => {
     for (const prototype of [Object.prototype, Array.prototype, String.prototype, Number.prototype]) {
       pollute(prototype, 'toJSON', () => 'stolen')
     }
@@ -284,14 +284,14 @@ describe('polluted prototypes', () => {
     expect(text).toBe('{"a":[1,"x",{"b":{}}]}')
   })
 
-  test('cannot make an object of a class acceptable', () => {
+  test('a polluted prototype cannot make a class instance acceptable', () => {
     pollute(Object.prototype, 'toJSON', () => 'stolen')
     const refusal = refusalOf(new Map())
     expect(refusal.message).toBe('The value is an object of a class without toJSON')
   })
 })
 
-describe('what JSON cannot carry is refused, with its place', () => {
+describe('values that JSON cannot represent', () => {
   class Point {
     x = 1
   }
@@ -340,19 +340,19 @@ describe('what JSON cannot carry is refused, with its place', () => {
     expect(refusalOf(value)).toMatchObject({ path, message })
   })
 
-  test('undefined as the whole value', () => {
+  test('undefined as the complete value is rejected', () => {
     expect(refusalOf(undefined)).toMatchObject({ path: '', message: 'The value is undefined' })
   })
 
-  test('the path forgets members that were left before', () => {
+  test('the path in the error does not contain earlier members', () => {
     expect(refusalOf({ a: { b: { c: [1, 2, 3] } }, d: 1n }).path).toBe('d')
   })
 
-  test('a message never quotes a value', () => {
+  test('the error never quotes a value', () => {
     expect(refusalOf({ target: 'secret\ud800' }).message).not.toContain('secret')
   })
 
-  test('a cycle is named where it closes', () => {
+  test('the error names the place where a cycle closes', () => {
     const order: Record<string, unknown> = { a: 1 }
     order['metadata'] = { list: [order] }
     expect(refusalOf(order).message).toBe('metadata.list[0] contains itself')
@@ -363,7 +363,7 @@ describe('what JSON cannot carry is refused, with its place', () => {
     expect(refusalOf(wrapped).message).toBe('inner contains itself')
   })
 
-  test('nesting of 200 is accepted, 201 is not', () => {
+  test('nesting of 200 is accepted, and 201 is rejected', () => {
     expect(canonicalJson(nested(200))).toHaveLength(
       '{"a":}'.length * 100 + '[]'.length * 100 + '"core"'.length,
     )
@@ -371,7 +371,7 @@ describe('what JSON cannot carry is refused, with its place', () => {
     expect(refusalOf(nested(100_000)).message).toMatch(/ is nested deeper than 200$/)
   })
 
-  test('a toJSON that nests without end is stopped', () => {
+  test('an infinitely nested toJSON is stopped', () => {
     const endless = (): unknown => ({ toJSON: () => ({ next: endless() }) })
     expect(refusalOf(endless()).message).toMatch(/ is nested deeper than 200$/)
   })

@@ -42,13 +42,13 @@ const CLOSED: JournalRecord = {
 }
 
 describe('a new order that no call has claimed', () => {
-  it('has no reference where none was given', () => {
+  it('an unclaimed order has no reference if none was given', () => {
     const content = askedContent(context, intentOf(UNNAMED), undefined, { moved: false })
     expect(content).not.toHaveProperty('externalOrderId')
     expect(content).toMatchObject({ keyOrigin: 'random', slot: expect.stringMatching(/^anon:/) })
   })
 
-  it('goes by the caller’s key, or by that of a deliberate duplicate, or by one of its own', () => {
+  it("an unclaimed order is named by the caller's key, a deliberate duplicate's key, or its own key", () => {
     const keyed = intentOf(NAMED, { idempotencyKey: 'k1' })
     expect(askedContent(context, keyed, undefined, { moved: false, duplicateKey: 'd1' })).toMatchObject({
       key: 'k1',
@@ -69,7 +69,7 @@ describe('a new order that no call has claimed', () => {
 describe('the key with which a closed order is sent again', () => {
   const record = { ...CLOSED, rejection: { kind: 'refused', status: 402 } } as const
 
-  it('is the one that it has, the first one or the next one', () => {
+  it('a closed order is sent with its current key, its first key, or the next key', () => {
     expect(startedWith(context, record, 'same')).toBe(record)
     expect(startedWith(context, record, 'first')).toMatchObject({
       key: makeKey(context, 'r1', 0).key,
@@ -80,7 +80,7 @@ describe('the key with which a closed order is sent again', () => {
     expect(startedWith(context, record, 'next')).toMatchObject({ generation: 6 })
   })
 
-  it('has heard what is noted of it, and nothing if it is new', () => {
+  it('a key has the recorded refusals, and none if it is new', () => {
     const rejection = { kind: 'refused', status: 404 } as const
     const later = { ...record, first: { sentAt: 1, refused: true, rejection } }
     expect(heardUnder(later, later)).toBe(record.rejection)
@@ -93,13 +93,13 @@ const { server } = context
 const mine = { ...LEFT_OPEN, body: '{"quantity":1}' }
 
 describe('the key of a generation', () => {
-  it('is derived from the reference, with the tags of the payload that it is sent with', () => {
+  it('the key of a generation is derived from the reference, with the tags of its payload', () => {
     const key = derivedKey(deriveId, { server, account: 'shop', externalOrderId: 'r1', generation: 2 })
     const fields = fieldTags(deriveId, key, { quantity: 1 })
     expect(keyOf(context, mine, 2)).toEqual({ key, keyOrigin: 'derived', generation: 2, fields })
   })
 
-  it('was never sent, where it is the next one', () => {
+  it('the key of the next generation has never been sent', () => {
     expect(nextKey(context, { ...mine, generation: 2 }).generation).toBe(3)
     expect(nextKey(context, { ...mine, generation: 2, highest: 4 }).generation).toBe(5)
   })
@@ -107,7 +107,7 @@ describe('the key of a generation', () => {
   it.each([
     ['without a reference', context, undefined],
     ['without an account', orderContext({ account: undefined }), 'r1'],
-  ])('is random %s', (_without, its, reference) => {
+  ])('the key of a generation is random %s', (_without, its, reference) => {
     const made = makeKey(its, reference, 1)
     expect(made.keyOrigin).toBe('random')
     expect(makeKey(its, reference, 1).key).not.toBe(made.key)
@@ -115,7 +115,7 @@ describe('the key of a generation', () => {
 })
 
 describe('an API key', () => {
-  it('may send a key again that it has sent, or that nobody has', () => {
+  it('an API key may repeat a key that it sent, or that no API key sent', () => {
     const sent = { ...mine, apiKeyTag: tagOf(context, mine.key, 'secret') }
     expect(sameApiKey(context, sent, 'secret')).toBe(true)
     expect(sameApiKey(context, sent, 'rotated')).toBe(false)
@@ -123,7 +123,7 @@ describe('an API key', () => {
     expect(sameApiKey(context, { ...mine, apiKeyTag: '' }, 'rotated')).toBe(true)
   })
 
-  it('is of no account where the service remembers the keys of all of them', () => {
+  it('an API key belongs to no account if the service scopes keys by customer', () => {
     expect(sameApiKey(orderContext({ idempotencyScope: 'customer' }), mine, 'rotated')).toBe(true)
   })
 })
@@ -133,16 +133,16 @@ describe('the tag of the API key that sends', () => {
   const behindProxy = orderContext({}, { credentials: { rotates: true, get, proxyTag: 'of-the-proxy' } })
   const proxied = proxiedTag(deriveId, mine.key, 'of-the-proxy')
 
-  it('is made of the API key, also where a proxy once added one', () => {
+  it('the tag is derived from the API key, even if a proxy added one earlier', () => {
     const own = apiKeyTag(deriveId, mine.key, 'secret')
     expect(tagOf(behindProxy, mine.key, 'secret', proxied)).toBe(own)
   })
 
-  it('is made of what the proxy says of its own, without one', () => {
+  it("without an API key, the tag is derived from the proxy's tag", () => {
     expect(tagOf(behindProxy, mine.key, null)).toBe(proxied)
   })
 
-  it('stays what the proxy said to an earlier page, until it says it again', () => {
+  it('the tag stays as the proxy reported it to an earlier page, until it reports it again', () => {
     expect(tagOf(context, mine.key, null, proxied)).toBe(proxied)
     expect(tagOf(context, mine.key, null, 'of-an-api-key')).toBe(apiKeyTag(deriveId, mine.key, null))
   })

@@ -110,11 +110,11 @@ const CASES: readonly (readonly [OutcomeKind, string, AttemptResult])[] = [
 ]
 
 describe('the kind of an ending', () => {
-  it.each(CASES)('is %s for %s', (kind, _what, result) => {
+  it.each(CASES)('the outcome is %s for %s', (kind, _what, result) => {
     expect(classify(result).kind).toBe(kind)
   })
 
-  it('covers every kind but the one that depends on the request', () => {
+  it('the table covers every kind except the one that depends on the request', () => {
     const covered = new Set(CASES.map(([kind]) => kind))
     expect(Object.keys(OUTCOMES).filter((kind) => !covered.has(kind as OutcomeKind))).toEqual([
       'contradicted',
@@ -126,7 +126,7 @@ describe('the kind of an ending', () => {
     ['200 with an order', answer(200, order)],
     ['201 with nothing but an id', answer(201, { id: 'ord_1' })],
   ])(
-    "is `contradicted` for %s that differs from the request: somebody else's id is never told",
+    'the outcome is contradicted if %s differs from the request, and no foreign id is reported',
     (_what, result) => {
       const outcome = classifyAgainst(result, () => 'quantity')
       expect(outcome).toEqual({
@@ -137,7 +137,7 @@ describe('the kind of an ending', () => {
     },
   )
 
-  it('compares no body that was cut and no refusal with the request', () => {
+  it('neither a truncated body nor a refusal is compared with the request', () => {
     const never = (): never => {
       throw new Error('was compared')
     }
@@ -145,7 +145,7 @@ describe('the kind of an ending', () => {
     expect(classifyAgainst(answer(402, refusal), never).kind).toBe('refused')
   })
 
-  it('carries the order as returned, unknown fields included', () => {
+  it('the outcome has the order as returned, with unknown fields', () => {
     expect(classify(answer(201, { ...order, note: { deep: true } }))).toEqual({
       kind: 'created',
       order: { ...order, note: { deep: true } },
@@ -154,14 +154,14 @@ describe('the kind of an ending', () => {
     })
   })
 
-  it('carries the id and what is wrong where a created order has another field wrong', () => {
+  it('the outcome has the id and the invalid field of a created order', () => {
     const { orderId, issues, order: none } = classify(answer(201, { id: 'ord_1', status: 7, amount: 'x' }))
     expect(orderId).toBe('ord_1')
     expect(none).toBeUndefined()
     expect(issues?.map(({ path }) => path)).toEqual(['status', 'amount'])
   })
 
-  it('says that the answer of a created order is no JSON', () => {
+  it("the outcome states that a created order's response is not JSON", () => {
     expect(classify(answer(201, login))).toEqual({
       kind: 'created_unreadable',
       status: 201,
@@ -169,14 +169,14 @@ describe('the kind of an ending', () => {
     })
   })
 
-  it.each(['null', '7', '"ord_1"'])('is not compared with the request where it is %s', (text) => {
+  it.each(['null', '7', '"ord_1"'])('a response is not compared with the request if it is %s', (text) => {
     const compare = (): never => {
       throw new Error('there is nothing to compare')
     }
     expect(classifyAgainst(answer(201, text), compare).kind).toBe('created_unreadable')
   })
 
-  it('carries status and code of a refusal, and no text of the server', () => {
+  it("a refusal has its status and code, but not the server's text", () => {
     expect(classify(answer(402, { code: 'PAYMENT_REQUIRED', message: 'secret text' }))).toEqual({
       kind: 'refused',
       status: 402,
@@ -184,7 +184,7 @@ describe('the kind of an ending', () => {
     })
   })
 
-  it('never takes the id out of anything but a 201', () => {
+  it('an id is only taken from a 201', () => {
     expect(classify(answer(200, { id: 'ord_1' })).orderId).toBeUndefined()
   })
 })
@@ -211,7 +211,7 @@ const results = fc.oneof(
 )
 
 describe('any ending at all', () => {
-  it('has a kind that the outcome table knows', () => {
+  it('every outcome has a kind of the outcome table', () => {
     fc.assert(
       fc.property(results, (result) => {
         expect(Object.keys(OUTCOMES)).toContain(classify(result).kind)
@@ -220,7 +220,7 @@ describe('any ending at all', () => {
     )
   })
 
-  it('is a proven charge only for a 201, or for a whole and readable order', () => {
+  it('only a 201, or a complete and readable order, proves a charge', () => {
     fc.assert(
       fc.property(results, (result) => {
         const { kind, order: readable } = classify(result)
@@ -232,7 +232,7 @@ describe('any ending at all', () => {
     )
   })
 
-  it("is a 'no' only where the service spoke in its own shape, throttled, or nothing was sent", () => {
+  it("charged is no only after a response in the service's own form, throttling, or no send", () => {
     fc.assert(
       fc.property(results, (result) => {
         const { kind } = classify(result)
@@ -246,7 +246,7 @@ describe('any ending at all', () => {
     )
   })
 
-  it('is no worse for JSON that is nested 100,000 deep', () => {
+  it('JSON nested 100,000 deep does not change the outcome', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     expect(classify(answer(201, deep)).kind).toBe('created_unreadable')
     expect(classify(answer(402, deep)).kind).toBe('unrecognised')

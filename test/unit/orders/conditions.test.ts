@@ -30,7 +30,7 @@ describe('a record from the future', () => {
     ['was written by a clock far ahead', true, { updatedAt: SKEWED + 1, firstSentAt: NOW }],
     ['has a first key from the future', true, { updatedAt: NOW, ...first(SKEWED + 1) }],
     ['has a first key from now', false, { updatedAt: NOW, firstSentAt: NOW, ...first(NOW) }],
-  ])('is not one that %s: %s', (_what, expected, times) => {
+  ])('a record that %s is from the future: %s', (_what, expected, times) => {
     expect(isFromFuture(times, NOW)).toBe(expected)
   })
 })
@@ -47,18 +47,18 @@ describe('the key with which a closed order is sent again', () => {
     ['first', 'the window of the first one is open', { generation: 1, ...first(NOW) }],
     ['same', 'no later one was sent', { generation: 1, firstSentAt: undefined, ...first(0) }],
     ['next', 'a later one was sent', { generation: 1, ...first(0) }],
-  ] as const)('is %s where %s', (start, _where, changes) => {
+  ] as const)('the key is %s if %s', (start, _where, changes) => {
     expect(startOf(record(refused(changes)), here)).toBe(start)
   })
 
-  it('is none other than the one in conflict, as long as it may be sent', () => {
+  it('the key in conflict is used as long as it may be sent', () => {
     expect(startOf(record(rejected('conflict', { generation: 1, ...first(NOW) })), here)).toBe('same')
     expect(startOf(record(rejected('conflict', stale)), here)).toBeUndefined()
   })
 })
 
 describe('a command that wants no order of its own', () => {
-  it('meets no misfit, no other key and no key that was left, and whatever payload there is', () => {
+  it('a command without its own order has no misfit and no other key, and fits any payload', () => {
     const found = record({ left: ['key-1'] })
     const met = [misfit, otherKey, keyLeftBefore, otherPayload].map((condition) => condition(found, here))
     expect(met).toEqual([false, false, false, true])
@@ -69,16 +69,16 @@ describe('a step', () => {
   const row = { scope: 's', id: 'i', version: 2, open: false, createdAt: 0, updatedAt: 0, data: '' }
   const found = { id: 'i', row: { ...row, state: 'rejected' as const }, record: record() }
 
-  it('is the same where a record was forgotten as where there never was one', () => {
+  it('the step is the same for a forgotten record as for an absent one', () => {
     expect(decide('recover', { row: found.row }, here)).toEqual({ step: 'nothing' })
   })
 
-  it('ends the call where nobody knows it', () => {
+  it('an unknown step ends the call', () => {
     const unheard = { step: 'guess' } as unknown as never
     expect(() => unknownStep(unheard)).toThrow('Nothing was sent: the step {"step":"guess"} is not known.')
   })
 
-  it('goes by what was found, which must be a row with a record', () => {
+  it('the step depends on the row that was found, which must have a record', () => {
     expect(known(found)).toEqual(found)
     for (const none of [
       undefined,

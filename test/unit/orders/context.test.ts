@@ -3,7 +3,7 @@ import { moneySentence } from '../../../src/http/failures.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH } from '../../../src/orders/context.ts'
 
 describe('the request that makes an order', () => {
-  it('is the one of the API document', () => {
+  it('the request that creates an order matches the API document', () => {
     const facts = { permission: 'orders:write', missing: 'service_or_customer' }
     expect(CREATE_ORDER).toEqual({ operation: 'orders.create', method: 'POST', ...facts })
     expect(ORDERS_PATH).toBe('/v1/orders')
@@ -18,7 +18,7 @@ describe('what a record says of the wallet', () => {
     ['unknown', { state: 'rejected', rejection: { kind: 'conflict' } }],
     ['no', { state: 'rejected', rejection: { kind: 'refused' } }],
     ['no', { state: 'rejected' }],
-  ] as const)('is %s for %j', (charged, record) => {
+  ] as const)("a record's charge is %s for %j", (charged, record) => {
     expect(chargedOf(record)).toBe(charged)
   })
 })
@@ -28,7 +28,7 @@ describe('the sentence about the wallet', () => {
     ['no', 'The wallet was not charged.'],
     ['yes', 'The wallet was charged.'],
     ['unknown', 'The wallet may have been charged.'],
-  ] as const)('of %s is: %s', (charged, sentence) => {
+  ] as const)('the sentence about the wallet for %s is: %s', (charged, sentence) => {
     expect(moneySentence(charged)).toBe(sentence)
   })
 })

@@ -111,7 +111,7 @@ const AGED = {
 } as const
 
 describe('what comes with an order', () => {
-  it('is what the answer said, how it was asked for, and by which names it is known', async () => {
+  it('an order comes with the details of its response, its attempts and its names', async () => {
     const place = placeWith([
       async ({ runtime }) => {
         await later(runtime, 700)
@@ -151,14 +151,14 @@ describe('what comes with an order', () => {
     [true, 'an earlier call may have sent it', left, NAMED, replay('false')],
     [true, 'it exists', (place) => left(place, { state: 'created', ambiguous: false }), NAMED, CREATED],
     [undefined, 'it only waited to be sent', queued, NAMED, CREATED],
-  ])('is replayed (%s) where %s', async (replayed, _what, first, request, result) => {
+  ])('replayed is %s if %s', async (replayed, _what, first, request, result) => {
     const place = placeWith([result])
     await first(place)
     expect((await placed(place, request)).info.replayed).toBe(replayed)
   })
 })
 
-it('a caller’s schema that fails in its own way is reported with the attempts of the call', async () => {
+it("a caller's schema that throws is reported with the attempts of the call", async () => {
   const place = placeWith([CREATED])
   const own = new Error('the caller’s own')
   expect(await errorOf(placed(place, NAMED, { finish: () => Promise.reject(own) }))).toBe(own)
@@ -172,7 +172,7 @@ describe('an order that another process is working on', () => {
     return await refusal(place, { signal: controller.signal })
   }
 
-  it('is looked at again after 50 ms, then after twice as long each time, and once a second at last', async () => {
+  it('an order in progress elsewhere is polled after 50 ms, then with doubling waits, up to a second', async () => {
     const place = await placeLeft({ busyUntil: NOW + MINUTE }, [CREATED])
     const looks: number[] = []
     beforeCall(place.store, 'get', () => looks.push(place.runtime.now() - NOW))
@@ -181,7 +181,7 @@ describe('an order that another process is working on', () => {
     expect(looks).toEqual([0, 50, 150, 350, 750, 1550, 2550, 3550, 4550, 5000])
   })
 
-  it('is claimed again at once if that one was faster, and given time if it is so again and again', async () => {
+  it('a failed claim is repeated immediately, then with pauses', async () => {
     const place = await placeLeft({}, [CREATED])
     const claims: number[] = []
     place.store.update = async () => {
@@ -197,14 +197,14 @@ describe('an order whose stored id is all that is known of it', () => {
   it.each([
     ['cannot be stored', false, fails],
     ['is stored by somebody else', true, () => Promise.resolve(false)],
-  ])('is returned also where it %s', async (_what, remembered, update) => {
+  ])('an order known only by its id is returned even if it %s', async (_what, remembered, update) => {
     const place = await placeLeft(AGED, [answer(200, ORDER)])
     place.store.update = update
     expect((await placed(place)).value).toEqual(ORDER)
     expect(place.settled.at(-1)).toMatchObject({ ok: true, charged: 'yes', remembered })
   })
 
-  it('needs a person where the remembered order is no order any more', async () => {
+  it('an order that is remembered but no longer valid needs a person', async () => {
     const place = await placeLeft({ ...EXISTS, order: { id: 'o1' } }, [answer(200, ORDER)])
     expect(await refusal(place)).toMatchObject({
       code: 'unresolved_order',
@@ -215,7 +215,7 @@ describe('an order whose stored id is all that is known of it', () => {
     expect(place.requests).toEqual([])
   })
 
-  it('is asked for again as often as may be, and as long as there is time', async () => {
+  it('an order known only by its id is read with all retries while there is time', async () => {
     const place = await placeLeft(AGED, [answer(503), answer(503), answer(200, ORDER)])
     expect((await placed(place, NAMED, { settings: { maxRetries: 2 } })).info.attempts).toBe(3)
   })
@@ -223,7 +223,7 @@ describe('an order whose stored id is all that is known of it', () => {
   it.each([
     ['more time than it has', {}],
     ['more time than is left after somebody else has tried', { busyUntil: NOW + 15_000 }],
-  ])('takes no %s', async (_what, changes) => {
+  ])('a read of an order known only by its id takes no %s', async (_what, changes) => {
     const place = await placeLeft({ ...AGED, ...changes }, [answer(503)])
     const settings = { maxRetries: 1000, totalTimeout: 20_000 }
     expect(await refusal(place, settings)).toMatchObject({ code: 'server', charged: 'yes' })
@@ -235,7 +235,7 @@ describe('a call that ends before it claims the order', () => {
   const VAULT = new Error('the vault is down')
   const keyless = { credentials: rotating(() => Promise.reject(VAULT)) }
 
-  it('keeps the key of a deliberate duplicate in the record that it leaves closed', async () => {
+  it("a call without a claim keeps a deliberate duplicate's key in the closed record", async () => {
     const place = placeWith([], keyless)
     const error = await errorOf(placed(place, UNNAMED, { allowDuplicate: true }))
     expect(error).toMatchObject({ charged: 'no' })
@@ -247,15 +247,19 @@ describe('a call that ends before it claims the order', () => {
   it.each([
     ['an order that exists and was never readable', { state: 'created', ambiguous: false }, NAMED],
     ['an order without a name that exists and was never readable', { ...EXISTS, readable: false }, UNNAMED],
-  ] as const)('says yes of %s', async (_what, changes, request) => {
+  ] as const)('a call without a claim reports charged yes for %s', async (_what, changes, request) => {
     const place = await placeLeft(changes, [], { ...keyless, request })
     expect(await refusal(place, {}, request)).toMatchObject({ charged: 'yes' })
   })
 
   it.each([
-    ['goes by what a name stands for by now', NAMED, { charged: 'no', idempotencyKey: 'the next one' }],
-    ['goes by its own order where there is no name', UNNAMED, { charged: 'unknown' }],
-  ])('%s', async (_what, request, expected) => {
+    [
+      'reports the order that the name stands for now',
+      NAMED,
+      { charged: 'no', idempotencyKey: 'the next one' },
+    ],
+    ['reports its own order if there is no name', UNNAMED, { charged: 'unknown' }],
+  ])('a call without a claim %s', async (_what, request, expected) => {
     const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, ambiguous: false } as const
     const place = await placeLeft({}, [], {
       request,
@@ -268,7 +272,7 @@ describe('a call that ends before it claims the order', () => {
     expect(await refusal(place, {}, request)).toMatchObject(expected)
   })
 
-  it('does not know of an order without a name whose record is gone', async () => {
+  it('a call without a claim reports unknown for an anonymous order whose record is gone', async () => {
     const { found, ...place } = await placeLeft({}, [], { ...keyless, request: UNNAMED })
     const row = await place.store.get('s', found.id)
     place.store.get = () => Promise.resolve(undefined)
@@ -281,7 +285,7 @@ describe('a call that ends before it claims the order', () => {
     ['be read', { get: fails }],
     ['be read in time', { get: hangs }],
     ['be written', { insert: fails }],
-  ])('does not know where the store cannot %s', async (_what, broken) => {
+  ])('a call without a claim reports unknown if the store cannot %s', async (_what, broken) => {
     const place = placeWith([], {
       credentials: rotating(async () => {
         Object.assign(place.store, broken)
@@ -294,7 +298,7 @@ describe('a call that ends before it claims the order', () => {
 })
 
 describe('a claim that is not stored', () => {
-  it('keeps what was heard before, also under a key that the caller gives', async () => {
+  it('an unstored claim keeps the earlier refusals, even with a key that the caller gives', async () => {
     const place = await placeLeft(REFUSED)
     inPlaceOfNext(place.store, 'update')
     const error = await errorOf(placed(place, NAMED, { idempotencyKey: 'k2' }))
@@ -302,7 +306,7 @@ describe('a claim that is not stored', () => {
     expect(await storedOf(place)).toMatchObject({ state: 'rejected', rejection: REFUSED.rejection })
   })
 
-  it('waits a moment for what closes it', async () => {
+  it('an unstored claim waits a moment for the write that closes it', async () => {
     const place = placeWith()
     beforeCall(place.store, 'insert', () => later(place.runtime, 300))
     inPlaceOfNext(place.store, 'insert')
@@ -318,7 +322,7 @@ describe('an order that was refused before', () => {
     [1, 'half a minute after it', 30_000],
     // Its first key is not sent at all: nobody knows how old it is.
     [1, 'later, by a clock that was wrong', 30_001],
-  ])('is sent under %i keys, if it was refused %s', async (count, _when, ahead) => {
+  ])('a refused order is sent with %i keys, if it was refused %s', async (count, _when, ahead) => {
     const place = placeWith([problem(402), CREATED])
     place.runtime.jump(ahead)
     await left(place, REFUSED)
@@ -329,7 +333,7 @@ describe('an order that was refused before', () => {
 })
 
 describe('the claim of an order', () => {
-  it('takes one look, also at an order without a name that is in doubt', async () => {
+  it('a claim reads once, even for an anonymous order in doubt', async () => {
     const place = await placeLeft({}, [CREATED], { request: UNNAMED })
     const calls: string[] = []
     beforeCall(place.store, 'get', () => calls.push('get'))
@@ -338,7 +342,7 @@ describe('the claim of an order', () => {
     expect(calls.slice(0, 2)).toEqual(['get', 'update'])
   })
 
-  it('asks for the API key once, however often it looks', async () => {
+  it('a claim requests the API key once, whatever the number of reads', async () => {
     let asked = 0
     const credentials = rotating(() => {
       asked++
@@ -364,7 +368,7 @@ describe('an order whose record somebody else has written meanwhile', () => {
       },
     ])
 
-  it('is returned if it exists', async () => {
+  it('an overtaken call returns the order if it exists', async () => {
     const { value, info } = await placed(overtaken({ state: 'created', readable: true, order: ORDER }))
     expect(value).toEqual(ORDER)
     expect(info).toMatchObject({ attempts: 0, replayed: true })
@@ -378,11 +382,11 @@ describe('an order whose record somebody else has written meanwhile', () => {
     ['unknown', { state: 'rejected', rejection }],
     // Only its state says that an order exists.
     ['unknown', { state: 'rejected', rejection, readable: true, order: ORDER }],
-  ])('is told as charged %s by what is stored: %j', async (charged, changes) => {
+  ])('an overtaken call reports charged %s for the stored record: %j', async (charged, changes) => {
     expect(await refusal(overtaken(changes))).toMatchObject({ status: 402, charged })
   })
 
-  it('is unknown where that cannot be read, and the call ends within a second after its time', async () => {
+  it('an overtaken call reports unknown if the record is unreadable, within a second after its time', async () => {
     const unknown = { charged: 'unknown' }
     const hanging = overtaken({}, ({ store }) => {
       store.get = hangs
@@ -432,12 +436,15 @@ describe('two calls of one process for the same order', () => {
       {},
       ({ context }) => ({ idempotencyKey: makeKey(context, 'r1', 0).key }),
     ],
-  ])('place it once, and the second does not even ask the store: %s', async (_what, first, second) => {
-    const { place, reads, one, two } = await beside(first, (made) => placed(made, NAMED, second(made)))
-    const { idempotencyKey } = one.info
-    expect(two).toMatchObject({ value: ORDER, info: { attempts: 0, replayed: true, idempotencyKey } })
-    expect('value' in two && two.value).not.toBe(one.value)
-    expect(reads).toBe(1)
-    expect(place.requests).toHaveLength(1)
-  })
+  ])(
+    'two calls of one process place the order once, and the second does not read the store: %s',
+    async (_what, first, second) => {
+      const { place, reads, one, two } = await beside(first, (made) => placed(made, NAMED, second(made)))
+      const { idempotencyKey } = one.info
+      expect(two).toMatchObject({ value: ORDER, info: { attempts: 0, replayed: true, idempotencyKey } })
+      expect('value' in two && two.value).not.toBe(one.value)
+      expect(reads).toBe(1)
+      expect(place.requests).toHaveLength(1)
+    },
+  )
 })

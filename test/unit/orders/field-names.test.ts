@@ -25,7 +25,7 @@ const OPTIONS: Readonly<Record<keyof CreateOptions | keyof EnqueueOptions, true>
 }
 
 describe('a field of an order that can only be meant as something else', () => {
-  it.each(Object.keys(OPTIONS))('is the option %s', (name) => {
+  it.each(Object.keys(OPTIONS))('a misplaced field is reported as the option %s', (name) => {
     expect(found({ ...order, [name]: undefined })).toEqual([`${name} → options.${name}`])
   })
 
@@ -48,12 +48,12 @@ describe('a field of an order that can only be meant as something else', () => {
     ['idempotancyKey', 'options.idempotencyKey'],
     ['allowDuplicates', 'options.allowDuplicate'],
     ['max_retries', 'options.maxRetries'],
-  ])('is %s for %s', (name, place) => {
+  ])('a misplaced field is reported as %s for %s', (name, place) => {
     expect(found({ ...order, [name]: 1 })).toEqual([`${name} → ${place}`])
   })
 
   it.each(['externalOrderID', 'external_order_id', 'externalOrderid', 'exernalOrderId', 'externalOrdreId'])(
-    'is %s in metadata',
+    'a misplaced field is reported as %s in metadata',
     (name) => {
       expect(found({ ...order, metadata: { [name]: 'r1' } })).toEqual([
         `metadata.${name} → metadata.externalOrderId`,
@@ -61,7 +61,7 @@ describe('a field of an order that can only be meant as something else', () => {
     },
   )
 
-  it('is named with all the others', () => {
+  it('an error names every misplaced field', () => {
     expect(found({ metdata: 1, signal: 2, metadata: { externalOrderID: 3 } })).toEqual([
       'metdata → metadata',
       'signal → options.signal',
@@ -85,19 +85,19 @@ describe('a field of an order that may well exist', () => {
     ],
     ...['amount', 'data', 'meta', 'header', 'readers', 'signals', 'timeouts', 'width', 'deviceId', 'orderId'],
     ...['externalId', 'externalReference', 'customerOrderId', 'idempotent', 'priority', 'constructor', ''],
-  ])('is sent as it is: %s', (name) => {
+  ])('an unknown field that may exist is sent unchanged: %s', (name) => {
     expect(found({ ...order, [name]: 1 })).toEqual([])
     expect(found({ ...order, metadata: { externalOrderId: 'r1', [name]: 1 } })).toEqual([])
   })
 
-  it('has the name of an option or of another field, in metadata', () => {
+  it('metadata may contain the name of an option or another field', () => {
     const names = [...Object.keys(OPTIONS), 'serviceId', 'target', 'quantity', 'metadata', 'Quantity']
     const metadata = Object.fromEntries(names.map((name) => [name, 1]))
     expect(found({ ...order, metadata })).toEqual([])
   })
 })
 
-it('is looked for without reading a value', () => {
+it('misplaced fields are found without reading a value', () => {
   const live = (name: string): object =>
     Object.defineProperty({}, name, {
       enumerable: true,
@@ -109,6 +109,6 @@ it('is looked for without reading a value', () => {
   expect(found(live('metadata'))).toEqual([])
 })
 
-it.each([undefined, null, 1, 'text', []])('is not looked for in %j', (request) => {
+it.each([undefined, null, 1, 'text', []])('misplaced fields are not searched for in %j', (request) => {
   expect(misnamedFields(request)).toEqual([])
 })

@@ -35,7 +35,7 @@ const request = {
 const UUID_V5 = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 describe('derived keys', () => {
-  test('the namespace never changes', () => {
+  test('the namespace of derived keys never changes', () => {
     expect(KEY_NAMESPACE).toBe('84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095')
   })
 
@@ -75,7 +75,7 @@ describe('derived keys', () => {
     },
   )
 
-  test('the name that is hashed is this text', () => {
+  test('the hashed name of a derived key is this string', () => {
     const names: string[] = []
     const record = (name: string): string => {
       names.push(name)
@@ -95,13 +95,13 @@ describe('derived keys', () => {
     ])
   })
 
-  test('parts cannot run into each other', () => {
+  test("the parts of a derived key's name cannot overlap", () => {
     const one = derivedKey(derive, { server: 's', account: 'a","b', externalOrderId: 'c', generation: 0 })
     const other = derivedKey(derive, { server: 's', account: 'a', externalOrderId: 'b","c', generation: 0 })
     expect(one).not.toBe(other)
   })
 
-  test('a derived key passes the check for keys of callers', () => {
+  test("a derived key passes the check for the caller's keys", () => {
     const key = derivedKey(derive, { server: 's', account: 'a', externalOrderId: 'r', generation: 0 })
     expect(key).toMatch(UUID_V5)
     expect(checkIdempotencyKey(key)).toBeUndefined()
@@ -109,7 +109,7 @@ describe('derived keys', () => {
 })
 
 describe('slots', () => {
-  test('a reference comes before a key, and a key before the fingerprint', () => {
+  test('a slot is named by reference, then by key, then by fingerprint', () => {
     const fingerprint = 'f'
     expect(slotOf({ externalOrderId: 'order-1', idempotencyKey: 'k', fingerprint })).toBe('ref:order-1')
     expect(slotOf({ idempotencyKey: 'k', fingerprint })).toBe('key:k')
@@ -128,7 +128,7 @@ describe('slots', () => {
     expect(slotOf({ externalOrderId: 'key:k', fingerprint: 'f' })).toBe('ref:key:k')
   })
 
-  test('the name of its row is a UUID that never changes', () => {
+  test("the name of a slot's row is a UUID that never changes", () => {
     expect(rowIdOf(derive, 'ref:order-1')).toBe(derive('["s1","ref:order-1"]'))
     expect(rowIdOf(derive, 'ref:order-1')).toBe('4c81adea-97ba-54b2-8848-53a3ca7c6091')
     expect(rowIdOf(derive, `ref:${'x'.repeat(5000)}`)).toMatch(UUID_V5)
@@ -136,14 +136,14 @@ describe('slots', () => {
 })
 
 describe('fingerprints', () => {
-  test('never change', () => {
+  test('fingerprints never change', () => {
     expect(fingerprintOf(derive, request)).toBe(
       derive('["f1",{"quantity":100,"serviceId":"svc-1","target":"@käufer"}]'),
     )
     expect(fingerprintOf(derive, request)).toBe('e7dcd2e9-b10e-5d4c-9ca2-c7f2a956ab1c')
   })
 
-  test('do not depend on metadata, on the order of fields or on undefined fields', () => {
+  test('fingerprints do not depend on metadata, field order or undefined fields', () => {
     const { metadata: _metadata, ...bare } = request
     const shuffled = { note: undefined, quantity: 100, target: '@käufer', serviceId: 'svc-1' }
     expect(fingerprintOf(derive, bare)).toBe(fingerprintOf(derive, request))
@@ -163,7 +163,7 @@ describe('fingerprints', () => {
 })
 
 describe('field tags', () => {
-  test('never change', () => {
+  test('field tags never change', () => {
     expect(fieldTags(derive, 'salt', request)).toEqual({
       serviceId: derive('["t1","salt","serviceId","svc-1"]').slice(0, 8),
       target: derive('["t1","salt","target","@käufer"]').slice(0, 8),
@@ -176,20 +176,20 @@ describe('field tags', () => {
     })
   })
 
-  test('differ by salt and by field, not by the order of members', () => {
+  test('field tags differ by salt and by field, not by the order of members', () => {
     const tags = fieldTags(derive, 's', { a: 1, b: 1, c: { x: 1, y: 2 } })
     expect(tags['a']).not.toBe(tags['b'])
     expect(fieldTags(derive, 't', { a: 1 })['a']).not.toBe(tags['a'])
     expect(fieldTags(derive, 's', { c: { y: 2, x: 1 } })['c']).toBe(tags['c'])
   })
 
-  test('leave out metadata and undefined fields and keep a field called __proto__', () => {
+  test('field tags omit metadata and undefined fields, and keep a field called __proto__', () => {
     const tags = fieldTags(derive, 's', JSON.parse('{"a":1,"__proto__":2,"metadata":{}}'))
     expect(Object.keys(tags).sort()).toEqual(['__proto__', 'a'])
     expect(fieldTags(derive, 's', { a: undefined })).toEqual({})
   })
 
-  test('name the fields that differ, sorted, with those of one side only', () => {
+  test('differing fields are named in order, including those of one side only', () => {
     const a = fieldTags(derive, 's', { ...request, quantity: 1, only: 'a', same: [1] })
     const b = fieldTags(derive, 's', { ...request, quantity: 2, target: 'x', same: [1], also: null })
     expect(differingFields(a, b)).toEqual(['also', 'only', 'quantity', 'target'])
@@ -197,7 +197,7 @@ describe('field tags', () => {
     expect(differingFields(a, a)).toEqual([])
   })
 
-  test('name a field called __proto__ or like an inherited member', () => {
+  test('differing fields include a field called __proto__ or like an inherited member', () => {
     const bare = fieldTags(derive, 's', request)
     const odd = fieldTags(derive, 's', JSON.parse('{"__proto__":1,"toString":"x"}'))
     expect(differingFields(bare, odd)).toEqual(['__proto__', 'quantity', 'serviceId', 'target', 'toString'])
@@ -209,7 +209,7 @@ describe('with a polluted Object.prototype', () => {
     Reflect.deleteProperty(Object.prototype, 'gift')
   })
 
-  test('fingerprints, tags and differences stay what they are', () => {
+  test('with a polluted Object.prototype, fingerprints, tags and differences stay the same', () => {
     const fingerprint = fingerprintOf(derive, request)
     const tags = fieldTags(derive, 's', request)
     const withGift = { ...tags, gift: '00000000' }
@@ -229,12 +229,12 @@ describe('with a polluted Object.prototype', () => {
 })
 
 describe('API key tags', () => {
-  test('never change', () => {
+  test('API key tags never change', () => {
     expect(apiKeyTag(derive, 'salt', 'key-1')).toBe(derive('["a1","salt","key-1"]').slice(0, 8))
     expect(apiKeyTag(derive, 'salt', 'key-1')).toBe('ab2319b6')
   })
 
-  test('tell keys and salts apart in eight hexadecimal characters', () => {
+  test('API key tags distinguish keys and salts by eight hexadecimal characters', () => {
     const tags = [
       apiKeyTag(derive, 's', 'a'),
       apiKeyTag(derive, 's', 'b'),
@@ -245,17 +245,17 @@ describe('API key tags', () => {
     for (const tag of tags) expect(tag).toMatch(/^[0-9a-f]{8}$/)
   })
 
-  test('say none where a proxy adds the key', () => {
+  test('API key tags are absent if a proxy adds the key', () => {
     expect(apiKeyTag(derive, 's', null)).toBe('none')
   })
 })
 
 describe('scopes', () => {
-  test('are server and account as canonical JSON', () => {
+  test('scopes are server and account as canonical JSON', () => {
     expect(scopeOf('https://api.example.com', 'shop-eu')).toBe('["https://api.example.com","shop-eu"]')
   })
 
-  test('without an account are apart from every account', () => {
+  test('scopes without an account differ from every account', () => {
     expect(scopeOf('s')).toBe('["s",null]')
     expect(scopeOf('s')).not.toBe(scopeOf('s', ''))
     expect(scopeOf('s')).not.toBe(scopeOf('s', 'null'))
@@ -286,19 +286,19 @@ describe('server labels', () => {
     ['https://xn--bcher-kva.example', 'https://xn--bcher-kva.example'],
     ['http://[0:0::1]:4010/', 'http://[::1]:4010'],
     ['http://127.1/', 'http://127.0.0.1'],
-  ])('%j is %s', (spelling, label) => {
+  ])('the server label of %j is %s', (spelling, label) => {
     expect(normalizeServer(spelling)).toBe(label)
     expect(normalizeServer(label)).toBe(label)
   })
 
-  test('hold no user name, password, query or fragment', () => {
+  test('server labels contain no user name, password, query or fragment', () => {
     expect(normalizeServer('https://user:secret@api.example.com/v?token=secret#secret')).toBe(
       'https://api.example.com/v',
     )
   })
 
   test.each(['', 'api.example.com', '/v1', 'ftp://api.example.com', 'https://', 'https://u:secret@[oops'])(
-    'are refused for %j, without quoting it',
+    'the server label %j is rejected without being quoted',
     (spelling) => {
       expect(() => normalizeServer(spelling)).toThrow(
         new TypeError('baseUrl is not an absolute http or https address'),
@@ -309,7 +309,7 @@ describe('server labels', () => {
 
 describe('keys of callers', () => {
   test.each(['a', '!', '~', 'order-1', 'k'.repeat(255), '"quoted"', '4c2b1d36-cd00-5ff9-9074-c0dadc946804'])(
-    '%j is accepted',
+    "the caller's key %j is accepted",
     (key) => {
       expect(checkIdempotencyKey(key)).toBeUndefined()
     },
@@ -330,11 +330,11 @@ describe('keys of callers', () => {
     [null, 'is not a string'],
     [1, 'is not a string'],
     [['a'], 'is not a string'],
-  ])('%j is refused: it %s', (key, reason) => {
+  ])("the caller's key %j is rejected: it %s", (key, reason) => {
     expect(checkIdempotencyKey(key)).toBe(reason)
   })
 
-  test('every single character is accepted if and only if it is visible ASCII', () => {
+  test('a single character is accepted as a key if and only if it is visible ASCII', () => {
     const accepted: number[] = []
     for (let unit = 0; unit <= 0xffff; unit++) {
       if (checkIdempotencyKey(String.fromCharCode(unit)) === undefined) accepted.push(unit)

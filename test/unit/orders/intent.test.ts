@@ -34,7 +34,7 @@ function issuesOf(call: () => unknown): readonly string[] {
 }
 
 describe('the name of an intent', () => {
-  it('is the reference, then the key, then what is bought', () => {
+  it('an intent is named by reference, then by key, then by payload', () => {
     expect(read(request).slot).toBe('ref:r1')
     expect(read(request, { idempotencyKey: 'k' }).slot).toBe('ref:r1')
     expect(read(bare, { idempotencyKey: 'k' }).slot).toBe('key:k')
@@ -42,12 +42,12 @@ describe('the name of an intent', () => {
     expect(read(bare, { duplicateKey: 'own' }).slot).toBe('key:own')
   })
 
-  it('is the reference that toJSON makes of it', () => {
+  it("an intent's reference may come from toJSON", () => {
     const live = { externalOrderId: undefined, toJSON: () => ({ externalOrderId: 'r1' }) }
     expect(read({ ...bare, metadata: live }).slot).toBe('ref:r1')
   })
 
-  it('comes with what it was made of, and nothing else', () => {
+  it("an intent's name contains only its parts", () => {
     expect(Object.keys(read(bare))).toEqual(['slot', 'rowId', 'body', 'request', 'fingerprint'])
     expect(read(request).externalOrderId).toBe('r1')
     expect(read(bare, { idempotencyKey: 'k' }).idempotencyKey).toBe('k')
@@ -55,7 +55,7 @@ describe('the name of an intent', () => {
 })
 
 describe('the body of an intent', () => {
-  it('is the same text however the caller spells the request', () => {
+  it("an intent's body is the same text for every spelling of the request", () => {
     const turned = { quantity: 10, metadata: { externalOrderId: 'r1' }, target: 't', serviceId: 's' }
     expect(read(turned).body).toBe(read(request).body)
     expect(read(request).body).toBe(
@@ -80,17 +80,17 @@ describe('a request that is not sent', () => {
     ['an empty reference', referred(''), ['metadata.externalOrderId must not be empty']],
     ['a number as reference', referred(7), [expect.stringContaining('metadata.externalOrderId ')]],
     ['a lone surrogate', referred('\ud800'), [expect.stringContaining('lone surrogate')]],
-  ])('is refused with its field named: %s', (_what, wrong, issues) => {
+  ])('an invalid request is rejected, and the error names the field: %s', (_what, wrong, issues) => {
     expect(issuesOf(() => read(wrong))).toEqual(issues)
   })
 
-  it('is refused with a message that says so', () => {
+  it('an invalid request is rejected with a message that explains it', () => {
     expect(() => read({ ...request, target: ' ' })).toThrow(
       'The order is not valid: `target` must not be empty. Nothing was sent.',
     )
   })
 
-  it('passes on what a getter throws', () => {
+  it('an error thrown by a getter is passed on', () => {
     const mine = new Error('mine')
     const live = {
       ...bare,
@@ -101,12 +101,12 @@ describe('a request that is not sent', () => {
     expect(() => read(live)).toThrow(mine)
   })
 
-  it('is refused for a name that only its toJSON() makes', () => {
+  it('a request whose name only comes from toJSON() is rejected', () => {
     const live = { ...bare, toJSON: () => ({ ...bare, metdata: { externalOrderId: 'r1' } }) }
     expect(issuesOf(() => read(live))).toEqual(['metdata must be spelled metadata'])
   })
 
-  it('is refused for a key or metadata that were meant and are undefined, if it has no other name', () => {
+  it('an undefined key or metadata is rejected if the order has no other name', () => {
     const lost = (path: string): string[] => [expect.stringMatching(`^${path} is undefined: `)]
     expect(issuesOf(() => read(bare, { keyIsUndefined: true }))).toEqual(lost('options.idempotencyKey'))
     expect(issuesOf(() => read({ ...bare, metadata: undefined }))).toEqual(lost('metadata'))
@@ -115,7 +115,7 @@ describe('a request that is not sent', () => {
     expect(read(bare, { duplicateKey: 'own', keyIsUndefined: true }).slot).toBe('key:own')
   })
 
-  it('notes where the service that was given is another one, or takes another quantity', () => {
+  it('the intent notes that the given service is another one, or takes another quantity', () => {
     const rules = { minQuantity: 1, maxQuantity: 10, stepQuantity: 1 }
     const service: Service = { productId: 's', amount: 1, currency: 'EUR', ...rules }
     expect(read(request, { service }).slot).toBe('ref:r1')
@@ -130,7 +130,7 @@ describe('a request that is not sent', () => {
     })
   })
 
-  it('is refused for a reference that is undefined, unless something else names the order', () => {
+  it('an undefined reference is rejected unless the order has another name', () => {
     const lost = { ...request, metadata: { externalOrderId: undefined } }
     expect(issuesOf(() => read(lost))).toEqual([
       expect.stringMatching(/^metadata\.externalOrderId is undefined: .*could buy twice/),
@@ -140,7 +140,7 @@ describe('a request that is not sent', () => {
     expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
   })
 
-  it('is refused for a key that a header would change', () => {
+  it('a key that a header would change is rejected', () => {
     for (const idempotencyKey of ['', ' k', 'k k', 'kä', 'k\n', 'k'.repeat(256)])
       expect(issuesOf(() => read(bare, { idempotencyKey })).join()).toContain('options.idempotencyKey')
     expect(read(bare, { idempotencyKey: 'k'.repeat(255) }).idempotencyKey).toHaveLength(255)
@@ -148,7 +148,7 @@ describe('a request that is not sent', () => {
 })
 
 describe('the fields that differ', () => {
-  it('are named in order, those of one side included, metadata aside', () => {
+  it('differing fields are named in order, including those of one side, except metadata', () => {
     const other = {
       serviceId: 's',
       target: 'u',
@@ -183,7 +183,7 @@ describe('a genuine record', () => {
   const genuine = (changes: Partial<JournalRecord> = {}, rowId = intent.rowId) =>
     isGenuine(deriveId, labels, rowId, { ...record, ...changes })
 
-  it('is one whose row, names, payload and key fit together', () => {
+  it('a record is genuine if row, names, payload and key match', () => {
     expect(genuine()).toBe(true)
     const second = derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 1 })
     expect(genuine({ generation: 1, key: second })).toBe(true)
@@ -191,7 +191,7 @@ describe('a genuine record', () => {
     expect(genuine({ keyOrigin: 'random', key: 'drawn' })).toBe(true)
   })
 
-  it('may have lost its body', () => {
+  it('a genuine record may have lost its body', () => {
     const { body: _body, ...closed } = record
     expect(isGenuine(deriveId, labels, intent.rowId, closed)).toBe(true)
   })
@@ -210,16 +210,16 @@ describe('a genuine record', () => {
     expect(genuine(changes)).toBe(false)
   })
 
-  it('is not one that lies in another row', () => {
+  it('a record in another row is not genuine', () => {
     expect(genuine({}, read(bare).rowId)).toBe(false)
   })
 
-  it('is not one of another account', () => {
+  it('a record of another account is not genuine', () => {
     expect(isGenuine(deriveId, { ...labels, account: 'other' }, intent.rowId, record)).toBe(false)
     expect(isGenuine(deriveId, { ...labels, account: undefined }, intent.rowId, record)).toBe(false)
   })
 
-  it('has what is bought in its name, if nothing else names it', () => {
+  it('a genuine record without another name has its payload in its name', () => {
     const nameless = read(bare)
     const { externalOrderId: _reference, ...rest } = record
     const { slot, body } = nameless
@@ -228,7 +228,7 @@ describe('a genuine record', () => {
     expect(isGenuine(deriveId, labels, nameless.rowId, { ...own, keyOrigin: 'derived' })).toBe(false)
   })
 
-  it('has the key in its name, if it is named by one', () => {
+  it('a genuine record named by a key has the key in its name', () => {
     const keyed = read(bare, { idempotencyKey: 'mine' })
     const { externalOrderId: _reference, ...rest } = record
     const own = { ...rest, slot: 'key:mine', body: keyed.body, keyOrigin: 'caller', key: 'mine' } as const

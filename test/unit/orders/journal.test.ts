@@ -71,7 +71,7 @@ const expected: Readonly<Record<StoreFault, Written['result']>> = {
 const faults = Object.keys(expected) as StoreFault[]
 
 describe('a write', () => {
-  it('inserts what was not there and updates what was found, one version after the other', async () => {
+  it('a write inserts a missing row, and updates a found row to the next version', async () => {
     const { own, runtime, deadline, stored } = journal()
     const begun = runtime.now()
     const first = await writes(own.write(nothing, content, deadline()))
@@ -85,13 +85,13 @@ describe('a write', () => {
     expect((await own.load('id', deadline())) as Found).toEqual(second)
   })
 
-  it('asks nothing else of a store that answers', async () => {
+  it('a write makes no further calls to a store that responds', async () => {
     const { own, store, deadline } = journal()
     await writes(own.write(nothing, content, deadline()))
     expect(store.calls).toEqual(['insert'])
   })
 
-  it('is waited for a moment where the call has no time left', async () => {
+  it('a write without time left still waits a moment', async () => {
     const { own, rows, runtime, deadline } = journal()
     const insert = rows.insert.bind(rows)
     rows.insert = async (row) => {
@@ -101,7 +101,7 @@ describe('a write', () => {
     await writes(own.write(nothing, content, deadline(0)))
   })
 
-  it('has a cause in words where the store gives none', async () => {
+  it('a write has a cause in words even if the store gives none', async () => {
     const { own, rows, deadline } = journal()
     rows.insert = () => Promise.reject(undefined)
     expect(await own.write(nothing, content, deadline())).toMatchObject({
@@ -110,7 +110,7 @@ describe('a write', () => {
     })
   })
 
-  it('is lost to whoever wrote first', async () => {
+  it('a write loses against a faster writer', async () => {
     const { own, other, deadline, stored } = journal()
     const theirs = await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
     expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
@@ -120,7 +120,7 @@ describe('a write', () => {
   })
 
   it.each(faults.flatMap((fault) => [['insert', fault] as const, ['update', fault] as const]))(
-    'tells what became of it, an %s, where the store %s',
+    'a write reports its result, an %s, if the store %s',
     async (operation, fault) => {
       const { own, other, deadline, stored } = journal({ [operation]: fault })
       const found = operation === 'insert' ? nothing : await writes(other.write(nothing, content, deadline()))
@@ -134,7 +134,7 @@ describe('a write', () => {
     },
   )
 
-  it('is recognised where the store sent it twice and answers that it came too late', async () => {
+  it('a write is recognised if the store applied it twice and reports that it came too late', async () => {
     const { own, rows, deadline } = journal()
     const insert = rows.insert.bind(rows)
     rows.insert = async (row) => {
@@ -144,12 +144,12 @@ describe('a write', () => {
     expect((await own.write(nothing, content, deadline())).result).toBe('written')
   })
 
-  it('is in doubt where the reading back is not answered either', async () => {
+  it('a write is in doubt if reading back gets no response either', async () => {
     const { own, deadline } = journal({ insert: 'rejects', get: 'hangs', update: 'hangs' })
     expect((await own.write(nothing, content, deadline())).result).toBe('doubt')
   })
 
-  it('is never taken for another call’s write of the same version', async () => {
+  it("a write is never confused with another call's write of the same version", async () => {
     const { own, other, deadline } = journal({ insert: 'rejects' })
     await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
     expect((await own.write(nothing, content, deadline())).result).toBe('lost')
@@ -158,7 +158,7 @@ describe('a write', () => {
   it.each([
     ['ten seconds', TOTAL, 10_000],
     ['the time that the call has', 2000, 2000],
-  ])('is waited for %s at most, and a moment past that', async (_what, total, most) => {
+  ])('a write is awaited for %s at most, and briefly after that', async (_what, total, most) => {
     const { own, runtime, deadline } = journal({ insert: 'hangs', update: 'hangs' })
     const begun = runtime.monotonic()
     await own.write(nothing, content, deadline(total))
@@ -169,7 +169,7 @@ describe('a write', () => {
 })
 
 describe('what write() says', () => {
-  it('is true at once and stays true, whatever a store does and whoever else writes', async () => {
+  it('the result of write() is true immediately and stays true, whatever the store and other writers do', async () => {
     const mishaps = faults.filter((fault) => fault !== 'refuses' && fault !== 'loses')
     const fault = fc.option(fc.constantFrom(...mishaps), { nil: undefined })
     const scenario = fc.record({
@@ -224,7 +224,7 @@ describe('a settlement', () => {
   it.each([
     ['the call has no time left', 2000, false],
     ['the caller has given up', 0, true],
-  ])('is written although %s', async (_what, passes, aborts) => {
+  ])('a settlement is written although %s', async (_what, passes, aborts) => {
     const { own, runtime, deadline, stored } = journal()
     const controller = new AbortController()
     const end = deadline(1000, controller.signal)
@@ -235,7 +235,7 @@ describe('a settlement', () => {
     expect((await stored())?.state).toBe('rejected')
   })
 
-  it('takes no longer than a moment where the caller has given up', async () => {
+  it('a settlement takes only a moment after the caller aborted', async () => {
     let silent = false
     const { own, runtime, deadline } = journal(() => (silent ? 'hangs' : undefined))
     const controller = new AbortController()
@@ -248,7 +248,7 @@ describe('a settlement', () => {
     expect(runtime.monotonic() - begun).toBeLessThanOrEqual(1000)
   })
 
-  it('is waited for as long as the call has time', async () => {
+  it('a settlement is awaited as long as the call has time', async () => {
     const { own, deadline } = journal({ update: 'answers_late', get: 'hangs' })
     const found = await writes(own.write(nothing, content, deadline()))
     await writes(own.settle(found, refused, deadline()))
@@ -265,16 +265,19 @@ describe('a proof', () => {
     ['left it in doubt', doubted, {}, TOTAL],
     ['closed it, although the call has no time left', refused, {}, 0],
     ['closed it, where the store is slow and there is time', refused, { get: 'answers_late' }, TOTAL],
-  ])('goes over what others have written meanwhile: they %s', async (_what, theirs, broken, total) => {
-    const { own, other, deadline, stored } = journal(broken)
-    const found = await writes(own.write(nothing, content, deadline()))
-    await writes(other.write(found, theirs, deadline()))
-    expect(await own.prove(found, merge, deadline(total))).toBe(true)
-    expect((await stored())?.state).toBe('created')
-  })
+  ])(
+    'a proof overwrites what others have written meanwhile: they %s',
+    async (_what, theirs, broken, total) => {
+      const { own, other, deadline, stored } = journal(broken)
+      const found = await writes(own.write(nothing, content, deadline()))
+      await writes(other.write(found, theirs, deadline()))
+      expect(await own.prove(found, merge, deadline(total))).toBe(true)
+      expect((await stored())?.state).toBe('created')
+    },
+  )
 
   it.each(['rejects', 'hangs'] as const)(
-    'goes to the background where the newest version cannot be read, because the store %s',
+    'a proof is stored in the background if the newest version is unreadable, because the store %s',
     async (fault) => {
       const { own, runtime, store, deadline } = journal({ update: 'loses', get: fault })
       const found = await writes(own.write(nothing, content, deadline()))
@@ -286,7 +289,7 @@ describe('a proof', () => {
     },
   )
 
-  it('goes to the background after eight writers that were faster', async () => {
+  it('a proof is stored in the background after eight faster writers', async () => {
     const { own, store, deadline } = journal({ update: 'loses' })
     const found = await writes(own.write(nothing, content, deadline()))
     expect(await own.prove(found, merge, deadline())).toBe(false)
@@ -294,7 +297,7 @@ describe('a proof', () => {
     await own.flush({ whole: true })
   })
 
-  it('is put back where the record was pruned or forgotten meanwhile', async () => {
+  it('a proof is stored again if the record was pruned or forgotten meanwhile', async () => {
     const { own, other, deadline, stored } = journal()
     const found = await writes(own.write(nothing, content, deadline()))
     const theirs = await writes(other.write(found, refused, deadline()))
@@ -303,7 +306,7 @@ describe('a proof', () => {
     expect((await stored())?.state).toBe('created')
   })
 
-  it('is left to recovery after some minutes, and nothing goes on then', async () => {
+  it('after some minutes, a proof is left to recovery, and no background work continues', async () => {
     const { own, runtime, deadline, store } = journal({ update: 'rejects' })
     const found = await writes(own.write(nothing, content, deadline()))
     await own.prove(found, merge, deadline())
@@ -319,7 +322,7 @@ describe('a proof', () => {
 describe('a flush', () => {
   const merge = (): RecordContent => created
 
-  it('leaves to other journals over the store what is theirs, unless it is of the whole store', async () => {
+  it('a flush leaves writes of other journals to them, unless it flushes the complete store', async () => {
     let broken = true
     const { own, runtime, store, deadline, stored } = journal((name) =>
       name === 'update' && broken ? 'rejects' : undefined,
@@ -337,7 +340,7 @@ describe('a flush', () => {
 })
 
 describe('a read', () => {
-  it('says what a store of ours said, and nothing of any other', async () => {
+  it("a read quotes the package's own stores, and no others", async () => {
     const { own, rows, deadline } = journal()
     const cause = new StoreError('The disk is full.', { charged: 'unknown' })
     rows.get = () => Promise.reject(cause)
@@ -352,13 +355,13 @@ describe('a read', () => {
     })
   })
 
-  it('ends with the call', async () => {
+  it('a read ends with the call', async () => {
     const { own, deadline } = journal(() => 'hangs')
     expect(await own.load('id', deadline(500))).toBeInstanceOf(Interruption)
     expect(await own.load('id', deadline(TOTAL, AbortSignal.abort()))).toBeInstanceOf(Interruption)
   })
 
-  it('ends with the call also where the codec never decrypts', async () => {
+  it('a read ends with the call even if the codec never resolves', async () => {
     let silent = false
     const decrypt = (text: string) => (silent ? new Promise<string>(() => {}) : text)
     const { own, deadline } = journal({}, { encrypt: (text) => text, decrypt })
@@ -367,7 +370,7 @@ describe('a read', () => {
     expect(await own.load('id', deadline(1000))).toEqual(new Interruption('deadline'))
   })
 
-  it('gives the row of a forgotten record, so that its versions go on', async () => {
+  it('a read returns the row of a forgotten record, so its versions continue', async () => {
     const { own, deadline } = journal()
     const found = await writes(own.write(nothing, refused, deadline()))
     expect(await own.forget(found, deadline())).toBe(true)
@@ -379,7 +382,7 @@ describe('a read', () => {
 })
 
 describe('lists and removals', () => {
-  it('leave nothing behind of a removal that has ended', async () => {
+  it('lists and removals leave nothing behind after a removal ends', async () => {
     const { own, store } = journal()
     let reason: WeakRef<Error> | undefined
     store.prune = async () => {
@@ -395,7 +398,7 @@ describe('lists and removals', () => {
     await own.flush({ whole: true })
   })
 
-  it('say so where the store does not answer', async () => {
+  it('lists and removals report a store that does not respond', async () => {
     const { own, rows, deadline } = journal()
     const found = await writes(own.write(nothing, created, deadline()))
     rows.update = () => new Promise(() => {})
@@ -414,7 +417,7 @@ describe('lists and removals', () => {
 })
 
 describe('a fence against a write that was given up', () => {
-  it('is the next version of what was there, with the same text', async () => {
+  it('a fence is the next version of the found row, with the same text', async () => {
     const { own, runtime, deadline, stored } = journal()
     const found = await writes(own.write(nothing, refused, deadline()))
     runtime.jump(5)
@@ -423,7 +426,7 @@ describe('a fence against a write that was given up', () => {
     expect(await own.write(found, content, deadline())).toEqual({ result: 'lost' })
   })
 
-  it('is none where somebody else was faster, or the store does not confirm it', async () => {
+  it('a fence is absent if another writer was faster, or the store does not confirm it', async () => {
     const { own, rows, deadline, stored } = journal()
     const found = await writes(own.write(nothing, refused, deadline()))
     const newest = await writes(own.write(found, { ...refused, claim: 'of another' }, deadline()))

@@ -15,7 +15,7 @@ async function settled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe('a call that is placing an order', () => {
-  it('is found by every client of the store and scope, until it has ended', async () => {
+  it('every client of the store and scope finds a live call until it ends', async () => {
     const store = new MemoryStore()
     const calls: LiveCalls<string> = liveCalls(store, 's')
     expect(calls.get('id')).toBeUndefined()
@@ -28,7 +28,7 @@ describe('a call that is placing an order', () => {
     expect(calls.get('id')).toBeUndefined()
   })
 
-  it('is not found under another name, in another scope or over another store', () => {
+  it('a live call is not found under another name, in another scope or in another store', () => {
     const store = new MemoryStore()
     liveCalls(store, 's').enter('id', call)
     expect(liveCalls(store, 's').get('other')).toBeUndefined()
@@ -36,7 +36,7 @@ describe('a call that is placing an order', () => {
     expect(liveCalls(new MemoryStore(), 's').get('id')).toBeUndefined()
   })
 
-  it('is waited for where its scope has to be idle', async () => {
+  it('a live call is awaited if its scope must be idle', async () => {
     const store = new MemoryStore()
     const calls = liveCalls<string>(store, 's')
     const ends = [calls.enter('a', call), calls.enter('b', call)]

@@ -69,7 +69,7 @@ const showing =
     answer({ orders: path.includes('offset=0') ? rows : [] })
 
 describe('orders that are looked for in the list', () => {
-  it('are all found in one walk, which ends with the last of them', async () => {
+  it('one walk over the list finds all orders, and ends with the last of them', async () => {
     const place = service(showing(row('r3'), row('other'), row('r1'), row('r2')))
     const wanted = await lookups(place, 'r1', 'r2', 'r3')
     expect(await looked(place, wanted)).toEqual(['r3 created o-r3', 'r1 created o-r1', 'r2 created o-r2'])
@@ -88,14 +88,14 @@ describe('orders that are looked for in the list', () => {
     ['403', answer({}, 403), 'needs_attention past_window permission_denied'],
     ['404', answer({}, 404), 'needs_attention past_window not_found'],
     ['no list', answer({}), 'needs_attention past_window invalid_response'],
-  ])('stay open where the list may be had later: %s', async (_what, result, expected) => {
+  ])('orders stay open if the list may be available later: %s', async (_what, result, expected) => {
     const place = service((path) => (path.endsWith('offset=0') ? answer({ orders: [row('r1')] }) : result))
     const wanted = await lookups(place, 'r1', 'r2')
     // What was found before is found.
     expect(await looked(place, wanted)).toEqual(['r1 created o-r1', `r2 ${expected}`])
   })
 
-  it('fail with everything that is no answer about one of them', async () => {
+  it('a look-up in the list fails with every response that proves nothing', async () => {
     const bug = new TypeError('a mistake of ours')
     const broken = service(() => Promise.reject(bug))
     await expect(looked(broken, await lookups(broken, 'r1'))).rejects.toBe(bug)
@@ -110,7 +110,7 @@ describe('orders that are looked for in the list', () => {
     await expect(ending).rejects.toMatchObject({ code: 'aborted', charged: 'unknown' })
   })
 
-  it('end with a client that is closed meanwhile, whatever the list says then', async () => {
+  it('a look-up ends with a client that is closed meanwhile, whatever the list contains', async () => {
     const closed = new ConfigurationError('closed', { charged: 'unknown' })
     let open = true
     const place = service(() => {
@@ -127,7 +127,7 @@ describe('orders that are looked for in the list', () => {
 describe('an order that is read by its id', () => {
   const created = { ...LEFT_OPEN, state: 'created', order: { id: 'o1' } } as const
 
-  it('is remembered, and is asked for once only', async () => {
+  it('an order read by its id is remembered, and requested only once', async () => {
     const place = service(() => answer(ORDER))
     const found = await remember(place.context, created)
     const outcome = await readById(place, found)
@@ -143,7 +143,7 @@ describe('an order that is read by its id', () => {
     expect(failing.asked).toHaveLength(1)
   })
 
-  it('fails with everything that is no answer about it', async () => {
+  it('a read by id fails with every response that proves nothing', async () => {
     const bug = new TypeError('a mistake of ours')
     const broken = service(() => Promise.reject(bug))
     const found = await remember(broken.context, created)

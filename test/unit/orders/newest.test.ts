@@ -28,7 +28,7 @@ describe('the proof of a charge', () => {
     ['is in conflict', { state: 'rejected', rejection: { kind: 'conflict' } }, 'displaced'],
     ['was refused', { state: 'rejected', rejection: { kind: 'refused' } }, 'stored'],
     ['was given up', { state: 'rejected', rejection: { kind: 'abandoned' } }, 'stored'],
-  ] as const)('where the next one in its row %s: %s', async (_is, changes, expected) => {
+  ] as const)('if the next order in the row %s, the proof is %s', async (_is, changes, expected) => {
     const context = orderContext()
     const mine = await remember(context, FIRST)
     const next = await remember(context, { ...SECOND, ...changes }, mine)
@@ -39,7 +39,7 @@ describe('the proof of a charge', () => {
   })
 })
 
-it('the newest version of an order without a name is nothing where the next one has its row', async () => {
+it('an anonymous order has no newest version if the next order has its row', async () => {
   const context = orderContext()
   const mine = await remember(context, FIRST)
   const next = await remember(context, SECOND, mine)

@@ -76,27 +76,27 @@ function said(kind: OutcomeKind, history: History): string {
 }
 
 describe('the outcome table', () => {
-  it('has a row for every kind, and no row for anything else', () => {
+  it('the outcome table has a row for every kind, and no others', () => {
     expect(kinds.toSorted()).toEqual(Object.keys(EXPECTED).toSorted())
   })
 
   describe.each(kinds)('%s', (kind) => {
     const expected = EXPECTED[kind]
 
-    it(`means ${expected.clean} where nothing was in doubt`, () => {
+    it(`the outcome means ${expected.clean} if no attempt was in doubt`, () => {
       expect(said(kind, CLEAN)).toBe(expected.clean)
     })
 
-    it(`means ${expected.ambiguous} where an earlier attempt is in doubt`, () => {
+    it(`the outcome means ${expected.ambiguous} if an earlier attempt is in doubt`, () => {
       expect(said(kind, AMBIGUOUS)).toBe(expected.ambiguous)
     })
 
-    it('means a charge once a 201 was heard, whatever else is in doubt', () => {
+    it('the outcome means a charge after a 201, whatever else is in doubt', () => {
       expect(said(kind, PROVEN)).toBe('yes created')
       expect(said(kind, { ambiguous: true, proven: true })).toBe('yes created')
     })
 
-    it(`goes on with ${expected.next}, and with ${expected.afterProof} once a 201 was heard`, () => {
+    it(`the next step is ${expected.next}, and ${expected.afterProof} after a 201`, () => {
       expect(OUTCOMES[kind].next).toBe(expected.next)
       expect(judgeOutcome(kind, CLEAN).next).toBe(expected.next)
       expect(judgeOutcome(kind, AMBIGUOUS).next).toBe(expected.next)
@@ -119,14 +119,14 @@ describe('the outcome table', () => {
     })
   })
 
-  it('leaves doubt wherever it leaves the record open, so that a later refusal cannot close it', () => {
+  it('every kind that leaves the record open leaves doubt, so a later refusal cannot close it', () => {
     for (const kind of kinds) {
       const { clean, leavesDoubt } = OUTCOMES[kind]
       if (clean.state === 'open') expect([kind, leavesDoubt]).toEqual([kind, true])
     }
   })
 
-  it('gives a reason exactly where it closes a record without an order', () => {
+  it('a kind has a reason exactly if it closes a record without an order', () => {
     for (const kind of kinds) {
       const { clean, ambiguous } = OUTCOMES[kind]
       for (const { state, rejection } of [clean, ambiguous])
@@ -149,7 +149,7 @@ function run(sequence: readonly OutcomeKind[], begin: History) {
 }
 
 describe('the judgement of any sequence of attempts', () => {
-  it('is total: every kind after every history has a meaning, and never the meaning of another state', () => {
+  it("every kind after every history has a meaning, which fits the record's state", () => {
     fc.assert(
       fc.property(fc.constantFrom(...kinds), histories, (kind, history) => {
         const { charged, state, rejection, next } = judgeOutcome(kind, history)
@@ -164,7 +164,7 @@ describe('the judgement of any sequence of attempts', () => {
     )
   })
 
-  it("never takes a 'yes' back", () => {
+  it('a yes is never taken back', () => {
     fc.assert(
       fc.property(ends, histories, (sequence, begin) => {
         const told = run(sequence, begin).map(({ charged }) => charged)
@@ -175,7 +175,7 @@ describe('the judgement of any sequence of attempts', () => {
     )
   })
 
-  it("never says 'no', and never closes a record as refused, once an attempt was in doubt", () => {
+  it('after an attempt in doubt, charged is never no, and no record is closed as refused', () => {
     fc.assert(
       fc.property(ends, histories, (sequence, begin) => {
         let doubt = begin.ambiguous
@@ -192,7 +192,7 @@ describe('the judgement of any sequence of attempts', () => {
     )
   })
 
-  it("says 'no' only after endings that the service or the platform vouches for", () => {
+  it('charged is no only after outcomes that the service or the platform confirms', () => {
     fc.assert(
       fc.property(ends, (sequence) => {
         for (const [index, { charged }] of run(sequence, CLEAN).entries()) {
@@ -204,7 +204,7 @@ describe('the judgement of any sequence of attempts', () => {
     )
   })
 
-  it('only ever adds to what is in doubt and what is proven', () => {
+  it('a further attempt only adds to doubt and proof', () => {
     fc.assert(
       fc.property(ends, histories, (sequence, begin) => {
         let before = begin

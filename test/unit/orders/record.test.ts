@@ -62,12 +62,12 @@ describe('a stored record', () => {
     ['open', record],
     ['created', created],
     ['rejected', rejected],
-  ])('comes back as it was written: %s', async (_state, from) => {
+  ])('a stored record is read back as it was written: %s', async (_state, from) => {
     expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
     expect(await decodeRow(await rowOf(from, mirror), mirror)).toEqual(from)
   })
 
-  it('shows its store what finding and pruning need, and nothing else', async () => {
+  it('a record shows its store only what finding and pruning need', async () => {
     expect(await rowOf(record)).toEqual({
       scope: 'scope',
       id: 'id',
@@ -80,7 +80,7 @@ describe('a stored record', () => {
     })
   })
 
-  it('counts as open while the ending or the order is not known', async () => {
+  it('a record counts as open while the outcome or the order is unknown', async () => {
     const opens = await Promise.all(
       [record, created, { ...created, readable: false }, rejected].map((from) => rowOf(from)),
     )
@@ -90,7 +90,7 @@ describe('a stored record', () => {
     expect(isPending({ state: 'rejected', readable: false })).toBe(false)
   })
 
-  it('counts as unsent while it is open and no call has claimed it', () => {
+  it('a record counts as unsent while it is open and unclaimed', () => {
     const { firstSentAt: _firstSentAt, ...unclaimed } = record
     expect(isUnsent({ ...unclaimed, apiKeyTag: '' })).toBe(true)
     expect(isUnsent(unclaimed)).toBe(false)
@@ -99,22 +99,22 @@ describe('a stored record', () => {
     expect(isUnsent({ ...unclaimed, apiKeyTag: '', state: 'rejected' })).toBe(false)
   })
 
-  it('is unreadable at rest with a codec', async () => {
+  it('a record is sealed by a codec', async () => {
     const { data } = await rowOf(record, mirror)
     for (const secret of ['r1', 'key-0', 'quantity']) expect(data).not.toContain(secret)
   })
 
-  it('is readable after a codec was introduced, and not after it was taken away', async () => {
+  it('a record is readable after a codec was introduced, but not after it was removed', async () => {
     expect(await decodeRow(await rowOf(record), mirror)).toEqual(record)
     expect(await decodeRow(await rowOf(record, mirror), undefined)).toBe('corrupt')
   })
 
-  it('is unusable while the codec fails, and cannot be written then', async () => {
+  it('a record is unusable while the codec fails, and cannot be written then', async () => {
     expect(await decodeRow(await rowOf(record, mirror), broken)).toBe('corrupt')
     await expect(rowOf(record, broken)).rejects.toThrow('no key')
   })
 
-  it('keeps fields that a newer package added to the same layout', async () => {
+  it('a record keeps fields that a newer package added to the same layout', async () => {
     const row = await changed((content) => Reflect.set(content, 'region', 'eu'))
     const read = await decodeRow(row, undefined)
     expect(read).toMatchObject({ region: 'eu' })
@@ -123,31 +123,31 @@ describe('a stored record', () => {
   })
 
   it.each(['refused', 'not_processed', 'conflict', 'cancelled', 'abandoned'] as const)(
-    'may be closed as %s',
+    'a record may be closed as %s',
     async (kind) => {
       const from: JournalRecord = { ...rejected, rejection: { kind } }
       expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
     },
   )
 
-  it.each(['aborted', 'refused'] as const)('may be held back as %s', async (hold) => {
+  it.each(['aborted', 'refused'] as const)('a record may be held back as %s', async (hold) => {
     const from: JournalRecord = { ...record, hold }
     expect(await decodeRow(await rowOf(from), undefined)).toEqual(from)
   })
 
-  it('keeps the documented fields of an order that is nested too deeply to be written', async () => {
+  it('a record keeps the documented fields of an order that is nested too deeply', async () => {
     const row = await rowOf({ ...created, order: { ...created.order, deep: endless() } })
     const { order, ...others } = created
     const { id, status, amount } = { ...order }
     expect(await decodeRow(row, undefined)).toEqual({ ...others, order: { id, status, amount } })
   })
 
-  it('is not written where anything else of it cannot be', async () => {
+  it('a record is not written if another part of it cannot be', async () => {
     const tags: JournalRecord['fields'] = Object.assign({}, record.fields, { deep: endless() })
     await expect(rowOf({ ...record, fields: tags })).rejects.toThrow(RangeError)
   })
 
-  it('is left alone if a newer package wrote it in a layout of its own', async () => {
+  it('a record of a newer layout is not changed', async () => {
     const row = await changed((content) => {
       content['layout'] = 2
       delete content['slot']
@@ -155,7 +155,7 @@ describe('a stored record', () => {
     expect(await decodeRow(row, undefined)).toBe('newer_version')
   })
 
-  it('is forgotten without losing its version, from now on', async () => {
+  it('a forgotten record keeps its version', async () => {
     const row = forgottenRow(await rowOf(created), 5_000)
     expect(row).toMatchObject({ version: 4, open: false, state: 'rejected', updatedAt: 5_000 })
     expect(row.data).not.toContain('ord_1')
@@ -164,7 +164,7 @@ describe('a stored record', () => {
 })
 
 describe('a row without a record', () => {
-  it('is the first version of a closed one, of which nothing is remembered', async () => {
+  it('a row without a record is the first version of a closed, empty record', async () => {
     const row = emptyRow('s', 'id', 7)
     const closedRow = { version: 1, open: false, state: 'rejected', data: 'forgotten' }
     expect(row).toEqual({ scope: 's', id: 'id', createdAt: 7, updatedAt: 7, ...closedRow })
@@ -175,13 +175,13 @@ describe('a row without a record', () => {
 describe('a damaged record', () => {
   const texts = ['', 'null', '[]', '7', '"text"', '{', 'sealed:x', '\u0000']
   const layouts = ['{"layout":1}', '{"layout":"1"}', '{"layout":"2"}', '{"layout":-1}']
-  it.each([...texts, ...layouts])('is recognised: %j', async (data) => {
+  it.each([...texts, ...layouts])('a damaged record is detected: %j', async (data) => {
     expect(await decodeRow({ ...(await rowOf(record)), data }, undefined)).toBe('corrupt')
   })
 
   const names = 'slot key keyOrigin generation state ambiguous attempts fingerprint fields body apiKeyTag'
   const required = `${names} claim readable refused foreign layout`.split(' ')
-  it.each(required)('is recognised by its missing %s', async (field) => {
+  it.each(required)('a damaged record is detected by its missing %s', async (field) => {
     const row = await changed((content) => Reflect.deleteProperty(content, field))
     expect(await decodeRow(row, undefined)).toBe('corrupt')
   })
@@ -217,21 +217,21 @@ describe('a damaged record', () => {
     ['first', { sentAt: 1000, refused: 'yes' }],
     ['first', { sentAt: 1000, refused: true, rejection: 'refused' }],
     ['body', 5],
-  ])('is recognised by a %s that is %j', async (field, value) => {
+  ])('a damaged record is detected by a %s that is %j', async (field, value) => {
     const row = await changed((content) => Reflect.set(content, field, value))
     expect(await decodeRow(row, undefined)).toBe('corrupt')
   })
 
-  it('is recognised if it is closed without a reason', async () => {
+  it('a record that is closed without a reason is damaged', async () => {
     const row = await changed((content) => Reflect.deleteProperty(content, 'rejection'), rejected)
     expect(await decodeRow(row, undefined)).toBe('corrupt')
   })
 
-  it('is recognised if text and row disagree about its state', async () => {
+  it('a record whose text and row have different states is damaged', async () => {
     expect(await decodeRow({ ...(await rowOf(record)), state: 'rejected' }, undefined)).toBe('corrupt')
   })
 
-  it('is either what it was, or recognised, whatever one character of it becomes', async () => {
+  it('a record with one changed character is either unchanged or detected as damaged', async () => {
     const row = await rowOf(record)
     const flips = fc.tuple(fc.nat(row.data.length - 1), fc.string({ maxLength: 2 }))
     await fc.assert(
@@ -247,7 +247,7 @@ describe('a damaged record', () => {
 })
 
 describe('what is told of a record', () => {
-  it('is what a caller may rely on, and no internals', () => {
+  it('the public record contains documented fields, and no internals', () => {
     expect(publicRecord(record)).toEqual({
       slot: 'ref:r1',
       key: 'key-0',
@@ -281,7 +281,7 @@ describe('what is told of a record', () => {
       'The codec did not decrypt the stored record of this order in time.',
       'Call again with the same request once the codec responds.',
     ],
-  ] as const)('says of an unusable one (%s) that money may have moved', (why, what, next) => {
+  ] as const)('the public form of an unusable record (%s) reports a possible charge', (why, what, next) => {
     const error = unusableError(why, 'key-0')
     expect([error.code, error.charged, error.idempotencyKey]).toEqual(['store', 'unknown', 'key-0'])
     expect(error.message).toBe(

@@ -107,7 +107,7 @@ const textsOf = (outcomes: readonly RecoveryOutcome[]): string[] =>
   )
 
 describe('recover()', () => {
-  it('goes on with everything that is open, in the order in which the windows end', async () => {
+  it('recover() continues every open order, in the order in which the windows end', async () => {
     const place = placeWith([CREATED])
     // First sent long after it was begun.
     await leave(place, 'r2', { firstSentAt: NOW - 2 * MINUTE })
@@ -119,7 +119,7 @@ describe('recover()', () => {
     expect(place.asked).toEqual(['r1', 'r2', 'r3', 'r4'])
   })
 
-  it('asks once for each, also where another API key might help', async () => {
+  it('recover() sends one request for each order, even if another API key might help', async () => {
     const credentials = rotating(() => API_KEY)
     const place = placeWith([answer(401)], { credentials })
     await leave(place, 'r1')
@@ -127,7 +127,7 @@ describe('recover()', () => {
     expect(place.asked).toEqual(['r1'])
   })
 
-  it('works without an API key, where a proxy adds it', async () => {
+  it('recover() works without an API key if a proxy adds it', async () => {
     const credentials = { rotates: false, get: () => null }
     const place = placeWith([listing([], CREATED)], { credentials })
     const { record } = await enqueue(place, 'r1')
@@ -138,7 +138,7 @@ describe('recover()', () => {
     })
   })
 
-  it('passes over what was settled and removed, or forgotten, by the time of its turn', async () => {
+  it('recover() skips an order that was settled and removed, or forgotten, before its turn', async () => {
     const place = placeWith([CREATED])
     const gone = await leave(place, 'gone')
     const forgotten = await leave(place, 'forgotten')
@@ -151,7 +151,7 @@ describe('recover()', () => {
     expect(textsOf(await recovered(place))).toEqual(['r3 created'])
   })
 
-  it('passes over a row that was forgotten while it was listed', async () => {
+  it('recover() skips a row that was forgotten while it was listed', async () => {
     const place = placeWith([CREATED])
     const { row } = await leave(place, 'r1')
     place.store.listOpen = async () => ({ rows: [forgottenRow(row, NOW)] })
@@ -165,7 +165,7 @@ describe('a live call of this process', () => {
     context.live.enter(id, { fingerprint, idempotencyKey: key, request: {} })
   }
 
-  it('keeps its order, although nothing of it could be repeated, and nobody asks for an API key', async () => {
+  it('a live call keeps its order, and no API key is requested', async () => {
     let asked = 0
     const credentials = rotating(() => {
       asked++
@@ -177,7 +177,7 @@ describe('a live call of this process', () => {
     expect(asked).toBe(0)
   })
 
-  it('keeps its order also where it began while the API key was awaited', async () => {
+  it('a live call keeps its order even if it began during the request for the API key', async () => {
     const credentials = rotating(() => {
       enter(place, left)
       return API_KEY
@@ -188,7 +188,7 @@ describe('a live call of this process', () => {
     expect(place.asked).toEqual([])
   })
 
-  it('keeps its order also where it ends right after the look, because no API key was asked for', async () => {
+  it('a live call keeps its order even if it ends right after the read, without a request for the API key', async () => {
     const place = placeWith([CREATED])
     enter(place, await leave(place, 'r1'))
     const { live } = place.context
@@ -206,18 +206,21 @@ describe('recovery that is ended', () => {
     [1, []],
     [2, []],
     [3, ['r1']],
-  ])('by the client’s close, ends before the next row and the next order: check %i', async (last, sent) => {
-    const place = placeWith([CREATED])
-    await leaveAll(place, ['r1', 'r2'])
-    let checks = 0
-    const checkOpen = (): void => {
-      if (++checks > last) throw closed
-    }
-    expect(await failureOf(place, { checkOpen })).toBe(closed)
-    expect(place.asked).toEqual(sent)
-  })
+  ])(
+    'closing the client ends recovery before the next row and the next order: check %i',
+    async (last, sent) => {
+      const place = placeWith([CREATED])
+      await leaveAll(place, ['r1', 'r2'])
+      let checks = 0
+      const checkOpen = (): void => {
+        if (++checks > last) throw closed
+      }
+      expect(await failureOf(place, { checkOpen })).toBe(closed)
+      expect(place.asked).toEqual(sent)
+    },
+  )
 
-  it.each(['store', 'API key'])('by its signal, ends while it waits for the %s', async (slow) => {
+  it.each(['store', 'API key'])('an abort ends recovery while it waits for the %s', async (slow) => {
     const controller = new AbortController()
     const waits = (): Promise<never> => {
       controller.abort()
@@ -233,7 +236,7 @@ describe('recovery that is ended', () => {
     expect(place.asked).toEqual([])
   })
 
-  it('by a mistake, tells it as it is', async () => {
+  it('a mistake of the caller ends recovery with its own error', async () => {
     const bug = new TypeError('a mistake of ours')
     const place = placeWith([() => Promise.reject(bug)])
     await leave(place, 'r1')
@@ -242,7 +245,7 @@ describe('recovery that is ended', () => {
 })
 
 describe('trouble with one order', () => {
-  it('that is the store’s, is everybody’s: recovery fails', async () => {
+  it('a store failure with one order makes recovery fail', async () => {
     const place = placeWith([CREATED])
     await leave(place, 'r1')
     place.store.get = fails
@@ -260,14 +263,14 @@ describe('trouble with one order', () => {
     ['unknown', 'configuration', {}, fails],
     ['yes', 'timeout', unread, hangs],
     ['yes', 'configuration', unread, fails],
-  ])('that the API key does not come, leaves it open (%s, %s)', async (charged, code, changes, get) => {
+  ])('an order stays open if the API key does not arrive (%s, %s)', async (charged, code, changes, get) => {
     const place = placeWith([CREATED], { credentials: rotating(get) })
     const { record } = await leave(place, 'r1', changes)
     const error = { code, charged, attempts: 0, idempotencyKey: record.key, externalOrderId: 'r1' }
     expect(await recovered(place)).toMatchObject([{ outcome: 'still_open', error }])
   })
 
-  it('that it was settled elsewhere before it could be asked for, is told as what it is', async () => {
+  it('an order settled elsewhere before its request is reported with its outcome', async () => {
     const credentials = rotating(async () => {
       await remember(place.context, { ...left.record, ...EXISTS }, left)
       throw GONE
@@ -286,7 +289,7 @@ describe('three failures in a row to reach the service', () => {
     return place.asked
   }
 
-  it('end the walk also where nothing comes in time', async () => {
+  it('three timeouts in a row end the walk', async () => {
     const answers = { r1: TIMED_OUT, r2: TIMED_OUT, r3: LOST, r4: CREATED }
     expect(await walk(answers)).toEqual(['r1', 'r2', 'r3'])
   })
@@ -295,7 +298,7 @@ describe('three failures in a row to reach the service', () => {
     ['an order', CREATED],
     ['an error status', answer(503)],
     ['a refusal', problem(402)],
-  ])('are counted anew after %s', async (_what, between) => {
+  ])('the count of failures in a row restarts after %s', async (_what, between) => {
     const lost = { r4: LOST, r5: LOST, r6: LOST }
     const asked = await walk({ r1: LOST, r2: LOST, r3: between, ...lost, r7: CREATED })
     expect(asked).toEqual(['r1', 'r2', 'r3', 'r4', 'r5', 'r6'])
@@ -303,7 +306,7 @@ describe('three failures in a row to reach the service', () => {
 })
 
 describe('an order that recovery sends', () => {
-  it('is not sent where the window ended while the claim was stored', async () => {
+  it('recovery does not send an order whose window ended while the claim was stored', async () => {
     const place = placeWith([listing([], CREATED)])
     await leave(place, 'r1', { firstSentAt: NOW - WINDOW + 1000 })
     beforeCall(place.store, 'update', () => later(place.runtime, 2000))
@@ -315,22 +318,25 @@ describe('an order that recovery sends', () => {
   it.each([
     ['that the connection was lost', LOST],
     ['402', problem(402)],
-  ])('was placed meanwhile by somebody else, although this one hears %s', async (_what, result) => {
-    const placed: Step = async ({ context }) => {
-      for (const found of await storedRecords(context))
-        await remember(context, { ...found.record, ...EXISTS }, found)
-      return result
-    }
-    const place = placeWith([placed])
-    await leave(place, 'r1')
-    const [outcome] = await recovered(place)
-    expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
-    expect(outcome).not.toHaveProperty('error')
-  })
+  ])(
+    'an order that another process placed is reported as created, although recovery receives %s',
+    async (_what, result) => {
+      const placed: Step = async ({ context }) => {
+        for (const found of await storedRecords(context))
+          await remember(context, { ...found.record, ...EXISTS }, found)
+        return result
+      }
+      const place = placeWith([placed])
+      await leave(place, 'r1')
+      const [outcome] = await recovered(place)
+      expect(outcome).toMatchObject({ outcome: 'created', order: ORDER, record: { state: 'created' } })
+      expect(outcome).not.toHaveProperty('error')
+    },
+  )
 })
 
 describe('an order that exists without its body', () => {
-  it('is read by its id, and is looked for where that is not known', async () => {
+  it('an order without a body is read by its id, and looked up if the id is unknown', async () => {
     const place = placeWith([listing([], answer(200, ORDER))])
     const created = { state: 'created', ambiguous: false } as const
     for (const [reference, changes] of [
@@ -346,7 +352,7 @@ describe('an order that exists without its body', () => {
     expect(place.asked).toContain('/v1/orders/o1')
   })
 
-  it('is not what an id in an open record proves', async () => {
+  it('an id in an open record does not prove that an order exists', async () => {
     const place = placeWith([listing([], answer(200, ORDER))])
     await leave(place, 'r1', { hold: 'aborted', order: { id: 'o1' } })
     expect(textsOf(await recovered(place))).toEqual(['r1 needs_attention aborted'])
@@ -380,7 +386,7 @@ describe('what hooks are told of a recovered order', () => {
       { recovery: 'needs_attention', ok: false, charged: 'unknown' },
     ],
     ['lost', LOST, {}, { recovery: 'still_open', ok: false, charged: 'unknown', code: 'connection' }],
-  ])('%s', async (_what, result, changes, expected) => {
+  ])('hooks receive the outcome of a recovered order: %s', async (_what, result, changes, expected) => {
     const [event, ...more] = await told(result, changes)
     expect(more).toEqual([])
     expect(event).toMatchObject({

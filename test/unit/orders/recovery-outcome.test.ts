@@ -9,7 +9,7 @@ import { fails, hangs, ORDER, placeWith } from '../../support/place.ts'
 const { body: _body, ...CLOSED } = LEFT_OPEN
 
 describe('the order as the caller’s own schema reads it', () => {
-  it('replaces the order, and nothing where there is none', async () => {
+  it("the caller's schema replaces the order, if there is an order", async () => {
     const { record } = await remember(orderContext(), { ...CLOSED, state: 'created', order: ORDER })
     const outcome = settledOutcome(record)
     expect(await finished(outcome, async ({ id }, view) => ({ id, key: view?.key }))).toEqual({
@@ -21,7 +21,7 @@ describe('the order as the caller’s own schema reads it', () => {
     expect(await finished(none, () => Promise.reject(new Error('nobody asks')))).toBe(none)
   })
 
-  it('is unreadable where the schema refuses it, and no outcome where the caller has given up', async () => {
+  it('an order that the schema rejects is unreadable, and an abort gives no outcome', async () => {
     const { record } = await remember(orderContext(), { ...CLOSED, state: 'created', order: ORDER })
     const outcome = settledOutcome(record)
     const refused = new InvalidResponseError('no', { charged: 'yes' })
@@ -37,7 +37,7 @@ describe('the order as the caller’s own schema reads it', () => {
 })
 
 describe('a row that cannot be read', () => {
-  it('is shown with what the row itself says, as in doubt', async () => {
+  it('an unreadable row is shown with its own fields, as in doubt', async () => {
     const { row } = await remember(orderContext(), LEFT_OPEN)
     expect(unreadableRecord(row)).toEqual({
       slot: `row:${row.id}`,
@@ -53,7 +53,7 @@ describe('a row that cannot be read', () => {
 })
 
 describe('the newest version of a record', () => {
-  it('is nothing where the store cannot be read, or not in five seconds', async () => {
+  it('the newest version is unchanged if the store is unreadable, or does not respond in five seconds', async () => {
     for (const broken of [fails, hangs]) {
       const { context, store, runtime } = placeWith()
       const found = await remember(context, LEFT_OPEN)
@@ -67,7 +67,7 @@ describe('the newest version of a record', () => {
 })
 
 describe('an order that was found', () => {
-  it('changes nothing where the readable order is stored already, and makes an unreadable one readable', async () => {
+  it('a found order makes an unreadable record readable, and does not change a readable one', async () => {
     const context = orderContext()
     const open = await remember(context, LEFT_OPEN)
     await markCreated(context, open, { id: 'o1' })
@@ -77,7 +77,7 @@ describe('an order that was found', () => {
     expect(await recordOf(context, 'ref:r1')).toMatchObject({ version: 3 })
   })
 
-  it('is stored over a record that says it is readable without saying that it exists', async () => {
+  it('a found order is stored over a readable record without an order', async () => {
     const context = orderContext()
     const open = await remember(context, { ...LEFT_OPEN, readable: true })
     await markCreated(context, open, { id: 'o1', order: ORDER })

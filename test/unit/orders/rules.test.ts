@@ -34,11 +34,11 @@ const PHASES = [
 ] as const
 
 describe('the phase of a record', () => {
-  it.each(PHASES)('is %s: %j', (phase, changes) => {
+  it.each(PHASES)('the phase of a record is %s: %j', (phase, changes) => {
     expect(phaseOf({ record: record(changes) }, here)).toBe(phase)
   })
 
-  it('is absent where there is no row, and forgotten where the row has no record', () => {
+  it('the phase is absent without a row, and forgotten if the row has no record', () => {
     const row = {
       scope: 's',
       id: 'i',
@@ -59,7 +59,7 @@ describe('what a command does with what it finds', () => {
     expect(said()).toBe(expected)
   })
 
-  it('ends with an error where a cell has no last step', () => {
+  it('a cell without a last step ends in an error', () => {
     const cells = RULES.absent as { forget: unknown }
     const { forget } = cells
     cells.forget = []
@@ -72,30 +72,30 @@ describe('what a command does with what it finds', () => {
 })
 
 describe('the safe-retry window', () => {
-  it('ends early enough for a whole call', () => {
+  it('the safe-retry window ends early enough for a complete call', () => {
     const at = (age: number) => inWindow(record({ firstSentAt: NOW - age }), here)
     const ages = [0, WINDOW - TOTAL, WINDOW - TOTAL + 1, WINDOW]
     expect(ages.map(at)).toEqual([true, true, false, false])
   })
 
-  it('takes a clock that is a little behind for another machine’s, and one far behind for a clock set back', () => {
+  it("a clock slightly behind is another machine's, and one far behind was set back", () => {
     const ahead = (by: number) => inWindow(record({ firstSentAt: NOW + by }), here)
     expect([ahead(CLOCK_SKEW), ahead(CLOCK_SKEW + 1), ahead(60 * MINUTE)]).toEqual([true, false, false])
   })
 
-  it('never fits a call that is longer than the window', () => {
+  it('the safe-retry window never fits a call that is longer than it', () => {
     const long = { ...here, totalTimeout: WINDOW + 1 }
     expect(inWindow(record({ firstSentAt: NOW }), long)).toBe(false)
   })
 })
 
 describe('a claim', () => {
-  it('holds until the time it names', () => {
+  it('a claim holds until its time', () => {
     const at = (now: number) => isBusy({ updatedAt: NOW, busyUntil: NOW + TOTAL }, now)
     expect([at(NOW), at(NOW + TOTAL - 1), at(NOW + TOTAL)]).toEqual([true, true, false])
   })
 
-  it('does not hold if none is named, or if the clock was set back far behind it', () => {
+  it('a claim does not hold without a time, or after the clock was set back far', () => {
     expect(isBusy({ updatedAt: NOW }, NOW)).toBe(false)
     expect(isBusy({ updatedAt: NOW, busyUntil: NOW + TOTAL }, NOW - CLOCK_SKEW)).toBe(true)
     expect(isBusy({ updatedAt: NOW, busyUntil: NOW + TOTAL }, NOW - CLOCK_SKEW - 1)).toBe(false)
@@ -152,7 +152,7 @@ describe('the decision of create() about any record', () => {
       { numRuns: 5000 },
     )
 
-  it('sends an open order again only inside the window, with its API key, with its payload, and to nobody’s cost', () => {
+  it('create() sends an open order again only in its window, with its API key and payload, and unless charged', () => {
     each((found, wanted, at, step) => {
       if (found.state !== 'open' || step.step !== 'send') return
       expect(step.as).toBe('stored')
@@ -163,7 +163,7 @@ describe('the decision of create() about any record', () => {
     })
   })
 
-  it('never buys again where an order exists, except without a name', () => {
+  it('create() never buys again if an order exists, except without a name', () => {
     each((found, _wanted, _at, step) => {
       if (found.state !== 'created' || step.step !== 'send' || step.as === 'stored') return
       expect(step.as).toBe('new')
@@ -171,7 +171,7 @@ describe('the decision of create() about any record', () => {
     })
   })
 
-  it('gives an intent a second key only where everything under the first was refused, never sent, or given up', () => {
+  it('create() gives an intent a second key only if the first is refused, unsent or abandoned throughout', () => {
     each((found, _wanted, _at, step) => {
       if (found.state !== 'rejected' || step.step !== 'send' || step.as === 'same') return
       if (step.as === 'new') {
@@ -190,7 +190,7 @@ describe('the decision of create() about any record', () => {
     })
   })
 
-  it('never returns an order to a call that wants something else', () => {
+  it('create() never returns an order to a call that requests something else', () => {
     each((found, wanted, _at, { step }) => {
       if (step !== 'tell' && step !== 'read') return
       expect(found.fingerprint).toBe(wanted.fingerprint)

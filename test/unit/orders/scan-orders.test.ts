@@ -65,7 +65,7 @@ const list =
 const idsOf = ({ listed }: Walk): string[] => [...new Set(listed.map(({ id }) => id))]
 
 describe('a walk over the order list', () => {
-  it('asks for 50 rows at a time, of one source system where that is named', async () => {
+  it('a walk requests 50 rows at a time, filtered by source system if named', async () => {
     expect((await walk(list([]))).queries).toEqual(['?limit=50&offset=0'])
     expect((await walk(list([]), { sourceSystem: 'a b' })).queries).toEqual([
       '?limit=50&offset=0&sourceSystem=a+b',
@@ -82,12 +82,12 @@ describe('a walk over the order list', () => {
     [4, 1],
     [3, 0],
     [1, 0],
-  ])('lets pages of %i rows overlap by %i', async (received, overlap) => {
+  ])('pages of %i rows overlap by %i', async (received, overlap) => {
     const { offsets } = await walk(list(rowsOf(120), received), { maxPages: 3 })
     expect(offsets).toEqual([0, received - overlap, 2 * (received - overlap)])
   })
 
-  it('ends with the first empty page, having seen every row', async () => {
+  it('a walk ends with the first empty page, after every row', async () => {
     for (const count of [0, 1, 7, 49, 50, 51, 100, 135]) {
       const walked = await walk(list(rowsOf(count)))
       expect(walked).not.toHaveProperty('error')
@@ -96,7 +96,7 @@ describe('a walk over the order list', () => {
     }
   })
 
-  it('reads no more pages than it may', async () => {
+  it('a walk reads no more pages than allowed', async () => {
     for (const maxPages of [0, 1, 2, 3]) {
       const walked = await walk(list(rowsOf(500)), { maxPages })
       expect(walked.offsets).toHaveLength(maxPages)
@@ -104,7 +104,7 @@ describe('a walk over the order list', () => {
     }
   })
 
-  it('asks before each page whether it may go on', async () => {
+  it('a walk asks before each page whether it may continue', async () => {
     let asked = 0
     const closed = new Error('closed')
     const checkOpen = (): void => {
@@ -115,7 +115,7 @@ describe('a walk over the order list', () => {
     expect(walked.offsets).toEqual([0, 40])
   })
 
-  it('hands each row on before the next page is asked for', async () => {
+  it('a walk passes each row on before it requests the next page', async () => {
     const { listed, error } = await walk((offset) =>
       offset === 0 ? { body: rowsOf(50) } : { status: 500, body: {} },
     )
@@ -123,7 +123,7 @@ describe('a walk over the order list', () => {
     expect(error).toMatchObject({ code: 'server' })
   })
 
-  it('asks for a page again where that may help', async () => {
+  it('a walk requests a page again if that may help', async () => {
     const settings = callSettings({ timeout: 1000, totalTimeout: 9000, maxRetries: 1 })
     const walked = await walk((_offset, page) => ({ status: page === 0 ? 503 : 200, body: [] }), { settings })
     expect(walked).not.toHaveProperty('error')
@@ -134,7 +134,7 @@ describe('a walk over the order list', () => {
     ['none', 'no'],
     ['in_doubt', 'unknown'],
   ] as const)(
-    'fails with the permission it needs, and with money %s says charged %s',
+    'a walk fails with the missing permission, and with charge %s reports charged %s',
     async (money, charged) => {
       const { error } = await walk(() => ({ status: 403, body: {} }), { money })
       expect(isCustomerOrderingError(error)).toBe(true)
@@ -148,14 +148,14 @@ describe('a walk over a list without an empty page', () => {
     ['none', 'no'],
     ['in_doubt', 'unknown'],
   ] as const)(
-    'fails where the service ignores offset, and with money %s says charged %s',
+    'a walk fails if the service ignores offset, and with charge %s reports charged %s',
     async (money, charged) => {
       const { error } = await walk(() => ({ body: rowsOf(50) }), { money })
       expect(error).toMatchObject({ code: 'invalid_response', charged })
     },
   )
 
-  it('ends after two pages in a row without anything new, if the service has been seen to look at offset', async () => {
+  it('a walk ends after two pages without new rows, if the service has respected offset before', async () => {
     const rows = rowsOf(60)
     // What lies past the end is moved back to the last page.
     const walked = await walk((offset) => list(rows)(offset < 60 ? offset : 50, 0))
@@ -164,14 +164,14 @@ describe('a walk over a list without an empty page', () => {
     expect(walked.offsets).toEqual([0, 40, 55, 59, 60, 68])
   })
 
-  it('takes a new row where pages overlap for a sign of that, too', async () => {
+  it('a new row in overlapping pages shows that the service respects offset', async () => {
     const pages = [rowsOf(4), rowsOf(1, 4), rowsOf(4), rowsOf(4)]
     const walked = await walk((_offset, page) => ({ body: pages[page] ?? [] }))
     expect(walked).not.toHaveProperty('error')
     expect(walked.offsets).toEqual([0, 3, 4, 7])
   })
 
-  it('goes on after pages that bring something new in between', async () => {
+  it('a walk continues after pages with new rows in between', async () => {
     const pages = [rowsOf(4), rowsOf(4), rowsOf(5), rowsOf(5), rowsOf(6), rowsOf(6), rowsOf(6)]
     const walked = await walk((_offset, page) => ({ body: pages[page] ?? [] }))
     expect(walked).not.toHaveProperty('error')
@@ -185,7 +185,7 @@ describe('a walk over a list without an empty page', () => {
     ['a total that is only the count of a full page', list(rowsOf(50), 50, () => ({ total: 50 }))],
     ['a larger total', list(rowsOf(5), 50, () => ({ total: 6 }))],
     ['more to come', list(rowsOf(5), 50, () => ({ hasMore: true }))],
-  ])('fails where all that comes is one page again and again: %s', async (_what, answer) => {
+  ])('a walk fails if the same page repeats endlessly: %s', async (_what, answer) => {
     const walked = await walk(() => answer(0, 0))
     expect(walked.error).toMatchObject({ code: 'invalid_response' })
     expect(walked.offsets).toHaveLength(3)
@@ -196,13 +196,13 @@ describe('a walk over a list without an empty page', () => {
     ['by its total, rows without an id included', list([...rowsOf(3), {}, {}], 50, () => ({ total: 5 }))],
     ['by hasMore', list(rowsOf(5), 50, () => ({ hasMore: false }))],
     ['by hasMore, for a full page', list(rowsOf(50), 50, () => ({ hasMore: false }))],
-  ])('is content with it where the answer says that nothing is left, %s', async (_how, answer) => {
+  ])('a repeated page is accepted if the response reports that nothing is left, %s', async (_how, answer) => {
     const walked = await walk(() => answer(0, 0))
     expect(walked).not.toHaveProperty('error')
     expect(walked.offsets).toHaveLength(3)
   })
 
-  it('counts the rows that it has seen, where later pages are shorter than the first', async () => {
+  it('a walk counts the rows that it has seen if later pages are shorter than the first', async () => {
     const walked = await walk((_offset, page) => ({ body: { orders: rowsOf(page === 0 ? 5 : 3), total: 5 } }))
     expect(walked).not.toHaveProperty('error')
     expect(idsOf(walked)).toHaveLength(5)
@@ -213,13 +213,13 @@ describe('a row of the order list', () => {
   const listedOf = async (...rows: Rows): Promise<ListedOrder[]> => (await walk(list(rows))).listed
 
   it.each([null, undefined, 'o1', 7, [], {}, { id: 7 }, { id: null }, { orderId: 'o1' }])(
-    'is passed over without an id: %j',
+    'a row without an id is skipped: %j',
     async (row) => {
       expect(await listedOf(row, { id: 'o2' })).toEqual([{ id: 'o2' }])
     },
   )
 
-  it('is shown as an order where it is one, and by its id where not', async () => {
+  it('a row is shown as an order if it is one, and by its id otherwise', async () => {
     const listed = await listedOf(ORDER, { ...ORDER, id: 'o2', amount: 1.5 })
     expect(listed.map(({ id, order }) => [id, order])).toEqual([
       ['o1', ORDER],
@@ -238,17 +238,17 @@ describe('a row of the order list', () => {
     [{ externalOrderId: 7 }, undefined],
     [{ metadata: { externalOrderId: null } }, undefined],
     [{}, undefined],
-  ])('has the reference of its metadata, else its own: %j', async (fields, reference) => {
+  ])('a row has the reference of its metadata, or else its own: %j', async (fields, reference) => {
     const [listed] = await listedOf({ id: 'o1', ...fields })
     expect(listed).toEqual(reference === undefined ? { id: 'o1' } : { id: 'o1', externalOrderId: reference })
   })
 
-  it('is found by its id where the answer has several lists', async () => {
+  it('a row is found by its id if the response has several lists', async () => {
     const walked = await walk((offset) => ({ body: { links: [{}], orders: offset === 0 ? rowsOf(1) : [] } }))
     expect(idsOf(walked)).toEqual(['o0'])
   })
 
-  it('is found where the caller says', async () => {
+  it("a row is found where the caller's function points", async () => {
     const listEnvelope = (body: unknown) => ({ items: (body as { page: { rows: unknown[] } }).page.rows })
     const answer: Answer = (offset) => ({
       body: { a: [{ id: 'x' }], page: { rows: rowsOf(2).slice(offset) } },

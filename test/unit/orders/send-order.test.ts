@@ -110,12 +110,15 @@ describe('an order that is sent', () => {
     [false, { keyOrigin: 'random', attempts: 1 }, [CREATED]],
     [false, { keyOrigin: 'random', state: 'created' }, [CREATED]],
     [false, { keyOrigin: 'random' }, [problem(429), CREATED]],
-  ])('is surely this call’s doing (%s) under a fresh key sent once: %j', async (fresh, record, steps) => {
-    const { sent } = await send(steps, { record, settings: { maxRetries: 1 } })
-    expect(sent).toMatchObject({ charged: 'yes', fresh })
-  })
+  ])(
+    "an order is surely this call's own (%s) with a fresh key sent once: %j",
+    async (fresh, record, steps) => {
+      const { sent } = await send(steps, { record, settings: { maxRetries: 1 } })
+      expect(sent).toMatchObject({ charged: 'yes', fresh })
+    },
+  )
 
-  it('is understood also where the API key is a word of the answer', async () => {
+  it('a response is understood even if the API key is a word in it', async () => {
     const { sent, stored } = await send([CONFLICT], { options: { credential: 'IDEMPOTENCY_CONFLICT' } })
     expect(sent.outcome).toMatchObject({ kind: 'conflict' })
     expect(stored).toMatchObject({ rejection: { kind: 'conflict' } })
@@ -141,7 +144,7 @@ describe('what is told of an order that was not created', () => {
       { options: { earlier: REFUSED } },
       { overtaken: true },
     ],
-  ])('is unknown where %s', async (_what, step, given, facts) => {
+  ])('an uncreated order is reported as unknown if %s', async (_what, step, given, facts) => {
     const { sent, stored, keys } = await send([step], given)
     expect(sent).toMatchObject({ charged: 'unknown', remembered: false, ...facts })
     expect(keys).toHaveLength(1)
@@ -166,14 +169,14 @@ describe('the last look before an order is sent', () => {
     [true, 'at the end of the time given', until(NOW)],
     [false, 'past the time given', until(NOW - 1)],
     [true, 'never sent before, so that its window begins now', { without: 'firstSentAt' }],
-  ])('lets it go (%s) %s', async (sends, _when, given) => {
+  ])('the check before a send permits it (%s) %s', async (sends, _when, given) => {
     const { sent, requests, stored } = await send([CREATED], given)
     expect(requests).toHaveLength(sends ? 1 : 0)
     expect(sent).toMatchObject({ charged: sends ? 'yes' : 'no', ending: { end: sends ? 'done' : 'held' } })
     if (!sends) expect(stored).toMatchObject({ rejection: { kind: 'cancelled' } })
   })
 
-  it('is taken before every attempt', async () => {
+  it('the check before a send runs before every attempt', async () => {
     const slow: Step = ({ runtime }) => {
       runtime.jump(BUSY)
       return answer(503)
@@ -189,7 +192,7 @@ describe('an API key that is rotated during a call', () => {
   const sentBy = ({ requests }: Sending): (string | undefined)[] =>
     requests.map(({ headers }) => headers['authorization']?.slice('Bearer '.length))
 
-  it('is written once for all attempts that it makes, and again when it changes back', async () => {
+  it('a rotated API key is recorded once for all its attempts, and again when it changes back', async () => {
     const sending = await send([problem(429)], {
       settings: { maxRetries: 3 },
       credentials: rotated(OTHER_API_KEY, OTHER_API_KEY, API_KEY),
@@ -220,7 +223,7 @@ describe('an order that was refused before', () => {
     [false, 'an answer that says nothing', REFUSED, BUSY_NOW, {}],
     [false, 'an answer that says nothing, twice', limited, BUSY_NOW, {}],
     [false, 'the same refusal under the caller’s own key', REFUSED, NO, { keyOrigin: 'caller' }],
-    [false, 'again what once counted as a refusal', { ...REFUSED, status: 429 }, BUSY_NOW, {}],
+    [false, 'a response that once counted as a refusal', { ...REFUSED, status: 429 }, BUSY_NOW, {}],
     [false, 'the same refusal in doubt', REFUSED, NO, { ambiguous: true }],
     [true, 'a conflict, where every payload was refused', REFUSED, CONFLICT, ours],
     [true, 'a conflict again, where every payload was refused', IN_CONFLICT, CONFLICT, ours],
@@ -229,16 +232,19 @@ describe('an order that was refused before', () => {
     [false, 'a conflict, heard for the first time', undefined, CONFLICT, refused],
     [false, 'a conflict after an answer that said nothing', { kind: 'not_processed' }, CONFLICT, refused],
     [false, 'a conflict after it was given up', { kind: 'abandoned' }, CONFLICT, refused],
-  ])('moves to its next key (%s) when it hears %s', async (moves, _what, heard, step, record) => {
-    const { keys, sent, stored } = await send([step, CREATED], {
-      record,
-      settings: { maxRetries: 1 },
-      options: { once: true, earlier: heard },
-    })
-    expect(new Set(keys).size).toBe(moves ? 2 : 1)
-    expect(stored?.generation).toBe(moves ? 1 : 0)
-    expect(sent.charged === 'yes').toBe(moves)
-  })
+  ])(
+    'a refused order moves to its next key (%s) when it receives %s',
+    async (moves, _what, heard, step, record) => {
+      const { keys, sent, stored } = await send([step, CREATED], {
+        record,
+        settings: { maxRetries: 1 },
+        options: { once: true, earlier: heard },
+      })
+      expect(new Set(keys).size).toBe(moves ? 2 : 1)
+      expect(stored?.generation).toBe(moves ? 1 : 0)
+      expect(sent.charged === 'yes').toBe(moves)
+    },
+  )
 
   /** Notes the claim under the next key. */
   const claimNoted = (): { claims: (JournalRecord | undefined)[]; steps: Step[] } => {
@@ -250,7 +256,7 @@ describe('an order that was refused before', () => {
     return { claims, steps: [NO, noted] }
   }
 
-  it('is sent under the next key as an order of its own, by whoever the API key belongs to by then', async () => {
+  it('an order with the next key is sent with the API key that is current then', async () => {
     const { claims, steps } = claimNoted()
     let asked = 0
     const { context, keys, requests, sent, stored, claimed } = await send(steps, {
@@ -276,7 +282,7 @@ describe('an order that was refused before', () => {
     expect(stored).toMatchObject({ state: 'created', key, attempts: 5 })
   })
 
-  it('is claimed under the next key for the API key that was sent last', async () => {
+  it('an order with the next key is claimed for the API key that was sent last', async () => {
     const { claims, steps } = claimNoted()
     const settings = { maxRetries: 1 }
     const { context, keys, stored } = await send(steps, { ...earlier, settings })
@@ -291,7 +297,7 @@ describe('an order that was refused before', () => {
     expect(proxied.stored?.apiKeyTag).toBe(tagOf(context, proxied.keys[1] ?? '', null))
   })
 
-  it('moves on once, and uses up a retry for it', async () => {
+  it('a refused order moves on once, which uses a retry', async () => {
     const again = await send([NO], { ...earlier, settings: { maxRetries: 5 } })
     expect(again.keys).toHaveLength(2)
     expect(again.sent).toMatchObject({ charged: 'no', attempts: 2 })
@@ -325,11 +331,14 @@ describe('an order that was refused before', () => {
       { record: ours },
       conflict,
     ],
-  ])('stays refused under its key, and not bought, where %s', async (_what, step, given, expected) => {
-    const { keys, sent, stored } = await send([step], { ...earlier, ...given })
-    expect(keys).toHaveLength(1)
-    expect(sent).toMatchObject({ charged: 'no', remembered: true, attempts: 1 })
-    const same = { state: 'rejected', key: 'key-r1', generation: 0, attempts: 1 }
-    expect(stored).toMatchObject({ ...same, ...expected })
-  })
+  ])(
+    'an order stays refused with its key, and is not bought, if %s',
+    async (_what, step, given, expected) => {
+      const { keys, sent, stored } = await send([step], { ...earlier, ...given })
+      expect(keys).toHaveLength(1)
+      expect(sent).toMatchObject({ charged: 'no', remembered: true, attempts: 1 })
+      const same = { state: 'rejected', key: 'key-r1', generation: 0, attempts: 1 }
+      expect(stored).toMatchObject({ ...same, ...expected })
+    },
+  )
 })

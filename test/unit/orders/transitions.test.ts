@@ -254,11 +254,11 @@ describe('the next content of a record', () => {
     expect(changes(PHASES[phase], apply(PHASES[phase], change))).toBe(expected)
   })
 
-  it('is described for every event', () => {
+  it('the table describes every event', () => {
     expect([...new Set(ROWS.map(([event]) => event))]).toEqual(Object.keys(EVENTS))
   })
 
-  it('is made of nothing only where an order is asked for', () => {
+  it('only a requested order starts a record', () => {
     expect(apply(undefined, { ...again, moved: false })).toEqual({
       ...asked,
       ...key,
@@ -276,29 +276,29 @@ describe('the next content of a record', () => {
     )
   })
 
-  it('has left no key where nothing was remembered, also under a key that the caller gives', () => {
+  it('an order without a record has no earlier key, even with a key that the caller gives', () => {
     expect(apply(undefined, { ...again, moved: true })).not.toHaveProperty('left')
   })
 
-  it('keeps the hold of an order that no call has claimed', () => {
+  it('an unclaimed order keeps its hold', () => {
     const unclaimed: RecordContent = { ...PHASES.open, apiKeyTag: '', hold: 'aborted' }
     expect(apply(unclaimed, { type: 'resumed', by: 'call' }).hold).toBe('aborted')
   })
 
-  it('keeps the doubt and the conflict of a key that is asked for again', () => {
+  it('a repeated key keeps its doubt and its conflict', () => {
     const doubted = { ...PHASES.rejected, ambiguous: true, foreign: true, left: ['older'] }
     expect(apply(doubted, { ...again, moved: false })).toMatchObject({ ambiguous: true, foreign: true })
     const moved = { ambiguous: false, foreign: false, left: ['older', 'key-r1'] }
     expect(apply(doubted, { ...again, moved: true })).toMatchObject(moved)
   })
 
-  it('names the caller’s key among those that it has left', () => {
+  it("the caller's key is recorded among the earlier keys", () => {
     const callers = { ...PHASES.rejected, keyOrigin: 'caller' } as const
     expect(apply(callers, { type: 'moved_on', key }).left).toEqual(['key-r1'])
     expect(leftKeys({ ...PHASES.queued, left: ['older'] })).toEqual(['older'])
   })
 
-  it('keeps no first key of one that is drawn or given', () => {
+  it('a random or given key is not recorded as a first key', () => {
     const drawn = { ...key, keyOrigin: 'random' } as const
     expect(apply(PHASES.rejected, { type: 'moved_on', key: drawn })).not.toHaveProperty('first')
     const callers = { ...PHASES.rejected, keyOrigin: 'caller' } as const
@@ -306,20 +306,17 @@ describe('the next content of a record', () => {
   })
 
   it.each([
-    ['the order itself', false, { foreign: false }],
-    ['somebody else as well', true, { foreign: true }],
-  ])(
-    'takes a conflict for explained by what was refused, if the key was sent by %s',
-    (_by, shared, expected) => {
-      const conflict = { ...closing, rejection: { kind: 'conflict' }, shared } as const
-      expect(apply({ ...PHASES.busy, refused: true }, conflict)).toMatchObject(expected)
-      expect(apply({ ...PHASES.busy, refused: true, foreign: true }, conflict).foreign).toBe(true)
-    },
-  )
+    ['the order alone', false, { foreign: false }],
+    ['another process too', true, { foreign: true }],
+  ])("an order's own refusals explain a conflict if %s sent the key", (_by, shared, expected) => {
+    const conflict = { ...closing, rejection: { kind: 'conflict' }, shared } as const
+    expect(apply({ ...PHASES.busy, refused: true }, conflict)).toMatchObject(expected)
+    expect(apply({ ...PHASES.busy, refused: true, foreign: true }, conflict).foreign).toBe(true)
+  })
 })
 
 describe('a proof', () => {
-  it('is for the key that was sent, whoever has written meanwhile', () => {
+  it('a proof applies to the key that was sent, whatever was written meanwhile', () => {
     const sent = { ...PHASES.busy, body: '{"quantity":1}', claim: 'sender' }
     const others = { fingerprint: 'other', apiKeyTag: 'other', claim: 'other', attempts: 7, fields: {} }
     const newest: RecordContent = {
@@ -336,7 +333,7 @@ describe('a proof', () => {
     })
   })
 
-  it('keeps what is known where it cannot show the order, and the body, to ask for it again', () => {
+  it('a proof keeps known details if it lacks the order, and the body for a repetition', () => {
     const flawed = { type: 'proven', ...proof, order: undefined } as const
     const known = { ...PHASES.unread, order: { id: 'ord_0', status: 'pending' } }
     expect(apply(known, flawed).order).toEqual(known.order)
@@ -366,7 +363,7 @@ describe('a proof', () => {
     ['where only now the order is read', false, named, proof],
     ['where only now its id is known', false, PHASES.unread, nothing],
     ['where a claim of its own is to be given up', false, named, { ...nothing, sent: { ...sent, claim } }],
-  ])('%s, says nothing new: %s', (_when, known, newest, its) => {
+  ])('a proof adds nothing %s: %s', (_when, known, newest, its) => {
     expect(isKnown(newest, its)).toBe(known)
   })
 })
