@@ -21,7 +21,7 @@ export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
   request_timeout: '408',
   server_error: '5xx',
   unrecognised: 'any other status, or 400, 402, 403, 404, 422 without a recognisable error body',
-  unreachable: "no connection: DNS, refused, connect timeout (only Node's `fetch` and undici)",
+  unreachable: "no connection: DNS failure, refusal or connect timeout (only Node's `fetch` and undici)",
   untrusted: "a rejected TLS certificate (only Node's `fetch` and undici)",
   transport_closed: 'transport closed before the request (only undici)',
   connection_closed: 'connection reset or closed before a response',
