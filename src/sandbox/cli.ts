@@ -160,7 +160,7 @@ async function start(argv: string[]): Promise<void> {
 async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {
   await server.close()
   if (state !== undefined) {
-    // Renaming is atomic: a reader never sees half a state file.
+    // Renaming is atomic: a reader never sees an incomplete state file.
     writeFileSync(`${state}.new`, `${JSON.stringify(sandbox.dump(), null, 2)}\n`)
     renameSync(`${state}.new`, state)
   }

@@ -92,8 +92,8 @@ export interface Sandbox extends SandboxAssertions {
   /** Adds an API key and returns its secret, for the Authorization header. */
   addApiKey(apiKey: NewApiKey): string
   /**
-   * Revokes an API key, given the string that {@link addApiKey} returned. Requests with it then get
-   * 401.
+   * Revokes an API key, given the string that {@link addApiKey} returned. Requests with that key
+   * then get 401.
    */
   revokeApiKey(apiKey: string): void
   /** Adds a service, or replaces the service with its `productId`. */
@@ -106,7 +106,7 @@ export interface Sandbox extends SandboxAssertions {
   setOrderStatus(orderId: string, status: string): void
   /** Adds money to a wallet, in minor currency units. A negative amount removes money. */
   topUp(customer: string | { readonly id: string }, amount: number): void
-  /** Sets the contents of a wallet, in minor currency units. */
+  /** Sets the balance of a wallet, in minor currency units. */
   setBalance(customer: string | { readonly id: string }, amount: number): void
   /** Forgets every Idempotency-Key, except those of requests in progress. */
   forgetKeys(): void

@@ -34,10 +34,7 @@ const MOST_ROWS = 500
 /** Maximum number of attempts to begin a transaction while the connection keeps closing. */
 const BEGIN_ATTEMPTS = 3
 
-/**
- * Names of errors after which a connection may be unusable, although no event has reported that it
- * closed.
- */
+/** Names of errors after which a connection may be unusable, even without a `close` event. */
 const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'UnknownError'])
 
 /**

@@ -54,8 +54,8 @@ const DEFAULT_TABLE = 'customer_ordering_rows'
 const DEFAULT_SCHEMA = 'public'
 
 /**
- * Maximum number of attempts at an insert while other processes prune the existing row before it
- * can be read.
+ * Maximum number of attempts to insert a row. Each fails if the existing row is pruned before it is
+ * read.
  */
 const INSERT_ATTEMPTS = 3
 
@@ -107,7 +107,7 @@ export class PostgresStore implements OrderStore {
    * Creates the tables, or brings them up to date. Never drops anything. The first call of any
    * other method does the same. Call `migrate` to find problems at start-up, or to create the
    * tables as a different role. You can call it again, even from several processes at the same
-   * time. If the tables are up to date, the role needs no right to create any.
+   * time. If the tables are up to date, the role needs no right to create tables.
    *
    * @throws {StoreError} if the database cannot keep orders, or the role may not create the tables
    * @example
@@ -216,7 +216,7 @@ export class PostgresStore implements OrderStore {
    * when the program starts. Keep the transaction short: a concurrent call for the same order waits
    * for its end.
    *
-   * @throws {StoreError} if `connection` has no method `query`
+   * @throws {StoreError} if `client` has no method `query`
    * @example
    * await client.orders.enqueue(request, { within: store.within(connection) })
    */
@@ -380,8 +380,8 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
 }
 
 /**
- * A time for comparisons, as a string. `updatedAt` is an integer, so nothing changes if a fraction
- * is rounded up, or if a time out of range moves to the end of the range.
+ * Formats a time for comparisons. Every `updatedAt` is a safe integer, so the result does not
+ * change if a fraction is rounded up, or a time out of range becomes the nearest limit.
  */
 function wholeTime(time: number): string {
   if (Number.isNaN(time)) throw new StoreError('A time passed to the order store is not a number.')

@@ -62,8 +62,8 @@ export interface SqliteDatabaseOptions {
 export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 
 /**
- * Maximum number of attempts at an insert while other processes prune the existing row before it
- * can be read.
+ * Maximum number of attempts to insert a row. Each fails if the existing row is pruned before it is
+ * read.
  */
 const INSERT_ATTEMPTS = 3
 
@@ -312,7 +312,7 @@ export class SqliteStore implements OrderStore {
 
   /**
    * Makes the caller's connection sync every commit. SQLite rejects the statement inside a
-   * transaction, so the statement also detects one with any driver.
+   * transaction, which reveals an open transaction with any driver.
    */
   #guard(): void {
     try {

@@ -95,7 +95,7 @@ function cut(text: string): string {
   return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
 }
 
-/** Shortens an API key, so that it is safe to show: to its beginning, at most a quarter of it. */
+/** Shortens an API key to its beginning, at most a quarter, so that it is safe to show. */
 export function withoutSecret(apiKey: SandboxApiKey): SandboxApiKey {
   const { secret } = apiKey
   return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }

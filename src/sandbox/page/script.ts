@@ -14,7 +14,7 @@ export function pageScript(): string {
     format: 'iife',
     target: 'es2022',
     minify: true,
-    // The package's own settings are those of a library.
+    // Ignore the package's tsconfig, which is for a library.
     tsconfigRaw: {},
   })
   return outputFiles[0]?.text ?? ''

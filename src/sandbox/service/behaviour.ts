@@ -25,7 +25,9 @@ export interface SandboxBehaviour {
    * (`'zero'`). Default `'minimum'`.
    */
   readonly stepFrom: 'minimum' | 'zero'
-  /** Whether `quantity` may have a fraction. The API document says integer. Default false. */
+  /**
+   * Whether `quantity` may have a fraction. The API document requires an integer. Default false.
+   */
   readonly fractionalQuantity: boolean
   /**
    * Which body fields are required, of those that the API document leaves open. Default
@@ -101,7 +103,7 @@ export interface SandboxBehaviour {
    */
   readonly processingTime: number
   /**
-   * How long a creation that died (fault `crash`) causes IDEMPOTENCY_IN_PROGRESS. Null for ever.
+   * How long a creation that died (fault `crash`) causes IDEMPOTENCY_IN_PROGRESS. Null: for ever.
    * Default 0.
    */
   readonly orphanedMarkLifetime: number | null

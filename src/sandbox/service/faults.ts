@@ -58,7 +58,7 @@ export type FaultListChange =
 
 /**
  * What goes wrong. The service processes the request, unless stated otherwise. If an action has
- * `commit`, the service processes the request only if it is true (default false).
+ * `commit`, the service processes the request only if `commit` is true (default false).
  *
  * Several actions that only modify a request (`delay`, `forgetKeys`, `transformBody`, `capLimit`,
  * `shortPage`, `mutateList`) may apply to one request. Of the rules with other actions, only the

@@ -199,7 +199,7 @@ function commits(ending: FaultEnding): boolean {
   }
 }
 
-/** The outcome of a processed request under a fault. */
+/** Applies a fault to the result of a processed request. */
 function after(world: World, ending: FaultEnding, call: Call, processed: Processed): Processed {
   const { answer, charged } = processed
   const length = (): number =>

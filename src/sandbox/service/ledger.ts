@@ -14,7 +14,7 @@ export class SandboxAssertionError extends Error {
    */
   readonly generatedMessage = false as const
   /**
-   * The actual value: a number of charges. For `expectBalance` an amount in minor currency units,
+   * The actual value: a number of charges. For `expectBalance`, an amount in minor currency units,
    * or null for no wallet.
    */
   readonly actual: number | null

@@ -8,7 +8,7 @@ export type Shape = (value: unknown, path: string) => string | null
 /** Any value except `undefined`. */
 export const anything: Shape = (value, path) => (value === undefined ? `${path}: missing` : null)
 
-/** A string; `pattern` and its `wanted` description narrow it. */
+/** A string that matches `pattern`. `wanted` describes such a string in messages. */
 export function text(pattern?: RegExp, wanted = 'a string'): Shape {
   return (value, path) =>
     typeof value === 'string' && (pattern === undefined || pattern.test(value))

@@ -98,7 +98,7 @@ export interface SandboxOrder {
   readonly currency: string
   /** Metadata of the request, or null. */
   readonly metadata: JsonObject | null
-  /** The integration that placed it, or null. */
+  /** The integration that placed the order, or null. */
   readonly sourceSystem: string | null
   /** A status set by hand. Null while the switch `statuses` decides. */
   readonly status: string | null

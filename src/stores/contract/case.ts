@@ -20,6 +20,6 @@ export interface ContractCase {
   readonly title: string
   /** Rejects if the store breaks the rule. */
   readonly run: (bench: Bench) => Promise<void>
-  /** The option without which the case cannot run. */
+  /** The option that the case needs. */
   readonly needs?: 'openSecond' | 'reopenStore'
 }

@@ -48,7 +48,7 @@ export function sameRow(one: StoredRow, other: StoredRow): boolean {
   return FIELDS.every((name) => Object.is(one[name], other[name]))
 }
 
-/** A value for a message, on one line and truncated. */
+/** Formats a value for a message: on one line, and truncated. */
 export function show(value: unknown): string {
   if (typeof value !== 'string') return String(value)
   return value.length <= SHOWN

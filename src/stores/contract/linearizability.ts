@@ -49,7 +49,7 @@ const LISTED = 16
  * record the history.
  *
  * @returns undefined if there is such an order for every row, otherwise a description of the first
- * call that contradicts all orders
+ * contradiction
  * @example
  * const { calls } = await recordHistory([new MyStore()])
  * console.log(explainHistory(calls) ?? 'linearizable')
@@ -88,7 +88,7 @@ function isLinearizable(calls: readonly RecordedCall[]): boolean {
     if (tried.has(position)) return false
     tried.add(position)
     for (const [index, call] of calls.entries()) {
-      // A call that began after another had returned cannot come before the other.
+      // A call that began after another call returned must come after it.
       if (((done >> BigInt(index)) & 1n) === 1n || call.called > firstReturn) continue
       const outcome = apply(call, row)
       if (outcome.explained && search(done | (1n << BigInt(index)), outcome.row)) return true

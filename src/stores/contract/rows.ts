@@ -57,7 +57,7 @@ export async function insertAll(store: OrderStore, rows: readonly StoredRow[]): 
     throw new Error(`insert() found row ${rows[refused]?.id} in a store that should not have it yet`)
 }
 
-/** Updates the row from its previous version, and throws if the store did not. */
+/** Updates the row from its previous version, and throws if the store returns false. */
 export async function mustUpdate(store: OrderStore, row: StoredRow): Promise<void> {
   if (await store.update(row, row.version - 1)) return
   throw new Error(

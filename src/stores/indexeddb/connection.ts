@@ -14,7 +14,7 @@ export class Connection {
   #current: IDBDatabase | undefined
   /** Mark of the first database that was opened. */
   #mark: string | undefined
-  /** True once the deletion of the database was seen. */
+  /** True once the deletion of the database was noticed. */
   #deleted = false
   #closed = false
 
@@ -25,7 +25,7 @@ export class Connection {
 
   /**
    * Returns the open database. Rejects with a {@link StoreError}; the next call tries again. Not an
-   * async function: a call before {@link close} must get the database before it closes.
+   * async function: a call made before {@link close} must still get the open database.
    */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {

@@ -83,7 +83,7 @@ export function outOfTurn(name: string, timeout: number): StoreError {
   )
 }
 
-/** The name by which the browser distinguishes its errors. */
+/** Returns the name by which the browser distinguishes its errors. */
 export function codeOf(error: unknown): string {
   // In some browsers, a DOMException is not an Error, so read the name from any object.
   const name: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'name') : undefined

@@ -8,12 +8,12 @@ import type { StoredRow } from '../store.ts'
  */
 export const SCHEMA_VERSION = 1
 
-/** Object store of the rows, by scope and id. */
+/** Name of the object store of the rows. Its key is scope and id. */
 export const ROWS = 'rows'
 
 /**
- * Object store with one entry: a random mark. A different mark shows that the database was deleted
- * and created again.
+ * Name of the object store with one entry, a random mark. A different mark shows that the database
+ * was deleted and created again.
  */
 export const MARKS = 'marks'
 export const MARK = 'mark'

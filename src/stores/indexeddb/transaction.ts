@@ -30,9 +30,9 @@ export interface Patience {
  * Resolves when the transaction is complete, which makes a write durable: with `strict` durability
  * it has left the operating system's buffers. Rejects with the error that aborted it.
  *
- * Transactions take turns, across pages too, and a page that is frozen inside one blocks all
- * others. So a transaction is aborted, and thereby undone, if its first request has no result in
- * time.
+ * Transactions take turns, across pages too, and a page that is frozen inside a transaction blocks
+ * all others. So a transaction is aborted, and thereby undone, if its first request has no result
+ * in time.
  */
 export function transact<T>(
   transaction: IDBTransaction,

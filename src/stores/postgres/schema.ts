@@ -4,7 +4,7 @@ import { StoreError } from '../../errors.ts'
 export interface Names {
   /** The table of the rows, with its schema, quoted. */
   readonly rows: string
-  /** The table with the version of the tables, with its schema, quoted. */
+  /** The table that stores the version, with its schema, quoted. */
   readonly versions: string
   /** The schema, quoted. */
   readonly schema: string
@@ -57,9 +57,9 @@ function quote(name: string): string {
 
 /**
  * One entry per version of the tables. Released entries never change; new ones are appended. Each
- * can be run again, and none drops anything. Strings are compared by their bytes: a comparison by
- * language could change with a release of the database. The last index is for `prune`: without the
- * state in it, the search for old rejected rows would read all created rows, which are kept for
+ * can be run again, and none drops anything. Strings are compared by their bytes: the sort order of
+ * a language could change with a release of the database. The last index is for `prune`: without
+ * the state in it, the search for old rejected rows would read all created rows, which are kept for
  * longer.
  */
 const MIGRATIONS: readonly ((names: Names) => string)[] = [

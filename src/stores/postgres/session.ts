@@ -236,13 +236,13 @@ function rowsOf(result: unknown): readonly unknown[] {
 }
 
 /**
- * Maximum number of runs of a statement that PostgreSQL keeps rolling back because of concurrent
- * ones.
+ * Maximum number of runs of a statement that PostgreSQL keeps rolling back because of other
+ * statements.
  */
 const ATTEMPTS = 5
 
 /**
- * Reruns a statement that was rolled back because of a concurrent one. PostgreSQL's default
+ * Reruns a statement that was rolled back because of a concurrent statement. PostgreSQL's default
  * isolation level, `READ COMMITTED`, never rolls back the store's statements; stricter levels do.
  */
 function repeating(query: Query): Query {

@@ -9,7 +9,7 @@ export interface NodeRedisScriptOptions {
   arguments: string[]
 }
 
-/** The methods that report new connections of a client. */
+/** The methods of a client that report its new connections. */
 interface Connecting {
   on?(event: string, listener: () => void): unknown
   off?(event: string, listener: () => void): unknown

@@ -31,7 +31,7 @@ const CONNECTION =
 const TIMEOUT = "the server did not respond within the client's time limit."
 
 /**
- * Codes that prove that nothing was written. Other codes of servers do not prove it for every call.
+ * Codes that prove that nothing was written. Other server codes do not prove that for every call.
  */
 const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NOREPLICAS'])
 

@@ -30,7 +30,7 @@ export interface OwnDatabase extends SqliteDatabase {
   close(): void
 }
 
-/** In milliseconds. */
+/** Default of `busyTimeout`, in milliseconds. */
 export const DEFAULT_BUSY_TIMEOUT = 5_000
 
 /** Returns the absolute path of the database, or `:memory:`. */

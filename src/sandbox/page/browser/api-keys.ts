@@ -7,7 +7,7 @@ import { drawTable } from './table.ts'
 
 /** API keys that the user has revealed. */
 const shownKeys = new Map<string, string>()
-/** The last received keys, to draw them again when one is shown or hidden. */
+/** The last received keys, to draw them again when a key is shown or hidden. */
 let known: readonly SandboxApiKey[] = []
 
 async function showOrHide(id: string): Promise<void> {

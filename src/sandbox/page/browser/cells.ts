@@ -9,7 +9,7 @@ export function badge(kind: 'good' | 'warn' | 'bad' | 'info', text: string): HTM
   return element('span', { class: `badge ${kind}` }, text)
 }
 
-/** Exact: places the decimal point in a string, and never divides. */
+/** Formats an amount exactly: places the decimal point in a string, and never divides. */
 export function money(amount: number, currency: string): string {
   const format = new Intl.NumberFormat('en', { style: 'currency', currency })
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2

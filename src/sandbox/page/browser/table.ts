@@ -13,7 +13,7 @@ export interface Table<Item> {
   cellsOf(item: Item): Row
 }
 
-/** Draws the table in the section of this name. */
+/** Draws the table in the section with this id. */
 export function drawTable<Item>(
   id: string,
   { columns, items, total, keyOf, cellsOf }: Table<Item>,
