@@ -58,7 +58,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
 
 function toBase64(bytes: Uint8Array): string {
   let binary = ''
-  // One at a time: spreading all bytes as arguments overflows the stack.
+  // One at a time: spreading all bytes as arguments would overflow the stack.
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary)
 }

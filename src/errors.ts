@@ -165,7 +165,7 @@ export type ApiErrorCode =
 /** Codes of {@link ConflictError} and its subclasses. */
 export type ConflictCode = 'conflict' | 'idempotency_conflict' | 'idempotency_in_progress'
 
-/** The service returned an error status. Base class of the errors for single statuses. */
+/** The service returned an error status. Base class of the errors for specific statuses. */
 export class ApiError extends CustomerOrderingError {
   static {
     brand(this, 'ApiError')

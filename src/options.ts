@@ -342,7 +342,7 @@ export interface WaitForOptions<T = Order> extends RequestOptions {
 export interface RecoverOptions extends RequestOptions {
   /**
    * `'all'` also repeats requests past the safe-retry window, after an abort, and after a refusal
-   * that followed an ambiguous attempt. It can charge a second time if the service has forgotten
+   * that followed an ambiguous attempt. This can charge a second time if the service has forgotten
    * the key. An order that was certainly charged is never repeated past the window. Default
    * `'safe'`.
    */

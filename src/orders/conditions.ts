@@ -20,8 +20,8 @@ export type Start = 'same' | 'first' | 'next'
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 
 /**
- * Milliseconds by which two machines' clocks may differ. A record further in the future than this
- * means that the clock went back.
+ * Milliseconds by which two machines' clocks may differ. A record whose times are further in the
+ * future means that the clock went back.
  */
 export const CLOCK_SKEW: number = 30 * 1000
 
@@ -55,7 +55,7 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
   const isOpen = firstSentAt === undefined || isRemembered(firstSentAt, timing)
-  // No other key may replace this one: after a conflict, something may have been bought under it,
+  // No other key may replace this key: after a conflict, something may have been bought under it,
   // and a caller's key has no successor.
   if (record.foreign || record.rejection?.kind === 'conflict' || keyOrigin === 'caller')
     return isOpen ? 'same' : undefined
@@ -249,7 +249,7 @@ export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedA
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId
 
-/** True for a call that orders a named order again without giving it another key. */
+/** True for a call that orders a named order again without a different key. */
 function isSameAgain(record: JournalRecord, facts: Facts): boolean {
   return !isAnonymous(record.slot) && !otherKey(record, facts)
 }

@@ -156,7 +156,7 @@ export async function unclaimedError(
         ? cancelled(content)
         : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
     const grace = deadline.grace(0)
-    // The earlier order in the slot stays, because the new one was not claimed. A codec that has
+    // The earlier order in the slot stays, because the new order was not claimed. A codec that has
     // just failed is not called again.
     const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
     const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
@@ -189,7 +189,7 @@ export async function leaveBehind(
   const found = await journal.load(intent.rowId, grace).catch(() => undefined)
   if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
   const { record } = found
-  // The order now in the slot shows nothing about the order that this call continues.
+  // Another order in the slot proves nothing about the order that this call continues.
   if (asked !== undefined && record?.key !== asked.key) return { charged: moneyOf(asked), record: asked }
   // True for an earlier, finished order that only shares the slot.
   const other =

@@ -41,7 +41,7 @@ export interface IntentNames {
 const ANONYMOUS = 'anon:'
 
 /**
- * The slot of an intent: the name of its record. Two calls are the same order if and only if they
+ * The slot of an intent: the name of its record. Two calls mean the same order if and only if they
  * have the same slot (within one {@link scopeOf}).
  *
  * The reference comes first, because it is the caller's name for the order and outlives processes.
@@ -213,8 +213,8 @@ export function rowIdOf(derive: Derive, slot: string): string {
 }
 
 /**
- * The default label of a service: its base address in normal form. It normalises letter case and
- * Unicode form of the host, the default port, dot segments, needless escapes (RFC 3986, section
+ * The default label of a service: its base address in normal form. Normalisation covers letter case
+ * and Unicode form of the host, the default port, dot segments, needless escapes (RFC 3986, section
  * 6.2.2), trailing slashes, and the dot at the end of a host. The path keeps its case.
  *
  * User name, password, query and fragment are left out: a label is stored and must hold no secret.

@@ -125,7 +125,7 @@ export async function* lookUp(
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
   for (const [sourceSystem, group] of bySourceSystem(lookups)) {
-    // A row without a reference looks up `undefined`, which is never a key here.
+    // A listed order without a reference looks up `undefined`, which is never in this map.
     const wanted = new Map<string | undefined, Lookup>()
     for (const lookup of group) {
       const { externalOrderId } = lookup.found.record

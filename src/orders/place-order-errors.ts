@@ -96,7 +96,7 @@ export class PlaceOrderErrors {
 
   duplicate(record: JournalRecord | undefined): CustomerOrderingError {
     return new DuplicateOrderError(
-      'Another call is placing the same order without a reference or key, and may charge the wallet. This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second one.',
+      'Another call is placing the same order without a reference or key, and may charge the wallet. This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second order.',
       { ...this.#facts(record), charged: 'unknown' },
     )
   }
@@ -137,7 +137,7 @@ export class PlaceOrderErrors {
    * The service may forget the caller's key before an ambiguous attempt could be repeated with it.
    */
   spent(record: JournalRecord): CustomerOrderingError {
-    const message = 'was used for this order before, and the service may be about to forget it; use a new one'
+    const message = 'was used for this order before, and the service may be about to forget it; use a new key'
     const charged = chargedOf(record)
     return new InvalidRequestError(
       `The idempotencyKey ${message}. This call sent nothing. ${chargedSentence(charged)}`,

@@ -39,9 +39,7 @@ export async function encodeRecord(
   }
 }
 
-/**
- * Throws unless the codec returns a well-formed string, because the record could not be read later.
- */
+/** Throws unless the codec returns a well-formed string: the record could not be read later. */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
   if (!isStorable(sealed)) throw new TypeError('codec.encrypt() did not return a well-formed string')

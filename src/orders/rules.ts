@@ -49,7 +49,9 @@ export type Refusal =
   | 'held'
   | 'busy'
   | 'unreadable'
-  /** The row now holds the next equal order, so the outcome of the earlier one is unknown here. */
+  /**
+   * The row now holds the next equal order, so the outcome of the earlier order is unknown here.
+   */
   | 'replaced'
   /** The service may have forgotten the caller's key, and no other key may replace it. */
   | 'spent'

@@ -170,7 +170,7 @@ export async function sendOrder(
     const meaning = meaningOf(verdict, history, record)
     const heard = rejectionOf(meaning, outcome, trail)
     const moves = heard !== undefined && movesOn(context, record, heard, earlier)
-    // A conflict that the order's own refused payloads explain counts as one more refusal.
+    // A conflict counts as one more refusal if the order's own refused payloads explain it.
     const rejection: Rejection | undefined = moves ? { ...heard, kind: 'refused' } : heard
     const sent = { ending, attempts, record: mine.record, outcome }
     const unordered = ({ result }: Written): Sent => ({

@@ -227,7 +227,7 @@ function closed(
   const isConflict = rejection.kind === 'conflict'
   return {
     ...rest,
-    // The body stays, because an order found by its reference is compared with it.
+    // Keep the body: an order found by its reference is compared with it.
     ...(isConflict ? defined({ body }) : {}),
     attempts: record.attempts + attempts,
     state: 'rejected',
