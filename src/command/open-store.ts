@@ -11,10 +11,10 @@ import { SqliteStore } from '../stores/sqlite.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { type Terminal, UsageError } from './terminal.ts'
 
-/** A store, and what the command needs beyond what every store can do. */
+/** A store, with functions that only the command needs. */
 export interface OpenStore {
   readonly store: OrderStore
-  /** The scopes of all its orders. */
+  /** Returns the scopes of all orders in the store. */
   scopes(): Promise<readonly string[]>
   /** Closes the connections. */
   close(): Promise<void>
@@ -120,7 +120,7 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   return { store: new RedisStore({ client }), scopes, close: async () => client.disconnect() }
 }
 
-/** Each scope with orders has one such key. */
+/** Pattern of the one key that each scope with orders has. */
 const LISTS = 'customer-ordering:{*}:list'
 
 async function redisScopes(pages: AsyncIterable<string[]>): Promise<string[]> {

@@ -137,10 +137,10 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   }
 }
 
-/** A flag as `parseArgs` finds it. */
+/** A flag as `parseArgs` reports it. */
 interface FlagToken {
   readonly name: string
-  /** As the user wrote it, with its dashes. */
+  /** The name as the user wrote it, with its dashes. */
   readonly rawName: string
   readonly value: string | undefined
   /** True for `--name=value`. */
@@ -166,7 +166,7 @@ const TYPES: ReadonlyMap<string, 'string' | 'boolean'> = new Map(
   Object.entries(OPTIONS).map(([name, { type }]) => [name, type]),
 )
 
-/** Rejects what `parseArgs` rejects. Its own messages have several lines, and suggest no flag. */
+/** Rejects the same flags as `parseArgs`, whose messages have several lines and suggest no flag. */
 function checkFlag({ name, rawName, value, inlineValue }: FlagToken): void {
   const type = TYPES.get(name)
   if (type === undefined) {
@@ -177,7 +177,7 @@ function checkFlag({ name, rawName, value, inlineValue }: FlagToken): void {
   }
   if (type === 'boolean' && value !== undefined)
     throw new UsageError(`The flag ${rawName} takes no value; see --help.`)
-  // `--account --json` lacks the value of --account.
+  // In `--account --json`, the value of --account is missing.
   if (type === 'string' && (value === undefined || (!inlineValue && value.startsWith('-'))))
     throw new UsageError(
       `The flag ${rawName} requires a value; see --help. Write ${rawName}=VALUE for a value that begins with a dash.`,
@@ -200,7 +200,7 @@ function scopeOfFlags({ server, account }: Flags, baseUrl: string): string {
 
 /**
  * Throws if the store has orders, but none of this scope. Otherwise, a mistyped --account would
- * look to a script like a store without open orders.
+ * look like a store without open orders.
  */
 async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<void> {
   const { rows, next } = await store.list(scope, { limit: 1 })
@@ -209,7 +209,7 @@ async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<
   if (found.length === 0 || found.includes(scope)) return
   const shown = found.slice(0, 5).join(', ') + (found.length > 5 ? ', …' : '')
   throw new UsageError(
-    `The store has no orders of [server, account] ${scope}, but it has orders of ${found.length} other${found.length === 1 ? '' : 's'}: ${shown}. Check --server and --account.`,
+    `The store has no orders of ${scope} ([server, account]), only of ${shown}. Check --server and --account.`,
   )
 }
 

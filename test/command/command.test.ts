@@ -126,9 +126,9 @@ describe('customer-ordering-sdk', () => {
       const account = await command(`${line} ~ --account shopp`)
       const server = await command(`${line} ~ --server https://elsewhere.example`)
       expect([account.code, server.code]).toEqual([2, 2])
-      const found = `but it has orders of 1 other: ${searched(service.url, 'shop')}. Check --server and --account.\n`
-      expect(account.err).toContain(`${searched(service.url, 'shopp')}, ${found}`)
-      expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')}, ${found}`)
+      const found = `([server, account]), only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
+      expect(account.err).toContain(`${searched(service.url, 'shopp')} ${found}`)
+      expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')} ${found}`)
     },
   )
 
