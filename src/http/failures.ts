@@ -117,7 +117,7 @@ const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check serverCode']
 /** What happened to a request of which no byte was sent. */
 const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
-  certificate: "did not trust the server's certificate",
+  certificate: "could not connect: the server's certificate is not trusted",
   transport_closed: 'could not be sent: its transport is closed',
   late: 'connected too late to send',
 }

@@ -130,5 +130,5 @@ function refuseMisshapenRow(row: unknown): void {
   if (isOrder && Object.hasOwn(row, 'idempotencyKey'))
     refuseArgument(`belongs next to the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
   if (!isOrder && Object.hasOwn(row, 'request'))
-    refuseArgument(`is missing next to the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
+    refuseArgument(`is missing: make the row ${KEYED_ROW}`, 'idempotencyKey')
 }

@@ -166,7 +166,12 @@ describe('a failure without an answer', () => {
 
   test.each([
     ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect'],
-    ["did not trust the server's certificate", 'certificate', 'CERT_HAS_EXPIRED', undefined],
+    [
+      "could not connect: the server's certificate is not trusted",
+      'certificate',
+      'CERT_HAS_EXPIRED',
+      undefined,
+    ],
     ['lost the connection before the response was complete', false, 'ECONNRESET', 'read'],
   ] as const)('%s', (what, unsent, code, syscall) => {
     const detail = { name: 'Error', code, ...(syscall === undefined ? {} : { syscall }) }
@@ -452,7 +457,7 @@ describe('a whole message', () => {
       `POST /v1/orders could not connect${sent} (ENOTFOUND). ${rest}`,
     )
     expect(fail(failed('certificate', 'CERT_HAS_EXPIRED'), given).message).toBe(
-      `POST /v1/orders did not trust the server's certificate${sent} (CERT_HAS_EXPIRED). ${rest}`,
+      `POST /v1/orders could not connect: the server's certificate is not trusted${sent} (CERT_HAS_EXPIRED). ${rest}`,
     )
   })
 
