@@ -11,8 +11,8 @@ export interface TransportRequest {
   /** Ends the attempt, and the read of the body, when the time is up or the caller aborts. */
   readonly signal: AbortSignal
   /**
-   * Returns true once it is too late to send the request. A transport should check this after
-   * connecting and before the first byte, so that a machine that slept sends nothing too late.
+   * Returns true once it is too late to send the request. Check it after connecting and before the
+   * first byte, so that a machine that slept sends nothing too late.
    */
   readonly isLate: (() => boolean) | undefined
 }
@@ -32,8 +32,7 @@ export interface TransportResponse {
 /**
  * Sends the client's requests. Each call of `send` sends one request, once, and follows no
  * redirect: the client handles retries, time limits and errors. `undiciTransport()` of
- * `customer-ordering-sdk/undici` creates a transport. Without one, the client uses the global
- * `fetch`.
+ * `customer-ordering-sdk/undici` creates one. By default, the client uses the global `fetch`.
  */
 export interface Transport {
   /** Sends the request and resolves with the head of the response. Rejects with any error. */

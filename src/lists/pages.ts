@@ -35,8 +35,8 @@ export interface Page<T> extends AsyncIterable<T> {
  * The list may change while it is read. A row that moves to the next page is returned once. If the
  * service returns a total, rows that moved to an earlier page are fetched as well; a row may be
  * returned twice if more rows vanish than fit on a page. The list is read to its end even if the
- * service caps `limit` or returns short pages. If the service ignores `offset`, the iteration fails
- * with an `InvalidResponseError` instead of running forever.
+ * service caps `limit` or returns short pages. If the service ignores `offset`, the iteration
+ * rejects with an `InvalidResponseError`.
  */
 export class Pages<T> extends Lazy<T, Page<T>> {
   /** A walk that stays at the beginning. */

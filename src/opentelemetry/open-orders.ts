@@ -9,10 +9,7 @@ export interface UnresolvedOrders {
 
 /** Options of {@link observeOpenOrders}. */
 export interface ObserveOptions {
-  /**
-   * Creates the metrics. Default: the provider registered for the process. Register it before you
-   * call this function.
-   */
+  /** Creates the metrics. Default: the provider registered for the process before this call. */
   readonly meterProvider?: MeterProvider | undefined
   /** Returns milliseconds since 1970, for tests. Default `Date.now`. */
   readonly now?: (() => number) | undefined

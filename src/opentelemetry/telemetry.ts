@@ -31,14 +31,11 @@ import {
 
 /** Options of {@link telemetryHooks}. */
 export interface TelemetryOptions {
-  /** The client's `baseUrl`. Spans and metrics take the server's name and port from it. */
+  /** The client's `baseUrl`. Spans and metrics contain its server and port. */
   readonly baseUrl: string | URL
   /** Creates the spans. Default: the provider registered for the process. */
   readonly tracerProvider?: TracerProvider | undefined
-  /**
-   * Creates the metrics. Default: the provider registered for the process. Register it before you
-   * call this function.
-   */
+  /** Creates the metrics. Default: the provider registered for the process before this call. */
   readonly meterProvider?: MeterProvider | undefined
 }
 
@@ -57,8 +54,8 @@ const OPTIONS: Readers<TelemetryOptions> = {
  * order is a separate call with its own trace.
  *
  * Names follow OpenTelemetry's conventions for HTTP clients; all others begin with `ordering.`.
- * Spans contain no secrets, because events contain none: no API key, header, body, target or
- * amount. docs/guide/opentelemetry.md lists all spans, attributes and metrics.
+ * Spans contain no secrets: no API key, header, body, target or amount.
+ * docs/guide/opentelemetry.md lists all spans, attributes and metrics.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example
@@ -183,8 +180,8 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
 }
 
 /**
- * Returns the headers that identify the active span, such as `traceparent`. Pass them to a call,
- * which sends them with each of its requests.
+ * Returns the headers that identify the active span, such as `traceparent`, for the requests of one
+ * call.
  *
  * @example
  * await client.orders.create(request, { headers: traceHeaders() })

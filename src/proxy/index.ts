@@ -19,9 +19,8 @@ export interface ProxyOptions {
   readonly apiKey: string | ((request: Request) => string | Promise<string>)
   /**
    * Decides who may use the proxy: check the visitor's session here. `true` passes the request on,
-   * `false` makes the proxy respond with 401, and a `Response` is returned to the visitor as it is.
-   * A visitor who passes can read the wallet's orders and spend its money. Read the body only from
-   * `request.clone()`.
+   * `false` returns 401, and a `Response` is returned as it is. A visitor who passes can read the
+   * wallet's orders and spend its money. Read the body only from `request.clone()`.
    */
   readonly authorize: (request: Request) => boolean | Response | Promise<boolean | Response>
   /**
@@ -92,9 +91,9 @@ const OPTIONS: Readers<ProxyOptions> = {
 
 /**
  * Creates a handler that passes a page's calls on to the service and adds the API key, which never
- * leaves the server. The handler works with Hono, Next.js, Workers, Bun, Deno, and anything else
- * that handles a `Request`. Mount it at any path. In the page, give the client that address as
- * `baseUrl`, `apiKey: null`, and the service's own address as `server`.
+ * leaves the server. It works with Hono, Next.js, Workers, Bun, Deno, and anything that handles a
+ * `Request`. Mount it at any path. In the page, give the client that address as `baseUrl`,
+ * `apiKey: null`, and the service's own address as `server`.
  *
  * - It passes on only the calls that a page needs, with the headers that the client reads.
  * - It sends each request once and follows no redirects. If the service does not respond, or

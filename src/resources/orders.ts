@@ -62,7 +62,7 @@ export class Orders<S extends Schemas = Schemas> {
    * them return that order. After an error with `charged: 'unknown'`, make the same call again.
    * Never order again under another reference.
    *
-   * By default, retries up to 4 times with exponential backoff, within 120,000 ms (`totalTimeout`).
+   * Retries up to 4 times by default, with exponential backoff, within 120,000 ms (`totalTimeout`).
    *
    * @throws {InvalidRequestError} if an argument is wrong; nothing was sent
    * @throws {StoreError} if the order cannot be stored; nothing was sent
@@ -158,8 +158,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Lists the orders of this customer (permission `orders:read`), with pagination built in: pages
-   * are fetched while you iterate, and `await` fetches the first page. The API document does not
-   * show how the list is sorted.
+   * are fetched while you iterate, and `await` fetches the first page. The sorting is not
+   * documented.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is invalid
    *
@@ -176,9 +176,8 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Polls an order until `until` returns true, and returns the order.
    *
-   * Polls every 0.5 to 1 s at first, then less and less often, down to every 15 to 30 s. After a
-   * change of the status, it polls faster again. A 404 in the first ten seconds counts as "too new
-   * to be read".
+   * Polls every 0.5 to 1 s at first, slows down to every 15 to 30 s, and speeds up again when the
+   * status changes. A 404 in the first ten seconds counts as "too new to be read".
    *
    * @throws {TimeoutError} after `timeout` milliseconds (default 120,000); waiting again is safe
    * @throws {RequestAbortedError} if `signal` ended the wait
@@ -206,7 +205,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Reads the records of one order, or of all orders since a time (milliseconds since 1970). Sends
-   * nothing. `await` returns an array of at most 10,000 records; iterate to read more.
+   * nothing. `await` returns at most 10,000 records; iterate to read more.
    *
    * @throws {InvalidRequestError} unless exactly one of the three fields is set
    * @throws {StoreError} if the store cannot be read
@@ -222,8 +221,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Lists the remembered orders without a known outcome, which `recover()` would settle. Reads only
-   * the store and sends nothing. `await` returns an array of at most 10,000 records; iterate to
-   * read more.
+   * the store and sends nothing. `await` returns at most 10,000 records; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
    *
@@ -239,9 +237,9 @@ export class Orders<S extends Schemas = Schemas> {
    * Settles every order that an earlier call left without a known outcome, with one request for
    * each. Run it when your program starts.
    *
-   * Many processes can safely run it at the same time, and you can safely kill it and run it again.
-   * Nothing happens until you iterate or await the result, which you can do once. Leaving the loop
-   * ends the run; `await` completes it and returns a summary.
+   * Many processes can run it at the same time, and killing and repeating it is safe. Nothing
+   * happens until you iterate or await the result, which you can do once. Leaving the loop ends the
+   * run; `await` completes it and returns a summary.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {RequestAbortedError} if `signal` ended the run; running it again is safe
@@ -264,8 +262,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Closes an order by a person's decision. `{ as: 'abandoned' }` can cost a second charge: the
-   * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads the
-   * order that the person found from the service, and closes the record with it.
+   * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads that
+   * order from the service and closes the record with it.
    *
    * Meant for orders that `recover()` reports as `needs_attention`.
    *
@@ -301,8 +299,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Compares remembered orders with the service's list, by order id, and by your reference if the
-   * service returns it. Reads the whole list and changes nothing on either side. `await` returns an
-   * array of at most 10,000 results; iterate to read more.
+   * service returns it. Reads the whole list and changes nothing on either side. `await` returns at
+   * most 10,000 results; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {ApiError} if the list cannot be read

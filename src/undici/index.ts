@@ -11,10 +11,10 @@ import { UndiciResponse } from './response.ts'
 /** Options of {@link undiciTransport}. */
 export interface UndiciTransportOptions {
   /**
-   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, or a `MockAgent`.
-   * `close()` leaves it open. With your own dispatcher, a failure to connect does not prove that
-   * nothing was sent. The dispatcher controls the proxy and the connections, so it cannot be
-   * combined with the other options. Default: an `Agent` that this function creates.
+   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, or a `MockAgent`. With
+   * your own dispatcher, a failure to connect does not prove that nothing was sent. The dispatcher
+   * controls the proxy and the connections, so it cannot be combined with the other options.
+   * Default: an `Agent` that this function creates.
    */
   readonly dispatcher?: Dispatcher | undefined
   /**
@@ -29,9 +29,9 @@ export interface UndiciTransportOptions {
 /** A transport with its own connections. */
 export interface UndiciTransport extends Transport {
   /**
-   * Waits for the requests in flight and closes the connections. Calling it again is safe. A later
-   * request is not sent, and its error has `charged: 'no'` if no earlier attempt was sent. A
-   * `dispatcher` that you passed stays open: the transport still sends until you close it.
+   * Waits for the requests in flight and closes the connections. A later request is not sent, and
+   * its error has `charged: 'no'` if no earlier attempt was sent. Your own `dispatcher` stays open:
+   * the transport still sends until you close it.
    */
   close(): Promise<void>
 }
