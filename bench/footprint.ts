@@ -11,6 +11,13 @@ export interface Footprint {
   readonly bytes: number
 }
 
+/** Bytes of this package's file on a registry: as downloaded, and unpacked. */
+export interface PackedSize {
+  readonly packed: number
+  readonly unpacked: number
+  readonly files: number
+}
+
 const root = fileURLToPath(new URL('..', import.meta.url))
 const peers = fileURLToPath(new URL('peers', import.meta.url))
 
@@ -50,20 +57,25 @@ function sum(folders: Iterable<string>): Footprint {
   return total
 }
 
-/** This package as it is packed, with its dependencies, and the others. */
-export function measureFootprint(): ReadonlyMap<string, Footprint> {
-  const packed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+/** What `npm pack` would write. */
+export function measurePacked(): PackedSize {
+  const listed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
     cwd: root,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [{ unpackedSize, entryCount }] = JSON.parse(packed)
+  const [{ size, unpackedSize, entryCount }] = JSON.parse(listed)
+  return { packed: size, unpacked: unpackedSize, files: entryCount }
+}
+
+/** This package as it is packed, with its dependencies, and the others. */
+export function measureFootprint({ unpacked, files }: PackedSize): ReadonlyMap<string, Footprint> {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const needed = sum(Object.keys(dependencies).flatMap((name) => [...closure(root, name)]))
   const ours = {
     packages: needed.packages + 1,
-    files: needed.files + entryCount,
-    bytes: needed.bytes + unpackedSize,
+    files: needed.files + files,
+    bytes: needed.bytes + unpacked,
   }
   const others = Object.entries({
     'octokit request': '@octokit/request',

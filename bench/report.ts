@@ -1,7 +1,7 @@
 import type { Cell } from './blocks.ts'
 import { BASELINE } from './contenders.ts'
 import { BARE_POST, CREATE } from './create.ts'
-import type { Footprint } from './footprint.ts'
+import type { Footprint, PackedSize } from './footprint.ts'
 import { type Goal, goals, OURS, OVER_UNDICI } from './goals.ts'
 import { LONG_LIST, type Overhead, TASKS } from './overhead.ts'
 import type { Paging } from './paging.ts'
@@ -26,6 +26,7 @@ export interface Measured {
   readonly profiles: Profiles
   readonly sizes: ReadonlyMap<string, number>
   readonly footprint: ReadonlyMap<string, Footprint>
+  readonly packed: PackedSize
   /** Text of bench/explained.md: where the time goes, by hand. */
   readonly explained: string
   /** Processes that were running or waiting, per processor, on average: above 1 the machine had other work. */
@@ -104,16 +105,16 @@ function profileTable(task: string, profiles: Profiles): string {
 }
 
 const walkName = (prefetch: number): string =>
-  prefetch === 0 ? 'this package, one page when it is needed' : `this package, \`prefetch: ${prefetch}\``
+  prefetch === 0 ? 'this package, no `prefetch`' : `this package, \`prefetch: ${prefetch}\``
 
 /** What is not met first, each with the reason, then what is. */
 function toReach(measured: Measured): string {
   const all = goals(measured)
   const missed = all.filter(({ met }) => !met)
   const row = ({ what, goal, found }: Goal): string[] => [what, goal, found]
-  return `## What is not as quick or small as we want it
+  return `## Goals that we miss
 
-Goals are ratios to raw \`fetch\` where nothing else is said, judged by medians.
+A goal without a unit is a ratio to raw \`fetch\`. Medians decide.
 
 ${table(
   ['what', 'goal', 'this run', 'what stands in the way'],
@@ -121,7 +122,7 @@ ${table(
   [0, 3],
 )}
 
-The others are met:
+## Goals that we meet
 
 ${table(['what', 'goal', 'this run'], all.filter(({ met }) => met).map(row))}`
 }
@@ -140,32 +141,36 @@ function inShort({ overhead, create, paging, memory, imports, firstAnswer, sizes
   return table(
     ['', 'costs', 'which means'],
     [
-      ['a request over `fetch`', times(OURS, tasks), 'about 0.1 ms more, as with ky and octokit'],
-      ['a request over [undici](guide/undici.md)', times(OVER_UNDICI, tasks), 'nothing; switch it on first'],
+      ['a request over `fetch`', times(OURS, tasks), 'about 0.1 ms more, like ky and octokit'],
       [
-        'placing an order, remembered in memory',
+        'a request over [undici](guide/undici.md)',
+        times(OVER_UNDICI, tasks),
+        'no cost; switch this on first',
+      ],
+      [
+        'placing an order over `MemoryStore`',
         `${placing.toFixed(1)} times a POST by raw \`fetch\``,
-        'about 0.2 ms more; over a durable store, its writes decide',
+        'about 0.2 ms more; with a durable store, its writes take most of the time',
       ],
       [
-        'a long list, 20 ms a page',
+        'a long list, 20 ms per page',
         `${rate(0)} pages a second, ${rate(4)} with \`prefetch: 4\`, ${rate(8)} with 8`,
-        'no other client reads ahead',
+        'no other client in this comparison reads ahead',
       ],
       [
-        `${measuredItems(FULL.items)} rows of a list`,
-        `${of(memory.peak, OURS)} MB at most; a loop over \`fetch\` ${of(memory.peak, 'a loop over fetch')} MB`,
-        'no page is kept',
+        `${measuredItems(FULL.items)} rows of a list, peak memory`,
+        `${of(memory.peak, OURS)} MB; a loop over \`fetch\` ${of(memory.peak, 'a loop over fetch')} MB`,
+        'the client keeps no page',
       ],
       [
         'importing it',
         `${of(imports, OURS)} ms; ky alone ${of(imports, 'ky')} ms`,
-        'what is not called is not loaded',
+        'modules are evaluated on their first use',
       ],
       [
         'the first response of a process',
         `${of(firstAnswer, OURS)} ms; raw \`fetch\` ${of(firstAnswer, BASELINE)} ms`,
-        'Node loads its `fetch` in both',
+        'the time for loading `fetch` is in both',
       ],
       [
         'in a browser',
@@ -184,24 +189,24 @@ export function page(measured: Measured): string {
   const { overhead, paging, load } = measured
   const busy =
     load > 1
-      ? `**Measured under load**: other programs kept ${load.toFixed(1)} processes per processor busy or waiting. Ratios scatter far too much to judge anything by but factors of two; run it again on an idle machine.`
+      ? `**Measured under load**: other programs kept ${load.toFixed(1)} processes per processor running or waiting. Trust only differences of a factor of two, and repeat the run on an idle machine.`
       : `Load of the machine: ${load.toFixed(1)} processes per processor.`
   const fastest = Math.max(...[...paging.peers.values()].map(({ median }) => median))
   const full = isFull(measured)
   return `# Performance${full ? '' : ', a quick look'}
 
-What does this client cost you? Your service's own time is not in these figures.
+What does this client cost you? The figures exclude the response time of your service.
 How to make it faster is in the [guide](guide/performance.md).
 
 ${inShort(measured)}
 
 ![Time of a request as a ratio to raw fetch](performance.svg)
 
-${full ? `${toReach(measured)}\n\n${measured.explained.trim()}` : 'A quick look judges nothing: its figures scatter too much, and short lists take other amounts of memory.'}
+${full ? `${toReach(measured)}\n\n${measured.explained.trim()}` : 'A quick look gives no verdicts: its figures scatter too much, and short lists need different amounts of memory.'}
 
 ## Appendix: every figure
 
-Written by \`npm run bench clients\`; see [repeating it](#repeating-it). ${measured.rounds} rounds. Medians, quartiles in brackets.
+\`npm run bench clients\` writes this page (see [how to repeat it](#how-to-repeat-it)). ${measured.rounds} rounds. Each figure is a median, with its quartiles in brackets.
 
 Measured on ${measured.machine}.
 Versions: ${[...measured.versions].map(([name, version]) => `${name} ${version}`).join(', ')}.
@@ -210,11 +215,11 @@ ${busy}
 
 ### Time of one request
 
-As ratios to raw \`fetch\` and JSON in the same round.
-All contenders run in one process, a few requests of each in a new order every round.
-This package checks every response, the others check none.
-"Again" is the same code as raw fetch: how far it is from 1 is the noise.
-"ky, one attempt" is ky with the options that this package calls it with, an abort controller and a timer: what a call over ky takes at least.
+Figures are ratios to raw \`fetch\` with JSON in the same round.
+All clients run in one process; each round makes a few requests with every client, in a new order.
+This package checks every response; the others check none.
+"Raw fetch, again" runs the same code as raw fetch: its distance from 1 is the noise.
+"ky, one attempt" is ky with the options that this package passes, an abort controller and a timer: the minimum cost of a call over ky.
 
 ${overheadTable(overhead, 'wall', TASKS.slice(0, 3))}
 
@@ -222,7 +227,7 @@ ${overheadTable(overhead, 'wall', TASKS.slice(3))}
 
 ### CPU of one request
 
-User and system time of the client's process, the same way.
+User and system time of the client's process, as the same ratios.
 
 ${overheadTable(overhead, 'cpu', TASKS.slice(0, 3))}
 
@@ -230,7 +235,7 @@ ${overheadTable(overhead, 'cpu', TASKS.slice(3))}
 
 ### A page of 1,000 rows
 
-The same for the longest page that the service has; this package's rows are checked one by one.
+The same ratios for the longest page that the service returns. This package checks every row.
 
 ${table(
   ['', 'time', 'CPU'],
@@ -242,7 +247,7 @@ ${table(
 
 ### Placing an order
 
-\`orders.create()\` with its default store, each order with an id of its own, against sending the same body unremembered by raw \`fetch\`, and by \`${BARE_POST}\` of the same client.
+\`orders.create()\` with its default store and a different order each time, compared with sending the same body without a record, by raw \`fetch\` and by \`${BARE_POST}\` of the same client.
 
 ${table(
   ['', 'time', 'CPU'],
@@ -251,8 +256,8 @@ ${table(
 
 ### Lists
 
-2,000 orders at 50 a page from a service that takes 20 ms to respond.
-The others read one page at a time, by the iterators that they have.
+2,000 orders at 50 per page, from a service that responds after 20 ms.
+The other clients read one page at a time, with their own iterators.
 
 ${table(
   ['', 'pages per second', 'ratio to the fastest of the others'],
@@ -261,7 +266,7 @@ ${table(
   ),
 )}
 
-A process that reads ${measuredItems(measured.items)} orders at 1,000 a page: most memory in MB, and seconds from the first request to the last row.
+A process that reads ${measuredItems(measured.items)} orders at 1,000 per page: peak memory in MB, and seconds from the first request to the last row.
 
 ${table(['', 'MB', 'ratio', 'seconds', 'ratio'], walks(measured.memory, 'a loop over fetch'))}
 
@@ -275,7 +280,7 @@ ${table(['first response', 'ms', 'ratio to raw fetch'], compared(measured.firstA
 
 ### Size in a browser
 
-Minified by esbuild and compressed by gzip, everything included, in kB.
+The whole client with its dependencies, minified by esbuild and compressed by gzip, in kB.
 
 ${table(
   ['import', 'kB'],
@@ -284,7 +289,7 @@ ${table(
 
 ### Installed
 
-Packages, files and MB that an installation brings, dependencies included.
+Packages, files and MB that \`npm install\` adds, including dependencies.
 
 ${table(
   ['', 'packages', 'files', 'MB'],
@@ -298,14 +303,15 @@ ${table(
 
 ### Profiles
 
-Microseconds of one call, one at a time, by whose function was at work: native functions, such as writing to a socket, count for their caller, and waiting does not count.
-The profiler's own work is in them, so they are more than without it.
-Of the "CPU of the thread", the rest is the system's, for waiting and waking.
-\`npm run bench profile -- GET\` prints one of them with the files and functions, and \`--heap\` in place of times what is allocated.
+Microseconds of one call, by the owner of the running function, with one call at a time.
+Native functions, such as writing to a socket, count for their caller. Waiting does not count.
+The times include the profiler's own work.
+"CPU of the thread" also includes the system's time for waiting and waking.
+\`npm run bench profile -- GET\` prints one profile with its files and functions. \`--heap\` prints allocations instead of times.
 
 ${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profiles)).join('\n\n')}
 
-### Repeating it
+### How to repeat it
 
 \`\`\`sh
 npm run build
@@ -313,9 +319,9 @@ npm ci --prefix bench/peers
 npm run bench clients
 \`\`\`
 
-It takes some minutes and writes this page and its chart.
-\`npm run bench clients -- --rounds 10 --items 100000\` is a quick look: it leaves them alone, writes a page without verdicts to \`.tmp\`, and says where.
-Compare figures within one run only.
+The last command takes about ten minutes, and writes this page and its chart.
+\`npm run bench clients -- --rounds 10 --items 100000\` is a quick look: it changes neither, and writes a page without verdicts to \`.tmp\`.
+Compare figures only within one run.
 `
 }
 

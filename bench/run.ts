@@ -12,7 +12,7 @@ import { fileURLToPath } from 'node:url'
 import { positiveInteger, readArguments } from '../scripts/arguments.ts'
 import { isBuilt } from '../scripts/ensure-built.ts'
 import { measureCreate } from './create.ts'
-import { measureFootprint } from './footprint.ts'
+import { measureFootprint, measurePacked } from './footprint.ts'
 import { machine, versions } from './machine.ts'
 import { measureOverhead } from './overhead.ts'
 import { measurePaging } from './paging.ts'
@@ -26,7 +26,7 @@ const { rounds, items } = readArguments(
     usage: `npm run bench clients
   measures everything, ${FULL.rounds} rounds and lists of ${FULL.items.toLocaleString('en')} orders; writes docs/performance.md and its chart
 npm run bench clients -- [--rounds N] [--items N]
-  with other numbers a quick look: writes to .tmp, and judges nothing`,
+  with other numbers a quick look: writes to .tmp, without verdicts`,
     options: {
       rounds: { type: 'string', default: String(FULL.rounds) },
       items: { type: 'string', default: String(FULL.items) },
@@ -50,6 +50,7 @@ async function measured<T>(what: string, measure: () => T | Promise<T>): Promise
   return await measure()
 }
 
+const packed = measurePacked()
 const figures = {
   overhead: await measured('requests', () => measureOverhead(rounds)),
   create: await measured('orders', () => measureCreate(rounds)),
@@ -59,7 +60,8 @@ const figures = {
   memory: await measured('memory', () => measureMemory(items, Math.min(3, rounds))),
   profiles: await measured('profiles', measureProfiles),
   sizes: await measured('sizes', measureSizes),
-  footprint: measureFootprint(),
+  packed,
+  footprint: measureFootprint(packed),
 }
 noteLoad()
 

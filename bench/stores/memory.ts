@@ -1,31 +1,40 @@
 /**
- * Memory of `createMany` over a million requests.
+ * Memory and rate of `createMany` over a million requests.
  *
- *     npm run bench stores-memory            1,000,000 requests
+ *     npm run bench stores-memory                      1,000,000 requests over MemoryStore
+ *     npm run bench stores-memory -- --store sqlite    the same over SqliteStore, in a temporary file
  *     npm run bench stores-memory -- 100000
  *
- * What would grow by its nature is kept small: the sandbox, which remembers every order, is replaced by a new one after every
- * 10,000 requests, and the store forgets a record when it is closed. What is left is the client. The heap is limited to 96 MB,
- * which a program that kept anything of each order would soon exceed.
+ * The heap is limited to 96 MB, which a client that kept anything of each order would soon exceed.
+ * The sandbox remembers every order, so a new one replaces it after every 10,000 requests.
+ * MemoryStore keeps every record on the heap, so it prunes each record when its order is settled.
+ * SqliteStore keeps all records in its file.
  */
-import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { positiveInteger, readArguments, UsageError } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
-import type { StoredRow } from '../../src/stores/store.ts'
+import { SqliteStore } from '../../src/stores/sqlite.ts'
+import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 
-const REQUESTS = readArguments(
+const { requests: REQUESTS, store: STORE } = readArguments(
   {
-    usage: `npm run bench stores-memory -- [REQUESTS]
+    usage: `npm run bench stores-memory -- [REQUESTS] [--store memory|sqlite]
   places that many orders (default 1,000,000)`,
     positionals: 1,
-    options: {},
+    options: { store: { type: 'string', default: 'memory' } },
   },
-  ({ positionals: [requests = '1_000_000'] }) => positiveInteger('REQUESTS', requests),
+  ({ positionals: [requests = '1_000_000'], values: { store } }) => {
+    if (store !== 'memory' && store !== 'sqlite') throw new UsageError('--store is memory or sqlite.')
+    return { requests: positiveInteger('REQUESTS', requests), store }
+  },
 )
 const LIFETIME = 10_000
 
-/** Forgets what is settled. */
+/** Prunes each record when its order is settled. */
 class OpenRecords extends MemoryStore {
   override async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
     const updated = await super.update(row, expectedVersion)
@@ -37,6 +46,10 @@ class OpenRecords extends MemoryStore {
   }
 }
 
+const directory = mkdtempSync(join(tmpdir(), 'bench-'))
+const store: OrderStore =
+  STORE === 'memory' ? new OpenRecords() : new SqliteStore({ path: join(directory, 'orders.db') })
+
 let served = 0
 let sandbox: Sandbox = createSandbox({ balance: 1e12 })
 const { baseUrl, apiKey } = sandbox
@@ -44,10 +57,9 @@ const client = new CustomerOrderingClient({
   baseUrl,
   apiKey,
   account: 'bench',
-  store: new OpenRecords(),
+  store,
   fetch: async (input, init) => {
-    // As an answer over a network would: without it the program never comes to the end of a job, and until then the engine keeps
-    // whatever a WeakRef was made of.
+    // Respond in a new task, like a network: V8 keeps the target of every WeakRef until the current task ends.
     await new Promise((resolve) => setImmediate(resolve))
     if (++served % LIFETIME === 0) sandbox = createSandbox({ balance: 1e12, apiKey })
     return await sandbox.fetch(input, init)
@@ -83,3 +95,4 @@ for await (const result of client.orders.createMany(requests(), { concurrency: 1
   console.log(`| ${count} | ${megabytes(heapUsed)} | ${megabytes(rss)} | ${perSecond} |`)
 }
 await client.close()
+rmSync(directory, { recursive: true })

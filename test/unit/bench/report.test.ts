@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { FULL, isFull, type Measured, page } from '../../../bench/report.ts'
 
-// It refuses to be loaded after undici, which would spoil measurements; nothing is measured here.
+// The module throws if undici is loaded first, because that would distort measurements. This test measures nothing.
 vi.mock('../../../bench/platform-fetch.ts', () => ({}))
 
 const nothing: Measured = {
@@ -18,19 +18,20 @@ const nothing: Measured = {
   profiles: new Map(),
   sizes: new Map(),
   footprint: new Map(),
+  packed: { packed: 0, unpacked: 0, files: 0 },
   explained: 'Figures of another run.',
   load: 0,
 }
 
-describe('the page of performance', () => {
-  it.each([{ rounds: 2 }, { items: 20_000 }])('a quick run gives no verdict: %j', (less) => {
+describe('the performance page', () => {
+  it.each([{ rounds: 2 }, { items: 20_000 }])('gives no verdicts for a quick look of %j', (less) => {
     const quick = { ...nothing, ...less }
     expect(isFull(quick)).toBe(false)
     expect(page(quick)).toContain('# Performance, a quick look')
     expect(page(quick)).not.toMatch(/\bmet\b|not met|Figures of another run/)
   })
 
-  it('a full run requires every figure', () => {
+  it('gives verdicts for a full run, and fails if a figure is missing', () => {
     expect(isFull(nothing)).toBe(true)
     expect(() => page(nothing)).toThrow('was not measured')
   })
