@@ -8,7 +8,7 @@ import { readPages } from './support/pages.ts'
 const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   1: {
     'server/unsent.test.ts': [
-      'an order whose response is lost together with its route is charged once, also if it was enqueued',
+      'an order whose response is lost together with its route is charged once, even if it was enqueued',
     ],
   },
   2: {
@@ -46,8 +46,8 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   7: {
     'server/sleep.test.ts': [
-      'sends nothing over the new connection, says so, and orders once when it is asked again',
-      'sends nothing over a connection that it kept',
+      'after a sleep, the transport sends nothing over a new connection, and the next call orders once',
+      'after a sleep, the transport sends nothing over a kept connection',
     ],
   },
   8: {
@@ -124,7 +124,9 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   20: {
     'client/lists/reads.test.ts': ['JSON that ends too early is requested again by %s'],
-    'unit/http/transport.test.ts': ['is called as ever where every object inherits a property %s'],
+    'unit/http/transport.test.ts': [
+      "a caller's fetch is called as usual if every object inherits a property %s",
+    ],
   },
   21: {
     'client/create/claims.test.ts': [
@@ -139,7 +141,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     ],
   },
   23: {
-    'sandbox/yaml.test.ts': ['with very many spaces %s are read in a moment'],
+    'sandbox/yaml.test.ts': ['YAML with very many spaces %s is parsed quickly'],
   },
   a: {
     'browser/suites.test.ts': ['believes no response to a read that the browser may keep, $what'],
@@ -152,7 +154,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   c: {
     'unit/settings/resolve.test.ts': [
-      'requires server in a page whose own origin is the address and whose store outlives it',
+      'server is required in a page whose own origin is the address and whose store outlives it',
     ],
   },
   d: {

@@ -23,14 +23,14 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close()
 })
 
-test('options of createSandbox are refused if they are unknown, because a misspelt one would test nothing', () => {
+test('createSandbox rejects unknown options, because a misspelt option would test nothing', () => {
   const misspelt: object = { fault: [{ action: { type: 'drop' } }] }
   expect(() => createSandbox({ ...misspelt })).toThrow(
     'options of createSandbox: unknown field "fault"; known: baseUrl, seed',
   )
 })
 
-test('options of serveSandbox are refused if they are unknown', async () => {
+test('serveSandbox rejects unknown options', async () => {
   const misspelt: object = { prot: 4010 }
   await expect(serveSandbox(createSandbox(), { ...misspelt })).rejects.toThrow(
     'options of serveSandbox: unknown field "prot"; known: port, host',
@@ -114,7 +114,7 @@ async function serve(behaviour: Partial<SandboxBehaviour> = {}) {
   return { sandbox, server, log }
 }
 
-describe('what hardly is a request', () => {
+describe('malformed bytes on a connection', () => {
   test.each([
     ['no HTTP', 'hello\r\n\r\n', 400],
     ['a broken header', 'GET /v1/balance HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n', 400],
@@ -126,7 +126,7 @@ describe('what hardly is a request', () => {
     ],
     ['an unknown Expect', 'GET /v1/balance HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\n\r\n', 417],
     ['huge headers', `GET / HTTP/1.1\r\nHost: x\r\nX-Pad: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
-  ])('%s is refused in the error shape, and the log says so', async (_, text, status) => {
+  ])('%s is rejected in the error shape, and logged', async (_, text, status) => {
     const { server, log } = await serve({ errorShape: 'nested' })
     const [head = '', body = ''] = (await exchange(server.port, text)).split('\r\n\r\n')
     expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
@@ -148,7 +148,7 @@ describe('what hardly is a request', () => {
     expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
   })
 
-  test('a caller that goes away in the middle of its body is in the log', async () => {
+  test('a caller that disconnects in the middle of its body is logged', async () => {
     const { server, log } = await serve()
     await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
@@ -159,7 +159,7 @@ describe('what hardly is a request', () => {
     )
   })
 
-  test('a thousand connections of garbage harm nothing', async () => {
+  test('a thousand connections with garbage do no harm', async () => {
     const { sandbox, server, log } = await serve()
     const order =
       `POST /v1/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${sandbox.apiKey}\r\nIdempotency-Key: k\r\n` +
@@ -186,7 +186,7 @@ describe('what hardly is a request', () => {
     sandbox.expectCharges(0)
   })
 
-  test('any message at all gets an answer, and no charge without a 201', async () => {
+  test('every message gets a response, and is charged only with a 201', async () => {
     const sandbox = createSandbox()
     const json = fc.oneof(
       fc.json(),

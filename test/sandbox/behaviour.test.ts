@@ -19,7 +19,7 @@ describe('error shapes', () => {
     expect((await api.get('/v1/orders/none')).body).toEqual(body)
   })
 
-  test('problem is application/problem+json with a code', async () => {
+  test('the error shape `problem` is application/problem+json with a code', async () => {
     const { api } = withSwitches({ errorShape: 'problem' })
     const { body, headers } = await api.get('/v1/orders/none')
     expect(headers.get('content-type')).toBe('application/problem+json')
@@ -32,7 +32,7 @@ describe('error shapes', () => {
     })
   })
 
-  test('also hold for statuses that fault rules make up', async () => {
+  test('error shapes also apply to statuses that fault rules create', async () => {
     const { sandbox, api } = withSwitches({ errorShape: 'nested' })
     sandbox.faults.add({ action: { type: 'status', status: 503 } })
     expect((await api.get('/v1/balance')).body).toMatchObject({ error: { code: 'SERVICE_UNAVAILABLE' } })
@@ -54,7 +54,7 @@ describe('list envelopes', () => {
     expect((await api.get('/v1/orders?limit=1&offset=1')).body).toEqual(body)
   })
 
-  test('named says services for services, and whether there are more', async () => {
+  test('the list envelope `named` uses the key services, and has hasMore', async () => {
     const { api } = withSwitches({ listEnvelope: 'named' })
     expect((await api.get('/v1/services?limit=1')).body).toMatchObject({
       services: [{ productId: 'svc_standard' }],
@@ -64,7 +64,7 @@ describe('list envelopes', () => {
 })
 
 describe('orders', () => {
-  test('show every field or none beyond the documented three', async () => {
+  test('orders have every field, or only the documented three', async () => {
     const { sandbox, api } = scene({
       behaviour: {
         orderFields: ['serviceId', 'target', 'quantity', 'currency', 'metadata', 'sourceSystem', 'createdAt'],
@@ -88,12 +88,12 @@ describe('orders', () => {
     expect(Object.keys((await api.order('k2')).body as object)).toEqual(['id', 'status', 'amount'])
   })
 
-  test('cost the price itself under priceIs perOrder', async () => {
+  test('an order costs the price itself with priceIs perOrder', async () => {
     const { api } = withSwitches({ priceIs: 'perOrder' })
     expect((await api.order('k')).body).toMatchObject({ amount: 250 })
   })
 
-  test('take steps from zero under stepFrom zero', async () => {
+  test('orders accept steps from zero with stepFrom zero', async () => {
     const { api } = withSwitches({ stepFrom: 'zero' })
     const order = (quantity: number) =>
       api.order(`k${quantity}`, { ...validBody, serviceId: 'svc_offset', quantity })
@@ -101,7 +101,7 @@ describe('orders', () => {
     expect(await order(15)).toMatchObject({ status: 422 })
   })
 
-  test('may be for fractions under fractionalQuantity', async () => {
+  test('orders may have fractional quantities with fractionalQuantity', async () => {
     const { api } = withSwitches({ fractionalQuantity: true })
     const order = (quantity: number) =>
       api.order(`k${quantity}`, { ...validBody, serviceId: 'svc_fractional', quantity })
@@ -109,7 +109,7 @@ describe('orders', () => {
     expect(await order(1.7)).toMatchObject({ status: 422 })
   })
 
-  test('need only the fields that requiredFields names', async () => {
+  test('orders require only the fields that requiredFields names', async () => {
     const { target: _, ...withoutTarget } = validBody
     const { metadata: __, ...withoutMetadata } = validBody
     expect(await withSwitches({ requiredFields: [] }).api.order('k', withoutTarget)).toMatchObject({
@@ -121,7 +121,7 @@ describe('orders', () => {
     expect(await strict.order('k')).toMatchObject({ status: 201 })
   })
 
-  test('may have unknown fields unless they are refused', async () => {
+  test('orders may have unknown fields unless the switch rejects them', async () => {
     const gift = { ...validBody, gift: true }
     expect(await withSwitches({}).api.order('k', gift)).toMatchObject({ status: 201 })
     const { api } = withSwitches({ unknownFields: 'refuse', sourceSystemFrom: 'body' })
@@ -130,7 +130,7 @@ describe('orders', () => {
   })
 
   test.each(['metadata', 'body', 'apiKey'] as const)(
-    'take sourceSystem from %s',
+    'orders take sourceSystem from %s',
     async (sourceSystemFrom) => {
       const { sandbox } = withSwitches({ sourceSystemFrom })
       const apiKey = sandbox.addApiKey({ customer: sandbox.customerId, sourceSystem: 'from apiKey' })
@@ -150,7 +150,7 @@ test('the stock state has the configured name and values', async () => {
   expect((await api.get('/v1/services/svc_sold_out')).body).toMatchObject({ availability: 'no' })
 })
 
-test('the request id comes in the configured header, or not at all', async () => {
+test('the request id is in the configured header, or absent', async () => {
   expect((await withSwitches({}).api.get('/v1/balance')).headers.get('x-request-id')).toMatch(/^req_/)
   const { headers } = await withSwitches({ requestIdHeader: 'Trace' }).api.get('/v1/balance')
   expect(headers.get('trace')).toMatch(/^req_/)
@@ -177,28 +177,28 @@ describe('lists', () => {
     ['newest', [50, 60, 40, 20, 10, 30]],
     ['oldest', [30, 10, 20, 40, 60, 50]],
     ['amount', [10, 20, 30, 40, 50, 60]],
-  ] as const)('can be ordered by %s', async (ordering, expected) => {
+  ] as const)('lists can be sorted by %s', async (ordering, expected) => {
     expect((await listed({ ordering })).first).toEqual(expected)
   })
 
-  test('can be in another random order per request', async () => {
+  test('lists can have a different random order in each request', async () => {
     const { read, first } = await listed({ ordering: 'random' })
     const second = await read()
     expect(second).not.toEqual(first)
     expect(second.toSorted()).toEqual(first.toSorted())
   })
 
-  test('of services can be random too', async () => {
+  test('lists of services can be random too', async () => {
     const { api } = withSwitches({ ordering: 'random', listEnvelope: 'array' })
     const once = JSON.stringify((await api.get('/v1/services')).body)
     expect(JSON.stringify((await api.get('/v1/services')).body)).not.toBe(once)
   })
 
-  test('can ignore offset', async () => {
+  test('lists can ignore offset', async () => {
     expect((await listed({ ignoreOffset: true }, '?limit=2&offset=2')).first).toEqual([50, 60])
   })
 
-  test('can cap limit anywhere or nowhere', async () => {
+  test('lists can limit pages to any size, or not at all', async () => {
     expect((await listed({ maxLimit: 2 }, '?limit=4')).first).toHaveLength(2)
     const { sandbox, api } = withSwitches({ maxLimit: null, listEnvelope: 'array' })
     for (let i = 0; i < 150; i++) sandbox.addOrder()
@@ -206,7 +206,7 @@ describe('lists', () => {
   })
 })
 
-test('new orders can be unreadable for a while', async () => {
+test('new orders can be missing from reads for a while', async () => {
   const { clock, sandbox, api } = scene({ behaviour: { readLag: 1000, listEnvelope: 'array' } })
   await api.order('k')
   const { orderId } = sandbox.expectChargedOnce('k')
@@ -218,7 +218,7 @@ test('new orders can be unreadable for a while', async () => {
   expect((await api.get('/v1/orders')).body).toHaveLength(1)
 })
 
-test('presets can be put on top of what is in force', () => {
+test('a preset can be applied on top of the current switches', () => {
   const sandbox = createSandbox({ preset: 'rfc9457', behaviour: { maxLimit: 7 } })
   sandbox.configure('minimal-answers')
   expect(sandbox.behaviour).toMatchObject({ errorShape: 'flat', maxLimit: 7, replayStatus: 200 })
@@ -234,7 +234,7 @@ test.each([
   ['{"replayHeader":"yes"}', 'behaviour.replayHeader: expected true or false, got "yes"'],
   ['{"maxLimit":0}', 'behaviour.maxLimit: expected an integer from 1, got 0'],
   ['"nope"', 'unknown preset "nope"'],
-])('a mistyped switch is refused: %s', (json, message) => {
+])('a misspelt switch is rejected: %s', (json, message) => {
   const sandbox = createSandbox()
   expect(() => sandbox.configure(JSON.parse(json))).toThrow(message)
   expect(sandbox.behaviour).toEqual(createSandbox().behaviour)

@@ -2,29 +2,26 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect, test } from 'vitest'
 
-test.each(['index', 'http/msw'])(
-  'what browsers load %s.ts mentions nothing that only Node has',
-  async (entry) => {
-    const { metafile, outputFiles } = await build({
-      entryPoints: [fileURLToPath(new URL(`../../src/sandbox/${entry}.ts`, import.meta.url))],
-      bundle: true,
-      write: false,
-      metafile: true,
-      format: 'esm',
-      platform: 'browser',
-      external: ['msw'],
-      minifyWhitespace: true,
-      legalComments: 'none',
-    })
-    const text = outputFiles[0]?.text ?? ''
-    expect(text).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\brequire\b|\bsetImmediate\b/)
-    const outside = Object.values(metafile.inputs).flatMap(({ imports }) =>
-      imports.filter(({ external }) => external === true).map(({ path }) => path),
-    )
-    expect([...new Set(outside)]).toEqual(entry === 'http/msw' ? ['msw'] : [])
-    const foreign = Object.keys(metafile.inputs).filter((path) => !path.includes('src/sandbox/'))
-    // It reads YAML files, and shares no code with the client: the generator is the contract's too.
-    const allowed = /node_modules\/js-yaml\/|^src\/mulberry32\.ts$/
-    expect(foreign.filter((path) => !allowed.test(path))).toEqual([])
-  },
-)
+test.each(['index', 'http/msw'])('browser code of %s.ts uses nothing that only Node has', async (entry) => {
+  const { metafile, outputFiles } = await build({
+    entryPoints: [fileURLToPath(new URL(`../../src/sandbox/${entry}.ts`, import.meta.url))],
+    bundle: true,
+    write: false,
+    metafile: true,
+    format: 'esm',
+    platform: 'browser',
+    external: ['msw'],
+    minifyWhitespace: true,
+    legalComments: 'none',
+  })
+  const text = outputFiles[0]?.text ?? ''
+  expect(text).not.toMatch(/\bnode:|\bBuffer\b|\bprocess\.|\brequire\b|\bsetImmediate\b/)
+  const outside = Object.values(metafile.inputs).flatMap(({ imports }) =>
+    imports.filter(({ external }) => external === true).map(({ path }) => path),
+  )
+  expect([...new Set(outside)]).toEqual(entry === 'http/msw' ? ['msw'] : [])
+  const foreign = Object.keys(metafile.inputs).filter((path) => !path.includes('src/sandbox/'))
+  // It reads YAML files, and shares no code with the client: the generator is the contract's too.
+  const allowed = /node_modules\/js-yaml\/|^src\/mulberry32\.ts$/
+  expect(foreign.filter((path) => !allowed.test(path))).toEqual([])
+})

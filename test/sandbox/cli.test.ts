@@ -102,7 +102,7 @@ function clientOf(line: string) {
 }
 
 describe('the command customer-ordering-sdk sandbox', () => {
-  test.each(['SIGINT', 'SIGTERM'] as const)('serves, logs, and stops on %s', async (signal) => {
+  test.each(['SIGINT', 'SIGTERM'] as const)('the command serves, logs, and stops on %s', async (signal) => {
     const { child, ended, firstLine } = run('--port', '0')
     const { url, apiKey, order } = clientOf(await firstLine)
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
@@ -123,14 +123,14 @@ describe('the command customer-ordering-sdk sandbox', () => {
     expect(stdout.split(apiKey)).toHaveLength(3)
   })
 
-  test('has the API key that the seed gives, and is silent after it when told so', async () => {
+  test("the command uses the seed's API key, and prints nothing with --quiet", async () => {
     const { apiKey, order, stop } = await started('--seed', '7', '--quiet')
     expect(apiKey).toBe(createSandbox({ seed: 7 }).apiKey)
     await order('k')
     expect((await stop()).stdout.split('\n')).toHaveLength(2)
   })
 
-  test('takes a preset, an API key, a balance, an address and CORS', async () => {
+  test('the command accepts a preset, an API key, a balance, an address and CORS', async () => {
     const { url, apiKey, order, stop } = await started(
       ...['--preset', 'rfc9457', '--api-key', "mi'ne", '--balance', '499', '--host', 'localhost', '--cors'],
     )
@@ -143,7 +143,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     expect(stdout).toContain("export CUSTOMER_ORDERING_API_KEY='mi'\\''ne'\n")
   })
 
-  test('acts out fault rules from a file', async () => {
+  test('the command applies fault rules from a file', async () => {
     const rules = [{ action: { type: 'commitThenDrop' } }, { action: { type: 'inProgress' } }]
     const { order, stop } = await started('--faults', file('faults.json', JSON.stringify(rules)))
     await expect(order('k')).rejects.toThrow('fetch failed')
@@ -152,7 +152,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     expect((await stop()).stdout).toContain('POST /v1/orders dropped charged, fault commitThenDrop, key k')
   })
 
-  test('acts out fault rules from a YAML file', async () => {
+  test('the command applies fault rules from a YAML file', async () => {
     const rules = `
 # The first answer is lost, the second is a proxy's.
 - match: { operation: createOrder }
@@ -169,7 +169,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     await stop()
   })
 
-  test('has a control API that tells what it did in the log', async () => {
+  test('the command has a control API, which logs its changes', async () => {
     const { url, order, stop } = await started()
     const added = await fetch(`${url}/__sandbox/faults`, {
       method: 'POST',
@@ -184,14 +184,14 @@ describe('the command customer-ordering-sdk sandbox', () => {
     ])
   })
 
-  test('can do without the control API and the live page', async () => {
+  test('the command can run without the control API and the live page', async () => {
     const { url, stop } = await started('--no-control')
     expect((await fetch(url)).status).toBe(404)
     expect((await fetch(`${url}/__sandbox/faults`)).status).toBe(404)
     expect((await stop()).stdout).not.toContain('control API')
   })
 
-  test('has a control API for others only when told so', async () => {
+  test('the command opens the control API to other machines only if told to', async () => {
     const closed = await started('--host', '0.0.0.0')
     expect((await fetch(`${closed.url}/__sandbox/faults`)).status).toBe(404)
     await closed.stop()
@@ -200,7 +200,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     await open.stop()
   })
 
-  test('says in its log what is no request, and keeps escape sequences out of it', async () => {
+  test('the command logs malformed requests, without escape sequences from them', async () => {
     const { url, stop } = await started()
     const { port } = new URL(url)
     const send = (text: string) =>
@@ -215,7 +215,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })
 
-  test('keeps its state in a file from one run to the next', async () => {
+  test('the command keeps its state in a file between runs', async () => {
     const state = join(folder, 'state.json')
     const first = await started('--state', state, '--seed', '3')
     const created = await (await first.order('k')).json()
@@ -227,7 +227,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     expect(JSON.parse(readFileSync(state, 'utf8')).ledger).toHaveLength(1)
   })
 
-  test('explains itself', async () => {
+  test('the command explains its options', async () => {
     const { stdout } = (await runHere('--help')).output
     for (const flag of [
       '--port',
@@ -243,7 +243,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
   })
 })
 
-describe('a start that cannot succeed ends with code 2 and the reason', () => {
+describe('a start that fails exits with code 2 and the reason', () => {
   test.each([
     ['an unknown flag', ['--prot', '1'], "Unknown option '--prot'"],
     ['a stray word', ['4010'], "Unexpected argument '4010'"],

@@ -32,7 +32,7 @@ async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOp
 const lost: FaultRule = { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } }
 
 describe('the control API', () => {
-  test('adds, lists and removes fault rules while the service runs', async () => {
+  test('the control API adds, lists and removes fault rules while the service runs', async () => {
     const { call, order } = await serve()
     expect(await call('POST', '/faults', lost)).toMatchObject({
       status: 201,
@@ -54,7 +54,7 @@ describe('the control API', () => {
     expect((await call('POST', '/faults', lost)).body, 'ids are never used again').toMatchObject([{ id: 4 }])
   })
 
-  test('takes rules in YAML', async () => {
+  test('the control API accepts rules in YAML', async () => {
     const { call, sandbox } = await serve()
     const text =
       '# every answer is lost\nmatch: { operation: createOrder }\ntimes: always\naction: { type: commitThenDrop }\n'
@@ -64,7 +64,7 @@ describe('the control API', () => {
     expect(sandbox.faults.list()).toMatchObject([{ rule: { ...lost, times: 'always' } }])
   })
 
-  test('shows and changes switches', async () => {
+  test('the control API shows and changes switches', async () => {
     const { call, sandbox } = await serve()
     expect((await call('GET', '/behaviour')).body).toEqual({
       preset: 'default',
@@ -83,7 +83,7 @@ describe('the control API', () => {
     expect((await call('PUT', '/behaviour', {})).body).toMatchObject({ preset: 'default' })
   })
 
-  test('shows requests and charges', async () => {
+  test('the control API shows requests and charges', async () => {
     const { call, order, server } = await serve()
     await order('a')
     await order('b', { ...validBody, metadata: { externalOrderId: 'shop-2' } })
@@ -103,7 +103,7 @@ describe('the control API', () => {
     expect((await call('GET', '/ledger?reference=none')).body).toEqual([])
   })
 
-  test('refuses parameters that nobody reads, because a misspelt filter would answer with everything', async () => {
+  test('the control API rejects unknown parameters, because a misspelt filter would return everything', async () => {
     const { call } = await serve()
     for (const [path, message] of [
       ['/ledger?refrence=a', 'query: unknown parameter "refrence" of GET /ledger; known: reference'],
@@ -113,7 +113,7 @@ describe('the control API', () => {
       expect(await call('GET', path)).toMatchObject({ status: 400, body: { error: message } })
   })
 
-  test('keeps the state in one piece: shown, saved, loaded, reset', async () => {
+  test('the control API shows, saves, loads and resets the complete state', async () => {
     const { call, order, sandbox } = await serve()
     await order('k')
     const saved = await call('GET', '/state?secrets=show')
@@ -128,7 +128,7 @@ describe('the control API', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('shows no API key in full unless asked for one', async () => {
+  test('the control API shows no API key in full unless it is requested', async () => {
     const { call, sandbox } = await serve()
     const short = sandbox.addApiKey({ customer: sandbox.customerId, secret: 'abc' })
     for (const path of ['/', '/state', '/requests']) {
@@ -144,7 +144,7 @@ describe('the control API', () => {
     })
   })
 
-  test('fills wallets, forgets keys and gives orders a status', async () => {
+  test('the control API tops up wallets, forgets keys and sets the status of orders', async () => {
     const { call, order, sandbox } = await serve()
     expect((await call('POST', '/top-up', { customer: 'cus_personal', amount: 5 })).body).toMatchObject({
       wallet: { amount: 1_000_005 },
@@ -160,7 +160,7 @@ describe('the control API', () => {
     })
   })
 
-  test('sums everything up', async () => {
+  test('the control API returns a summary', async () => {
     const { call, order, sandbox } = await serve({ behaviour: { statuses: [{ status: 'new', after: 0 }] } })
     await order('k')
     expect((await call('GET', '/')).body).toMatchObject({
@@ -215,16 +215,19 @@ describe('the control API', () => {
     ['GET', '/api-keys/none', undefined, 404, 'there is no API key "none"'],
     ['DELETE', '/state', undefined, 405, 'DELETE is not supported by this path'],
     ['GET', '/nowhere', undefined, 404, 'the control API has no such path'],
-  ])('refuses %s %s %j with a reason and changes nothing', async (method, path, body, status, reason) => {
-    const { call, sandbox } = await serve()
-    const before = [sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]
-    const answer = await call(method, path, body)
-    expect(answer).toMatchObject({ status, body: { error: expect.stringContaining(reason) } })
-    expect([sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]).toEqual(before)
-    if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
-  })
+  ])(
+    'the control API rejects %s %s %j with a reason and changes nothing',
+    async (method, path, body, status, reason) => {
+      const { call, sandbox } = await serve()
+      const before = [sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]
+      const answer = await call(method, path, body)
+      expect(answer).toMatchObject({ status, body: { error: expect.stringContaining(reason) } })
+      expect([sandbox.dump(), sandbox.behaviour, sandbox.faults.list()]).toEqual(before)
+      if (status === 405) expect(answer.headers.get('allow')).toMatch(/^[A-Z]+(, [A-Z]+)*$/)
+    },
+  )
 
-  test('is not there unless it is switched on, and leaves no trace in the request log', async () => {
+  test('without the option, the control API is absent, and requests to it are not logged', async () => {
     const off = await serve({}, { control: false })
     expect(off.server.control).toBe(false)
     expect((await fetch(off.server.url)).status).toBe(404)
@@ -235,7 +238,7 @@ describe('the control API', () => {
     expect(on.sandbox.requests).toEqual([])
   })
 
-  test('tells about what it changed', async () => {
+  test('the control API logs its changes', async () => {
     const notices: string[] = []
     const { call } = await serve({}, { onNotice: (notice) => notices.push(notice) })
     await call('GET', '/faults')
@@ -245,7 +248,7 @@ describe('the control API', () => {
   })
 })
 
-describe('strangers', () => {
+describe('requests from other origins', () => {
   /** fetch would not let a test choose these headers. */
   const send = (server: SandboxServer, method: string, path: string, headers: Record<string, string>) =>
     new Promise<number | undefined>((resolve, reject) => {
@@ -261,7 +264,7 @@ describe('strangers', () => {
     })
 
   test.each(['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', '192.168.0.7:4010'])(
-    'cannot reach in under the name %j',
+    'the host name %j gives no access to the control API',
     async (host) => {
       const { server } = await serve()
       for (const path of ['/', '/__sandbox/state', '/__sandbox/events', '/__sandbox/page.js'])
@@ -276,13 +279,13 @@ describe('strangers', () => {
     '127.0.0.1:4010',
     '127.1.2.3',
     '[::1]:4010',
-  ])('are not those who say %s', async (host) => {
+  ])('a request to the host %s is accepted', async (host) => {
     const { server } = await serve()
     expect(await send(server, 'GET', '/__sandbox/faults', { host })).toBe(200)
   })
 
   test.each(['https://evil.example', 'null', 'http://localhost:3000'])(
-    'cannot change anything from a page of %s',
+    'a page of %s cannot change anything',
     async (origin) => {
       const { server, sandbox } = await serve({}, { cors: true })
       const host = `localhost:${server.port}`
@@ -295,7 +298,7 @@ describe('strangers', () => {
     },
   )
 
-  test('cannot read answers from another page, although the service itself allows it', async () => {
+  test('another page cannot read responses of the control API, even if the service has CORS', async () => {
     const { server, call } = await serve({}, { cors: true })
     expect((await call('GET', '/state')).headers.get('access-control-allow-origin')).toBeNull()
     expect((await fetch(`${server.url}/v1/balance`)).headers.get('access-control-allow-origin')).toBe('*')
@@ -303,7 +306,7 @@ describe('strangers', () => {
 })
 
 describe('the live page', () => {
-  test('is one document, one style, one script and one picture, under a strict policy', async () => {
+  test('the live page is one document, style, script and picture, under a strict policy', async () => {
     const { server } = await serve()
     const page = await fetch(server.url)
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
@@ -325,7 +328,7 @@ describe('the live page', () => {
     }
   })
 
-  test('has a script without anything from outside itself', async () => {
+  test("the live page's script loads nothing from other origins", async () => {
     const { server } = await serve()
     const script = await (await fetch(`${server.url}/__sandbox/page.js`)).text()
     expect(() => new Function(script)).not.toThrow()
@@ -365,7 +368,7 @@ describe('live events', () => {
     return { response, events, stop: () => controller.abort() }
   }
 
-  test('begin with everything and go on with what changes', async () => {
+  test('live events begin with the complete state, then report changes', async () => {
     const clock = manualClock(Date.now())
     const { server, order, call } = await serve({ ...clock.options, behaviour: { processingTime: 10 } })
     const { events, response, stop } = await listen(server)
@@ -384,7 +387,7 @@ describe('live events', () => {
     stop()
   })
 
-  test('tell a second page everything, and all pages after a reset', async () => {
+  test('a second page receives the complete state, and so does every page after a reset', async () => {
     const { server, order, call } = await serve()
     const first = await listen(server)
     await order('k')
@@ -403,7 +406,7 @@ describe('live events', () => {
     second.stop()
   })
 
-  test('end with the server', async () => {
+  test('live events end with the server', async () => {
     const { server } = await serve()
     await listen(server)
     await server.close()

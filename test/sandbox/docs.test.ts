@@ -14,17 +14,17 @@ function firstColumn(header: string): readonly string[] {
 }
 
 describe('docs/guide/sandbox.md', () => {
-  test('lists every switch', () => {
+  test('docs/guide/sandbox.md lists every switch', () => {
     expect(firstColumn('| switch | values (default first) |').toSorted()).toEqual(
       Object.keys(createSandbox().behaviour).sort(),
     )
   })
 
-  test('lists every preset', () => {
+  test('docs/guide/sandbox.md lists every preset', () => {
     expect(firstColumn('| preset | the service … |')).toEqual(Object.keys(sandboxPresets))
   })
 
-  test('lists every action', () => {
+  test('docs/guide/sandbox.md lists every action', () => {
     // A rule of an unknown kind is refused with all the kinds there are.
     let refusal = ''
     try {
@@ -40,7 +40,7 @@ describe('docs/guide/sandbox.md', () => {
     ).toEqual(known?.split(' or ').sort())
   })
 
-  test('lists the catalogue', () => {
+  test('docs/guide/sandbox.md lists the catalogue', () => {
     expect(firstColumn('| `serviceId` | price per unit | quantities | |')).toEqual(
       createSandbox()
         .services()
@@ -48,7 +48,7 @@ describe('docs/guide/sandbox.md', () => {
     )
   })
 
-  test('shows a fault file in JSON and in YAML, accepted and the same, and the API key of the default seed', () => {
+  test("docs/guide/sandbox.md shows one valid fault file in JSON and YAML, and the default seed's API key", () => {
     const [, json = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
     const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
     expect(parseFaultRules(json)).toHaveLength(2)
@@ -56,7 +56,7 @@ describe('docs/guide/sandbox.md', () => {
     expect(page).toContain(createSandbox().apiKey)
   })
 
-  test('lists every flag of the command', () => {
+  test('docs/guide/sandbox.md lists every flag of the command', () => {
     const command = readFileSync(new URL('../../src/sandbox/cli.ts', import.meta.url), 'utf8')
     const [, usage = ''] = /const usage = `([\s\S]*?)\n`/.exec(command) ?? []
     const flags = [...usage.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag)
@@ -64,7 +64,7 @@ describe('docs/guide/sandbox.md', () => {
     expect(listed.toSorted()).toEqual(flags.toSorted())
   })
 
-  test('lists every call of the control API', () => {
+  test('docs/guide/sandbox.md lists every call of the control API', () => {
     const control = createControl(createSandbox())
     const call = (method: string, path: string) =>
       control({ method, path, query: new URLSearchParams(), format: 'json', body: '' })
@@ -84,7 +84,7 @@ describe('docs/guide/sandbox.md', () => {
   })
 })
 
-test('docs/guide/testing.md shows a fault script that is accepted', () => {
+test('docs/guide/testing.md shows a valid fault script', () => {
   const text = readFileSync(new URL('../../docs/guide/testing.md', import.meta.url), 'utf8')
   const script = /```json\n([\s\S]*?)```/.exec(text)?.[1] ?? ''
   expect(parseFaultRules(script)).toHaveLength(1)

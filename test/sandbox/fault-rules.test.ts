@@ -35,7 +35,7 @@ const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction
 }
 
 describe('fault rules from a file', () => {
-  test.each(Object.keys(everyAction))('may have the action %s', (type) => {
+  test.each(Object.keys(everyAction))('a fault file may contain the action %s', (type) => {
     const rules = [
       {
         match: {
@@ -99,7 +99,7 @@ describe('fault rules from a file', () => {
     ],
     ['[{"action":{"type":"mutateList","change":"sort"}}]', '$[0].action.change: expected "dropFirst" or'],
     ['[{"action":{"type":"mutateList","change":[]}}]', '$[0].action.change: expected "dropFirst" or'],
-  ])('%s are refused with the place and the reason', (text, message) => {
+  ])('the fault file %s is rejected with the place and the reason', (text, message) => {
     expect(() => parseFaultRules(text)).toThrow(message)
   })
 
@@ -117,12 +117,12 @@ describe('fault rules from a file', () => {
     ['[01]', 'line 1, column 3: unexpected "1]"'],
     ['[}', 'line 1, column 2: unexpected "}"'],
     ['[[], {}, -1.5e3, true, null, {"a": {"b": []}}, oops]', 'line 1, column 48: unexpected "oops]"'],
-  ])('%j is refused as no JSON, with line and column', (text, message) => {
+  ])('%j is rejected as invalid JSON, with line and column', (text, message) => {
     expect(() => parseFaultRules(text)).toThrow(`not valid JSON: ${message}`)
   })
 })
 
-test('a malformed rule added in code is refused, and nothing is added', () => {
+test('a malformed rule from code is rejected, and nothing is added', () => {
   const { faults } = createSandbox()
   expect(() => faults.add(JSON.parse('{"action":{"type":"delay"}}'))).toThrow(
     'rule.action: the field "ms" is missing',

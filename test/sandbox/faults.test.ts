@@ -44,7 +44,7 @@ describe('lost connections', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('cutBody breaks the body off halfway, after the charge', async () => {
+  test('cutBody truncates the body halfway, after the charge', async () => {
     const { sandbox } = withFault({ type: 'cutBody' })
     const response = await request(sandbox)
     expect(response.status).toBe(201)
@@ -55,7 +55,7 @@ describe('lost connections', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('cutBody delivers the bytes before the break', async () => {
+  test('cutBody delivers the bytes before the cut', async () => {
     const { sandbox } = withFault({ type: 'cutBody', after: 7 })
     const reader = (await request(sandbox)).body?.getReader()
     const first = await reader?.read()
@@ -63,18 +63,18 @@ describe('lost connections', () => {
     await expect(reader?.read()).rejects.toThrow('terminated')
   })
 
-  test('cutBody can end cleanly: the text is whole for fetch, broken for JSON', async () => {
+  test('cutBody can end cleanly: fetch reads a complete text that is broken JSON', async () => {
     const { sandbox } = withFault({ type: 'cutBody', after: 7, cleanly: true })
     expect(await (await request(sandbox)).text()).toBe('{"id":"')
   })
 
-  test('cutBody can keep the whole body back', async () => {
+  test('cutBody can withhold the complete body', async () => {
     const { sandbox } = withFault({ type: 'cutBody', after: 0 })
     await expect((await request(sandbox)).text()).rejects.toThrow('terminated')
   })
 })
 
-test('the log names the faults that acted on each request, and none that did not', async () => {
+test('the log names the faults that acted on each request, and no others', async () => {
   const { sandbox, api } = scene({
     faults: [
       { action: { type: 'forgetKeys' } },
@@ -93,7 +93,7 @@ test('the log names the faults that acted on each request, and none that did not
 })
 
 describe('otherOrder', () => {
-  test.each([true, false])('answers with another order of the customer, commit %s', async (commit) => {
+  test.each([true, false])('otherOrder returns another order of the customer, commit %s', async (commit) => {
     const { sandbox, api } = scene()
     const other = await api.order('other')
     sandbox.faults.add({ times: 2, action: { type: 'otherOrder', commit } })
@@ -103,7 +103,7 @@ describe('otherOrder', () => {
     expect((await api.order('k')).body).not.toEqual(other.body)
   })
 
-  test('changes nothing where there is no other order', async () => {
+  test('otherOrder changes nothing if no other order exists', async () => {
     const sandbox = createSandbox({ faults: [{ action: { type: 'otherOrder', commit: false } }] })
     expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
     sandbox.expectChargedOnce('k')
@@ -111,7 +111,7 @@ describe('otherOrder', () => {
 })
 
 describe('silence', () => {
-  test.each([true, false])('stall answers never, commit %s, and ends with the signal', async (commit) => {
+  test.each([true, false])('stall never responds, commit %s, and ends with the signal', async (commit) => {
     const { sandbox } = withFault({ type: 'stall', commit })
     const controller = new AbortController()
     const work = request(sandbox, controller.signal)
@@ -122,7 +122,7 @@ describe('silence', () => {
     expect(await failureOf(work)).toBe(reason)
   })
 
-  test('stallBody gives the headers and half of the body, then nothing until the signal', async () => {
+  test('stallBody sends the headers and half of the body, then nothing until the signal', async () => {
     const { sandbox } = withFault({ type: 'stallBody' })
     const controller = new AbortController()
     const response = await request(sandbox, controller.signal)
@@ -145,7 +145,7 @@ describe('silence', () => {
 })
 
 describe('delay', () => {
-  test('before: nothing is known of the request until then', async () => {
+  test('delay before: the service knows nothing of the request until then', async () => {
     const { clock, sandbox, api } = withFault({ type: 'delay', ms: 500 })
     const late = request(sandbox)
     await settled()
@@ -155,7 +155,7 @@ describe('delay', () => {
     sandbox.expectCharges(1)
   })
 
-  test('during: the creation is registered as running', async () => {
+  test('delay during: the order is registered as in progress', async () => {
     const { clock, sandbox, api } = withFault({ type: 'delay', ms: 500, when: 'during' })
     const late = request(sandbox)
     await settled()
@@ -164,7 +164,7 @@ describe('delay', () => {
     expect((await late).status).toBe(201)
   })
 
-  test('after: the charge is made, the answer waits', async () => {
+  test('delay after: the charge is made, and the response waits', async () => {
     const { clock, sandbox } = withFault({ type: 'delay', ms: 500, when: 'after' })
     const late = request(sandbox)
     await settled()
@@ -173,7 +173,7 @@ describe('delay', () => {
     expect((await late).status).toBe(201)
   })
 
-  test('a caller who gives up does not stop the server: the charge comes later', async () => {
+  test("a caller's abort does not stop the server, which charges later", async () => {
     const { clock, sandbox } = withFault({ type: 'delay', ms: 500 })
     const controller = new AbortController()
     const work = failureOf(request(sandbox, controller.signal))
@@ -186,7 +186,7 @@ describe('delay', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('a caller who gives up waits no longer for a late answer', async () => {
+  test('an aborted caller does not wait for a late response', async () => {
     const { clock, sandbox } = withFault({ type: 'delay', ms: 500, when: 'after' })
     const controller = new AbortController()
     const work = failureOf(request(sandbox, controller.signal))
@@ -198,7 +198,7 @@ describe('delay', () => {
     expect(sandbox.requests).toMatchObject([{ status: 'dropped', charged: true }])
   })
 
-  test('reads can be slow in every phase', async () => {
+  test('delays apply to reads in every phase', async () => {
     const { clock, sandbox, api } = withFault({ type: 'delay', ms: 1, when: 'during' })
     sandbox.faults.add({ action: { type: 'delay', ms: 2, when: 'before' } })
     const work = api.get('/v1/balance')
@@ -211,7 +211,7 @@ describe('delay', () => {
 })
 
 describe('made-up answers', () => {
-  test.each([true, false])('status replaces the answer, commit %s', async (commit) => {
+  test.each([true, false])('status replaces the response, commit %s', async (commit) => {
     const { sandbox, api } = withFault({
       type: 'status',
       status: 502,
@@ -229,7 +229,7 @@ describe('made-up answers', () => {
     sandbox.expectCharges(1)
   })
 
-  test('status has a body of JSON, of text, or an ErrorResponse with any code', async () => {
+  test('status accepts a JSON body, a text body, or an ErrorResponse with any code', async () => {
     const json = withFault({ type: 'status', status: 409, json: { error: { code: 'ODD' } } })
     expect((await json.api.order('k')).body).toEqual({ error: { code: 'ODD' } })
     const text = withFault({ type: 'status', status: 503, text: 'maintenance' })
@@ -244,7 +244,7 @@ describe('made-up answers', () => {
     expect(await withFault({ type: 'status', status }).api.order('k')).toMatchObject({ status, body: '' })
   })
 
-  test('inProgress answers as often as it is told, committed or not', async () => {
+  test('inProgress responds as often as configured, whether committed or not', async () => {
     const { sandbox, api } = withFault({ type: 'inProgress', commit: true }, { times: 2 })
     const codes = []
     for (let i = 0; i < 3; i++) codes.push((await api.order('k')).status)
@@ -255,7 +255,7 @@ describe('made-up answers', () => {
     other.sandbox.expectCharges(0)
   })
 
-  test('retryAfter gives 429 or 503 with any text', async () => {
+  test('retryAfter responds 429 or 503 with any header value', async () => {
     const { api } = withFault({ type: 'retryAfter', value: 'soon' })
     const first = await api.order('k')
     expect(first.status).toBe(429)
@@ -265,7 +265,7 @@ describe('made-up answers', () => {
     other.sandbox.expectCharges(1)
   })
 
-  test('bytes replaces the body of the real answer', async () => {
+  test('bytes replaces the body of the real response', async () => {
     const { sandbox, api } = withFault({ type: 'bytes', body: '{"id":', contentType: 'text/x-odd' })
     const { status, headers, body } = await api.order('k')
     expect([status, headers.get('content-type'), body]).toEqual([201, 'text/x-odd', '{"id":'])
@@ -280,14 +280,14 @@ describe('made-up answers', () => {
     expect(await json.api.order('k')).toMatchObject({ status: 200, body: 1 })
   })
 
-  test('hugeBody streams that many spaces before the real body', async () => {
+  test('hugeBody streams spaces before the real body', async () => {
     const { sandbox } = withFault({ type: 'hugeBody', bytes: 200_000 })
     const text = await (await request(sandbox)).text()
     expect(text.length - text.trimStart().length).toBe(200_000)
     expect(JSON.parse(text)).toMatchObject({ amount: 500 })
   })
 
-  test('hugeBody stops when the caller stops', async () => {
+  test('hugeBody stops when the caller stops reading', async () => {
     const { sandbox } = withFault({ type: 'hugeBody', bytes: Number.MAX_SAFE_INTEGER })
     const controller = new AbortController()
     const reader = (await request(sandbox, controller.signal)).body?.getReader()
@@ -301,7 +301,7 @@ describe('made-up answers', () => {
 })
 
 describe('transformBody', () => {
-  test('patches fields: wrong types, missing ids, unsafe amounts', async () => {
+  test('transformBody patches fields: wrong types, missing ids, unsafe amounts', async () => {
     const { api } = withFault({
       type: 'transformBody',
       patch: [
@@ -316,7 +316,7 @@ describe('transformBody', () => {
     expect(body).toMatchObject({ amount: 2 ** 60, metadata: { 'a/b': null } })
   })
 
-  test('patches rows of lists', async () => {
+  test('transformBody patches rows of lists', async () => {
     const { sandbox, api } = withFault({
       type: 'transformBody',
       patch: [
@@ -331,14 +331,14 @@ describe('transformBody', () => {
     expect((await api.get('/v1/orders')).body).toEqual({ data: ['not an order', { id: 'ghost' }] })
   })
 
-  test('replaces the whole body', async () => {
+  test('transformBody replaces the complete body', async () => {
     const { api } = withFault({ type: 'transformBody', patch: [{ op: 'replace', path: '', value: [] }] })
     expect((await api.get('/v1/balance')).body).toEqual([])
     const none = withFault({ type: 'transformBody', patch: [{ op: 'remove', path: '' }] })
     expect((await none.api.get('/v1/balance')).body).toBeNull()
   })
 
-  test('runs a function, which may also return the text to send', async () => {
+  test('transformBody runs a function, which may return the text to send', async () => {
     const { api } = withFault({
       type: 'transformBody',
       transform: (body, { path }) => ({ ...(body as object), path }),
@@ -349,13 +349,13 @@ describe('transformBody', () => {
     expect(await response.text()).toBe('{"amount":9007199254740993}')
   })
 
-  test('does not change what is stored', async () => {
+  test('transformBody does not change stored data', async () => {
     const { api } = withFault({ type: 'transformBody', patch: [{ op: 'remove', path: '/metadata' }] })
     await api.order('k')
     expect((await api.order('k')).body).toMatchObject({ metadata: { externalOrderId: 'shop-1' } })
   })
 
-  test('that throws is answered with 500 and still logs the charge', async () => {
+  test('a transformBody function that throws leads to a 500, and the charge is logged', async () => {
     const { sandbox, api } = withFault({
       type: 'transformBody',
       transform: () => {
@@ -371,7 +371,7 @@ describe('transformBody', () => {
   })
 })
 
-test('forgetKeys makes a replay a second order', async () => {
+test('forgetKeys turns a replay into a second order', async () => {
   const { sandbox, api } = withFault({ type: 'forgetKeys' }, { skip: 1 })
   await api.order('k')
   await api.order('k')
@@ -386,12 +386,12 @@ describe('faults of lists', () => {
     return async (query: string) => idsOf((await api.get(`/v1/orders?${query}`)).body)
   }
 
-  test('capLimit makes pages smaller than asked for', async () => {
+  test('capLimit makes pages smaller than requested', async () => {
     const list = listed({ type: 'capLimit', limit: 2 })
     expect([await list('limit=4'), await list('limit=1')]).toEqual(['ab', 'a'])
   })
 
-  test('shortPage leaves rows out at the end of a page', async () => {
+  test('shortPage omits rows at the end of a page', async () => {
     const list = listed({ type: 'shortPage', fewer: 2 }, { times: 1 })
     expect([await list('limit=4'), await list('limit=4&offset=2')]).toEqual(['ab', 'cde'])
   })
@@ -413,7 +413,7 @@ describe('faults of lists', () => {
     expect(await again('')).toBe(shuffled)
   })
 
-  test('mutateList with skip happens between pages', async () => {
+  test('mutateList with skip changes the list between pages', async () => {
     const list = listed(
       { type: 'mutateList', change: (rows) => [{ id: '!', status: 'new', amount: 1 }, ...rows] },
       { skip: 1 },
@@ -421,7 +421,7 @@ describe('faults of lists', () => {
     expect([await list('limit=2'), await list('limit=2&offset=2')]).toEqual(['ab', 'bc'])
   })
 
-  test('changes of several rules add up', async () => {
+  test('changes of several rules accumulate', async () => {
     const { sandbox, api } = withFault({ type: 'mutateList', change: 'reverse' })
     sandbox.faults.add({ action: { type: 'mutateList', change: 'dropFirst' } })
     sandbox.faults.add({ action: { type: 'shortPage' } })
@@ -439,7 +439,7 @@ describe('rules', () => {
     ['path as text', { path: '/v1/serv' }],
     ['path as pattern', { path: /serv.ces$/g }],
     ['when', { when: ({ query }) => query.get('limit') === '1' }],
-  ] satisfies [string, FaultRule['match']][])('match by %s', async (_, match) => {
+  ] satisfies [string, FaultRule['match']][])('rules match by %s', async (_, match) => {
     const { api } = withFault(gone, { match, times: 'always' })
     expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
     expect(await api.get('/v1/services?limit=1')).toMatchObject({ status: 500 })
@@ -455,21 +455,21 @@ describe('rules', () => {
         when: ({ body, apiKeyId }) => apiKeyId === 'key_personal' && JSON.stringify(body).includes('shop-2'),
       },
     ],
-  ] satisfies [string, FaultRule['match']][])('match orders by %s', async (_, match) => {
+  ] satisfies [string, FaultRule['match']][])('rules match orders by %s', async (_, match) => {
     const { api } = withFault(gone, { match })
     expect(await api.order('k1')).toMatchObject({ status: 201 })
     const second = { ...validBody, metadata: { externalOrderId: 'shop-2' } }
     expect(await api.order('k2', second)).toMatchObject({ status: 500 })
   })
 
-  test('let skip requests pass and act as often as times says', async () => {
+  test('rules skip requests, then act the configured number of times', async () => {
     const { api } = withFault(gone, { skip: 1, times: 2 })
     const statuses = []
     for (let i = 0; i < 4; i++) statuses.push((await api.get('/v1/balance')).status)
     expect(statuses).toEqual([200, 500, 500, 200])
   })
 
-  test('act by chance, drawn from the seed', async () => {
+  test('rules act with a probability, drawn from the seed', async () => {
     const run = async (seed: number) => {
       const { api } = scene({ seed, faults: [{ times: Infinity, probability: 0.5, action: gone }] })
       let pattern = ''
@@ -484,7 +484,7 @@ describe('rules', () => {
     expect(hits).toBeLessThan(48)
   })
 
-  test('form a script: one decides per request, the next waits for its turn', async () => {
+  test('rules form a script: one rule acts per request, and the next waits for its turn', async () => {
     const { sandbox, api } = scene({
       faults: [
         { action: { type: 'drop' } },
@@ -501,7 +501,7 @@ describe('rules', () => {
     expect(sandbox.faults.pending()).toEqual([])
   })
 
-  test('that bend meet with one that decides', async () => {
+  test('rules that modify combine with one rule that decides', async () => {
     const { clock, sandbox } = withFault({ type: 'delay', ms: 5, when: 'after' })
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
     const work = failureOf(request(sandbox))
@@ -511,7 +511,7 @@ describe('rules', () => {
     expect(await work).toMatchObject({ message: 'fetch failed' })
   })
 
-  test('can be removed one by one or all at once', async () => {
+  test('rules can be removed one by one or all together', async () => {
     const { sandbox, api } = withFault(gone, { times: Infinity })
     const remove = sandbox.faults.add({ action: gone })
     expect(sandbox.faults.pending()).toHaveLength(2)
@@ -521,7 +521,7 @@ describe('rules', () => {
     expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
   })
 
-  test('apply to paths that do not exist, too', async () => {
+  test('rules apply to unknown paths, too', async () => {
     expect(await withFault(gone).api.get('/nowhere')).toMatchObject({ status: 500 })
   })
 })

@@ -14,14 +14,14 @@ const sandboxWith = (faults: NonNullable<Parameters<typeof createSandbox>[0]>['f
 }
 
 describe('sandbox.fetch', () => {
-  test('has the type of fetch and needs no receiver', async () => {
+  test('sandbox.fetch has the type of fetch and needs no receiver', async () => {
     const { sandbox, orders, order } = sandboxWith()
     expectTypeOf(sandbox.fetch).toExtend<typeof fetch>()
     const { fetch: alone } = sandbox
     expect((await alone(orders, order)).status).toBe(201)
   })
 
-  test('takes a text, a URL, a Request, and a Request with changes', async () => {
+  test('sandbox.fetch accepts a string, a URL, a Request, and a Request with changes', async () => {
     const { sandbox, orders, order } = sandboxWith()
     const again = { ...order, headers: { ...order.headers, 'idempotency-key': 'other' } }
     const answers = [
@@ -34,12 +34,12 @@ describe('sandbox.fetch', () => {
     sandbox.expectCharges(2)
   })
 
-  test('names the URL of the answer', async () => {
+  test("responses of sandbox.fetch have the request's URL", async () => {
     const { sandbox, orders } = sandboxWith()
     expect((await sandbox.fetch(orders)).url).toBe(orders)
   })
 
-  test('refuses relative URLs and used bodies', async () => {
+  test('sandbox.fetch rejects relative URLs and used bodies', async () => {
     const { sandbox, orders, order } = sandboxWith()
     await expect(sandbox.fetch('/v1/orders')).rejects.toThrow(TypeError)
     const request = new Request(orders, order)
@@ -48,7 +48,7 @@ describe('sandbox.fetch', () => {
     expect(sandbox.requests).toEqual([])
   })
 
-  test('reaches no other origin', async () => {
+  test('sandbox.fetch reaches no other origin', async () => {
     const { sandbox } = sandboxWith()
     await expect(sandbox.fetch('https://elsewhere.test/v1/orders')).rejects.toMatchObject({
       message: 'fetch failed',
@@ -56,14 +56,14 @@ describe('sandbox.fetch', () => {
     })
   })
 
-  test('asks nothing when the signal has fired already', async () => {
+  test('sandbox.fetch sends nothing if the signal has already fired', async () => {
     const { sandbox, orders, order } = sandboxWith()
     const reason = new Error('no')
     await expect(sandbox.fetch(orders, { ...order, signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     expect(sandbox.requests).toEqual([])
   })
 
-  test('rejects with the reason of a signal that fires while the order is processed', async () => {
+  test('sandbox.fetch rejects with the reason of a signal that fires during processing', async () => {
     const clock = manualClock()
     const sandbox = createSandbox({ ...clock.options, behaviour: { processingTime: 10 } })
     const { order } = sandboxWith()
@@ -79,7 +79,7 @@ describe('sandbox.fetch', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('waits with timers when no sleep is given', async () => {
+  test('sandbox.fetch waits with timers if no sleep is given', async () => {
     const { sandbox, orders, order } = sandboxWith([
       { action: { type: 'delay', ms: 1 } },
       { skip: 1, action: { type: 'delay', ms: 60_000, when: 'after' } },
@@ -99,37 +99,37 @@ describe('redirects', () => {
   const redirecting = (location: string, status: 301 | 302 | 303 | 307 | 308 = 307, times = 1) =>
     sandboxWith([{ times, action: { type: 'redirect', location, status } }])
 
-  test('are answered as they are in mode manual', async () => {
+  test('redirects are returned unchanged in mode manual', async () => {
     const { sandbox, orders, order } = redirecting('https://elsewhere.test/')
     const response = await sandbox.fetch(orders, { ...order, redirect: 'manual' })
     expect([response.status, response.headers.get('location')]).toEqual([307, 'https://elsewhere.test/'])
     expect(sandbox.requests).toHaveLength(1)
   })
 
-  test('fail in mode error', async () => {
+  test('redirects fail in mode error', async () => {
     const { sandbox, orders, order } = redirecting('/v1/orders')
     await expect(sandbox.fetch(orders, { ...order, redirect: 'error' })).rejects.toThrow('fetch failed')
   })
 
-  test.each([307, 308] as const)('with %i keep method and body', async (status) => {
+  test.each([307, 308] as const)('redirects with %i keep method and body', async (status) => {
     const { sandbox, orders, order } = redirecting('/v1/orders', status)
     expect((await sandbox.fetch(orders, order)).status).toBe(201)
     expect(sandbox.requests.map(({ body }) => body)).toEqual([order.body, order.body])
     sandbox.expectChargedOnce('k')
   })
 
-  test.each([301, 302, 303] as const)('with %i turn a POST into a GET', async (status) => {
+  test.each([301, 302, 303] as const)('redirects with %i turn a POST into a GET', async (status) => {
     const { sandbox, orders, order } = redirecting('/v1/balance', status)
     expect(await (await sandbox.fetch(orders, order)).json()).toMatchObject({ amount: 1_000_000 })
     expect(sandbox.requests).toMatchObject([{ method: 'POST' }, { method: 'GET', body: '' }])
   })
 
-  test('lead nowhere when they leave the sandbox', async () => {
+  test('redirects to another origin fail', async () => {
     const { sandbox, orders, order } = redirecting('https://elsewhere.test/')
     await expect(sandbox.fetch(orders, order)).rejects.toMatchObject({ cause: { code: 'ENOTFOUND' } })
   })
 
-  test('end when they go round in circles', async () => {
+  test('redirects in a cycle fail', async () => {
     const { sandbox, orders, order } = redirecting('/v1/orders', 307, 1000)
     await expect(sandbox.fetch(orders, order)).rejects.toMatchObject({
       cause: { message: 'redirect count exceeded' },
@@ -137,7 +137,7 @@ describe('redirects', () => {
     expect(sandbox.requests).toHaveLength(21)
   })
 
-  test('can come after the charge', async () => {
+  test('a redirect can come after the charge', async () => {
     const { sandbox, orders, order } = sandboxWith([
       { action: { type: 'redirect', location: '/v1/orders', commit: true } },
     ])

@@ -6,7 +6,7 @@ const conflict = { status: 409, body: { code: 'IDEMPOTENCY_CONFLICT' } }
 const inProgress = { status: 409, body: { code: 'IDEMPOTENCY_IN_PROGRESS' } }
 
 describe('an Idempotency-Key', () => {
-  test('whose first request is still running is in progress, then replayed', async () => {
+  test('a key is in progress during its first request, then replayed', async () => {
     const { clock, sandbox, api } = scene({ behaviour: { processingTime: 1000 } })
     const first = api.order('k')
     await settled()
@@ -18,13 +18,13 @@ describe('an Idempotency-Key', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('that was refused may be used again, with another payload too', async () => {
+  test('a refused key may be used again, even with another payload', async () => {
     const { api } = scene()
     expect(await api.order('k', { ...validBody, serviceId: 'svc_none' })).toMatchObject({ status: 404 })
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
-  test('belongs to one API key', async () => {
+  test('a key belongs to one API key', async () => {
     const sandbox = createSandbox()
     const other = caller(sandbox, sandbox.addApiKey({ customer: sandbox.customerId }))
     await caller(sandbox).order('k')
@@ -32,7 +32,7 @@ describe('an Idempotency-Key', () => {
     sandbox.expectCharges(2)
   })
 
-  test('belongs to the customer under keyScope customer, but never to another customer', async () => {
+  test('a key belongs to the customer with keyScope customer, but never to another customer', async () => {
     const sandbox = createSandbox({ behaviour: { keyScope: 'customer' } })
     const first = await caller(sandbox).order('k')
     const other = caller(sandbox, sandbox.addApiKey({ customer: sandbox.customerId }))
@@ -42,7 +42,7 @@ describe('an Idempotency-Key', () => {
     sandbox.expectCharges(2)
   })
 
-  test('is forgotten when its lifetime is over', async () => {
+  test('a key is forgotten after its lifetime', async () => {
     const { clock, sandbox, api } = scene({ behaviour: { keyLifetime: 1000 } })
     await api.order('k')
     clock.advance(999)
@@ -53,7 +53,7 @@ describe('an Idempotency-Key', () => {
     sandbox.expectCharges(2)
   })
 
-  test('counts its life from a first use that was refused, or from its latest use, if told so', async () => {
+  test("a key's lifetime can count from a refused first use, or from the latest use", async () => {
     const refused = { ...validBody, serviceId: 'svc_none' }
     for (const [keyLifetimeFrom, charges] of [
       ['remembered', 1],
@@ -72,7 +72,7 @@ describe('an Idempotency-Key', () => {
     }
   })
 
-  test('that was refused may stay bound to its payload', async () => {
+  test('a refused key can stay bound to its payload', async () => {
     const { sandbox, api } = scene({ balance: 0, behaviour: { refusedKeysChangePayload: false } })
     expect(await api.order('k')).toMatchObject({ status: 402 })
     sandbox.topUp(sandbox.customerId, 10_000)
@@ -81,7 +81,7 @@ describe('an Idempotency-Key', () => {
     sandbox.expectCharges(1)
   })
 
-  test('is forgotten on request, except while it is running', async () => {
+  test('a key can be forgotten by a call, except while it is in progress', async () => {
     const { clock, sandbox, api } = scene()
     await api.order('done')
     sandbox.configure({ processingTime: 10 })
@@ -96,7 +96,7 @@ describe('an Idempotency-Key', () => {
     sandbox.expectCharges(3)
   })
 
-  test('whose running mark outlived the key is another request’s when the first one ends', async () => {
+  test('an in-progress mark that outlived its key belongs to the next request when the first ends', async () => {
     const { clock, sandbox, api } = scene({ behaviour: { processingTime: 100, keyLifetime: 60 } })
     const first = api.order('k')
     await settled()
@@ -120,20 +120,20 @@ describe('payload equality', () => {
     serviceId: 'svc_standard',
   })
 
-  test('is equality of JSON by default: spelling does not matter', async () => {
+  test('payloads are compared as JSON by default: spelling does not matter', async () => {
     const api = caller(createSandbox())
     const first = await api.order('k')
     expect(await api.order('k', `  ${respelt}\n`)).toMatchObject({ status: 201, body: first.body })
   })
 
-  test('can be equality of bytes', async () => {
+  test('payloads can be compared as bytes', async () => {
     const api = caller(createSandbox({ behaviour: { payloadEquality: 'bytes' } }))
     await api.order('k')
     expect(await api.order('k', respelt)).toMatchObject(conflict)
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
-  test('can leave metadata out', async () => {
+  test('payloads can be compared without metadata', async () => {
     const api = caller(createSandbox({ behaviour: { payloadEquality: 'json-without-metadata' } }))
     await api.order('k')
     expect(await api.order('k', { ...validBody, metadata: { note: 'other' } })).toMatchObject({ status: 201 })
@@ -147,7 +147,7 @@ describe('remembered endings', () => {
     [402, { ...validBody, serviceId: 'svc_premium' }],
     [404, { ...validBody, serviceId: 'svc_none' }],
     [422, { ...validBody, serviceId: 'svc_sold_out' }],
-  ])('a refusal with %i is replayed after its cause has gone', async (status, body) => {
+  ])('a refusal with %i is replayed after its cause is gone', async (status, body) => {
     const { sandbox, api } = scene({ preset: 'remembers-refusals' })
     const refused = await api.order('k', body)
     expect(refused.status).toBe(status)
@@ -176,7 +176,7 @@ describe('remembered endings', () => {
     sandbox.expectCharges(commit ? 1 : 0)
   })
 
-  test('a server error on a replay does not overwrite what the key remembers', async () => {
+  test("a server error on a replay does not overwrite the key's stored response", async () => {
     const { sandbox, api } = scene({ behaviour: { rememberServerErrors: true } })
     const first = await api.order('k')
     sandbox.faults.add({ action: { type: 'status', status: 500, commit: true } })
@@ -194,27 +194,27 @@ describe('remembered endings', () => {
 })
 
 describe('the order of the checks', () => {
-  test('with the key before the balance replays an order that emptied the wallet', async () => {
+  test('with the key checked before the balance, an order that emptied the wallet is replayed', async () => {
     const { api } = scene({ balance: 500 })
     await api.order('k')
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
-  test('with the balance before the key answers 402 instead', async () => {
+  test('with the balance checked before the key, the response is 402 instead', async () => {
     const { sandbox, api } = scene({ balance: 500, preset: 'balance-before-key' })
     await api.order('k')
     expect(await api.order('k')).toMatchObject({ status: 402 })
     sandbox.expectCharges(1)
   })
 
-  test('with the balance before the key still refuses what was spent meanwhile', async () => {
+  test('with the balance checked before the key, two orders still cannot spend the same money', async () => {
     const { sandbox, api } = scene({ balance: 500, preset: 'balance-before-key' })
     const answers = await Promise.all([api.order('a'), api.order('b')])
     expect(answers.map(({ status }) => status)).toEqual([201, 402])
     sandbox.expectCharges(1)
   })
 
-  test('with the key first replays for an API key that was revoked since', async () => {
+  test('with the key checked first, a revoked API key still replays', async () => {
     const { sandbox, api } = scene({
       behaviour: { checks: ['key', 'auth', 'validation', 'service', 'balance'] },
     })
@@ -224,7 +224,7 @@ describe('the order of the checks', () => {
     expect(await api.order('new')).toMatchObject({ status: 401 })
   })
 
-  test('with auth last tells strangers about their body first', async () => {
+  test('with the API key checked last, unknown callers learn about their body first', async () => {
     const sandbox = createSandbox({
       behaviour: { checks: ['validation', 'service', 'balance', 'key', 'auth'] },
     })
@@ -236,7 +236,7 @@ describe('the order of the checks', () => {
     expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
   })
 
-  test('with the service before the validation judges a valid service all the same', async () => {
+  test('with the service checked before validation, a valid service is validated all the same', async () => {
     const { api } = scene({
       behaviour: { checks: ['auth', 'service', 'balance', 'validation', 'key'] },
     })
@@ -246,7 +246,7 @@ describe('the order of the checks', () => {
 })
 
 describe('replays', () => {
-  test('can be 200 with a header', async () => {
+  test('replays can be 200 with a header', async () => {
     const api = caller(createSandbox({ preset: 'rfc9457' }))
     expect((await api.order('k')).headers.get('idempotent-replayed')).toBeNull()
     const again = await api.order('k')
@@ -257,14 +257,14 @@ describe('replays', () => {
   test.each([
     ['original', 'pending'],
     ['current', 'done'],
-  ] as const)('show the %s order', async (replayBody, status) => {
+  ] as const)('replays show the %s order', async (replayBody, status) => {
     const { sandbox, api } = scene({ behaviour: { replayBody } })
     await api.order('k')
     sandbox.setOrderStatus(sandbox.expectChargedOnce('k').orderId, 'done')
     expect((await api.order('k')).body).toMatchObject({ status })
   })
 
-  test('show the original of an order that was removed', async () => {
+  test('replays show the original of an order that was removed', async () => {
     const { sandbox, api } = scene({ behaviour: { replayBody: 'current' } })
     const first = await api.order('k')
     sandbox.removeOrder(sandbox.expectChargedOnce('k').orderId)
@@ -273,7 +273,7 @@ describe('replays', () => {
 })
 
 describe('a creation that died halfway', () => {
-  test('leaves no mark by default', async () => {
+  test('a creation that died halfway leaves no mark by default', async () => {
     const sandbox = createSandbox()
     sandbox.faults.add({ action: { type: 'crash' } })
     const api = caller(sandbox)
@@ -282,7 +282,7 @@ describe('a creation that died halfway', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('can leave a mark that stays in progress for a while', async () => {
+  test('a creation that died halfway can leave a mark that stays in progress for a while', async () => {
     const clock = manualClock()
     const sandbox = createSandbox({ ...clock.options, behaviour: { orphanedMarkLifetime: 5000 } })
     sandbox.faults.add({ action: { type: 'crash' } })
@@ -294,7 +294,7 @@ describe('a creation that died halfway', () => {
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
-  test('can leave a mark for ever', async () => {
+  test('a creation that died halfway can leave a permanent mark', async () => {
     const clock = manualClock()
     const sandbox = createSandbox({ ...clock.options, behaviour: { orphanedMarkLifetime: null } })
     sandbox.faults.add({ action: { type: 'crash' } })

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 describe('the ledger', () => {
-  test('has every charge with the exact body', async () => {
+  test('the ledger has every charge with the exact body', async () => {
     const clock = manualClock(1000)
     const sandbox = createSandbox(clock.options)
     const body = `  ${JSON.stringify(validBody)} `
@@ -22,7 +22,7 @@ describe('the ledger', () => {
     ])
   })
 
-  test('leaves externalOrderId out when there was none', async () => {
+  test('the ledger omits a missing externalOrderId', async () => {
     const sandbox = createSandbox()
     await caller(sandbox).order('k', { ...validBody, metadata: { note: 1 } })
     expect(sandbox.ledger[0]).not.toHaveProperty('externalOrderId')
@@ -30,7 +30,7 @@ describe('the ledger', () => {
     expect(sandbox.expectChargedOnce('k2')).not.toHaveProperty('externalOrderId')
   })
 
-  test('is found by externalOrderId or Idempotency-Key', async () => {
+  test('charges are found by externalOrderId or Idempotency-Key', async () => {
     const sandbox = createSandbox()
     await caller(sandbox).order('k')
     expect(sandbox.expectChargedOnce('shop-1')).toBe(sandbox.expectChargedOnce('k'))
@@ -49,7 +49,7 @@ describe('its assertions', () => {
     return expect.unreachable('should have thrown')
   }
 
-  test('throw an AssertionError with what was found', async () => {
+  test('assertions throw an AssertionError with the charges found', async () => {
     const { sandbox, api } = scene()
     await api.order('k1')
     await api.order('k2')
@@ -74,7 +74,7 @@ describe('its assertions', () => {
     )
   })
 
-  test('say what else is in the ledger when nothing was found', async () => {
+  test('assertions list the rest of the ledger if they find nothing', async () => {
     const sandbox = createSandbox()
     expect(failing(() => sandbox.expectChargedOnce('x'))).toHaveProperty(
       'message',
@@ -87,7 +87,7 @@ describe('its assertions', () => {
     )
   })
 
-  test('count, and complain about unwanted charges', async () => {
+  test('assertions count charges, and report unexpected ones', async () => {
     const sandbox = createSandbox()
     await caller(sandbox).order('k')
     expect(failing(() => sandbox.expectNotCharged('k'))).toMatchObject({ actual: 1, expected: 0 })
@@ -98,7 +98,7 @@ describe('its assertions', () => {
     })
   })
 
-  test('compare what a wallet holds, and say what was charged to it', async () => {
+  test("assertions compare a wallet's balance, and list its charges", async () => {
     const sandbox = createSandbox({ balance: 1200 })
     sandbox.expectBalance(1200)
     await caller(sandbox).order('k')
@@ -117,7 +117,7 @@ describe('its assertions', () => {
     )
   })
 
-  test('say that a customer has no wallet, and that there is no such customer', () => {
+  test('assertions report that a customer has no wallet or does not exist', () => {
     const sandbox = createSandbox()
     const orphan = sandbox.addCustomer({ id: 'cus_orphan', wallet: null })
     const error = failing(() => sandbox.expectBalance(0, orphan))
@@ -141,7 +141,7 @@ describe('its assertions', () => {
     expect(frames[0]).toContain('ledger.test.ts')
   })
 
-  test('keep long ledgers short', async () => {
+  test('assertions shorten long ledgers', async () => {
     const { sandbox, api } = scene()
     for (let i = 0; i < 12; i++) await api.order(`k${i}`)
     const error = failing(() => sandbox.expectCharges(1))
@@ -153,7 +153,7 @@ describe('its assertions', () => {
 })
 
 describe('the request log', () => {
-  test('has every request without the text of its API key', async () => {
+  test('the request log has every request, without the API key', async () => {
     const { sandbox, api } = scene(manualClock(1000).options)
     await api.order('k', validBody, { headers: { 'x-trace': 't1' } })
     await api.get('/v1/orders?limit=2')
@@ -186,7 +186,7 @@ describe('the request log', () => {
     expect(text).not.toContain('stranger')
   })
 
-  test('shows a request that is running', async () => {
+  test('the request log shows a request in progress', async () => {
     const clock = manualClock()
     const sandbox = createSandbox({ ...clock.options, faults: [{ action: { type: 'delay', ms: 1 } }] })
     const work = caller(sandbox).get('/v1/balance')

@@ -26,7 +26,7 @@ const order = (baseUrl = sandbox.baseUrl, init: RequestInit = {}, at: Sandbox = 
   })
 
 describe('msw handlers', () => {
-  test('answer the global fetch from the sandbox', async () => {
+  test('msw handlers respond to the global fetch from the sandbox', async () => {
     const response = await order()
     expect(response.status).toBe(201)
     expect(await response.json()).toMatchObject({ amount: 500 })
@@ -34,18 +34,18 @@ describe('msw handlers', () => {
     sandbox.expectChargedOnce('shop-1')
   })
 
-  test('answer paths that the API does not have', async () => {
+  test('msw handlers respond to unknown paths of the API', async () => {
     expect((await fetch(`${sandbox.baseUrl}/nowhere?x=1`)).status).toBe(404)
   })
 
-  test('can stand in for another base URL', async () => {
+  test('msw handlers accept another base URL', async () => {
     server.use(...sandboxHandlers(sandbox, { baseUrl: 'https://api.example.com/shop/' }))
     expect((await order('https://api.example.com/shop')).status).toBe(201)
     expect((await fetch('https://api.example.com/shop/v1/services?limit=1')).status).toBe(401)
     expect(sandbox.requests.map(({ path }) => path)).toEqual(['/v1/orders', '/v1/services?limit=1'])
   })
 
-  test('keep a base path on both sides apart', async () => {
+  test('msw handlers keep the base path on both sides', async () => {
     const other = createSandbox({ baseUrl: 'https://inner.test/base' })
     server.use(...sandboxHandlers(other, { baseUrl: 'https://outer.test/v1' }))
     expect((await order('https://outer.test/v1', {}, other)).status).toBe(201)
@@ -62,7 +62,7 @@ describe('msw handlers', () => {
     sandbox.expectCharges(charges)
   })
 
-  test('cutBody breaks the body off', async () => {
+  test('cutBody truncates the body', async () => {
     sandbox.faults.add({ action: { type: 'cutBody' } })
     const response = await order()
     expect(response.status).toBe(201)
@@ -70,7 +70,7 @@ describe('msw handlers', () => {
     sandbox.expectCharges(1)
   })
 
-  test('stall ends with the caller’s signal', async () => {
+  test("stall ends with the caller's signal", async () => {
     sandbox.faults.add({ action: { type: 'stall' } })
     const controller = new AbortController()
     const work = order(sandbox.baseUrl, { signal: controller.signal }).catch((error: unknown) => error)

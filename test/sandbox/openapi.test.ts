@@ -22,7 +22,7 @@ function fieldsOf(schema: Schema, prefix = ''): readonly (readonly [path: string
 }
 
 describe('the OpenAPI description', () => {
-  test('marks the fields that the API document does not show, and only those', () => {
+  test('the description marks exactly the fields that the API document does not show', () => {
     const unmarked = Object.entries(schemas)
       .filter(([, schema]) => schema.anyOf === undefined && schema['x-not-documented'] !== true)
       .map(([name, schema]) => {
@@ -33,7 +33,7 @@ describe('the OpenAPI description', () => {
     expect(Object.fromEntries(unmarked)).toEqual(documented)
   })
 
-  test('marks every envelope and every shape of an error', () => {
+  test('the description marks every envelope and every error shape', () => {
     const choices = Object.entries(schemas).filter(([, schema]) => schema.anyOf !== undefined)
     expect(choices.map(([name]) => name)).toEqual([
       'OrderListResponse',
@@ -57,22 +57,25 @@ describe('the OpenAPI description', () => {
     ['GET', '/v1/services', 'services:read', '200 401 403', '400'],
     ['GET', '/v1/services/{serviceId}', 'services:read', '200 401 403 404', ''],
     ['GET', '/v1/balance', 'balance:read', '200 401 403 404', ''],
-  ])('has %s %s with its permission and statuses', (method, path, permission, shown, marked) => {
-    const operation = operations.find((each) => each.method === method && each.path === path)
-    expect(operation?.security).toEqual([{ apiKey: [permission] }])
-    const statuses = Object.entries(operation?.responses ?? {})
-    const isMarked = ([, response]: (typeof statuses)[number]): boolean =>
-      response['x-not-documented'] === true
-    const names = (entries: typeof statuses): string => entries.map(([status]) => status).join(' ')
-    expect(names(statuses.filter((entry) => !isMarked(entry)))).toBe(shown)
-    expect(names(statuses.filter(isMarked))).toBe(marked)
-  })
+  ])(
+    'the description has %s %s with its permission and statuses',
+    (method, path, permission, shown, marked) => {
+      const operation = operations.find((each) => each.method === method && each.path === path)
+      expect(operation?.security).toEqual([{ apiKey: [permission] }])
+      const statuses = Object.entries(operation?.responses ?? {})
+      const isMarked = ([, response]: (typeof statuses)[number]): boolean =>
+        response['x-not-documented'] === true
+      const names = (entries: typeof statuses): string => entries.map(([status]) => status).join(' ')
+      expect(names(statuses.filter((entry) => !isMarked(entry)))).toBe(shown)
+      expect(names(statuses.filter(isMarked))).toBe(marked)
+    },
+  )
 
-  test('has these six operations and no other', () => {
+  test('the description has exactly these six operations', () => {
     expect(operations).toHaveLength(6)
   })
 
-  test('has the documented parameters', () => {
+  test('the description has the documented parameters', () => {
     const rows = operations.flatMap(({ operationId, parameters = [] }) =>
       parameters.map(({ name, in: place, required = false, schema }) =>
         [operationId, name, place, schema.type, required ? 'required' : '', schema.default ?? '']
@@ -92,7 +95,7 @@ describe('the OpenAPI description', () => {
     ])
   })
 
-  test('marks every header of a response', () => {
+  test('the description marks every header of a response', () => {
     const headers = operations.flatMap(({ responses }) =>
       Object.values(responses).flatMap((response) => Object.values(response.headers ?? {})),
     )
@@ -100,7 +103,7 @@ describe('the OpenAPI description', () => {
     expect(headers.filter((header) => header['x-not-documented'] !== true)).toEqual([])
   })
 
-  test('has examples that are right, one for each payload of the API document', () => {
+  test('the description has valid examples, one for each payload of the API document', () => {
     const named = Object.entries(schemas).filter(([, { examples }]) => examples !== undefined)
     expect(named.map(([name]) => name)).toEqual(Object.keys(documented))
     for (const [name, { examples = [] }] of named)
@@ -108,7 +111,7 @@ describe('the OpenAPI description', () => {
         expect(problemOf({ $ref: `#/components/schemas/${name}` }, example, 'closed')).toBe(null)
   })
 
-  test('has the example order that the sandbox accepts', async () => {
+  test('the description has the example order that the sandbox accepts', async () => {
     const [example] = schemas['CreateOrderRequest']?.examples ?? []
     expect(await caller(createSandbox()).order('k', example)).toMatchObject({ status: 201 })
   })
@@ -134,18 +137,18 @@ describe('the check of answers', () => {
     ['a missing field', { body: { amount: 1 } }, "required property 'currency'"],
     ['a status that is not described', { status: 409 }, 'retrieveBalance 409 is not described'],
     ['another content type', { type: 'text/html' }, 'the content type text/html is not described'],
-  ])('finds %s', async (_title, changes, complaint) => {
+  ])('the check of responses finds %s', async (_title, changes, complaint) => {
     const found = await answered(changes)
     if (complaint === null) expect(found).toBe(null)
     else expect(found).toContain(complaint)
   })
 
-  test('knows no other path that could answer with success', async () => {
+  test('the check of responses knows no other path that could succeed', async () => {
     expect(await answered({}, '/v2/balance')).toBe(null)
     expect(await answered({ status: 200 }, '/v2/balance')).toContain('there is no such path')
   })
 
-  test('leaves out what a fault made, and what is remembered of it', async () => {
+  test('the check of responses ignores fault results, and replays of them', async () => {
     const { api } = scene({
       preset: 'remembers-refusals',
       faults: [

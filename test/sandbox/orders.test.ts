@@ -5,7 +5,7 @@ import { caller, scene, validBody } from './caller.ts'
 const code = (value: string) => expect.objectContaining({ code: value })
 
 describe('creating an order', () => {
-  test('rounds a price for a fractional quantity to a whole minor unit', async () => {
+  test("a fractional quantity's price is rounded to a minor unit", async () => {
     const sandbox = createSandbox({
       behaviour: { fractionalQuantity: true },
       services: [{ productId: 'half', amount: 125, minQuantity: 0.1, stepQuantity: 0.1 }],
@@ -33,7 +33,7 @@ describe('creating an order', () => {
     ['with metadata that is no object', { ...validBody, metadata: 'x' }],
     ['with an externalOrderId that is no text', { ...validBody, metadata: { externalOrderId: 7 } }],
     ['with a sourceSystem that is no text', { ...validBody, metadata: { sourceSystem: 7 } }],
-  ])('is refused with 400 %s', async (_, body) => {
+  ])('an order is refused with 400 %s', async (_, body) => {
     const sandbox = createSandbox()
     expect(await caller(sandbox).order('key-1', body)).toMatchObject({
       status: 400,
@@ -47,14 +47,14 @@ describe('creating an order', () => {
     ['longer than 255 characters', 'k'.repeat(256)],
     ['with a space', 'a b'],
     ['empty', ''],
-  ])('is refused with 400 when the Idempotency-Key is %s', async (_, key) => {
+  ])('an order is refused with 400 if the Idempotency-Key is %s', async (_, key) => {
     expect(await caller(createSandbox()).order(key)).toMatchObject({
       status: 400,
       body: code('INVALID_REQUEST'),
     })
   })
 
-  test('says in a refusal what is missing', async () => {
+  test('a refusal states what is missing', async () => {
     const sandbox = createSandbox({ balance: 499 })
     const { customerId: customer } = sandbox
     const reader = sandbox.addApiKey({ customer, permissions: ['orders:read'] })
@@ -74,7 +74,7 @@ describe('creating an order', () => {
     ['beside the step', 'svc_bulk', 150, 'QUANTITY_STEP'],
     ['on a step from zero but not from the minimum', 'svc_offset', 10, 'QUANTITY_STEP'],
     ['out of stock', 'svc_sold_out', 1, 'OUT_OF_STOCK'],
-  ])('is refused with 422 when the quantity is %s', async (_, serviceId, quantity, expected) => {
+  ])('an order is refused with 422 if the quantity is %s', async (_, serviceId, quantity, expected) => {
     const sandbox = createSandbox()
     expect(await caller(sandbox).order('k', { ...validBody, serviceId, quantity })).toMatchObject({
       status: 422,
@@ -83,7 +83,7 @@ describe('creating an order', () => {
     sandbox.expectCharges(0)
   })
 
-  test('is refused with 422 when the service has another currency than the wallet', async () => {
+  test('an order is refused with 422 if service and wallet have different currencies', async () => {
     const sandbox = createSandbox()
     sandbox.addService({ productId: 'dollars', amount: 1, currency: 'USD' })
     expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'dollars' })).toMatchObject({
@@ -92,7 +92,7 @@ describe('creating an order', () => {
     })
   })
 
-  test('is refused with 422 when the amount is no safe integer', async () => {
+  test('an order is refused with 422 if the amount is not a safe integer', async () => {
     const sandbox = createSandbox()
     sandbox.addService({ productId: 'dear', amount: Number.MAX_SAFE_INTEGER })
     expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'dear' })).toMatchObject({
@@ -101,7 +101,7 @@ describe('creating an order', () => {
     })
   })
 
-  test('accepts quantities on the step, fractions of it included', async () => {
+  test('orders accept quantities on the step, including fractional steps', async () => {
     const api = caller(createSandbox())
     for (const [serviceId, quantity] of [
       ['svc_bulk', 300],
@@ -113,7 +113,7 @@ describe('creating an order', () => {
       })
   })
 
-  test('takes what was sold out of the stock', async () => {
+  test('orders reduce the stock', async () => {
     const sandbox = createSandbox()
     sandbox.addService({ productId: 'rare', amount: 10, stock: 3 })
     const api = caller(sandbox)
@@ -124,7 +124,7 @@ describe('creating an order', () => {
     expect((await api.get('/v1/services/rare')).body).toMatchObject({ stockState: 'out_of_stock' })
   })
 
-  test('never lets two orders spend the same money', async () => {
+  test('two orders never spend the same money', async () => {
     const { sandbox, api } = scene({ balance: 700 })
     const statuses = (await Promise.all([api.order('a'), api.order('b')])).map(({ status }) => status)
     expect(statuses.sort()).toEqual([201, 402])
@@ -134,7 +134,7 @@ describe('creating an order', () => {
 
 describe('paths and methods', () => {
   test.each(['/', '/v1', '/v2/orders', '/v1/orders/', '/v1/orders/a/b', '/v1/order', '/v1/services/%ff'])(
-    '%s is answered with 404',
+    'the path %s is a 404',
     async (path) => {
       expect(await caller(createSandbox()).get(path)).toMatchObject({ status: 404 })
     },
@@ -145,13 +145,13 @@ describe('paths and methods', () => {
     ['PUT', '/v1/orders/ord_1', 'GET'],
     ['POST', '/v1/services', 'GET'],
     ['PATCH', '/v1/balance', 'GET'],
-  ])('%s %s is answered with 405 and what is allowed', async (method, path, allow) => {
+  ])('%s %s is a 405, which lists the allowed methods', async (method, path, allow) => {
     const answered = await caller(createSandbox()).send(path, { method })
     expect(answered.status).toBe(405)
     expect(answered.headers.get('allow')).toBe(allow)
   })
 
-  test('a base URL with a path is answered below that path', async () => {
+  test('a base URL with a path serves below that path', async () => {
     const sandbox = createSandbox({ baseUrl: 'https://shop.test/ordering/' })
     expect(sandbox.baseUrl).toBe('https://shop.test/ordering')
     expect(await caller(sandbox).get('/v1/balance')).toMatchObject({ status: 200 })

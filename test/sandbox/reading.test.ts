@@ -15,21 +15,21 @@ function withOrders(count: number, options: Parameters<typeof createSandbox>[0] 
 }
 
 describe('GET /v1/orders', () => {
-  test('gives 50 orders, newest first, when not told otherwise', async () => {
+  test('GET /v1/orders returns 50 orders by default, newest first', async () => {
     const { api } = withOrders(60)
     const ids = idsOf((await api.get('/v1/orders')).body)
     expect(ids).toHaveLength(50)
     expect(ids.slice(0, 2)).toEqual(['o60', 'o59'])
   })
 
-  test('gives the page that limit and offset name', async () => {
+  test('GET /v1/orders returns the page of limit and offset', async () => {
     const { api } = withOrders(10)
     expect(idsOf((await api.get('/v1/orders?limit=3&offset=2')).body)).toEqual(['o8', 'o7', 'o6'])
     expect(idsOf((await api.get('/v1/orders?limit=3&offset=9')).body)).toEqual(['o1'])
     expect(idsOf((await api.get('/v1/orders?offset=10')).body)).toEqual([])
   })
 
-  test('caps limit at 100 by default', async () => {
+  test('GET /v1/orders limits a page to 100 rows by default', async () => {
     const { api } = withOrders(150)
     expect(idsOf((await api.get('/v1/orders?limit=1000')).body)).toHaveLength(100)
   })
@@ -42,28 +42,31 @@ describe('GET /v1/orders', () => {
     ['limit=', ['o3', 'o2', 'o1']],
     ['offset=-1', ['o3', 'o2', 'o1']],
     ['offset=99999999999999999999', []],
-  ])('clamps %s', async (query, expected) => {
+  ])('GET /v1/orders clamps %s', async (query, expected) => {
     const { api } = withOrders(3)
     const { status, body } = await api.get(`/v1/orders?${query}`)
     expect(status).toBe(200)
     expect(idsOf(body)).toEqual(expected)
   })
 
-  test.each(['limit=0', 'limit=abc', 'offset=-1', 'offset=1e3'])('can refuse %s with 400', async (query) => {
-    const { api } = withOrders(3, { behaviour: { invalidPaging: 'refuse' } })
-    expect(await api.get(`/v1/orders?${query}`)).toMatchObject({ status: 400 })
-    expect(await api.get('/v1/orders?limit=2&offset=0')).toMatchObject({ status: 200 })
-  })
+  test.each(['limit=0', 'limit=abc', 'offset=-1', 'offset=1e3'])(
+    'GET /v1/orders can reject %s with 400',
+    async (query) => {
+      const { api } = withOrders(3, { behaviour: { invalidPaging: 'refuse' } })
+      expect(await api.get(`/v1/orders?${query}`)).toMatchObject({ status: 400 })
+      expect(await api.get('/v1/orders?limit=2&offset=0')).toMatchObject({ status: 200 })
+    },
+  )
 })
 
 describe('GET /v1/orders/{orderId}', () => {
-  test('decodes the identifier', async () => {
+  test('GET /v1/orders/{orderId} decodes the identifier', async () => {
     const { sandbox, api } = withOrders(0)
     sandbox.addOrder({ id: 'a/b?c' })
     expect(await api.get(`/v1/orders/${encodeURIComponent('a/b?c')}`)).toMatchObject({ status: 200 })
   })
 
-  test('follows the statuses in time until one is set by hand', async () => {
+  test("an order's status changes with time until it is set by hand", async () => {
     const clock = manualClock()
     const { sandbox, api } = withOrders(1, {
       ...clock.options,
@@ -83,7 +86,7 @@ describe('GET /v1/orders/{orderId}', () => {
   })
 })
 
-test('services are listed when published, with every documented field', async () => {
+test('services are listed once published, with every documented field', async () => {
   const { body } = await caller(createSandbox()).get('/v1/services')
   expect(idsOf(body)).toEqual([
     'svc_standard',

@@ -24,7 +24,7 @@ async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOp
 const withFault = (action: FaultAction) => serve({ faults: [{ action }] })
 
 describe('a sandbox on a port', () => {
-  test('answers as sandbox.fetch does', async () => {
+  test('a sandbox on a port responds as sandbox.fetch does', async () => {
     const { sandbox, order, get } = await serve()
     const response = await order()
     expect(response.status).toBe(201)
@@ -37,12 +37,12 @@ describe('a sandbox on a port', () => {
     sandbox.expectChargedOnce('shop-1')
   })
 
-  test('serves the base URL’s own path at the root', async () => {
+  test("a sandbox on a port serves the base URL's path at the root", async () => {
     const { get } = await serve({ baseUrl: 'https://shop.test/ordering' })
     expect((await get('/v1/balance')).status).toBe(200)
   })
 
-  test('lets one of two concurrent requests with one key through', async () => {
+  test('a sandbox on a port accepts one of two concurrent requests with one key', async () => {
     const clock = manualClock()
     const { sandbox, order } = await serve({ ...clock.options, behaviour: { processingTime: 1000 } })
     const first = order()
@@ -55,7 +55,7 @@ describe('a sandbox on a port', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('charges although the caller has gone away meanwhile', async () => {
+  test('a sandbox on a port charges although the caller has disconnected', async () => {
     const clock = manualClock()
     const { sandbox, order } = await serve({ ...clock.options, behaviour: { processingTime: 1000 } })
     const controller = new AbortController()
@@ -69,7 +69,7 @@ describe('a sandbox on a port', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('reports every request when its answer is on the way', async () => {
+  test('a sandbox on a port reports every request when its response is sent', async () => {
     const seen: unknown[] = []
     const { order, get } = await serve(
       { faults: [{ action: { type: 'drop' } }] },
@@ -83,21 +83,21 @@ describe('a sandbox on a port', () => {
     ])
   })
 
-  test('is refused on a port that is taken', async () => {
+  test('a sandbox cannot start on a used port', async () => {
     const { server } = await serve()
     await expect(serveSandbox(createSandbox(), { port: server.port })).rejects.toMatchObject({
       code: 'EADDRINUSE',
     })
   })
 
-  test('closes with requests still open', async () => {
+  test('a sandbox on a port closes with open requests', async () => {
     const { server, order } = await withFault({ type: 'stall' })
     const lost = order().catch((error: unknown) => error)
     await Promise.all([server.close(), server.close()])
     expect(await lost).toBeInstanceOf(TypeError)
   })
 
-  test('lets pages of any origin in when told so', async () => {
+  test('a sandbox on a port accepts pages of any origin if told to', async () => {
     const { server, get } = await serve({}, { cors: true })
     const preflight = await fetch(`${server.url}/v1/orders`, {
       method: 'OPTIONS',
@@ -135,7 +135,7 @@ describe('faults on real sockets', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('cutBody cleanly ends like a whole answer', async () => {
+  test('cutBody can end like a complete response', async () => {
     const { order } = await withFault({ type: 'cutBody', after: 7, cleanly: true })
     const response = await order()
     expect(response.headers.get('content-length')).toBeNull()
@@ -163,7 +163,7 @@ describe('faults on real sockets', () => {
     await expect(next).rejects.toThrow('enough')
   })
 
-  test('a late answer is given up when the caller goes away', async () => {
+  test('a late response is dropped when the caller disconnects', async () => {
     const clock = manualClock()
     const { sandbox, order } = await serve({
       ...clock.options,
@@ -179,7 +179,7 @@ describe('faults on real sockets', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('status, redirect and Retry-After arrive as they are', async () => {
+  test('status, redirect and Retry-After are received unchanged', async () => {
     const { order } = await serve({
       faults: [
         { action: { type: 'status', status: 204 } },
@@ -204,7 +204,7 @@ describe('faults on real sockets', () => {
     expect(JSON.parse(text)).toMatchObject({ amount: 500 })
   })
 
-  test('hugeBody ends when the caller has had enough', async () => {
+  test('hugeBody ends when the caller stops reading', async () => {
     const { order, get } = await withFault({ type: 'hugeBody', bytes: Number.MAX_SAFE_INTEGER, gzip: true })
     const controller = new AbortController()
     const response = await order('k', { signal: controller.signal })

@@ -11,7 +11,7 @@ function accessorsOf(sandbox: Sandbox): (() => unknown)[] {
 }
 
 describe('what a sandbox shows', () => {
-  test('is as it is now, and stays in a copy as it was', async () => {
+  test('a sandbox shows its current state, and a copy stays as it was', async () => {
     const sandbox = createSandbox({ seed: 5 })
     const copy = { ...sandbox }
     const { apiKey, organizationApiKey, behaviour, ledger } = sandbox
@@ -28,19 +28,19 @@ describe('what a sandbox shows', () => {
     expect(copy.ledger).toBe(ledger)
   })
 
-  test('is read by accessors that all sandboxes share, so that none of them keeps a sandbox', () => {
+  test('all sandboxes share their accessors, so that an accessor keeps no sandbox in memory', () => {
     const accessors = accessorsOf(createSandbox())
     expect(accessors).toHaveLength(4)
     expect(accessorsOf(createSandbox())).toEqual(accessors)
   })
 
-  test('is not found in a print or a copy of it', () => {
+  test('the state of a sandbox is not part of its printed form or a copy', () => {
     const sandbox = createSandbox({ apiKey: 'personal_canary' })
     expect(inspect(sandbox, { depth: 10 })).not.toContain('canary')
     expect(Object.getOwnPropertySymbols({ ...sandbox })).toEqual([])
   })
 
-  test('does not depend on what was added to Object.prototype', () => {
+  test('a sandbox does not depend on additions to Object.prototype', () => {
     const added = { value: 1, writable: true, set: 1 }
     let shown: string | undefined
     try {
@@ -54,7 +54,7 @@ describe('what a sandbox shows', () => {
 })
 
 describe('dump and load', () => {
-  test('carry everything over to another sandbox, keys and wallets included', async () => {
+  test('dump and load copy everything to another sandbox, with keys and wallets', async () => {
     const first = createSandbox({ seed: 5 })
     const created = await caller(first).order('k')
     const second = createSandbox({ seed: 6 })
@@ -70,7 +70,7 @@ describe('dump and load', () => {
     })
   })
 
-  test('are separate from what happens afterwards', async () => {
+  test('a dump is independent of later changes', async () => {
     const sandbox = createSandbox()
     const before = sandbox.dump()
     await caller(sandbox).order('k')
@@ -80,7 +80,7 @@ describe('dump and load', () => {
     expect(sandbox.customer(sandbox.customerId).wallet?.amount).toBe(1_000_000)
   })
 
-  test('turn running requests into orphans and cut their connections', async () => {
+  test('load turns requests in progress into orphans and cuts their connections', async () => {
     const { clock, sandbox, api } = scene({
       behaviour: { processingTime: 100, orphanedMarkLifetime: 1000 },
     })
@@ -100,7 +100,7 @@ describe('dump and load', () => {
     expect(await again).toMatchObject({ status: 201 })
   })
 
-  test('carry remembered refusals and faults', async () => {
+  test('dump and load include remembered refusals and faults', async () => {
     const first = createSandbox({ preset: 'remembers-refusals' })
     const refused = { ...validBody, serviceId: 'svc_none' }
     await caller(first).order('refused', refused)
@@ -147,14 +147,14 @@ describe('dump and load', () => {
       ),
       'state.keys[0].answer.kind: expected "order"',
     ],
-  ])('refuse %s and stay as they were', async (_, state, message) => {
+  ])('load rejects %s and changes nothing', async (_, state, message) => {
     const sandbox = createSandbox()
     expect(() => sandbox.load(state)).toThrow(message)
     expect(sandbox.services()).toHaveLength(7)
   })
 })
 
-test('reset brings state, switches, faults and log back to the beginning', async () => {
+test('reset restores state, switches, faults and log', async () => {
   const clock = manualClock()
   const sandbox = createSandbox({
     ...clock.options,
@@ -197,7 +197,7 @@ describe('determinism', () => {
     expect(await run(42)).not.toBe(await run(43))
   })
 
-  test('reading does not change the ids of later orders', async () => {
+  test('reads do not change the ids of later orders', async () => {
     const [quiet, busy] = [createSandbox(), createSandbox()]
     await caller(busy).get('/v1/balance')
     await caller(quiet).order('k')
@@ -207,7 +207,7 @@ describe('determinism', () => {
 })
 
 describe('preparing a sandbox', () => {
-  test('API keys and ids can be given', () => {
+  test('API keys and ids can be configured', () => {
     const sandbox = createSandbox({ apiKey: 'mine', organizationApiKey: 'ours' })
     expect([sandbox.apiKey, sandbox.organizationApiKey]).toEqual(['mine', 'ours'])
     expect(sandbox.addCustomer({ id: 'ada', type: 'organization' })).toEqual({
@@ -218,7 +218,7 @@ describe('preparing a sandbox', () => {
     expect(sandbox.addApiKey({ customer: 'ada', secret: 'hers' })).toBe('hers')
   })
 
-  test('the catalogue can be given', () => {
+  test('the catalogue can be configured', () => {
     const sandbox = createSandbox({ services: [{ productId: 'only', amount: 3 }] })
     expect(sandbox.services()).toEqual([
       {

@@ -14,7 +14,7 @@ function shop() {
 }
 
 describe('createTestClock', () => {
-  it('lets the waits of a call pass, and no other time', async () => {
+  it('the test clock skips the waits of a call, and no other time', async () => {
     const { clock, sandbox, client, waits } = shop()
     const before = clock.now()
     sandbox.faults.add({ match: { operation: 'createOrder' }, times: 3, action: { type: 'inProgress' } })
@@ -24,7 +24,7 @@ describe('createTestClock', () => {
     expect(clock.now() - before).toBe(2750)
   })
 
-  it('ends a call at its time limit where the service is silent', async () => {
+  it('the test clock ends a call at its time limit if the service is silent', async () => {
     const { clock, sandbox, client } = shop()
     const before = clock.now()
     sandbox.faults.add({ times: 'always', action: { type: 'stall' } })
@@ -34,7 +34,7 @@ describe('createTestClock', () => {
     expect(clock.now() - before).toBe(2000)
   })
 
-  it('runs what may be awaited once: a recovery and many orders', async () => {
+  it('the test clock runs awaitables that work once: a recovery and many orders', async () => {
     const { clock, sandbox, client } = shop()
     const placed = await clock.run(client.orders.createMany([order('r3'), order('r4')]))
     expect(placed).toMatchObject({ created: 2, failed: 0 })
@@ -43,7 +43,7 @@ describe('createTestClock', () => {
     expect(await clock.run(client.orders.recover())).toMatchObject({ created: 0, stillOpen: 0 })
   })
 
-  it('passes a window by hand', async () => {
+  it('the test clock can be moved past a window by hand', async () => {
     const { clock, sandbox, client } = shop()
     sandbox.faults.add({ times: 'always', action: { type: 'drop' } })
     await clock.run(client.orders.create(order('r2'), { maxRetries: 0 }).catch(() => {}))
@@ -55,7 +55,7 @@ describe('createTestClock', () => {
     expect(sandbox.requests).toHaveLength(requests)
   })
 
-  it('ends the waits that are due, in their order, and no cancelled one', () => {
+  it('the test clock fires due timers in order, and no cancelled timer', () => {
     const { now, pass, runtime } = createTestClock(1000)
     const ended: string[] = []
     runtime.setTimer(() => ended.push(`late ${now()}`), 20)
@@ -68,7 +68,7 @@ describe('createTestClock', () => {
     expect(ended).toHaveLength(3)
   })
 
-  it('makes the same ids again in the next test', () => {
+  it('the test clock makes the same ids in the next test', () => {
     const ids = () => Array.from({ length: 2 }, createTestClock().runtime.randomId)
     expect(ids()).toEqual(ids())
     expect(new Set(ids()).size).toBe(2)

@@ -46,7 +46,7 @@ describe('YAML files', () => {
     ],
     ['words that only YAML 1.1 knows', '[yes, 012, 2026-01-01, 1_000]', ['yes', 12, '2026-01-01', '1_000']],
     ['a byte order mark and Windows line ends', '\ufeffa: 1\r\nb: 2\r\n', { a: 1, b: 2 }],
-  ])('may have %s', (_, text, value) => {
+  ])('YAML files may contain %s', (_, text, value) => {
     expect(readYaml(text)).toEqual(value)
     expect(JSON.stringify(readYaml(text))).toBe(JSON.stringify(value))
   })
@@ -67,12 +67,12 @@ describe('YAML files', () => {
     ['['.repeat(101), 'line 1, column 100: nesting exceeded'],
     ['- '.repeat(101), 'line 1, column 201: nesting exceeded'],
     ['a: 1\n---\nb: 2', 'the file has a second document; only one is allowed'],
-  ])('are refused with place and reason: %j', (text, message) => {
+  ])('invalid YAML is rejected with place and reason: %j', (text, message) => {
     expect(() => readYaml(text)).toThrow(message)
     expect(() => readYaml(text)).toThrow(TypeError)
   })
 
-  test('are known by the line of each value, in every notation', () => {
+  test('errors name the line of each value, in every notation', () => {
     const text = '# rules\n- a: 1\n  b:\n    - x\n    -\n- {c: [1,\n  2]}\n- ? [k]\n  : v\n'
     expect(Object.fromEntries(linesOf(text, '$'))).toEqual({
       $: 2,
@@ -91,7 +91,7 @@ describe('YAML files', () => {
     })
   })
 
-  test('are refused, never a crash, whatever is in them', () => {
+  test('any text as YAML is parsed or rejected, without a crash', () => {
     const pieces = [
       'a',
       ': ',
@@ -132,11 +132,11 @@ describe('YAML files', () => {
     ['between words', `a${' '.repeat(200_000)}b`, `a${' '.repeat(200_000)}b`],
     ['before a value', `a:${' '.repeat(200_000)}b`, { a: 'b' }],
     ['before a colon', `a${' '.repeat(200_000)}: b`, { a: 'b' }],
-  ])('with very many spaces %s are read in a moment', (_, text, value) => {
+  ])('YAML with very many spaces %s is parsed quickly', (_, text, value) => {
     expect(readYaml(text)).toEqual(value)
   })
 
-  test('of a long state are read in a moment', () => {
+  test('YAML of a long state is parsed quickly', () => {
     const rows = Array.from({ length: 20_000 }, (_, id) => ({ id, text: 'x'.repeat(50) }))
     const text = JSON.stringify({ rows }, null, 1)
     expect(readYaml(text)).toEqual({ rows })
@@ -156,7 +156,7 @@ describe('fault rules', () => {
     patch:
       - { op: replace, path: /amount, value: "12.50" }
 `
-  test('can be written in YAML', () => {
+  test('fault rules can be written in YAML', () => {
     expect(parseFaultRules(rules, 'yaml')).toEqual([
       {
         match: { operation: 'createOrder' },
@@ -169,17 +169,20 @@ describe('fault rules', () => {
     ])
   })
 
-  test.each(['json', 'yaml'] as const)('with a mistake are refused with its line, %s', (format) => {
-    const text = format === 'yaml' ? rules : JSON.stringify(parseFaultRules(rules, 'yaml'), null, 2)
-    const wrong = text.replace('0.1', '7')
-    const line = wrong.slice(0, wrong.indexOf('robability')).split('\n').length
-    expect(() => parseFaultRules(wrong, format)).toThrow(
-      `line ${line}: $[0].probability: expected a number from 0 up to 1, got 7`,
-    )
-    const missing = text.replace(/"?type"?: "?commitThenDrop"?/, '')
-    const place = missing
-      .slice(0, missing.indexOf('"action"') + 1 || missing.indexOf('action'))
-      .split('\n').length
-    expect(() => parseFaultRules(missing, format)).toThrow(`line ${place}: $[0].action.type: expected`)
-  })
+  test.each(['json', 'yaml'] as const)(
+    'mistakes in fault rules are rejected with their line, %s',
+    (format) => {
+      const text = format === 'yaml' ? rules : JSON.stringify(parseFaultRules(rules, 'yaml'), null, 2)
+      const wrong = text.replace('0.1', '7')
+      const line = wrong.slice(0, wrong.indexOf('robability')).split('\n').length
+      expect(() => parseFaultRules(wrong, format)).toThrow(
+        `line ${line}: $[0].probability: expected a number from 0 up to 1, got 7`,
+      )
+      const missing = text.replace(/"?type"?: "?commitThenDrop"?/, '')
+      const place = missing
+        .slice(0, missing.indexOf('"action"') + 1 || missing.indexOf('action'))
+        .split('\n').length
+      expect(() => parseFaultRules(missing, format)).toThrow(`line ${place}: $[0].action.type: expected`)
+    },
+  )
 })

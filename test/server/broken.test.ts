@@ -29,24 +29,30 @@ describe('a connection that breaks', () => {
   const lost = { kind: 'failed', unsent: false, closed: true }
 
   const early: Record<string, readonly [Serve, code: string]> = {
-    'is reset before any answer': [(socket) => socket.resetAndDestroy(), 'ECONNRESET'],
-    'ends before any answer': [(socket) => socket.end(), 'UND_ERR_SOCKET'],
-    'ends amid the headers': [(socket) => socket.end('HTTP/1.1 201 Created\r\ncontent-le'), 'UND_ERR_SOCKET'],
-    'is reset amid the headers': [
+    'is reset before any response': [(socket) => socket.resetAndDestroy(), 'ECONNRESET'],
+    'ends before any response': [(socket) => socket.end(), 'UND_ERR_SOCKET'],
+    'ends within the headers': [
+      (socket) => socket.end('HTTP/1.1 201 Created\r\ncontent-le'),
+      'UND_ERR_SOCKET',
+    ],
+    'is reset within the headers': [
       (socket) => socket.write('HTTP/1.1 201 Created\r\ncontent-le', () => socket.resetAndDestroy()),
       'ECONNRESET',
     ],
   }
-  test.each(Object.entries(early))('and %s is a failure that proves nothing', async (_how, [serve, code]) => {
-    const server = await rawServer(serve)
-    for (const changes of [{}, asRead]) {
-      const result = await attempt(server.url, changes)
-      expect(result).toMatchObject({ ...lost, detail: { code } })
-    }
-    expect(server.requests).toHaveLength(2)
-  })
+  test.each(Object.entries(early))(
+    'a connection that %s is a failure that proves nothing',
+    async (_how, [serve, code]) => {
+      const server = await rawServer(serve)
+      for (const changes of [{}, asRead]) {
+        const result = await attempt(server.url, changes)
+        expect(result).toMatchObject({ ...lost, detail: { code } })
+      }
+      expect(server.requests).toHaveLength(2)
+    },
+  )
 
-  test('as soon as it is made is unsent if connecting itself failed, and proves nothing otherwise', async () => {
+  test('a new connection that breaks is unsent if connecting failed, and proves nothing otherwise', async () => {
     const server = await rawServer(
       () => {},
       (socket) => socket.resetAndDestroy(),
@@ -79,21 +85,24 @@ describe('a connection that breaks', () => {
       )
     },
   }
-  test.each(Object.entries(cut))('and %s is an answer whose body is cut', async (_how, serve) => {
-    const server = await rawServer(serve)
-    const result = await attempt(server.url)
-    expect(result).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
-    expect(server.requests).toHaveLength(1)
-  })
+  test.each(Object.entries(cut))(
+    'a connection that %s leads to a response with a truncated body',
+    async (_how, serve) => {
+      const server = await rawServer(serve)
+      const result = await attempt(server.url)
+      expect(result).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+      expect(server.requests).toHaveLength(1)
+    },
+  )
 
-  test('a body that is no gzip although it says so cannot be decompressed', async () => {
+  test('a body that falsely claims gzip cannot be decompressed', async () => {
     const server = await rawServer((socket) =>
       socket.write(answerText(201, '{"id":"ord_1"}', ['content-encoding: gzip'])),
     )
     expect(await attempt(server.url)).toMatchObject({ status: 201, problem: 'undecodable' })
   })
 
-  test('amid a body that only the end of the connection ends is not noticed, so that readers must', async () => {
+  test('a truncated body that ends with its connection is not noticed, so readers must check it', async () => {
     const server = await rawServer((socket) => socket.end('HTTP/1.1 201 Created\r\n\r\n{"id":"ord_1","sta'))
     const result = await attempt(server.url)
     expect(result).toMatchObject({ kind: 'answer', status: 201, text: '{"id":"ord_1","sta' })
@@ -125,16 +134,16 @@ describe('a server that is slow', () => {
     return { result, timers: runtime.timers }
   }
 
-  test('and never answers ends in a timeout', async () => {
+  test('a server that never responds leads to a timeout', async () => {
     expect(await timedOut(() => {})).toEqual({ result: { kind: 'timeout' }, timers: 0 })
   })
 
-  test('and stops amid the headers ends in a timeout', async () => {
+  test('a server that stops within the headers leads to a timeout', async () => {
     const { result } = await timedOut((socket) => socket.write('HTTP/1.1 201 Created\r\ncontent'))
     expect(result).toEqual({ kind: 'timeout' })
   })
 
-  test('and sends interim answers for ever ends in a timeout', async () => {
+  test('a server that sends interim responses endlessly leads to a timeout', async () => {
     const { result } = await timedOut((socket) => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100)))
     expect(result).toEqual({ kind: 'timeout' })
   })
@@ -183,20 +192,23 @@ describe('a body that stalls', () => {
     'in an error': withLength.replace('201', '402'),
   }
 
-  test.each(Object.entries(bodies))('%s is covered by the time of the attempt', async (_where, bytes) => {
-    const status = bytes.includes('402') ? 402 : 201
-    const result = await stalled(bytes, (runtime) => runtime.advance(5000))
-    expect(result).toMatchObject({ kind: 'answer', status, problem: 'timeout' })
-  })
+  test.each(Object.entries(bodies))(
+    'the attempt timeout covers a stalled body: %s',
+    async (_where, bytes) => {
+      const status = bytes.includes('402') ? 402 : 201
+      const result = await stalled(bytes, (runtime) => runtime.advance(5000))
+      expect(result).toMatchObject({ kind: 'answer', status, problem: 'timeout' })
+    },
+  )
 
-  test.each(Object.entries(bodies))("%s ends with the caller's signal", async (_where, bytes) => {
+  test.each(Object.entries(bodies))("the caller's signal ends a stalled body: %s", async (_where, bytes) => {
     const status = bytes.includes('402') ? 402 : 201
     const result = await stalled(bytes, (_runtime, controller) => controller.abort('enough'))
     expect(result).toMatchObject({ kind: 'answer', status, problem: 'aborted' })
   })
 })
 
-test('a body that drips for ever ends with the time of the attempt, and the connection with it', async () => {
+test('the attempt timeout ends a dripping body, and its connection', async () => {
   const runtime = fakeRuntime()
   let bytes = 0
   let dripped: () => void = () => {}
@@ -221,13 +233,13 @@ test('a body that drips for ever ends with the time of the attempt, and the conn
 })
 
 describe("the caller's signal", () => {
-  test('that has fired already keeps anything from being sent', async () => {
+  test('a signal that has fired prevents a send', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     expect(await attempt(server.url, { signal: AbortSignal.abort() })).toEqual({ kind: 'aborted' })
     expect(server.connections()).toBe(0)
   })
 
-  test('ends the wait for an answer, and the connection', async () => {
+  test('a signal ends the wait for a response, and the connection', async () => {
     const controller = new AbortController()
     const server = await rawServer(() => controller.abort())
     const closed = server.closed()
@@ -236,7 +248,7 @@ describe("the caller's signal", () => {
     expect(getEventListeners(controller.signal, 'abort')).toEqual([])
   })
 
-  test('that fires after the answer changes nothing', async () => {
+  test('a signal that fires after the response changes nothing', async () => {
     const controller = new AbortController()
     const server = await rawServer((socket) => socket.write(answerText(200, '{"a":1}')))
     const result = await attempt(server.url, { signal: controller.signal })
@@ -244,7 +256,7 @@ describe("the caller's signal", () => {
     expect(result).toMatchObject({ kind: 'answer', text: '{"a":1}' })
   })
 
-  test('has no listener left after any number of attempts', async () => {
+  test('a signal has no listener left after any number of attempts', async () => {
     const { signal } = new AbortController()
     let added = 0
     let removed = 0
@@ -325,18 +337,15 @@ describe('a body that is too large', () => {
     ['100 MB in a success', 201, 100 * 1024 ** 2, false],
     ['100 MB in an error', 502, 100 * 1024 ** 2, false],
   ]
-  test.each(cases)(
-    '%s is given up after as many bytes as are allowed',
-    async (_what, status, bytes, gzip) => {
-      const server = await streaming(status, bytes, gzip)
-      const started = performance.now()
-      const { result, peak } = await memoryOf(() => attempt(server.url))
-      expect(result).toMatchObject({ kind: 'answer', status, problem: 'too_large' })
-      expect(performance.now() - started).toBeLessThan(5000)
-      expect(peak).toBeLessThan(64 * 1024 ** 2)
-      expect(server.sent()).toBeLessThan(bytes)
-    },
-  )
+  test.each(cases)('reading %s stops at the maximum number of bytes', async (_what, status, bytes, gzip) => {
+    const server = await streaming(status, bytes, gzip)
+    const started = performance.now()
+    const { result, peak } = await memoryOf(() => attempt(server.url))
+    expect(result).toMatchObject({ kind: 'answer', status, problem: 'too_large' })
+    expect(performance.now() - started).toBeLessThan(5000)
+    expect(peak).toBeLessThan(64 * 1024 ** 2)
+    expect(server.sent()).toBeLessThan(bytes)
+  })
 
   const exactly = async (status: number, bytes: number, gzip: boolean): Promise<unknown> => {
     const text = ' '.repeat(bytes)
@@ -355,20 +364,23 @@ describe('a body that is too large', () => {
     return result.problem ?? result.text.length
   }
 
-  test.each([false, true])('is so by the bytes after decompression (compressed: %s)', async (gzip) => {
-    expect(await exactly(200, 5000, gzip)).toBe(5000)
-    expect(await exactly(200, 5001, gzip)).toBe('too_large')
-    expect(await exactly(400, MAX_ERROR_BYTES, gzip)).toBe(MAX_ERROR_BYTES)
-    expect(await exactly(400, MAX_ERROR_BYTES + 1, gzip)).toBe('too_large')
-  })
+  test.each([false, true])(
+    'the size of a body is counted after decompression (compressed: %s)',
+    async (gzip) => {
+      expect(await exactly(200, 5000, gzip)).toBe(5000)
+      expect(await exactly(200, 5001, gzip)).toBe('too_large')
+      expect(await exactly(400, MAX_ERROR_BYTES, gzip)).toBe(MAX_ERROR_BYTES)
+      expect(await exactly(400, MAX_ERROR_BYTES + 1, gzip)).toBe('too_large')
+    },
+  )
 
-  test('is so by its bytes and not by its characters', async () => {
+  test('the size of a body is counted in bytes, not in characters', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '注'.repeat(2000))))
     expect(await attempt(server.url, { maxBytes: 5999 })).toMatchObject({ problem: 'too_large' })
     expect(await attempt(server.url, { maxBytes: 6000 })).toHaveProperty('problem', undefined)
   })
 
-  test('in very many pieces costs no more memory than in few', async () => {
+  test('a body in very many pieces needs no more memory than one in few', async () => {
     const pieces = 200_000
     const server = await rawServer((socket) =>
       socket.write(`${chunked}${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`),

@@ -289,7 +289,7 @@ function attemptsOf(kind: OutcomeKind, lostFirst: boolean): number | undefined {
 const kinds = Object.keys(OUTCOMES) as OutcomeKind[]
 
 describe('the outcome table over a real socket', () => {
-  it('has a scenario for every row', () => {
+  it('every row of the outcome table has a scenario', () => {
     expect(Object.keys(SCENARIOS).toSorted()).toEqual(kinds.toSorted())
   })
 

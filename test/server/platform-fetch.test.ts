@@ -35,18 +35,18 @@ describe('a fetch that is not the one that Node came with never proves that noth
   }
   for (const when of ['before', 'after'] as const) {
     test.each(Object.entries(wrappers))(
-      `the global one is %s, patched ${when} the client was made`,
+      `if the global fetch is %s, patched ${when} the client was created, it proves nothing`,
       async (_what, wrapper) => {
         expect(await patched(wrapper, when)).toBe(false)
       },
     )
   }
 
-  test('the caller brought it, even if it is the same function', async () => {
+  test("the caller's fetch proves nothing, even if it is the same function", async () => {
     expect(unsentOf(await attempt(await refusing(), {}, { transport: kyTransport(original) }))).toBe(false)
   })
 
-  test('but it does if it was never patched, or is no longer', async () => {
+  test("Node's fetch is proof if it was never patched, or is no longer", async () => {
     expect(await patched(original, 'before')).toBe('unreachable')
   })
 })
@@ -125,7 +125,7 @@ describe('a dispatcher that is not the one that Node came with never proves that
     expect(await ask()).toBe(false)
   })
 
-  test('even if it stands in one of the places only', async () => {
+  test('a dispatcher in only one of the places proves nothing', async () => {
     const { agent, put } = await current()
     const other = { dispatch: (...args: unknown[]) => agent.dispatch(...args) }
     put([other, agent])
@@ -134,7 +134,7 @@ describe('a dispatcher that is not the one that Node came with never proves that
     expect(await ask()).toBe(false)
   })
 
-  test('but it does if the first place holds the wrapper that undici 8 (Node 26) puts there', async () => {
+  test('a wrapper of undici 8 (Node 26) in the first place is proof', async () => {
     const { agent, put } = await current()
     class Dispatcher1Wrapper {
       dispatch(...args: unknown[]): unknown {

@@ -48,7 +48,7 @@ describe('a machine that sleeps between the last look at the clock and the reque
     return { sandbox, client, sleep, order, sending, lookup, requests: () => requests }
   }
 
-  test('sends nothing over the new connection, says so, and orders once when it is asked again', async () => {
+  test('after a sleep, the transport sends nothing over a new connection, and the next call orders once', async () => {
     const sleeps = [() => shop.sleep(HOUR)]
     const shop = await sleeper(() => sleeps.shift()?.())
     const failed = await shop.client.orders.create(shop.order('r1')).catch((error: unknown) => error)
@@ -64,7 +64,7 @@ describe('a machine that sleeps between the last look at the clock and the reque
     expect(shop.requests()).toBe(1)
   })
 
-  test('sends nothing over a connection that it kept', async () => {
+  test('after a sleep, the transport sends nothing over a kept connection', async () => {
     const shop = await sleeper(() => {})
     await shop.client.orders.create(shop.order('r1'))
     shop.sending.push(() => shop.sleep(HOUR))
@@ -77,7 +77,7 @@ describe('a machine that sleeps between the last look at the clock and the reque
     expect(shop.requests()).toBe(2)
   })
 
-  test('sends what still may be sent when its clock moved on by a moment only', async () => {
+  test('after a short clock jump, the transport sends requests that may still be sent', async () => {
     const shop = await sleeper(() => shop.sleep(1_000))
     await shop.client.orders.create(shop.order('r1'))
     shop.sandbox.expectChargedOnce('r1')

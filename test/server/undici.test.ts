@@ -60,7 +60,7 @@ async function proxy(): Promise<{ readonly url: string; readonly asked: string[]
 }
 
 describe('the undici transport', () => {
-  test('places an order and reads lists', async () => {
+  test('the undici transport places an order and reads lists', async () => {
     const sandbox = createSandbox()
     const server = await serveSandbox(sandbox)
     onTestFinished(() => server.close())
@@ -75,7 +75,7 @@ describe('the undici transport', () => {
     expect(await client.orders.list().toArray({ max: 9 })).toHaveLength(1)
   })
 
-  test('uses connections again', async () => {
+  test('the undici transport reuses connections', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const transport = undici()
     for (let count = 0; count < 10; count++) await attempt(server.url, {}, { transport })
@@ -84,7 +84,7 @@ describe('the undici transport', () => {
     expect(server.connections()).toBeLessThanOrEqual(2)
   })
 
-  test('opens no more connections than it may', async () => {
+  test('the undici transport opens no more connections than configured', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const transport = undici({ connections: 2 })
     await Promise.all(Array.from({ length: 20 }, () => attempt(server.url, {}, { transport })))
@@ -92,7 +92,7 @@ describe('the undici transport', () => {
     expect(server.connections()).toBe(2)
   })
 
-  test('speaks HTTP/1.1 to a service that prefers HTTP/2, over which a request may be sent again', async () => {
+  test('the undici transport speaks HTTP/1.1 to a service that prefers HTTP/2, which may resend requests', async () => {
     const before = tls.getCACertificates('default')
     tls.setDefaultCACertificates([...before, AUTHORITY])
     const server = createSecureServer({ key: KEY, cert: VALID, allowHTTP1: true }, (request, response) => {
@@ -113,7 +113,7 @@ describe('the undici transport', () => {
     })
   })
 
-  test('sends no header but those that were asked for and those of the connection', async () => {
+  test('the undici transport sends only the requested headers and those of the connection', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     await attempt(server.url, { headers: { accept: 'application/json' } }, { transport: undici() })
     expect(server.requests[0]?.headers.map(([name]) => name).toSorted()).toEqual([
@@ -125,7 +125,7 @@ describe('the undici transport', () => {
     ])
   })
 
-  test('follows no redirect', async () => {
+  test('the undici transport follows no redirect', async () => {
     const target = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const server = await rawServer((socket) => socket.write(answerText(307, '', [`location: ${target.url}`])))
     const result = await attempt(server.url, {}, { transport: undici() })
@@ -133,7 +133,7 @@ describe('the undici transport', () => {
     expect(target.connections()).toBe(0)
   })
 
-  test('waits for what is in flight when it is closed, and sends nothing afterwards', async () => {
+  test('the undici transport waits for requests in flight when it is closed, then sends nothing', async () => {
     let answer: () => void = () => {}
     const server = await rawServer((socket) => {
       answer = () => socket.write(answerText(200, '{"a":1}'))
@@ -149,7 +149,7 @@ describe('the undici transport', () => {
     expect(server.requests).toHaveLength(1)
   })
 
-  test('may be closed again, while it closes and afterwards', async () => {
+  test('the undici transport may be closed again', async () => {
     const transport = undiciTransport()
     await Promise.all([transport.close(), transport.close()])
     await transport.close()
@@ -166,7 +166,7 @@ describe('the undici transport', () => {
     ['gzip, br', (text) => brotliCompressSync(gzipSync(text))],
     ['identity-x', (text) => Buffer.from(text)],
     ['gzip, gzip, gzip, gzip, gzip, gzip', (text) => Buffer.from(text)],
-  ])('reads a body with the coding %s', async (coding, encode) => {
+  ])('the undici transport reads a body with the coding %s', async (coding, encode) => {
     const body = encode('{"id":"ord_ü"}')
     const server = await rawServer((socket) => {
       socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`)
@@ -183,7 +183,7 @@ describe('the undici transport', () => {
 test.each<[string, string, (text: string) => Buffer]>([
   ['alone', 'deflate', deflateRawSync],
   ['in gzip', 'deflate, gzip', (text) => gzipSync(deflateRawSync(text))],
-])('a body deflated without the header of the format is read, %s', async (_where, coding, encode) => {
+])('a deflated body without the header of the format is read, %s', async (_where, coding, encode) => {
   const text = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => index))
   const body = encode(text)
   const server = await rawServer((socket) => {
@@ -194,42 +194,45 @@ test.each<[string, string, (text: string) => Buffer]>([
   expect(await attempt(server.url, {}, { transport: undici() })).toMatchObject({ status: 200, text })
 })
 
-describe('what the undici transport may prove', () => {
+describe('evidence of the undici transport', () => {
   const refusedWith = async (transport: Transport): Promise<unknown> =>
     unsentOf(await attempt(await refusing(), {}, { transport }))
 
-  test('is that nothing was sent, with an agent of its own', async () => {
+  test('with its own agent, the transport can prove that nothing was sent', async () => {
     expect(await refusedWith(undici())).toBe('unreachable')
     expect(await refusedWith(undici({ connections: 1 }))).toBe('unreachable')
   })
 
-  test('is nothing once it is wrapped: whoever does that may have sent the request before', async () => {
+  test('a wrapped transport proves nothing, because the wrapper may have sent the request before', async () => {
     const transport = undici()
     expect(await refusedWith({ send: (request) => transport.send(request) })).toBe(false)
   })
 
-  test('is nothing with a dispatcher of the caller, which may retry', async () => {
+  test("with the caller's dispatcher, which may retry, the transport proves nothing", async () => {
     const dispatcher = new Agent()
     onTestFinished(() => dispatcher.close())
     expect(await refusedWith(undici({ dispatcher }))).toBe(false)
   })
 
-  test('is nothing with a proxy', async () => {
+  test('with a proxy, the transport proves nothing', async () => {
     vi.stubEnv('HTTP_PROXY', await refusing())
     vi.stubEnv('NO_PROXY', '')
     onTestFinished(() => void vi.unstubAllEnvs())
     expect(await refusedWith(undici({ proxy: 'environment' }))).toBe(false)
   })
 
-  test.each(['Bun', 'Deno'])('is nothing in %s, where undici is another one', async (runtime) => {
-    vi.stubGlobal(runtime, {})
-    onTestFinished(() => void vi.unstubAllGlobals())
-    expect(await refusedWith(undici())).toBe(false)
-  })
+  test.each(['Bun', 'Deno'])(
+    'in %s, which has another undici, the transport proves nothing',
+    async (runtime) => {
+      vi.stubGlobal(runtime, {})
+      onTestFinished(() => void vi.unstubAllGlobals())
+      expect(await refusedWith(undici())).toBe(false)
+    },
+  )
 })
 
 describe('proxies and dispatchers', () => {
-  test('the proxy of the environment is used where it is asked for', async () => {
+  test('the proxy of the environment is used if requested', async () => {
     const { url, asked } = await proxy()
     const target = await rawServer((socket) => socket.write(answerText(200, '{}')))
     vi.stubEnv('HTTP_PROXY', url)
@@ -243,7 +246,7 @@ describe('proxies and dispatchers', () => {
     expect(target.requests).toHaveLength(1)
   })
 
-  test('a dispatcher that is handed in sends, and stays open', async () => {
+  test("the caller's dispatcher sends, and stays open", async () => {
     const { url, asked } = await proxy()
     const dispatcher = new ProxyAgent(url)
     onTestFinished(() => dispatcher.close())
@@ -254,7 +257,7 @@ describe('proxies and dispatchers', () => {
     expect(asked).toHaveLength(2)
   })
 
-  test('a MockAgent answers in tests', async () => {
+  test('a MockAgent responds in tests', async () => {
     const dispatcher = new MockAgent()
     onTestFinished(() => dispatcher.close())
     dispatcher.disableNetConnect()
@@ -298,13 +301,13 @@ describe('proxies and dispatchers', () => {
     ['no connection', { connections: 0 }, COUNT],
     ['half a connection', { connections: 1.5 }, COUNT],
     ['a text of connections', { connections: '2' }, COUNT],
-  ])('%s is refused', (_what, options, problem) => {
+  ])('%s is rejected', (_what, options, problem) => {
     const make = () => undiciTransport(options as UndiciTransportOptions)
     expect(make).toThrow(ConfigurationError)
     expect(make).toThrow(`undiciTransport ${problem}.`)
   })
 
-  test('an option that is undefined counts as none', async () => {
+  test('an undefined option counts as absent', async () => {
     await undiciTransport({ dispatcher: undefined, proxy: undefined, connections: undefined }).close()
     await undiciTransport(undefined).close()
   })
@@ -317,7 +320,7 @@ describe('proxies and dispatchers', () => {
     ['maxRedirections', 2],
     ['onInfo', 'none'],
     ['throwOnError', true],
-  ])('no option comes out of a polluted prototype: %s', async (name, value) => {
+  ])('no option comes from a polluted prototype: %s', async (name, value) => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const polluted = Object.prototype as unknown as Record<string, unknown>
     polluted[name] = value
@@ -331,7 +334,7 @@ describe('proxies and dispatchers', () => {
   })
 
   test.each(['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])(
-    'an address in %s that is none is refused, and not shown',
+    'an invalid address in %s is rejected, and not shown',
     (name) => {
       for (const variable of ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])
         vi.stubEnv(variable, undefined)
@@ -358,7 +361,7 @@ describe('a transport that is closed', () => {
   const clientOver = (baseUrl: string, transport: Transport) =>
     new CustomerOrderingClient({ baseUrl, apiKey: 'key', account: 'shop', transport })
 
-  test('ends an order as not charged, without another try, and says what to do', async () => {
+  test('a closed transport ends an order as not charged, without a retry, and explains what to do', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const transport = undiciTransport()
     await transport.close()
@@ -387,7 +390,7 @@ describe('a transport that is closed', () => {
     expect(server.requests).toEqual([])
   })
 
-  test('leaves an order in doubt that was sent before', async () => {
+  test('a closed transport leaves an order in doubt that was sent before', async () => {
     const transport = undiciTransport()
     const server = await rawServer((socket) => {
       void transport.close()
@@ -407,7 +410,7 @@ describe('a transport that is closed', () => {
   test.each<[string, (agent: Agent) => Promise<void>, code: string]>([
     ['closed', (agent) => agent.close(), 'UND_ERR_CLOSED'],
     ['destroyed', (agent) => agent.destroy(), 'UND_ERR_DESTROYED'],
-  ])('may be a dispatcher that its owner has %s', async (_how, end, code) => {
+  ])('a closed transport may be a dispatcher that its owner has %s', async (_how, end, code) => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const agent = new Agent()
     const composed = agent.compose((dispatch) => (options, handler) => dispatch(options, handler))
@@ -425,14 +428,14 @@ describe('a transport that is closed', () => {
   test.each<[string, UndiciTransportOptions['dispatcher']]>([
     ['a dispatcher', new Agent()],
     ['a dispatcher with interceptors', new Agent().compose(interceptors.retry())],
-  ])('proves nothing where %s is destroyed under the request', async (_what, dispatcher) => {
+  ])('if %s is destroyed during the request, the transport proves nothing', async (_what, dispatcher) => {
     const server = await rawServer(() => void dispatcher?.destroy())
     const result = await attempt(server.url, {}, { transport: undici({ dispatcher }) })
     expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { code: 'UND_ERR_DESTROYED' } })
     expect(server.requests).toHaveLength(1)
   })
 
-  test('proves nothing where the code alone says so', async () => {
+  test('the error code alone proves nothing', async () => {
     const closed = Object.assign(new Error('closed'), { code: 'UND_ERR_CLOSED' })
     class Retrying extends Agent {
       override dispatch(): boolean {
@@ -445,7 +448,7 @@ describe('a transport that is closed', () => {
     expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { code: 'UND_ERR_CLOSED' } })
   })
 
-  test('proves nothing through a wrapper, which may have sent the request before', async () => {
+  test('a closed wrapper proves nothing, because it may have sent the request before', async () => {
     const transport = undiciTransport()
     await transport.close()
     const wrapped: Transport = { send: (request) => transport.send(request) }

@@ -29,7 +29,7 @@ const failure = (code: string, syscall?: string): Error =>
   Object.assign(new Error(`${syscall} ${code}`), { code, ...(syscall === undefined ? {} : { syscall }) })
 
 describe('with connections that nobody else has a hand in, a request is surely unsent', () => {
-  test('if the connection is refused', async () => {
+  test('with exclusive connections, a refused connection proves that nothing was sent', async () => {
     expect(await attempt(await refusing())).toEqual({
       kind: 'failed',
       unsent: 'unreachable',
@@ -38,7 +38,7 @@ describe('with connections that nobody else has a hand in, a request is surely u
     })
   })
 
-  test('if the host has no address', async () => {
+  test('with exclusive connections, a host without an address proves that nothing was sent', async () => {
     const result = await attempt('http://customer-ordering.invalid/')
     expect(result).toMatchObject({ kind: 'failed', unsent: 'unreachable', closed: false })
     expect(result).toMatchObject({ detail: { code: expect.stringMatching(/^(ENOTFOUND|EAI_AGAIN)$/) } })
@@ -54,17 +54,20 @@ describe('with connections that nobody else has a hand in, a request is surely u
     ['ENOTFOUND', 'getaddrinfo'],
     ['ENOTFOUND', 'queryA'],
     ['UND_ERR_CONNECT_TIMEOUT', undefined],
-  ])('if connecting fails with %s (%s)', async (code, syscall) => {
-    connectionsFail(failure(code, syscall))
-    expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe('unreachable')
-  })
+  ])(
+    'with exclusive connections, a connect error of %s proves that nothing was sent (%s)',
+    async (code, syscall) => {
+      connectionsFail(failure(code, syscall))
+      expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe('unreachable')
+    },
+  )
 
-  test('if the fetch of Node refuses the port', async () => {
+  test("with exclusive connections, a port that Node's fetch rejects proves that nothing was sent", async () => {
     const result = await attempt('http://127.0.0.1:6000', {}, { transport: kyTransport() })
     expect(result).toMatchObject({ unsent: 'unreachable', detail: { code: 'BAD_PORT' } })
   })
 
-  test('if every address of a host fails', async () => {
+  test('with exclusive connections, failures of all addresses prove that nothing was sent', async () => {
     const errors = [failure('ECONNREFUSED', 'connect'), failure('ENETUNREACH', 'connect')]
     connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))
     expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe('unreachable')
@@ -89,7 +92,7 @@ describe('with connections that nobody else has a hand in, a request may have be
     ['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', undefined],
     ['EMFILE', undefined],
     ['SOMETHING_NEW', undefined],
-  ])('if the connection fails with %s (%s)', async (code, syscall) => {
+  ])('with exclusive connections, a failure with %s proves nothing (%s)', async (code, syscall) => {
     connectionsFail(failure(code, syscall))
     expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe(false)
   })
@@ -97,7 +100,7 @@ describe('with connections that nobody else has a hand in, a request may have be
   test.each([
     ['another way', [failure('ECONNREFUSED', 'connect'), failure('ECONNRESET', 'read')]],
     [
-      'after it had been reached, for a reason that has no connection as its own',
+      'after it was reached, with a connection failure as its cause',
       [
         failure('ECONNREFUSED', 'connect'),
         Object.assign(failure('ECONNRESET', 'read'), { cause: failure('ECONNREFUSED', 'connect') }),
@@ -106,20 +109,23 @@ describe('with connections that nobody else has a hand in, a request may have be
     ['without saying how', [failure('ECONNREFUSED', 'connect'), new Error('x')]],
     ['on an established connection', [failure('ECONNREFUSED', 'connect'), failure('EHOSTUNREACH', 'read')]],
     ['without any reason at all', []],
-  ])('if only some addresses of a host could not be reached and one failed %s', async (_how, errors) => {
-    connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))
-    expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe(false)
-  })
+  ])(
+    'with exclusive connections, unreachable addresses prove nothing if one failed %s',
+    async (_how, errors) => {
+      connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))
+      expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe(false)
+    },
+  )
 
   test.each([
     ['an address that is none', 'http://'],
     ['a protocol that is none', 'gopher://127.0.0.1'],
-  ])('as far as anybody can prove, with %s', async (_what, url) => {
+  ])('with exclusive connections, nothing is proven with %s', async (_what, url) => {
     expect(unsentOf(await attempt(url))).toBe(false)
   })
 })
 
-test('an order whose response is lost together with its route is charged once, also if it was enqueued', async () => {
+test('an order whose response is lost together with its route is charged once, even if it was enqueued', async () => {
   let ahead = 0
   const now = (): number => Date.now() + ahead
   const sandbox = createSandbox({ now, behaviour: { keyLifetime: 3_600_000 } })
@@ -190,7 +196,7 @@ describe('a server with TLS', () => {
     return { url: `https://127.0.0.1:${port}`, requests: () => requests }
   }
 
-  test('whose certificate is good is spoken to', async () => {
+  test('a server with a valid certificate receives the request', async () => {
     const server = await serveTls(VALID)
     expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status: 200, text: '{}' })
     expect(server.requests()).toBe(1)
@@ -202,14 +208,14 @@ describe('a server with TLS', () => {
     ['is for another host', OTHER_HOST, true, 'ERR_TLS_CERT_ALTNAME_INVALID'],
     ['has expired', EXPIRED, true, 'CERT_HAS_EXPIRED'],
     ['is not valid yet', FUTURE, true, 'CERT_NOT_YET_VALID'],
-  ])('whose certificate %s gets nothing', async (_what, cert, trusted, code) => {
+  ])('a server whose certificate %s receives nothing', async (_what, cert, trusted, code) => {
     const server = await serveTls(cert, trusted)
     const result = await attempt(server.url)
     expect(result).toMatchObject({ kind: 'failed', unsent: 'certificate', closed: false, detail: { code } })
     expect(server.requests()).toBe(0)
   })
 
-  test('that does not speak TLS at all gets nothing, which only the undici transport proves', async () => {
+  test('a server without TLS receives nothing, which only the undici transport proves', async () => {
     const server = await rawServer(
       (socket) => socket.write(answerText(200, '{}')),
       (socket) => socket.write('HTTP/1.1 400 X\r\n\r\n'),
@@ -222,7 +228,7 @@ describe('a server with TLS', () => {
     expect(server.requests).toEqual([])
   })
 
-  test('may have the request when its connection then fails as if there were no TLS', async () => {
+  test('a request may have been sent if the connection fails later with a TLS-like error', async () => {
     const sockets: net.Socket[] = []
     let requests = 0
     const tlsServer = createTlsServer({ key: KEY, cert: VALID, maxVersion: 'TLSv1.2' }, () => {
@@ -256,7 +262,7 @@ describe('a server with TLS', () => {
     expect(error).toMatchObject({ code: 'ERR_SSL_WRONG_VERSION_NUMBER' })
   })
 
-  test('whose certificate is rejected is not said to be unsent by a fetch of the caller', async () => {
+  test("with the caller's fetch, a rejected certificate does not prove that nothing was sent", async () => {
     const server = await serveTls(AUTHORITY, false)
     const result = await attempt(
       server.url,

@@ -19,7 +19,7 @@ const PLATFORM = [
 ]
 
 describe('a request on the wire', () => {
-  test('is what was asked for, with nothing added but what the platform always sends', async () => {
+  test('a request on the wire contains only what was requested and what the platform always sends', async () => {
     const server = await rawServer((socket) => socket.write(answerText(201, '{}')))
     const headers = {
       authorization: 'Bearer key',
@@ -42,7 +42,7 @@ describe('a request on the wire', () => {
     expect(request?.headers).toHaveLength(Object.keys(sent).length)
   })
 
-  test('without a body has none of the headers of one', async () => {
+  test('a request without a body has no headers of a body', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     await attempt(server.url, { ...asRead, headers: { accept: 'application/json' } })
     expect(server.requests[0]?.line).toBe('GET / HTTP/1.1')
@@ -52,14 +52,17 @@ describe('a request on the wire', () => {
       expect(names).not.toContain(name)
   })
 
-  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])('may have the method %s', async (method) => {
-    const server = await rawServer((socket) => socket.write(answerText(200, method === 'HEAD' ? '' : '{}')))
-    const body = method === 'GET' || method === 'HEAD' ? undefined : '{}'
-    await expect(attempt(server.url, { method, body })).resolves.toMatchObject({ status: 200 })
-    expect(server.requests[0]?.line).toBe(`${method} / HTTP/1.1`)
-  })
+  test.each(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])(
+    'a request may have the method %s',
+    async (method) => {
+      const server = await rawServer((socket) => socket.write(answerText(200, method === 'HEAD' ? '' : '{}')))
+      const body = method === 'GET' || method === 'HEAD' ? undefined : '{}'
+      await expect(attempt(server.url, { method, body })).resolves.toMatchObject({ status: 200 })
+      expect(server.requests[0]?.line).toBe(`${method} / HTTP/1.1`)
+    },
+  )
 
-  test('with the same body twice has the same bytes twice', async () => {
+  test('the same body produces the same bytes twice', async () => {
     const server = await rawServer((socket) => socket.write(answerText(201, '{}')))
     await attempt(server.url)
     await attempt(server.url)
@@ -70,7 +73,7 @@ describe('a request on the wire', () => {
 
 describe('one attempt is one request', () => {
   test.each([400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504])(
-    'also when it is answered with %i',
+    'one attempt is one request, even if the response is %i',
     async (status) => {
       const server = await rawServer((socket) =>
         socket.write(answerText(status, '{"code":"X"}', ['retry-after: 0'])),
@@ -84,7 +87,7 @@ describe('one attempt is one request', () => {
     },
   )
 
-  test('also when the connection is reset', async () => {
+  test('one attempt is one request, even if the connection is reset', async () => {
     const server = await rawServer((socket) => socket.resetAndDestroy())
     expect(await attempt(server.url)).toMatchObject({ kind: 'failed' })
     expect(await attempt(server.url, asRead)).toMatchObject({ kind: 'failed' })
@@ -94,7 +97,7 @@ describe('one attempt is one request', () => {
 
 describe('a redirect', () => {
   test.each([301, 302, 303, 307, 308])(
-    '%i is not followed, to another server or the same',
+    'redirect %i is not followed, to another server or the same',
     async (status) => {
       const target = await rawServer((socket) => socket.write(answerText(201, '{}')))
       const server = await rawServer((socket, _request, count) => {
@@ -111,12 +114,12 @@ describe('a redirect', () => {
     },
   )
 
-  test.each([300, 304, 305, 399])('%i without a location counts as one all the same', async (status) => {
+  test.each([300, 304, 305, 399])('redirect %i without a location is treated the same', async (status) => {
     const server = await rawServer((socket) => socket.write(answerText(status, '')))
     expect(await attempt(server.url)).toMatchObject({ kind: 'redirect', status })
   })
 
-  test('with an endless body is let go of', async () => {
+  test('the endless body of a redirect is not read', async () => {
     const server = await rawServer((socket) =>
       socket.write('HTTP/1.1 307 X\r\nlocation: /x\r\ncontent-length: 1000\r\n\r\nx'),
     )
@@ -127,7 +130,7 @@ describe('a redirect', () => {
 })
 
 describe('odd answers', () => {
-  test('interim ones are passed over', async () => {
+  test('interim responses are skipped', async () => {
     const server = await rawServer((socket) => {
       socket.write('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n')
       socket.write(answerText(201, '{"id":"ord_1"}'))
@@ -135,14 +138,14 @@ describe('odd answers', () => {
     expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status: 201, text: '{"id":"ord_1"}' })
   })
 
-  test('a switch of protocols that nobody asked for is a failure that proves nothing', async () => {
+  test('an unrequested switch of protocols is a failure that proves nothing', async () => {
     const server = await rawServer((socket) =>
       socket.write('HTTP/1.1 101 Switching\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
     )
     expect(await attempt(server.url)).toMatchObject({ kind: 'failed', unsent: false })
   })
 
-  test.each([204, 205])('%i has an empty text', async (status) => {
+  test.each([204, 205])('a %i response has an empty text', async (status) => {
     const server = await rawServer((socket) =>
       socket.write(`HTTP/1.1 ${status} X\r\ncontent-length: 0\r\n\r\n`),
     )
@@ -151,13 +154,13 @@ describe('odd answers', () => {
     expect(result).toHaveProperty('problem', undefined)
   })
 
-  test.each([200, 201])('%i with an empty body has an empty text', async (status) => {
+  test.each([200, 201])('a %i response with an empty body has an empty text', async (status) => {
     const server = await rawServer((socket) => socket.write(answerText(status, '')))
     expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status, text: '' })
   })
 
   test.each([599, 600, 999])(
-    'status %i is an answer or a failure, and never an exception',
+    'status %i is a response or a failure, and never an exception',
     async (status) => {
       const server = await rawServer((socket) => socket.write(answerText(status, '{}')))
       const result = await attempt(server.url)
@@ -182,12 +185,12 @@ describe('odd answers', () => {
     expect(await attempt(server.url)).toMatchObject({ kind: 'failed', unsent: false })
   })
 
-  test('a byte order mark does not belong to the text', async () => {
+  test('a byte order mark is not part of the text', async () => {
     const server = await rawServer((socket) => socket.write(answerText(200, '\ufeff{"a":1}')))
     expect(await attempt(server.url)).toMatchObject({ text: '{"a":1}' })
   })
 
-  test('characters that arrive in pieces are put together, and bytes that are none are replaced', async () => {
+  test('split characters are joined, and invalid bytes are replaced', async () => {
     const server = await rawServer((socket, _request, count) => {
       if (count === 2)
         return socket.write(Buffer.from('HTTP/1.1 200 X\r\ncontent-length: 3\r\n\r\na\xffb', 'latin1'))
@@ -208,7 +211,7 @@ describe('odd answers', () => {
 })
 
 test.each(['Bearer a\r\nx-evil: 1', 'a\nb', 'a\0b', 'ключ'])(
-  'header values that no header can carry end the attempt unsent by us and without their text: %j',
+  'headers that no request can carry end the attempt unsent, and are not quoted: %j',
   async (value) => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const result = await attempt(server.url, { headers: { authorization: value } })
@@ -227,7 +230,7 @@ describe('connections', () => {
     ['a success', 200, '{"a":1}'],
     ['an error whose body was read', 500, '{"code":"X"}'],
     ['an answer without a body', 200, ''],
-  ])('are used again after %s', async (_what, status, body) => {
+  ])('connections are reused after %s', async (_what, status, body) => {
     const server = await rawServer((socket) => socket.write(answerText(status, body)))
     for (let call = 0; call < 10; call++) await attempt(server.url)
     // The pool of Node may open a second one, because it learns a moment late that the first is free.
@@ -235,7 +238,7 @@ describe('connections', () => {
     expect(server.requests).toHaveLength(10)
   })
 
-  test('that are closed while they are idle do not fail the next attempt', async () => {
+  test('idle connections that the server closed do not make the next attempt fail', async () => {
     let last: { end(): void } | undefined
     const server = await rawServer((socket) => {
       last = socket
@@ -249,7 +252,7 @@ describe('connections', () => {
     expect(server.requests).toHaveLength(2)
   })
 
-  test('that are reset by a later request are reported as closed, and nothing is sent again', async () => {
+  test('connections reset by a later request are reported as closed, and nothing is resent', async () => {
     let reset = false
     const server = await rawServer((socket) => {
       if (reset) socket.resetAndDestroy()
@@ -262,7 +265,7 @@ describe('connections', () => {
     expect([server.connections(), server.requests.length]).toEqual([before, 4])
   })
 
-  test('are as many as there are attempts at once, each with its own answer', async () => {
+  test('concurrent attempts have separate connections, each with its own response', async () => {
     const server = await rawServer((socket, { body }) => socket.write(answerText(200, body)))
     const transport = sendOver(kyTransport(), platformRuntime)
     const results = await Promise.all(

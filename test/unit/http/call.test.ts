@@ -108,7 +108,7 @@ function run(
 const endOf = async (performed: Performed): Promise<string> => (await performed.ending).end
 
 describe('a request', () => {
-  test('goes to the base URL, path and query, with everything the transport needs', async () => {
+  test('a request goes to base URL, path and query, with all options of the transport', async () => {
     const { signal } = new AbortController()
     const { ending, requests } = run([answer(200)], {
       settings: { signal },
@@ -133,7 +133,7 @@ describe('a request', () => {
     ])
   })
 
-  test('has no content type without a body, no Idempotency-Key and no Authorization where there is none', async () => {
+  test('a request has no content type without a body, and no key or authorization if none is given', async () => {
     const { ending, requests } = run([answer(200)], { credentials: { rotates: false, get: () => null } })
     await ending
     // Not even as undefined, which some platforms send as a text.
@@ -141,7 +141,7 @@ describe('a request', () => {
     expect(requests[0]?.url).toBe('https://api.example.com/base/v1/orders')
   })
 
-  test("has the client's headers, then those of the call over them, and its own over all", async () => {
+  test("a request has the client's headers, overridden by the call's, overridden by its own", async () => {
     const { ending, requests } = run([answer(200)], {
       headers: { a: 'client', b: 'client', authorization: 'client', accept: 'client' },
       settings: { headers: { b: 'call', c: 'call', 'idempotency-key': 'call' } },
@@ -158,7 +158,7 @@ describe('a request', () => {
     })
   })
 
-  test('has no more time than the whole call has left', async () => {
+  test('a request gets no more time than the call has left', async () => {
     const slow = async (): Promise<AttemptResult> => {
       await new Promise<void>((resolve) => performed.runtime.setTimer(resolve, 700))
       return answer(500)
@@ -173,14 +173,14 @@ describe('a request', () => {
 })
 
 describe('how a call ends', () => {
-  test("with the judge's own error, after a single attempt", async () => {
+  test("a call ends with the judge's own error after one attempt", async () => {
     const error = new ConfigurationError('x')
     const performed = run([answer(400)], { call: { judge: () => ({ next: 'stop', error }) } })
     expect(await performed.ending).toMatchObject({ end: 'judged', error })
     expect(performed.requests).toHaveLength(1)
   })
 
-  test('when the next try would begin after the deadline', async () => {
+  test('a call ends if the next attempt would begin after the deadline', async () => {
     const performed = run([answer(503, { 'retry-after': '120' })])
     const ended = await performed.ending
     expect(ended.end).toBe('deadline')
@@ -189,7 +189,7 @@ describe('how a call ends', () => {
     expect(ended.trail.last).toMatchObject({ status: 503 })
   })
 
-  test('before anything is sent, if the signal has fired or the time is up', async () => {
+  test('a call ends before a send if the signal has fired or the time is over', async () => {
     for (const [changes, end] of [
       [{ signal: AbortSignal.abort() }, 'aborted'],
       [{ totalTimeout: 0 }, 'deadline'],
@@ -207,7 +207,7 @@ describe('how a call ends', () => {
   test.each<[string, AttemptResult]>([
     ['while it waits for an answer', { kind: 'aborted' }],
     ['while it reads a body', { ...answer(201), problem: 'aborted' } as AttemptResult],
-  ])('when the signal fires %s, whatever the judge wants', async (_when, result) => {
+  ])('a call ends when the signal fires %s, whatever the judge decides', async (_when, result) => {
     const wants = run([result], { call: { judge: () => ({ next: 'retry', pace: 'replay' }) } })
     expect(await endOf(wants)).toBe('aborted')
     expect(wants.requests).toHaveLength(1)
@@ -215,13 +215,13 @@ describe('how a call ends', () => {
     expect(await endOf(stops)).toBe('aborted')
   })
 
-  test('with the value, if the judge found one before the signal was looked at', async () => {
+  test('a call ends with the value if the judge found one before the signal was checked', async () => {
     const result = { ...answer(201), problem: 'aborted' } as AttemptResult
     const done = run([result], { call: { judge: () => ({ next: 'done', value: 'x' }) } })
     expect(await endOf(done)).toBe('done')
   })
 
-  test('knows whether the last attempt had all of its own time', async () => {
+  test('a call knows whether the last attempt had its full time', async () => {
     const cut = async (settings: Partial<CallSettings>): Promise<boolean> =>
       (await run([{ kind: 'timeout' }], { settings: { maxRetries: 0, ...settings } }).ending).trail
         .cutByDeadline
@@ -232,7 +232,7 @@ describe('how a call ends', () => {
 })
 
 describe('waiting between attempts', () => {
-  test('is none after a socket that closed, and a random part of the backoff after that', async () => {
+  test('the wait after a closed socket is zero, then a random part of the backoff', async () => {
     const { ending, sentAt } = run([lost, lost, answer(500), answer(200)])
     expect((await ending).end).toBe('done')
     const waits = sentAt.map((at, index) => at - (sentAt[index - 1] ?? 0))
@@ -243,7 +243,7 @@ describe('waiting between attempts', () => {
     expect(waits[3]).toBeLessThan(1000)
   })
 
-  test('is at least what the service asked for, in seconds or as a date by the wall clock', async () => {
+  test('the wait is at least what the service requires, in seconds or as a date', async () => {
     const runtime = fakeRuntime({ auto: true })
     runtime.jump(500)
     const date = new Date(Math.ceil((runtime.now() + 20_000) / 1000) * 1000).toUTCString()
@@ -265,7 +265,7 @@ describe('the API key', () => {
   }
   const used = ({ requests }: Performed): unknown[] => requests.map(({ headers }) => headers['authorization'])
 
-  test('that was asked for already is used for the first attempt only', async () => {
+  test('an API key that was already requested is used for the first attempt only', async () => {
     const credentials = rotating('k2')
     const performed = run([answer(500), answer(200)], { credentials, call: { credential: 'k1' } })
     const { trail } = await performed.ending
@@ -274,7 +274,7 @@ describe('the API key', () => {
     expect(credentials.asked()).toBe(1)
   })
 
-  test('that is null adds nothing, and is not asked for again on the first attempt', async () => {
+  test('an API key of null adds nothing, and is not requested again for the first attempt', async () => {
     const credentials = rotating('k2')
     const performed = run([answer(200)], { credentials, call: { credential: null } })
     const { trail } = await performed.ending
@@ -282,7 +282,7 @@ describe('the API key', () => {
     expect([trail.secrets.size, credentials.asked()]).toEqual([0, 0])
   })
 
-  test('is asked for once more after a 401, at once', async () => {
+  test('after a 401, the API key is requested once more, immediately', async () => {
     // Its timers never fire.
     const runtime = fakeRuntime()
     const performed = run([answer(401), answer(200)], { runtime, credentials: rotating('old', 'new') })
@@ -291,7 +291,7 @@ describe('the API key', () => {
     expect(performed.sentAt).toEqual([0, 0])
   })
 
-  test('is asked for as before any other attempt where the call goes on after a 401 anyway', async () => {
+  test('the API key is requested before each other attempt if the call continues after a 401', async () => {
     const performed = run([answer(401), answer(200)], {
       credentials: rotating('old', 'new'),
       call: {
@@ -315,7 +315,7 @@ describe('the API key', () => {
     expect(performed.requests).toHaveLength(1)
   })
 
-  test('is told apart from the failure to have one, whatever was thrown', async () => {
+  test('a missing API key is distinct from a failure to obtain one', async () => {
     const deadline = new Deadline(fakeRuntime(), 1000, undefined)
     const ask = (get: Credentials['get']): unknown => askCredential({ rotates: true, get }, deadline)
     expect(await ask(() => 'k')).toBe('k')
@@ -328,7 +328,7 @@ describe('the API key', () => {
 })
 
 describe('the last look before sending', () => {
-  test('gets the API key that would be sent', async () => {
+  test('the check before a send gets the API key that would be sent', async () => {
     const seen: unknown[] = []
     const credentials: Credentials = { rotates: true, get: () => `k${seen.length + 1}` }
     const performed = run([answer(500), answer(200)], {
@@ -344,7 +344,7 @@ describe('the last look before sending', () => {
     expect(seen).toEqual(['k1', 'k2'])
   })
 
-  test('holds the request back', async () => {
+  test('the check before a send can stop the request', async () => {
     let looks = 0
     const performed = run([answer(500)], { call: { beforeSend: async () => ++looks < 2 } })
     const ended = await performed.ending
@@ -356,7 +356,7 @@ describe('the last look before sending', () => {
   test.each([
     ['aborted', (controller: AbortController): void => controller.abort()],
     ['deadline', async (_: AbortController, runtime: FakeRuntime): Promise<void> => runtime.advance(120_000)],
-  ] as const)('that takes until the call is over (%s) leaves nothing sent', async (end, finish) => {
+  ] as const)('if the check before a send outlasts the call (%s), nothing is sent', async (end, finish) => {
     const runtime = fakeRuntime()
     const controller = new AbortController()
     const asked: string[] = []
@@ -395,7 +395,7 @@ describe('events', () => {
   }
   const call = { callId: 'call_1', operation: 'orders.create', method: 'POST', path: '/v1/orders' }
 
-  test('come in the order of what happens, with what is known by then', async () => {
+  test('events arrive in order, with the facts known at that time', async () => {
     const events = await eventsOf(
       [answer(429, { 'retry-after': '2', 'x-request-id': 'req_1' }), lost, answer(200)],
       { call: { query: '?secret=1', body: '{"secret":1}', idempotencyKey: 'idem_1' } },
@@ -416,7 +416,7 @@ describe('events', () => {
     ])
   })
 
-  test('of requests tell how long they took', async () => {
+  test('events of requests have their duration', async () => {
     const runtime = fakeRuntime({ auto: true })
     const durations: number[] = []
     const slow = async (): Promise<AttemptResult> => {
@@ -428,7 +428,7 @@ describe('events', () => {
     expect(durations).toEqual([1234])
   })
 
-  test('name a failure by its code, or its name where it has none', async () => {
+  test('events name a failure by its code, or by its name', async () => {
     const failed = { kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } } as const
     const events = await eventsOf([failed], { settings: { maxRetries: 0 } })
     expect(events[1]).toEqual([
@@ -441,14 +441,14 @@ describe('events', () => {
     ['redirect', { kind: 'redirect', status: 307, headers: new Headers() }, { status: 307 }],
     ['timeout', { kind: 'timeout' }, {}],
     ['aborted', { kind: 'aborted' }, {}],
-  ])('name the outcome %s', async (outcome, result, fields) => {
+  ])('events name the outcome %s', async (outcome, result, fields) => {
     const events = await eventsOf([result], { settings: { maxRetries: 0 } })
     expect(events[1]).toEqual(['response', { ...call, attempt: 1, outcome, durationMs: 0, ...fields }])
     expect(events).toHaveLength(2)
   })
 })
 
-test('a call sends no key that a polluted Object.prototype holds', async () => {
+test('a call sends no key from a polluted Object.prototype', async () => {
   onTestFinished(() => {
     delete (Object.prototype as { idempotencyKey?: string }).idempotencyKey
   })

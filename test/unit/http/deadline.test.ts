@@ -8,7 +8,7 @@ const why = (ended: unknown): unknown => (ended instanceof Interruption ? ended.
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
 
 describe('the time of a call', () => {
-  test('counts down by the clock that never goes back', async () => {
+  test('the time of a call counts by the monotonic clock', async () => {
     const runtime = fakeRuntime()
     const deadline = new Deadline(runtime, 1000, undefined)
     await runtime.advance(400)
@@ -22,7 +22,7 @@ describe('the time of a call', () => {
     expect(deadline.remaining()).toBe(-1)
   })
 
-  test('begins with the call and not with the clock, and lasts to its last fraction', async () => {
+  test('the time of a call begins with the call and lasts to its last fraction', async () => {
     const runtime = fakeRuntime()
     await runtime.advance(5000)
     const deadline = new Deadline(runtime, 1000, undefined)
@@ -39,7 +39,7 @@ describe('the time of a call', () => {
     ['what is left of a bound of its own', 1400, [500, undefined], 100],
     ['the rest of the call where nothing may go past it', 800, [0, undefined], 200],
     ['a longest time of its own', 0, [900, 5000], 1900],
-  ] as const)('gives one step %s', async (_what, elapsed, [past, most], left) => {
+  ] as const)('the time of a call gives one step %s', async (_what, elapsed, [past, most], left) => {
     const runtime = fakeRuntime()
     const deadline = new Deadline(runtime, 1000, AbortSignal.abort())
     await runtime.advance(elapsed)
@@ -48,7 +48,7 @@ describe('the time of a call', () => {
     expect(grace.signal).toBeUndefined()
   })
 
-  test("is over as soon as the caller's signal fires, which counts for more than the time", async () => {
+  test("the time of a call ends when the caller's signal fires, which takes precedence", async () => {
     const runtime = fakeRuntime()
     const controller = new AbortController()
     const deadline = new Deadline(runtime, 1000, controller.signal)
@@ -61,14 +61,14 @@ describe('the time of a call', () => {
 })
 
 describe('waiting for a promise', () => {
-  test('gives its value', async () => {
+  test("a wait gives the promise's value", async () => {
     const runtime = fakeRuntime()
     const { signal } = new AbortController()
     await expect(new Deadline(runtime, 1000, signal).race(Promise.resolve('x'))).resolves.toBe('x')
     expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
   })
 
-  test('gives its rejection', async () => {
+  test("a wait gives the promise's rejection", async () => {
     const runtime = fakeRuntime()
     const { signal } = new AbortController()
     const failed = new Deadline(runtime, 1000, signal).race(Promise.reject(new Error('x')))
@@ -76,7 +76,7 @@ describe('waiting for a promise', () => {
     expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
   })
 
-  test('ends at the deadline', async () => {
+  test('a wait ends at the deadline', async () => {
     const runtime = fakeRuntime()
     const { signal } = new AbortController()
     const waiting = new Deadline(runtime, 1000, signal).race(never())
@@ -91,7 +91,7 @@ describe('waiting for a promise', () => {
     expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
   })
 
-  test("ends at once when the caller's signal fires", async () => {
+  test("a wait ends immediately when the caller's signal fires", async () => {
     const runtime = fakeRuntime()
     const controller = new AbortController()
     const waiting = new Deadline(runtime, 1000, controller.signal).race(never())
@@ -103,7 +103,7 @@ describe('waiting for a promise', () => {
   test.each([
     ['aborted', (): Deadline => new Deadline(fakeRuntime(), 1000, AbortSignal.abort())],
     ['deadline', (): Deadline => new Deadline(fakeRuntime(), 0, undefined)],
-  ])('of a call that is over already gives %s, also if the promise is settled', async (reason, make) => {
+  ])('a wait of a call that has ended gives %s, even if the promise is settled', async (reason, make) => {
     expect(why(await make().race(Promise.resolve('x')))).toBe(reason)
     // A rejection that nobody waits for must not end the process.
     const unhandled: unknown[] = []
@@ -118,7 +118,7 @@ describe('waiting for a promise', () => {
     }
   })
 
-  test('takes the rejection of a promise that was given up', async () => {
+  test('a wait handles the rejection of an abandoned promise', async () => {
     const runtime = fakeRuntime()
     const unhandled: unknown[] = []
     const onUnhandled = (error: unknown): void => void unhandled.push(error)
@@ -139,7 +139,7 @@ describe('waiting for a promise', () => {
     }
   })
 
-  test('leaves no listener behind on a signal that serves a thousand calls', async () => {
+  test('a wait leaves no listener on a signal that serves a thousand calls', async () => {
     const runtime = fakeRuntime()
     const { signal } = new AbortController()
     for (let call = 0; call < 1000; call++) {
@@ -150,7 +150,7 @@ describe('waiting for a promise', () => {
 })
 
 describe('sleeping', () => {
-  test('takes as long as it was told', async () => {
+  test('a sleep takes the given time', async () => {
     const runtime = fakeRuntime()
     const sleeping = new Deadline(runtime, 1000, undefined).sleep(300)
     let woke = false
@@ -164,7 +164,7 @@ describe('sleeping', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  test('ends at the deadline', async () => {
+  test('a sleep ends at the deadline', async () => {
     const runtime = fakeRuntime()
     const sleeping = new Deadline(runtime, 1000, undefined).sleep(5000)
     await runtime.advance(1000)
@@ -172,7 +172,7 @@ describe('sleeping', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  test('ends when the signal fires', async () => {
+  test('a sleep ends when the signal fires', async () => {
     const runtime = fakeRuntime()
     const controller = new AbortController()
     const sleeping = new Deadline(runtime, 1000, controller.signal).sleep(500)

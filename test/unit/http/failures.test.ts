@@ -69,7 +69,7 @@ describe('an HTML page in place of a response', () => {
     [404, NotFoundError],
     [403, PermissionDeniedError],
     [401, AuthenticationError],
-  ])('with status %i sends nobody to ids or permissions, but to baseUrl', (status, Class) => {
+  ])('an HTML page with status %i points to baseUrl, not to ids or permissions', (status, Class) => {
     const error = fail(answer(status, PAGE), { charged: 'unknown' })
     expect(error).toBeInstanceOf(Class)
     expect(error.message).toBe(
@@ -100,13 +100,16 @@ describe('an error status', () => {
     ),
   ]
 
-  test.each(statuses)('%i becomes the class and code of its meaning', (status, Class, code, meaning) => {
-    const error = fail(answer(status, { message: 'x' }))
-    expect(error).toBeInstanceOf(Class)
-    expect(error.constructor).toBe(Class)
-    expect(error).toMatchObject({ code, status, attempts: 2 })
-    expect(error.message).toMatch(`POST /v1/orders returned ${status} (${meaning}).`)
-  })
+  test.each(statuses)(
+    'the status %i becomes the error class and code of its meaning',
+    (status, Class, code, meaning) => {
+      const error = fail(answer(status, { message: 'x' }))
+      expect(error).toBeInstanceOf(Class)
+      expect(error.constructor).toBe(Class)
+      expect(error).toMatchObject({ code, status, attempts: 2 })
+      expect(error.message).toMatch(`POST /v1/orders returned ${status} (${meaning}).`)
+    },
+  )
 
   test.each([
     ['IDEMPOTENCY_CONFLICT', IdempotencyConflictError, 'this key belongs to an order with another payload'],
@@ -115,7 +118,7 @@ describe('an error status', () => {
       IdempotencyInProgressError,
       'an earlier request with this key is still running',
     ],
-  ] as const)('409 %s has a class of its own', (serverCode, Class, meaning) => {
+  ] as const)('the status 409 %s has its own class', (serverCode, Class, meaning) => {
     const error = fail(answer(409, { error: { code: serverCode } }))
     expect(error.constructor).toBe(Class)
     expect(error.message).toContain(`409 (${meaning}, code ${serverCode}).`)
@@ -123,18 +126,18 @@ describe('an error status', () => {
     expect((error as IdempotencyConflictError).local ?? false).toBe(false)
   })
 
-  test('409 with both codes, or none that is documented, is a conflict that nobody understands', () => {
+  test('a 409 with both codes, or an undocumented one, is an unknown conflict', () => {
     const both = { code: 'IDEMPOTENCY_CONFLICT', detail: 'IDEMPOTENCY_IN_PROGRESS' }
     expect(fail(answer(409, both)).constructor).toBe(ConflictError)
     expect(fail(answer(409, '<html>')).constructor).toBe(ConflictError)
   })
 
-  test('other than 409 keeps its class, whatever code it has', () => {
+  test('another status than 409 keeps its class, whatever its code', () => {
     expect(fail(answer(422, { code: 'IDEMPOTENCY_CONFLICT' })).constructor).toBe(OrderNotAcceptedError)
     expect(fail(answer(503, { code: 'IDEMPOTENCY_IN_PROGRESS' })).constructor).toBe(ServerError)
   })
 
-  test("has the service's code in message and field, and its text only where it is not printed", () => {
+  test("an error has the service's code, and its text only in a field that is not printed", () => {
     const error = fail(answer(402, { code: 'NO_FUNDS', message: 'You owe us.' }))
     expect(error.message).toBe(
       'POST /v1/orders returned 402 (payment required, code NO_FUNDS). Top up the wallet, then call again.',
@@ -143,7 +146,7 @@ describe('an error status', () => {
   })
 })
 
-test('neither a permission nor what is missing is told of another status than 403 and 404', () => {
+test('only a 403 names a permission, and only a 404 names what is missing', () => {
   for (const status of [400, 401, 402, 409, 422, 429, 500]) {
     const error = fail(answer(status))
     expect(error).not.toHaveProperty('requiredPermission')
@@ -151,7 +154,7 @@ test('neither a permission nor what is missing is told of another status than 40
   }
 })
 
-test('an endpoint that we do not know has neither permission nor resource', () => {
+test('an unknown endpoint has neither permission nor resource', () => {
   const endpoint = { operation: 'request', method: 'GET' }
   expect(fail(answer(403), { endpoint })).not.toHaveProperty('requiredPermission')
   expect(fail(answer(404), { endpoint })).not.toHaveProperty('resource')
@@ -185,7 +188,7 @@ describe('a failure without an answer', () => {
     expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
   })
 
-  test('a connection that came too late, which a machine that stays awake would not have', () => {
+  test('a connection that came too late is one that a machine without sleep would not have', () => {
     const result = failed('late', { name: 'Late', code: 'LATE' })
     expect(fail(result, { charged: 'no' }).message).toBe(
       'POST /v1/orders connected too late to send, so nothing was sent (LATE). The wallet was not charged. Keep the machine awake, then call again.',
@@ -196,7 +199,7 @@ describe('a failure without an answer', () => {
     ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_CLOSED'],
     ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_DESTROYED'],
     ['lost the connection before the response was complete', false, 'UND_ERR_DESTROYED'],
-  ] as const)('%s, of which a new transport is the cure (%s, %s)', (what, unsent, code) => {
+  ] as const)('the message "%s" suggests a new transport (%s, %s)', (what, unsent, code) => {
     const result = failed(unsent, { name: 'Error', code })
     const next = 'Create a new transport and a client with it'
     expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
@@ -210,11 +213,11 @@ describe('a failure without an answer', () => {
     )
   })
 
-  test('that has no code is named by its name', () => {
+  test('a failure without a code is named by its name', () => {
     expect(fail(failed(false, { name: 'TypeError' })).message).toContain('(TypeError).')
   })
 
-  test('is a timeout that says which time ran out', () => {
+  test('a timeout states which time is over', () => {
     const attempt = fail({ kind: 'timeout' }, { deadline: 'attempt' })
     expect(attempt).toBeInstanceOf(TimeoutError)
     expect(attempt).toMatchObject({ code: 'timeout', deadline: 'attempt' })
@@ -227,7 +230,7 @@ describe('a failure without an answer', () => {
     expect(fail({ kind: 'timeout' })).toMatchObject({ deadline: 'attempt' })
   })
 
-  test("is an abort that keeps the signal's reason as its cause", () => {
+  test("an abort keeps the signal's reason as its cause", () => {
     const reason = { why: 'the user left' }
     const error = fail({ kind: 'aborted' }, { reason })
     expect(error).toBeInstanceOf(RequestAbortedError)
@@ -238,7 +241,7 @@ describe('a failure without an answer', () => {
     )
   })
 
-  test.each([301, 302, 303, 304, 307, 308, 0])('is redirect %i, which is never followed', (status) => {
+  test.each([301, 302, 303, 304, 307, 308, 0])('redirect %i is never followed', (status) => {
     const headers = new Headers({ location: 'https://elsewhere.example', 'x-request-id': 'req_1' })
     const error = fail({ kind: 'redirect', status, headers })
     expect(error).toBeInstanceOf(InvalidResponseError)
@@ -263,7 +266,7 @@ describe('a success that is none', () => {
     ['too_large', InvalidResponseError, { code: 'invalid_response', issues: [] }],
     ['aborted', InvalidResponseError, { code: 'invalid_response', issues: [] }],
     [undefined, InvalidResponseError, { code: 'invalid_response', issues: [] }],
-  ] as const)('because of %s is an error of its kind with a status', (problem, Class, facts) => {
+  ] as const)('a success with %s is an error of its kind with a status', (problem, Class, facts) => {
     const error = fail(success(problem), { deadline: 'total' })
     expect(error.constructor).toBe(Class)
     expect(error).toMatchObject({ status: 200, requestId: 'req_1', ...facts })
@@ -284,21 +287,21 @@ describe('what a message says', () => {
   }
 
   describe.each(Object.entries(results))('of %s', (_name, result) => {
-    test('comes with the names of the order concerned', () => {
+    test('a message of this kind has the names of the order', () => {
       const names = { idempotencyKey: 'key_1', externalOrderId: 'ref_1', orderId: 'ord_1' }
       const error = fail(result, names)
       expect(error).toMatchObject(names)
       expect(error.supportReference).toEqual(names)
     })
 
-    test('comes without names that are not known', () => {
+    test('a message of this kind omits unknown names', () => {
       const error = fail(result, { idempotencyKey: undefined, externalOrderId: undefined })
       expect(error).not.toHaveProperty('idempotencyKey')
       expect(error).not.toHaveProperty('externalOrderId')
     })
   })
 
-  test('says that no time was left, where a further try was wanted', () => {
+  test('a message of this kind states that no time was left for a retry', () => {
     const sentence = 'No time was left for another attempt.'
     for (const name of ['a server error', 'a failure', 'a cut success']) {
       expect(fail(results[name] as AttemptResult, { outOfTime: true }).message).toContain(sentence)
@@ -306,7 +309,7 @@ describe('what a message says', () => {
     }
   })
 
-  test('says that the service asked for a wait which is too long', () => {
+  test('a message of this kind states that the service requires too long a wait', () => {
     const waiting = answer(429, {}, { 'retry-after': '600' })
     const sentence = 'The service asked to wait 600000 ms, which is longer than the time left.'
     expect(fail(waiting, { outOfTime: true }).message).toContain(sentence)
@@ -396,7 +399,7 @@ describe('a whole message', () => {
   ]
 
   test.each(cases)(
-    'tells what happened, what is known of the wallet, and what to do next (%#)',
+    'a message states what happened, whether the wallet may be charged, and what to do (%#)',
     (result, what, next, inDoubt) => {
       const message = (charged?: 'no' | 'yes' | 'unknown'): string => {
         const error = fail(result, charged === undefined ? {} : { charged })
@@ -417,7 +420,7 @@ describe('a whole message', () => {
     },
   )
 
-  test('tells of a port that fetch never connects to that another one helps', () => {
+  test('a message about a port that fetch blocks suggests another port', () => {
     expect(fail(failed('unreachable', 'BAD_PORT'), { charged: 'no' }).message).toBe(
       'POST /v1/orders could not connect, so nothing was sent (BAD_PORT). The wallet was not charged. Use a port that fetch does not block, then call again.',
     )
@@ -431,7 +434,7 @@ describe('a whole message', () => {
       'unknown',
       'The existing order may have been charged. A different order needs its own reference or key. Close the existing order with orders.resolve() once you know its outcome. Processes that use the same references must share one store.',
     ],
-  ] as const)('of a key that another order has, which is charged: %s', (charged, rest) => {
+  ] as const)('a message about a key of another order, which is charged: %s', (charged, rest) => {
     const error = fail(coded(409, 'IDEMPOTENCY_CONFLICT'), charged === undefined ? {} : { charged })
     expect(error.message).toBe(
       `POST /v1/orders returned 409 (this key belongs to an order with another payload, code IDEMPOTENCY_CONFLICT). ${rest}`,
@@ -451,7 +454,7 @@ describe('a whole message', () => {
       ', so this attempt was not sent, but an earlier one may have been',
       'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). Do not order again under another reference or key.',
     ],
-  ] as const)('of a request that never left, where it is charged: %s', (charged, sent, rest) => {
+  ] as const)('a message about an unsent request of a charged order: %s', (charged, sent, rest) => {
     const given = charged === undefined ? {} : { charged }
     expect(fail(failed('unreachable', 'ENOTFOUND'), given).message).toBe(
       `POST /v1/orders could not connect${sent} (ENOTFOUND). ${rest}`,
@@ -467,24 +470,21 @@ describe('a whole message', () => {
       'unknown',
       'The request may have taken effect, and the client keeps no record of it: check before you send it again.',
     ],
-  ] as const)(
-    "of a request of the caller's own speaks of its effect and of no order: %s",
-    (charged, rest) => {
-      const endpoint = { operation: 'request', method: 'PUT' }
-      expect(fail({ kind: 'timeout' }, { endpoint, charged, path: '/v1/x' }).message).toBe(
-        `PUT /v1/x got no complete response within the time of one attempt (timeout). ${rest}`,
-      )
-    },
-  )
+  ] as const)('a message about a custom request names its effect, and no order: %s', (charged, rest) => {
+    const endpoint = { operation: 'request', method: 'PUT' }
+    expect(fail({ kind: 'timeout' }, { endpoint, charged, path: '/v1/x' }).message).toBe(
+      `PUT /v1/x got no complete response within the time of one attempt (timeout). ${rest}`,
+    )
+  })
 
-  test('of a timeout before the first attempt says that nothing was sent', () => {
+  test('a message about a timeout before the first attempt states that nothing was sent', () => {
     expect(fail({ kind: 'timeout' }, { attempts: 0, charged: 'no', deadline: 'total' }).message).toBe(
       'POST /v1/orders was not sent within the total time of the call (totalTimeout). The wallet was not charged. Allow more time, then call again.',
     )
   })
 })
 
-test("what a caller's fetch threw is found again by name and place in the cause", () => {
+test("the cause names what a caller's fetch threw, and where", () => {
   const frames = '    at fetch (app.ts:1:2)'
   const detail = { name: 'RangeError', frames }
   const { cause } = fail({ kind: 'failed', unsent: false, closed: false, detail })
@@ -499,7 +499,7 @@ describe('retryAfter', () => {
     [429, new Date(NOW + 90_000).toUTCString(), 90_000],
     [429, 'soon', undefined],
     [429, '-7', undefined],
-  ])('of %i with %s is %s', (status, header, milliseconds) => {
+  ])('retryAfter of %i with %s is %s', (status, header, milliseconds) => {
     const error = fail(answer(status, {}, { 'retry-after': header })) as ApiError
     expect(error.retryAfter).toBe(milliseconds)
     expect('retryAfter' in error).toBe(milliseconds !== undefined)
@@ -508,24 +508,24 @@ describe('retryAfter', () => {
 
 describe('the request id', () => {
   test.each(['x-request-id', 'request-id', 'x-correlation-id', 'x-amzn-requestid', 'cf-ray'])(
-    'is taken from %s',
+    'the request id is taken from %s',
     (name) => {
       expect(fail(answer(500, {}, { [name]: 'req-1/a=' })).requestId).toBe('req-1/a=')
       expect(fail(answer(500, {}, { [name]: '7' })).requestId).toBe('7')
     },
   )
 
-  test('is taken from the first header that has a usable one', () => {
+  test('the request id is taken from the first header with a usable value', () => {
     const headers = new Headers({ 'x-request-id': 'not usable', 'request-id': 'second', 'cf-ray': 'last' })
     expect(requestIdOf(headers, [])).toBe('second')
   })
 
-  test.each(['', 'two words', 'x'.repeat(201), 'ümlaut'])('is not %j', (value) => {
+  test.each(['', 'two words', 'x'.repeat(201), 'ümlaut'])('the request id is not %j', (value) => {
     expect(requestIdOf(new Headers({ 'x-request-id': value }), [])).toBeUndefined()
     expect(fail(answer(500, {}, { 'x-request-id': value }))).not.toHaveProperty('requestId')
   })
 
-  test('has API keys taken out', () => {
+  test('API keys are removed from the request id', () => {
     expect(requestIdOf(new Headers({ 'x-request-id': 'for-secret-key' }), ['secret-key'])).toBe(
       'for-[redacted]',
     )
@@ -540,7 +540,7 @@ describe('an error body', () => {
     'a JSON text that is no object': '[1,2,3]',
     'an object without code or message': '{"status":402}',
   }
-  test.each(Object.entries(bodies))('that is %s leaves the status to speak', (_what, text) => {
+  test.each(Object.entries(bodies))('an error body that is %s leaves only the status', (_what, text) => {
     const error = fail(answer(402, text))
     expect(error).toBeInstanceOf(PaymentRequiredError)
     expect(error.message).toMatch(/^POST \/v1\/orders returned 402 \(payment required\)\. Top up/)
@@ -548,24 +548,24 @@ describe('an error body', () => {
     expect(error).not.toHaveProperty('serverMessage')
   })
 
-  test('may have any content type', () => {
+  test('an error body may have any content type', () => {
     const error = fail(answer(402, { code: 'NO_FUNDS' }, { 'content-type': 'text/html' }))
     expect(error.serverCode).toBe('NO_FUNDS')
   })
 
   test.each(['cut', 'timeout', 'too_large'] as const)(
-    'that is %s is as good as what there is of it',
+    'an error body that is %s is read as far as possible',
     (problem) => {
       const result = { ...answer(402, '{"code":"NO_FUN'), problem } as AttemptResult
       expect(fail(result)).toMatchObject({ code: 'payment_required', status: 402 })
     },
   )
 
-  test('has its text truncated', () => {
+  test('the text of an error body is truncated', () => {
     expect(fail(answer(400, { message: 'x'.repeat(10_000) })).serverMessage).toBe('x'.repeat(500))
   })
 
-  test('has API keys taken out of its code and its text, before the text is truncated', () => {
+  test('API keys are removed from an error body before its text is truncated', () => {
     const secret = 'sk_live_0123456789abcdef'
     const secrets = [secret]
     const code = fail(answer(401, { code: `bad:${secret}`, message: 'x' }), { secrets })
@@ -578,7 +578,7 @@ describe('an error body', () => {
   })
 })
 
-test('any status with any bytes becomes one of our errors with nothing of the server in its message', () => {
+test("any status with any bytes becomes an error without the server's text in its message", () => {
   const bytes = fc.oneof(fc.string({ unit: 'binary' }), fc.json())
   const header = fc.string({ unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)) })
   const status = fc.oneof(

@@ -23,7 +23,7 @@ describe('an identifier in a path', () => {
     ['注文', '%E6%B3%A8%E6%96%87'],
     ['👍', '%F0%9F%91%8D'],
     ['__proto__', '__proto__'],
-  ])('%j is sent as %s', (id, encoded) => {
+  ])('the identifier %j is sent as %s', (id, encoded) => {
     expect(segment('orderId', id)).toBe(encoded)
   })
 
@@ -69,24 +69,24 @@ describe('an identifier in a path', () => {
     'a%00b',
     'a%0d%0ab',
     'a%250ab',
-  ])('%j is refused, because it could reach another endpoint', (id) => {
+  ])('the identifier %j is rejected, because it could reach another endpoint', (id) => {
     const call = (): string => segment('orderId', id)
     expect(call).toThrow(InvalidRequestError)
     expect(call).toThrow(/^orderId must not .*Nothing was sent\.$/)
   })
 
   test.each([undefined, null, 1, 0, Number.NaN, true, {}, [], ['ord_1'], new String('ord_1'), Symbol('x')])(
-    'is refused if it is no string (%s)',
+    'an identifier that is not a string (%s) is rejected',
     (id) => {
       expect(() => segment('serviceId', id)).toThrow(/^serviceId must be a string/)
     },
   )
 
-  test('is refused if no URL can carry it', () => {
+  test('an identifier that no URL can contain is rejected', () => {
     expect(() => segment('orderId', 'a\ud800')).toThrow(/well-formed/)
   })
 
-  test('names the argument and what is wrong with it as an issue', () => {
+  test('the error names the argument and the problem as an issue', () => {
     expect.assertions(1)
     try {
       segment('orderId', '..')
@@ -100,7 +100,7 @@ describe('an identifier in a path', () => {
     }
   })
 
-  test('is one segment of the URL that platforms make of it, and comes back unchanged', () => {
+  test("an identifier is one segment of the platform's URL, and is decoded unchanged", () => {
     const unit = fc.constantFrom('.', '/', '\\', '%', '2', 'e', 'f', '5', 'c', 'a', '?', '#', ' ', 'é')
     fc.assert(
       fc.property(fc.oneof(fc.string({ unit, maxLength: 12 }), fc.string({ unit: 'binary' })), (id) => {
@@ -136,7 +136,7 @@ describe('a query string', () => {
     [{ sourceSystem: 'a b&c=d#e' }, '?sourceSystem=a+b%26c%3Dd%23e'],
     [{ flag: false, text: '' }, '?flag=false&text='],
     [{ ü: '注' }, '?%C3%BC=%E6%B3%A8'],
-  ])('of %j is %j', (query, text) => {
+  ])('the query string of %j is %j', (query, text) => {
     expect(queryString(query)).toBe(text)
   })
 })

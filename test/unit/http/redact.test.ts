@@ -29,7 +29,7 @@ describe('an API key in a text of the server', () => {
       JSON.stringify(JSON.stringify({ message: key }).replaceAll('/', '\\/')),
   }
 
-  test.each(Object.entries(texts))('is taken out %s', (how, textOf) => {
+  test.each(Object.entries(texts))('an API key in a text is removed %s', (how, textOf) => {
     // A key for each, because what is looked for is kept.
     const key = `${KEY}/${how.length}${how.at(-1)}`
     const clean = redact(textOf(key), [key])
@@ -47,12 +47,12 @@ describe('an API key in a text of the server', () => {
     }
   })
 
-  test('leaves everything around it as it is', () => {
+  test('redaction keeps the text around an API key', () => {
     expect(redact(`a ${KEY} b`, [KEY])).toBe('a [redacted] b')
     expect(redact(KEY, [KEY])).toBe('[redacted]')
   })
 
-  test('is taken out wherever it stands in a longer base64 text', () => {
+  test('an API key is removed anywhere in a longer base64 text', () => {
     const visible = fc.string({
       unit: fc.integer({ min: 0x21, max: 0x7e }).map((c) => String.fromCharCode(c)),
     })
@@ -72,57 +72,57 @@ describe('an API key in a text of the server', () => {
   })
 })
 
-test('every API key that a call has used is taken out', () => {
+test('every API key that a call has used is removed', () => {
   const keys = new Set(['first-key-1234', 'second-key-5678'])
   expect(redact('second-key-5678 then first-key-1234', keys)).toBe('[redacted] then [redacted]')
 })
 
-test('a text without a key stays as it is', () => {
+test('a text without a key stays unchanged', () => {
   expect(redact('INSUFFICIENT_FUNDS', [KEY])).toBe('INSUFFICIENT_FUNDS')
   expect(redact('INSUFFICIENT_FUNDS', [])).toBe('INSUFFICIENT_FUNDS')
   expect(redact('', [KEY])).toBe('')
 })
 
-test('an empty key does not take anything out', () => {
+test('an empty key removes nothing', () => {
   expect(redact('abc', [''])).toBe('abc')
   expect(redact('undefined', [''])).toBe('undefined')
 })
 
-test('of a very short key, only the key itself is looked for', () => {
+test('of a very short key, only its own form is searched', () => {
   expect(redact('a key YQ', ['a'])).toBe('[redacted] key YQ')
 })
 
-test('four characters are enough to be looked for in other forms, three are not', () => {
+test('a key of four characters is searched in other forms, and one of three is not', () => {
   expect(redact('a key 7365636b', ['seck'])).toBe('a key [redacted]')
   expect(redact('a key 736563', ['sec'])).toBe('a key 736563')
 })
 
-test('a key is left where it is shorter than what the caller looks for', () => {
+test("a key is kept if it is shorter than the caller's minimum", () => {
   expect(redact('sixteen-letters! fifteen-letters', ['sixteen-letters!', 'fifteen-letters'], 16)).toBe(
     '[redacted] fifteen-letters',
   )
 })
 
-test('what was looked for before has no part in what is looked for now', () => {
+test('an earlier search does not affect the current one', () => {
   expect(redact('ab c', ['ab', 'c'])).toBe('[redacted] [redacted]')
   expect(redact('a bc', ['a', 'bc'])).toBe('[redacted] [redacted]')
   for (let n = 10; n < 30; n++) expect(redact(`key-${n} key-10`, [`key-${n}`])).toMatch(/^\[redacted\]/)
 })
 
-test('what is put in is not looked at again', () => {
+test('an inserted replacement is not searched again', () => {
   expect(redact('red', ['red', 'e', 'acted'])).toBe('[redacted]')
 })
 
-test('of two keys that begin alike, nothing of the longer one is left', () => {
+test('two keys with the same beginning are both removed completely', () => {
   expect(redact('abc-xyz', ['abc', 'abc-xyz'])).toBe('[redacted]')
 })
 
-test('a key of characters with a meaning in patterns is taken literally', () => {
+test('a key with special pattern characters is taken literally', () => {
   expect(redact('x $& y a.c', ['a.c'])).toBe('x $& y [redacted]')
   expect(redact('abc', ['a.c'])).toBe('abc')
 })
 
-describe('working out the forms of a key, which costs more than looking for them,', () => {
+describe('the forms of a key, which cost more to compute than to search', () => {
   let encoded: MockInstance<typeof btoa>
   let fresh: typeof redact
   beforeEach(async () => {
@@ -141,7 +141,7 @@ describe('working out the forms of a key, which costs more than looking for them
   }
   const text = 'a text that is longer than any of the keys that are looked for in it'
 
-  test('is done once for all texts, also while a program changes from one key to another', () => {
+  test('the forms of a key are computed once, even if a program alternates between keys', () => {
     expect(worked(text, 'the-old-key-1234')).toBe(true)
     expect(worked(text, 'the-old-key-1234')).toBe(false)
     expect(worked(text, 'the-old-key-1234', 'the-new-key-5678')).toBe(true)
@@ -150,14 +150,14 @@ describe('working out the forms of a key, which costs more than looking for them
     }
   })
 
-  test('is not done for a text that is too short to hold any', () => {
+  test('the forms of a key are not computed for a text that is too short', () => {
     const keys = ['a-key-that-nobody-used-before', 'another-that-nobody-used-before']
     expect(worked('a text', ...keys)).toBe(false)
     expect(worked('x'.repeat(28), ...keys)).toBe(false)
     expect(worked('x'.repeat(29), ...keys)).toBe(true)
   })
 
-  test('is done again for a key of long ago: a program with any number of keys remembers a few', () => {
+  test('the forms of an old key are computed again, because only a few keys are kept', () => {
     expect(worked(text, 'the-first-key-1234')).toBe(true)
     for (let n = 0; n < 20; n++) worked(text, `key-${n}-of-many`)
     expect(worked(text, 'the-first-key-1234')).toBe(true)

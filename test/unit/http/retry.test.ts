@@ -38,7 +38,7 @@ describe('backoff', () => {
   const caps = [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000]
 
   test.each(caps.map((cap, retries) => [retries, cap]))(
-    'after %i retries is anything from nothing up to, not including, %i ms',
+    'the backoff after %i retries is at least 0 and less than %i ms',
     (retries, cap) => {
       const counts = { ...noCounts, retries }
       const at = (random: number): number => waitOf(ask({ counts, maxRetries: 100, random }))
@@ -49,16 +49,16 @@ describe('backoff', () => {
     },
   )
 
-  test('never waits for longer than its cap, however many retries there were', () => {
+  test('the backoff never exceeds its maximum', () => {
     const counts = { ...noCounts, retries: 99 }
     expect(waitOf(ask({ counts, maxRetries: 100, random: 1 - 2 ** -53 }))).toBeLessThan(10_000)
   })
 
-  test('retries four times by default and says then that no retry is left', () => {
+  test('by default there are four retries, then the decision states that none is left', () => {
     expect(follow('backoff')).toEqual({ waits: [125, 250, 500, 1000], end: 'exhausted' })
   })
 
-  test.each<Pace>(['now', 'backoff', 'refresh'])('with maxRetries 0, pace %s is no retry at all', (pace) => {
+  test.each<Pace>(['now', 'backoff', 'refresh'])('with maxRetries 0, pace %s is not retried', (pace) => {
     expect(follow(pace, { maxRetries: 0 })).toEqual({ waits: [], end: 'exhausted' })
   })
 
@@ -75,69 +75,75 @@ describe('backoff', () => {
 })
 
 describe('a socket that closed under the request', () => {
-  test('is retried at once the first time and after a backoff from then on', () => {
+  test('a socket that closed is retried immediately the first time, then after a backoff', () => {
     expect(follow('now')).toEqual({ waits: [0, 250, 500, 1000], end: 'exhausted' })
   })
 
-  test('waits like any other failure if something else was retried before', () => {
+  test('a socket that closed waits like any other failure after an earlier retry', () => {
     expect(waitOf(ask({ pace: 'now', counts: { ...noCounts, retries: 1 } }))).toBe(250)
   })
 })
 
-test('a refused API key is tried once more at once, whatever was retried before', () => {
+test('a refused API key is tried once more immediately, whatever was retried before', () => {
   expect(waitOf(ask({ pace: 'refresh', counts: { ...noCounts, retries: 3 } }))).toBe(0)
 })
 
 describe('waiting for an earlier request with the same key', () => {
-  test('begins with half a second and doubles up to five', () => {
+  test('the wait for an earlier request with the same key starts at half a second and doubles up to five', () => {
     const most = follow('poll', { random: 1 - 2 ** -53 }).waits
     expect(most.slice(0, 7).map(Math.round)).toEqual([500, 1000, 2000, 4000, 5000, 5000, 5000])
     const least = follow('poll', { random: 0 }).waits
     expect(least.slice(0, 7)).toEqual([500, 500, 1000, 2000, 2500, 2500, 2500])
   })
 
-  test('never ends for a number of times, also with maxRetries 0, and uses no retry', () => {
+  test('the wait for an earlier request has no maximum number, even with maxRetries 0, and uses no retry', () => {
     expect(follow('poll', { maxRetries: 0 }).end).toBeUndefined()
     const decision = ask({ pace: 'poll', counts: { retries: 4, polls: 2000, replays: 2 } })
     expect(decision).toEqual({ wait: 3750, counts: { retries: 4, polls: 2001, replays: 2 } })
   })
 
-  test('ends at the deadline', () => {
+  test('the wait for an earlier request ends at the deadline', () => {
     expect(ask({ pace: 'poll', remaining: 500 })).toEqual({ stop: 'deadline' })
     expect(waitOf(ask({ pace: 'poll', remaining: 501 }))).toBe(500)
   })
 })
 
 describe('asking again for a success that could not be read', () => {
-  test.each([0, 4, 100])('happens at most twice with maxRetries %i', (maxRetries) => {
-    expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 125], end: 'exhausted' })
-    expect(MAX_REPLAYS).toBe(2)
-  })
+  test.each([0, 4, 100])(
+    'an unreadable success is repeated twice at most with maxRetries %i',
+    (maxRetries) => {
+      expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 125], end: 'exhausted' })
+      expect(MAX_REPLAYS).toBe(2)
+    },
+  )
 
-  test('uses no retry and is not stopped by used-up retries', () => {
+  test('repeating an unreadable success uses no retry, and needs none left', () => {
     const counts: Counts = { retries: 4, polls: 7, replays: 1 }
     expect(ask({ pace: 'replay', counts })).toEqual({ wait: 125, counts: { ...counts, replays: 2 } })
   })
 })
 
 describe('Retry-After', () => {
-  test.each<Pace>(['now', 'backoff', 'refresh', 'poll', 'replay'])('is a lower bound for pace %s', (pace) => {
-    expect(waitOf(ask({ pace, retryAfter: 30_000 }))).toBe(30_000)
-    const own = waitOf(ask({ pace, retryAfter: 0 }))
-    expect(own).toBe(waitOf(ask({ pace })))
-  })
+  test.each<Pace>(['now', 'backoff', 'refresh', 'poll', 'replay'])(
+    'Retry-After is a lower bound for pace %s',
+    (pace) => {
+      expect(waitOf(ask({ pace, retryAfter: 30_000 }))).toBe(30_000)
+      const own = waitOf(ask({ pace, retryAfter: 0 }))
+      expect(own).toBe(waitOf(ask({ pace })))
+    },
+  )
 
-  test('that is shorter than the backoff does not shorten it', () => {
+  test('a shorter Retry-After does not shorten the backoff', () => {
     expect(waitOf(ask({ counts: { ...noCounts, retries: 3 }, retryAfter: 1 }))).toBe(1000)
   })
 
-  test('that reaches the deadline ends the call instead of waiting for less', () => {
+  test('a Retry-After past the deadline ends the call instead of a shorter wait', () => {
     expect(ask({ retryAfter: 119_999 })).toMatchObject({ wait: 119_999 })
     expect(ask({ retryAfter: 120_000 })).toEqual({ stop: 'deadline' })
     expect(ask({ retryAfter: Number.MAX_SAFE_INTEGER })).toEqual({ stop: 'deadline' })
   })
 
-  test('does not hide that no retry was left', () => {
+  test('Retry-After does not hide that no retry is left', () => {
     expect(ask({ maxRetries: 0, retryAfter: 1e9 })).toEqual({ stop: 'exhausted' })
   })
 })
@@ -176,11 +182,11 @@ describe('reading Retry-After', () => {
     'an RFC 850 date': 'Thursday, 01-Jan-26 12:01:00 GMT',
     'an asctime date': 'Thu Jan  1 12:01:00 2026',
   }
-  test.each(Object.entries(inOneMinute))('understands %s', (_form, text) => {
+  test.each(Object.entries(inOneMinute))('Retry-After may be %s', (_form, text) => {
     expect(parseRetryAfter(text, now)).toBe(60_000)
   })
 
-  test('reads an asctime date as UTC, whatever the time zone of the machine', () => {
+  test('an asctime date is read as UTC in every time zone', () => {
     const before = process.env['TZ']
     try {
       process.env['TZ'] = 'Asia/Tokyo'
@@ -199,19 +205,19 @@ describe('reading Retry-After', () => {
     ['120', 120_000],
     ['0.5', 500],
     ['1.0001', 1001],
-  ])('reads %j as %i ms', (text, milliseconds) => {
+  ])('Retry-After %j is %i ms', (text, milliseconds) => {
     expect(parseRetryAfter(text, now)).toBe(milliseconds)
   })
 
   test.each(['Thu, 01 Jan 2026 11:59:59 GMT', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
-    'takes the date %s, which has passed, for no wait',
+    'the past date %s means no wait',
     (text) => {
       expect(parseRetryAfter(text, now)).toBe(0)
     },
   )
 
   test.each(['999999999999', '9'.repeat(13), '9'.repeat(400)])(
-    'takes a wait that nobody can live to see for one that no deadline allows (%s)',
+    'an extremely long wait is limited to one that no deadline allows (%s)',
     (text) => {
       const milliseconds = parseRetryAfter(text, now)
       expect(milliseconds).toBeGreaterThan(1e14)
@@ -248,11 +254,11 @@ describe('reading Retry-After', () => {
     'x Sun Nov  6 08:49:37 2094',
     'Sun Nov  6 08:49:37 2094 (x)',
     'Sun Nov ,6 08:49:37 2094',
-  ])('finds nothing usable in %j', (text) => {
+  ])('Retry-After %j is not usable', (text) => {
     expect(parseRetryAfter(text, now)).toBeUndefined()
   })
 
-  test('gives nothing or a whole number of milliseconds from 0 on for any text', () => {
+  test('every text gives nothing or a whole, non-negative number of milliseconds', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         const milliseconds = parseRetryAfter(text, now)

@@ -48,7 +48,7 @@ const never = (): Promise<never> => new Promise(() => {})
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 describe("a caller's fetch", () => {
-  test('gets the complete request once, with a signal, and told not to follow redirects', async () => {
+  test("a caller's fetch gets the complete request once, with a signal, and no redirects", async () => {
     const seen: { sent: Request; body: unknown; init: RequestInit | undefined; text: string }[] = []
     await attempt(async (input, init) => {
       const sent = new Request(input, init)
@@ -66,7 +66,7 @@ describe("a caller's fetch", () => {
     expect(init?.signal?.aborted).toBe(false)
   })
 
-  describe('and the HTTP cache', () => {
+  describe("the caller's fetch and the HTTP cache", () => {
     afterEach(() => void vi.unstubAllGlobals())
 
     async function cacheOf(changes: Partial<AttemptRequest>): Promise<RequestInit | undefined> {
@@ -85,11 +85,11 @@ describe("a caller's fetch", () => {
       },
     )
 
-    test('POST names no cache mode, because no cache answers it', async () => {
+    test('a POST sends no cache mode, because no cache responds to it', async () => {
       expect(await cacheOf({})).not.toHaveProperty('cache')
     })
 
-    test('a platform whose Request lacks the option is sent no cache mode, because it may throw on one', async () => {
+    test('a platform whose Request lacks cache modes gets none, because it may throw', async () => {
       vi.stubGlobal(
         'Request',
         class {
@@ -123,7 +123,7 @@ describe("a caller's fetch", () => {
     ['body', 'evil'],
     ['keepalive', true],
     ['dispatcher', 'x'],
-  ])('is called as ever where every object inherits a property %s', async (name, value) => {
+  ])("a caller's fetch is called as usual if every object inherits a property %s", async (name, value) => {
     let inherits: string[] = []
     Object.defineProperty(Object.prototype, name, {
       value,
@@ -158,12 +158,15 @@ describe("a caller's fetch", () => {
     ['headers as a plain object', { status: 201, headers: { a: 'b' }, text: text() }],
     ['an object without status', { headers: new Headers(), text: text() }],
     ["the standard's network error", Response.error()],
-  ] as [string, unknown][])('that returns %s has failed, and proves nothing', async (_what, returned) => {
-    const result = await attempt(async () => returned)
-    expect(result).toEqual({ kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } })
-  })
+  ] as [string, unknown][])(
+    "a caller's fetch that returns %s has failed, and proves nothing",
+    async (_what, returned) => {
+      const result = await attempt(async () => returned)
+      expect(result).toEqual({ kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } })
+    },
+  )
 
-  test('may return an answer without a stream, as React Native does, whose size counts as well', async () => {
+  test('a response may lack a stream, as in React Native, and its size still counts', async () => {
     const own = (text: string): object => ({
       status: 201,
       ok: true,
@@ -174,7 +177,7 @@ describe("a caller's fetch", () => {
     expect(await attempt(async () => own('x'.repeat(1001)))).toMatchObject({ text: '', problem: 'too_large' })
   })
 
-  test('that loses such an answer has cut it', async () => {
+  test('a response without a stream that is lost is truncated', async () => {
     const own = {
       status: 201,
       ok: true,
@@ -191,7 +194,7 @@ describe("a caller's fetch", () => {
       'a redirect with a body that fails to be let go of',
       { type: 'basic', status: 302, body: { cancel: () => Promise.reject(new Error('x')) } },
     ],
-  ])('that returns %s is not followed', async (_what, fields) => {
+  ])("a caller's fetch that returns %s is not followed", async (_what, fields) => {
     const result = await attempt(async () => ({ headers: new Headers(), ...fields }))
     expect(result).toMatchObject({ kind: 'redirect', status: fields.status })
   })
@@ -204,15 +207,18 @@ describe("a caller's fetch", () => {
       },
     ],
     ['rejects', () => Promise.reject(new TypeError('Failed to fetch'))],
-  ])('that %s has failed, proves nothing, and is told by its name and place', async (_how, fetch) => {
-    const frames = expect.stringMatching(/^ +at .*transport\.test\.ts:\d+:\d+/)
-    expect(await attempt(fetch)).toEqual({
-      kind: 'failed',
-      unsent: false,
-      closed: false,
-      detail: { name: 'TypeError', frames },
-    })
-  })
+  ])(
+    "a caller's fetch that %s has failed, proves nothing, and is named with its place",
+    async (_how, fetch) => {
+      const frames = expect.stringMatching(/^ +at .*transport\.test\.ts:\d+:\d+/)
+      expect(await attempt(fetch)).toEqual({
+        kind: 'failed',
+        unsent: false,
+        closed: false,
+        detail: { name: 'TypeError', frames },
+      })
+    },
+  )
 
   test.each([
     ['ECONNREFUSED', 'connect', false],
@@ -221,16 +227,19 @@ describe("a caller's fetch", () => {
     ['EPIPE', 'write', true],
     ['UND_ERR_SOCKET', undefined, true],
     ['CERT_HAS_EXPIRED', undefined, false],
-  ])('that fails with %s is named by it, and proves nothing', async (code, syscall, closed) => {
-    const cause = Object.assign(new Error('secret'), { code, ...(syscall && { syscall }) })
-    const result = await attempt(() => Promise.reject(new TypeError('fetch failed', { cause })))
-    expect(result).toEqual({
-      kind: 'failed',
-      unsent: false,
-      closed,
-      detail: { name: 'Error', code, ...(syscall && { syscall }) },
-    })
-  })
+  ])(
+    "a caller's fetch that fails with %s is named by it, and proves nothing",
+    async (code, syscall, closed) => {
+      const cause = Object.assign(new Error('secret'), { code, ...(syscall && { syscall }) })
+      const result = await attempt(() => Promise.reject(new TypeError('fetch failed', { cause })))
+      expect(result).toEqual({
+        kind: 'failed',
+        unsent: false,
+        closed,
+        detail: { name: 'Error', code, ...(syscall && { syscall }) },
+      })
+    },
+  )
 })
 
 describe('what a fetch throws', () => {
@@ -269,13 +278,13 @@ describe('what a fetch throws', () => {
     ['names that are none', { name: 'Bearer secret', code: 'sk live', syscall: 'GET /secret' }],
     ['names that are no texts', { name: 1, code: 2, syscall: 3 }],
     ['an array of errors that are none', { errors: [null, 1, 'secret'], code: 'ECONNREFUSED' }],
-  ])('may be %s', async (_what, thrown) => {
+  ])('a fetch may throw %s', async (_what, thrown) => {
     const result = await attempt(() => Promise.reject(thrown))
     expect(result).toMatchObject({ kind: 'failed', unsent: false })
     expect(JSON.stringify(result)).not.toContain('secret')
   })
 
-  test('may be anything, and only names and codes of it are kept', async () => {
+  test('a fetch may throw anything, and only names and codes are kept', async () => {
     await fc.assert(
       fc.asyncProperty(fc.anything(), fc.anything(), fc.anything(), async (thrown, code, name) => {
         for (const error of [thrown, { code, name, cause: thrown }]) {
@@ -294,11 +303,11 @@ describe('what a fetch throws', () => {
 
 describe('a fetch that ignores its signal', () => {
   test.each([
-    ['an answer', () => Promise.resolve(new Response('{}'))],
-    ['an answer that cannot be let go of', () => Promise.resolve({ body: { cancel: 7 } })],
+    ['a response', () => Promise.resolve(new Response('{}'))],
+    ['a response that cannot be cancelled', () => Promise.resolve({ body: { cancel: 7 } })],
     ['nothing', () => Promise.resolve(undefined)],
     ['a failure', () => Promise.reject(new Error('late'))],
-  ])('may come with %s too late', async (_what, finish) => {
+  ])('a fetch that ignores its signal may return %s too late', async (_what, finish) => {
     const runtime = fakeRuntime()
     let release: () => void = () => {}
     const released = new Promise<void>((resolve) => {
@@ -312,7 +321,7 @@ describe('a fetch that ignores its signal', () => {
     expect(unhandled).toEqual([])
   })
 
-  test('has the answer that comes too late let go of', async () => {
+  test('the body of a late response is cancelled', async () => {
     const runtime = fakeRuntime()
     let cancelled = false
     let release: (response: Response) => void = () => {}
@@ -341,7 +350,7 @@ describe('a fetch that ignores its signal', () => {
       () => new Response(streamOf({ pull: never, cancel: never }), { status: 201 }),
     ],
     ['an answer without a stream', () => ({ status: 201, ok: true, headers: new Headers(), text: never })],
-  ])('does not keep the time from ending %s', async (_what, answer) => {
+  ])('a fetch that ignores its signal does not delay the timeout of %s', async (_what, answer) => {
     const runtime = fakeRuntime()
     const pending = attempt(async () => answer(), {}, runtime)
     await runtime.advance(5000)
@@ -358,7 +367,7 @@ describe('a caller who gives up at any moment after the answer', () => {
       () => ({ status: 201, ok: true, headers: new Headers(), text: never }),
     ],
   ]
-  test.each(answers)('does not wait for one %s', async (_what, answer) => {
+  test.each(answers)('an aborted caller does not wait for a response %s', async (_what, answer) => {
     // Between the answer and the first read of its body are a few turns of the microtask queue, ky's own included.
     for (let turns = 0; turns < 40; turns++) {
       const runtime = fakeRuntime()
@@ -401,12 +410,12 @@ describe('a body', () => {
         },
       }),
     ],
-  ])('that %s is cut, because the status is known', async (_what, body) => {
+  ])('a body that %s is truncated, because the status is known', async (_what, body) => {
     const own = { status: 201, ok: true, headers: new Headers(), body, text: never }
     expect(await attempt(async () => own)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
   })
 
-  test('keeps what came before it broke', async () => {
+  test('a body keeps what arrived before it broke', async () => {
     let pulls = 0
     const body = streamOf({
       pull(controller) {
@@ -417,7 +426,7 @@ describe('a body', () => {
     expect(await attempt(async () => new Response(body))).toMatchObject({ text: '{"id":', problem: 'cut' })
   })
 
-  test('that is too large is let go of after as many bytes as are allowed', async () => {
+  test('a body that is too large is cancelled after the maximum number of bytes', async () => {
     let sent = 0
     let cancelled = false
     const body = streamOf({
@@ -435,7 +444,7 @@ describe('a body', () => {
   })
 
   test.each(['', '-1', 'x', '1e1', '99999999999'])(
-    'with the length %j is read as it comes',
+    'a body with the length %j is read as it arrives',
     async (length) => {
       const response = new Response('{"a":1}', { headers: { 'content-length': length } })
       const result = await attempt(async () => response)
@@ -444,12 +453,12 @@ describe('a body', () => {
     },
   )
 
-  test('that says "interrupted" is a body like any other', async () => {
+  test('a body with the text "interrupted" is an ordinary body', async () => {
     expect(await attempt(async () => new Response('interrupted'))).toMatchObject({ text: 'interrupted' })
   })
 })
 
-test('an attempt that ends leaves no timer and no listener behind, however it ends', async () => {
+test('an attempt leaves no timer and no listener, however it ends', async () => {
   const ends: (() => unknown)[] = [
     async () => new Response('{}'),
     async () => new Response('', { status: 302 }),
@@ -468,7 +477,7 @@ test('an attempt that ends leaves no timer and no listener behind, however it en
   }
 })
 
-test('a fetch that is patched after the client was made is used all the same', async () => {
+test('a fetch that is patched after the client was created is used', async () => {
   const original = globalThis.fetch
   const transport = sendOver(kyTransport(), fakeRuntime())
   try {
@@ -480,7 +489,7 @@ test('a fetch that is patched after the client was made is used all the same', a
 })
 
 describe('faults that other clients shipped, or this one before its release', () => {
-  test('does not believe the length of a compressed body whose encoding the browser hides', async () => {
+  test('the length of a compressed body is ignored if the browser hides its encoding', async () => {
     // CORS lets a page see content-length, but not content-encoding.
     const headers = { 'content-length': '20' }
     const response = new Response('x'.repeat(1_000_000), { headers })
@@ -494,10 +503,10 @@ describe('a transport of the application', () => {
   const reject = (): Promise<never> => Promise.reject(refused)
 
   test.each<[string, Transport, unsent: unknown]>([
-    ['that says nothing of it', { send: reject }, false],
-    ['that vouches for it', { send: reject, whyUnsent: () => 'unreachable' }, 'unreachable'],
+    ['without whyUnsent', { send: reject }, false],
+    ['with whyUnsent', { send: reject, whyUnsent: () => 'unreachable' }, 'unreachable'],
     [
-      'that throws in place of saying',
+      'with a throwing whyUnsent',
       {
         send: reject,
         whyUnsent: () => {
@@ -506,7 +515,7 @@ describe('a transport of the application', () => {
       },
       false,
     ],
-  ])('%s proves as much of a failure', async (_what, transport, unsent) => {
+  ])('a failure of a custom transport %s proves what whyUnsent returns', async (_what, transport, unsent) => {
     const detail = { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' }
     expect(await over(transport)).toEqual({ kind: 'failed', unsent, closed: false, detail })
   })
@@ -517,17 +526,20 @@ describe('a transport of the application', () => {
   test.each([
     ['rejects', reject],
     ['throws', throws],
-  ])('proves nothing by its error once the response has begun, where its read %s', async (_how, read) => {
-    const send = async () => ({ status: 201, headers: new Headers(), read, discard: () => {} })
-    expect(await over({ send, whyUnsent: () => 'unreachable' })).toMatchObject({
-      kind: 'answer',
-      status: 201,
-      problem: 'cut',
-    })
-  })
+  ])(
+    "a custom transport's error proves nothing once the response has begun, if its read %s",
+    async (_how, read) => {
+      const send = async () => ({ status: 201, headers: new Headers(), read, discard: () => {} })
+      expect(await over({ send, whyUnsent: () => 'unreachable' })).toMatchObject({
+        kind: 'answer',
+        status: 201,
+        problem: 'cut',
+      })
+    },
+  )
 
   test.each([Number.NaN, 201.5, '201', undefined])(
-    'that gives %o for a status has failed, which proves nothing',
+    'a custom transport that returns the status %o has failed, which proves nothing',
     async (status) => {
       const discard = vi.fn()
       const read = vi.fn()
@@ -538,7 +550,7 @@ describe('a transport of the application', () => {
     },
   )
 
-  test('does not keep the caller waiting for a body that it never ends', async () => {
+  test("a custom transport's endless body does not keep the caller waiting", async () => {
     const runtime = fakeRuntime()
     const send = async () => ({ status: 201, headers: new Headers(), read: never, discard: () => {} })
     const pending = sendOver({ send }, runtime)(request)
@@ -547,7 +559,7 @@ describe('a transport of the application', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  test('is read to as many bytes as the status allows, and none of a redirect', async () => {
+  test("a custom transport's body is read up to the limit of its status, and not for a redirect", async () => {
     const read = vi.fn(async () => ({ text: '{}', problem: undefined }))
     const discard = vi.fn()
     const send = (status: number) => async () => ({ status, headers: new Headers(), read, discard })

@@ -35,7 +35,7 @@ describe('the rows of a list answer', () => {
     ['one array is empty and the other is something else', { orders: [], tags: ['x'] }],
     ['only some rows have ids', { a: [{ id: 'x' }, {}], b: ['y'] }],
     ['ids are no texts', { a: [{ id: 1 }], b: ['y'] }],
-  ])('are not guessed where %s', (_why, body) => {
+  ])('the rows of a list are not guessed if %s', (_why, body) => {
     expect(envelopeOf(body)).toMatch(/^has several arrays; .* option listEnvelope to (choose one|find them)$/)
   })
 
@@ -43,13 +43,13 @@ describe('the rows of a list answer', () => {
     ['there is no array', { id: 'ord_1' }],
     ['the object is empty', {}],
     ['the array is further down', { data: { items: rows } }],
-  ])('are not guessed where %s', (_why, body) => {
+  ])('the rows of a list are not guessed if %s', (_why, body) => {
     expect(envelopeOf(body)).toMatch(
       /^has no array of rows; .* option listEnvelope to (choose one|find them)$/,
     )
   })
 
-  test.each([undefined, null, 1, 'text', true])('are not in %j', (body) => {
+  test.each([undefined, null, 1, 'text', true])('the rows of a list are not in %j', (body) => {
     expect(envelopeOf(body)).toBe('is neither an array nor an object')
   })
 })
@@ -67,7 +67,7 @@ describe('how a list goes on', () => {
     [{ page_info: { totalCount: 3 } }, { total: 3 }],
     [{ hasMore: true, meta: { hasMore: false } }, { hasMore: true }],
     [{ total: 'many', meta: { total: 5 } }, { total: 5 }],
-  ])('is read from %j', (fields, expected) => {
+  ])('how a list continues is read from %j', (fields, expected) => {
     expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows, ...expected })
   })
 
@@ -84,7 +84,7 @@ describe('how a list goes on', () => {
     { meta: null },
     { count: 7 },
     { data2: { total: 7 } },
-  ])('is not read from %j', (fields) => {
+  ])('how a list continues is not read from %j', (fields) => {
     expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows })
   })
 })

@@ -32,16 +32,16 @@ describe('the shapes of an error body', () => {
       n: null,
     },
   }
-  test.each(Object.entries(shapes))('are understood: %s', (_shape, body) => {
+  test.each(Object.entries(shapes))('an error body is understood: %s', (_shape, body) => {
     expect(read(body)).toEqual(wanted)
   })
 
-  test('a problem type stands in for a code', () => {
+  test('a problem type replaces a missing code', () => {
     const type = 'https://errors.example.com/no-funds'
     expect(read({ type, title: 'No funds' })).toEqual({ recognised: true, code: type, message: 'No funds' })
   })
 
-  test('about:blank is no code', () => {
+  test('about:blank is not a code', () => {
     expect(read({ type: 'about:blank', title: 'Conflict' })).toEqual({
       recognised: true,
       message: 'Conflict',
@@ -57,14 +57,14 @@ describe('the shapes of an error body', () => {
     expect(read({ code: 'Not enough money' })).toEqual({ recognised: false })
   })
 
-  test('a list of texts has its first as the message', () => {
+  test('the first of a list of texts is the message', () => {
     expect(read({ errors: ['quantity is too small', 'x'] })).toEqual({
       recognised: true,
       message: 'quantity is too small',
     })
   })
 
-  test('a message is taken from the outermost place that has one', () => {
+  test('the message is taken from the outermost place that has one', () => {
     expect(read({ message: 'outer', error: { message: 'inner', code: 'IN' } })).toEqual({
       recognised: true,
       code: 'IN',
@@ -94,11 +94,11 @@ describe('what is no error of the service', () => {
     '{"code":"NO_FUNDS","message":"The wallet',
     '\ufeff',
     '\u0000',
-  ])('is not recognised: %j', (text) => {
+  ])('%j is not recognised as an error of the service', (text) => {
     expect(readProblem(text)).toEqual({ recognised: false })
   })
 
-  test('codes that are inherited do not count', () => {
+  test('inherited codes do not count', () => {
     expect(readProblem('{"__proto__":{"code":"X","message":"y"}}')).toEqual({ recognised: false })
   })
 })
@@ -120,12 +120,12 @@ describe('the two documented codes', () => {
     'as the whole message': (code) => ({ message: code }),
   }
   for (const [place, body] of Object.entries(places)) {
-    test.each([CONFLICT, IN_PROGRESS])(`are found ${place}: %s`, (code) => {
+    test.each([CONFLICT, IN_PROGRESS])(`the documented codes are found ${place}: %s`, (code) => {
       expect(read(body(code))).toMatchObject({ idempotency: code, code, recognised: true })
     })
   }
 
-  test('together mean that nobody knows which one is meant', () => {
+  test('both documented codes together are ambiguous', () => {
     const { idempotency } = read({ code: CONFLICT, errors: [{ code: IN_PROGRESS }] })
     expect(idempotency).toBeUndefined()
   })
@@ -136,16 +136,16 @@ describe('the two documented codes', () => {
     { code: `${CONFLICT}_2` },
     { code: 'idempotency_conflict' },
     { [CONFLICT]: true },
-  ])('are not read into anything else: %j', (body) => {
+  ])('the documented codes are not read into %j', (body) => {
     expect(read(body).idempotency).toBeUndefined()
   })
 
-  test('are found four levels down, and no deeper', () => {
+  test('the documented codes are found four levels deep, and no deeper', () => {
     expect(read({ a: { b: { c: { d: CONFLICT } } } }).idempotency).toBe(CONFLICT)
     expect(read({ a: { b: { c: { d: { e: CONFLICT } } } } }).idempotency).toBeUndefined()
   })
 
-  test('are not looked for beyond a number of values that an attacker would have to fill', () => {
+  test('the search for codes stops after a maximum number of values', () => {
     const padding = Array.from({ length: 500 }, () => 'x')
     expect(read({ padding, code: 'OTHER', deep: { code: CONFLICT } }).idempotency).toBeUndefined()
     expect(read({ code: CONFLICT, padding }).idempotency).toBe(CONFLICT)
@@ -153,7 +153,7 @@ describe('the two documented codes', () => {
 })
 
 describe('any text', () => {
-  test('is read without an error, and gives plain texts only', () => {
+  test('any text is read without an error, and gives plain texts only', () => {
     const json = fc.json({ maxDepth: 6 })
     const errorLike = fc
       .dictionary(
@@ -172,7 +172,7 @@ describe('any text', () => {
     )
   })
 
-  test('that is nested as deep as its size allows is read without running out of stack', () => {
+  test('a text nested as deep as its size allows is read without a stack overflow', () => {
     const depth = 130_000
     expect(readProblem('['.repeat(depth))).toEqual({ recognised: false })
     expect(readProblem('['.repeat(depth) + ']'.repeat(depth))).toEqual({ recognised: false })
@@ -181,7 +181,7 @@ describe('any text', () => {
     expect(readProblem(`{"code":"X","a":${'['.repeat(depth)}${']'.repeat(depth)}}`).code).toBe('X')
   })
 
-  test('that is as large as an error body may be is read quickly', () => {
+  test('the largest possible error body is read quickly', () => {
     const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 15_000 }, (_, i) => [`k${i}`, 'v'])))
     const slashes = JSON.stringify({ code: '/'.repeat(250_000) })
     const started = performance.now()

@@ -30,21 +30,21 @@ describe.each([
   ['a balance', balanceSchema, balance],
   ['a request', createOrderRequestSchema, request],
 ])('%s', (_name, schema, valid) => {
-  test('passes with the documented fields and keeps those that are not documented', () => {
+  test('a shape passes with its documented fields, and keeps undocumented ones', () => {
     const more = { ...valid, stockState: 'in_stock', nested: { list: [1, null] }, constructor: 'x' }
     expect(check(schema, more)).toEqual({ value: more })
   })
 
-  test.each(Object.keys(valid))('is refused without %s', (field) => {
+  test.each(Object.keys(valid))('a shape without %s is rejected', (field) => {
     const { [field]: _left, ...rest } = valid as Record<string, unknown>
     expect(wrong(schema, rest)).toEqual([expect.stringMatching(new RegExp(`^${field}: `))])
   })
 
-  test.each([null, undefined, [], 'x', 1, true])('is not %j', (value) => {
+  test.each([null, undefined, [], 'x', 1, true])('a shape is not %j', (value) => {
     expect(wrong(schema, value)).toHaveLength(1)
   })
 
-  test('cannot change what its object inherits', () => {
+  test('a shape cannot change what its object inherits', () => {
     const polluted = JSON.parse(JSON.stringify(valid).replace('{', '{"__proto__":{"admin":true},'))
     const checked = check(schema, polluted)
     expect(checked).toEqual({ value: expect.anything() })
@@ -61,19 +61,22 @@ describe('an amount', () => {
     ['a balance', balanceSchema, balance],
   ]
   describe.each(schemas)('of %s', (_name, schema, valid) => {
-    test.each([0, 1, -1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])('may be %d', (amount) => {
-      expect(wrong(schema, { ...valid, amount })).toEqual([])
-    })
+    test.each([0, 1, -1, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER])(
+      'an amount may be %d',
+      (amount) => {
+        expect(wrong(schema, { ...valid, amount })).toEqual([])
+      },
+    )
 
     test.each([2 ** 53, -(2 ** 53), 1e300, 0.1, 99.5, Number.NaN, Infinity, '100', null, [1], {}, true])(
-      'may not be %j',
+      'an amount may not be %j',
       (amount) => {
         expect(wrong(schema, { ...valid, amount })).toHaveLength(1)
       },
     )
   })
 
-  test('that JSON has already rounded is refused', () => {
+  test('an amount that JSON has already rounded is rejected', () => {
     const amount = JSON.parse('9007199254740993')
     expect(wrong(orderSchema, { ...order, amount })).toEqual([
       'amount: must be an integer between -(2^53 - 1) and 2^53 - 1',
@@ -82,11 +85,11 @@ describe('an amount', () => {
 })
 
 describe('an order', () => {
-  test.each(['', ' ', 1, null])('has no id %j', (id) => {
+  test.each(['', ' ', 1, null])('an order cannot have the id %j', (id) => {
     expect(wrong(orderSchema, { ...order, id })).toHaveLength(1)
   })
 
-  test('may have any text as its status, because none is documented', () => {
+  test('an order may have any string as its status, because none is documented', () => {
     expect(wrong(orderSchema, { ...order, status: '' })).toEqual([])
     expect(wrong(orderSchema, { ...order, status: 'whatever comes' })).toEqual([])
     expect(wrong(orderSchema, { ...order, status: null })).toHaveLength(1)
@@ -94,25 +97,28 @@ describe('an order', () => {
 })
 
 describe('a service', () => {
-  test.each(['minQuantity', 'maxQuantity', 'stepQuantity'])('may have a fraction as %s', (field) => {
-    expect(wrong(serviceSchema, { ...service, [field]: 2.5 })).toEqual([])
-    expect(wrong(serviceSchema, { ...service, [field]: '2' })).toHaveLength(1)
-    expect(wrong(serviceSchema, { ...service, [field]: Number.NaN })).toHaveLength(1)
-  })
+  test.each(['minQuantity', 'maxQuantity', 'stepQuantity'])(
+    'a service may have a fraction as %s',
+    (field) => {
+      expect(wrong(serviceSchema, { ...service, [field]: 2.5 })).toEqual([])
+      expect(wrong(serviceSchema, { ...service, [field]: '2' })).toHaveLength(1)
+      expect(wrong(serviceSchema, { ...service, [field]: Number.NaN })).toHaveLength(1)
+    },
+  )
 })
 
 describe('a request', () => {
-  test.each([0, -1, 1.5, 2 ** 53, '1', Number.NaN])('has no quantity %j', (quantity) => {
+  test.each([0, -1, 1.5, 2 ** 53, '1', Number.NaN])('a request cannot have the quantity %j', (quantity) => {
     expect(wrong(createOrderRequestSchema, { ...request, quantity }).length).toBeGreaterThan(0)
   })
 
-  test.each(['', '  ', 7, null])('has no externalOrderId %j', (externalOrderId) => {
+  test.each(['', '  ', 7, null])('a request cannot have the externalOrderId %j', (externalOrderId) => {
     expect(wrong(createOrderRequestSchema, { ...request, metadata: { externalOrderId } })).toEqual([
       expect.stringMatching(/^metadata\.externalOrderId: /),
     ])
   })
 
-  test('may have any other metadata', () => {
+  test('a request may have any other metadata', () => {
     const metadata = { externalOrderId: 'a', sourceSystem: 'shop', tags: ['x'] }
     expect(wrong(createOrderRequestSchema, { ...request, metadata })).toEqual([])
     expect(wrong(createOrderRequestSchema, { ...request, metadata: [] })).toHaveLength(1)
@@ -125,14 +131,14 @@ describe("a caller's schema", () => {
   })
   const threw = { issues: [{ path: '', message: 'made the schema throw instead of reporting issues' }] }
 
-  test('may answer at once or later', async () => {
+  test('a schema may be sync or async', async () => {
     const schema = schemaOf((value) => ({ value: { seen: value } }))
     expect(check(schema, 1)).toEqual({ value: { seen: 1 } })
     const later = schemaOf(async (value) => ({ value: { seen: value } }))
     await expect(check(later, 1)).resolves.toEqual({ value: { seen: 1 } })
   })
 
-  test('may answer with a promise of its own kind', async () => {
+  test('a schema may return its own kind of promise', async () => {
     const answered = (answer: unknown): StandardSchemaV1 =>
       schemaOf(() => {
         // biome-ignore lint/suspicious/noThenProperty: it is what makes it a promise.
@@ -158,7 +164,7 @@ describe("a caller's schema", () => {
     ['answers issues that are none', () => ({ issues: 7 })],
     ['has a path that is none', () => ({ issues: [{ message: 'x', path: 7 }] })],
     ['has a key that is none', () => ({ issues: [{ message: 'x', path: [null] }] })],
-  ])('counts as one issue if it %s', async (_how, validate) => {
+  ])('a schema counts as one issue if it %s', async (_how, validate) => {
     expect(check(schemaOf(validate), 1)).toEqual(threw)
     await expect(
       check(
@@ -168,7 +174,7 @@ describe("a caller's schema", () => {
     ).resolves.toEqual(threw)
   })
 
-  test('has its paths written as JavaScript does', () => {
+  test("a schema's paths are written as in JavaScript", () => {
     const path = ['list', 0, { key: 'a' }, { key: 1 }, Symbol('s')]
     expect(
       check(
@@ -179,7 +185,7 @@ describe("a caller's schema", () => {
   })
 })
 
-test('issues are one line of at most three', () => {
+test("a schema's issues are one line of three at most", () => {
   const issue = (path: string): { path: string; message: string } => ({ path, message: 'is wrong' })
   expect(issuesText([issue('')])).toBe('it is wrong')
   expect(issuesText([issue('a'), issue('b[1]')])).toBe('`a` is wrong, `b[1]` is wrong')

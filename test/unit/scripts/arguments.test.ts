@@ -23,7 +23,7 @@ const read = (...args: string[]) =>
   }))
 
 describe('the arguments of a program', () => {
-  it('are what was given, or else the defaults', () => {
+  it('arguments are the given values, or the defaults', () => {
     expect(read()).toEqual({ count: 500, from: 1, whole: false })
     expect(read('2_000', '--from', '7', '--whole')).toEqual({ count: 2_000, from: 7, whole: true })
     expect(read('--from=7', '3')).toEqual({ count: 3, from: 7, whole: false })
@@ -43,18 +43,18 @@ describe('the arguments of a program', () => {
     'NaN',
     'Infinity',
     '9007199254740992',
-  ])('have no count of "%s"', (text) => {
+  ])('"%s" is not a count', (text) => {
     expect(() => positiveInteger('COUNT', text)).toThrow(UsageError)
   })
 
   it.each([['--nonsense'], ['1', '2'], ['--from'], ['--whole=1'], ['-x'], ['--from', 'abc']])(
-    'are refused as %s %s, which the program does not take',
+    'arguments %s %s are rejected, because the program does not accept them',
     (...args) => {
       expect(() => read(...args)).toThrow(UsageError)
     },
   )
 
-  it('may be 0, or have a fraction, where that means something', () => {
+  it('an argument may be 0 or a fraction if that makes sense', () => {
     expect(wholeNumber('--prefetch', '0')).toBe(0)
     expect(() => wholeNumber('--prefetch', 'four')).toThrow(
       '--prefetch is an integer of 0 or more, and not "four".',
@@ -65,14 +65,14 @@ describe('the arguments of a program', () => {
     expect(() => positive('--seconds', 'abc')).toThrow(UsageError)
   })
 
-  it('are names that the program knows', () => {
+  it('arguments are names that the program knows', () => {
     expect(oneOf('STORE', 'redis', ['sqlite', 'redis'])).toBe('redis')
     expect(() => oneOf('STORE', 'foo', ['sqlite', 'redis'])).toThrow(
       'STORE is "foo", and has to be one of: sqlite; redis.',
     )
   })
 
-  it('do not hide a mistake of the program behind its usage', () => {
+  it('a bug of the program is not reported as wrong usage', () => {
     const mistake = new TypeError('a mistake')
     expect(() =>
       parseArguments({ usage: '', options: {} }, [], () => {

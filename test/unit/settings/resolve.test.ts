@@ -161,7 +161,7 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
 
 describe.each(Object.entries(table))('client option %s', (name, { wrong, right }) => {
   it.each(wrong.map((value) => [titleOf(value), value]))(
-    'refuses %s and says which option is wrong',
+    'the option rejects %s, and the error names it',
     (_title, value) => {
       const message = messageOf(() => resolve({ ...good, [name]: value }))
       expect(message).toMatch(new RegExp(`^Client option ${name}(\\.[\\w~-]+)? (must|has|is) .+\\.$`))
@@ -169,11 +169,11 @@ describe.each(Object.entries(table))('client option %s', (name, { wrong, right }
     },
   )
 
-  it.each(right.map((value) => [titleOf(value), value]))('accepts %s', (_title, value) => {
+  it.each(right.map((value) => [titleOf(value), value]))('the option accepts %s', (_title, value) => {
     expect(messageOf(() => resolve({ ...good, account: 'shop', [name]: value }))).toBe('accepted')
   })
 
-  it('means its default when it is undefined', () => {
+  it('an undefined option means its default', () => {
     vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', 'https://api.example.com')
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', KEY)
     expect(messageOf(() => resolve({ ...good, [name]: undefined }))).toBe('accepted')
@@ -181,28 +181,31 @@ describe.each(Object.entries(table))('client option %s', (name, { wrong, right }
 })
 
 describe('client options', () => {
-  it.each([null, 5, 'https://api.example.com', [], [good]])('must be an object, not %j', (options) => {
-    expect(messageOf(() => resolve(options))).toBe('Client options must be an object.')
-  })
+  it.each([null, 5, 'https://api.example.com', [], [good]])(
+    'client options must be an object, not %j',
+    (options) => {
+      expect(messageOf(() => resolve(options))).toBe('Client options must be an object.')
+    },
+  )
 
   it.each([
     ...words(`
       baseURL:baseUrl base_url:baseUrl apikey:apiKey acount:account maxRetry:maxRetries timeOut:timeout
       totalTimeOut:totalTimeout stores:store loglevel:logLevel header x constructor toString
       dangerouslyAllowBrowsers:dangerouslyAllowBrowser`).map((pair) => pair.split(':')),
-  ])('refuse the unknown name %s', (name = '', meant) => {
+  ])('client options reject the unknown name %s', (name = '', meant) => {
     const message = messageOf(() => resolve({ ...good, [name]: 1 }))
     expect(message).toContain(`Client option ${name} is not known`)
     expect(message.includes('did you mean')).toBe(meant !== undefined)
     if (meant !== undefined) expect(message).toContain(`did you mean ${meant}?`)
   })
 
-  it('refuse __proto__ as a name', () => {
+  it('client options reject __proto__ as a name', () => {
     const message = messageOf(() => resolve({ ...good, ...JSON.parse('{}'), ['__proto__']: { timeout: 1 } }))
     expect(message).toContain('__proto__ is not known')
   })
 
-  it('have the documented defaults', () => {
+  it('client options have the documented defaults', () => {
     const settings = resolve(good)
     expect(settings.defaults).toEqual({ timeout: 30_000, totalTimeout: 120_000, maxRetries: 4, headers: {} })
     expect(settings).toMatchObject({
@@ -217,7 +220,7 @@ describe('client options', () => {
     expect(settings.store).toBeInstanceOf(MemoryStore)
   })
 
-  it('are frozen in the end, and the object that was passed in is as it was', () => {
+  it('resolved options are frozen, and the given object is unchanged', () => {
     const headers = { 'X-Team': 'a' }
     const options = { ...good, defaultHeaders: headers, retention: { created: 5e9 } }
     const before = structuredClone(options)
@@ -232,7 +235,7 @@ describe('client options', () => {
       expect(Object.isFrozen(part)).toBe(true)
   })
 
-  it('refuse to forget closed orders within the safe-retry window, however it is set', () => {
+  it('closed orders cannot be forgotten within the safe-retry window, however it is set', () => {
     const window = 30 * 86_400_000
     const messageFor = (retention: object, safeRetryWindow = window): string =>
       messageOf(() => resolve({ ...good, safeRetryWindow, retention }))
@@ -245,7 +248,7 @@ describe('client options', () => {
     expect(retention).toEqual({ created: window, rejected: window })
   })
 
-  it('are read once each', () => {
+  it('each client option is read once', () => {
     const reads: string[] = []
     const options = {}
     for (const [name, value] of Object.entries({ ...good, timeout: 5, hooks: {} })) {
@@ -256,7 +259,7 @@ describe('client options', () => {
     expect(reads.sort()).toEqual(['apiKey', 'baseUrl', 'hooks', 'timeout'])
   })
 
-  it('are not picked up from a polluted Object.prototype', () => {
+  it('client options are not read from a polluted Object.prototype', () => {
     const texts = { apiKey: 'evil', account: 'x' }
     const functions = { onRequest: () => {}, fetch: () => {} }
     const evil = { ...texts, ...functions, timeout: 1, order: schema, created: 1, signal: 5 }
@@ -289,18 +292,18 @@ describe('baseUrl', () => {
     ['http://127.1:80', 'http://127.0.0.1'],
     [' https://api.example.com ', 'https://api.example.com'],
     [new URL('https://api.example.com/base/'), 'https://api.example.com/base'],
-  ])('%s becomes %s', (given, used) => {
+  ])('the baseUrl %s becomes %s', (given, used) => {
     expect(resolve({ ...good, baseUrl: given }).connection.baseUrl).toBe(used)
   })
 
-  it('comes from the environment where the option is absent, and only there', () => {
+  it('baseUrl comes from the environment if the option is absent, and only then', () => {
     vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', 'https://env.example.com/')
     expect(resolve({ apiKey: KEY }).connection.baseUrl).toBe('https://env.example.com')
     expect(resolve(good).connection.baseUrl).toBe('https://api.example.com')
     expect(messageOf(() => resolve({ ...good, baseUrl: '' }))).toContain('Client option baseUrl must be')
   })
 
-  it('is required, and the message says both ways to give it', () => {
+  it('baseUrl is required, and the message names both ways to set it', () => {
     for (const empty of [undefined, '']) {
       vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', empty)
       expect(messageOf(() => resolve({ apiKey: KEY }))).toBe(
@@ -309,7 +312,7 @@ describe('baseUrl', () => {
     }
   })
 
-  it('out of the environment is blamed on the environment', () => {
+  it('an error in baseUrl from the environment names the environment variable', () => {
     vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', 'http://user:hunter2@api.example.com')
     const message = messageOf(() => resolve({ apiKey: KEY }))
     expect(message).toMatch(
@@ -322,7 +325,7 @@ describe('baseUrl', () => {
     'must be an https address: over http, others could read the API key. Only localhost may be http; ' +
     'for a private network, such as docker-compose or a mesh, set allowInsecureHttp.'
 
-  it('may be http on another machine only with allowInsecureHttp', () => {
+  it('baseUrl may be http on another machine only with allowInsecureHttp', () => {
     const baseUrl = 'http://sandbox:4010'
     expect(messageOf(() => resolve({ ...good, baseUrl }))).toBe(`Client option baseUrl ${INSECURE}`)
     expect(messageOf(() => resolve({ ...good, baseUrl, allowInsecureHttp: false }))).toContain('https')
@@ -334,7 +337,7 @@ describe('baseUrl', () => {
     expect(resolve({ apiKey: KEY, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
   })
 
-  it('cannot become http by withOptions() either', () => {
+  it('withOptions() cannot change baseUrl to http', () => {
     const client = new CustomerOrderingClient(good)
     const changed = { baseUrl: new URL('http://sandbox:4010'), server: 'sandbox' }
     expect(() => client.withOptions(changed)).toThrow(INSECURE)
@@ -346,7 +349,7 @@ describe('baseUrl', () => {
 describe('apiKey', () => {
   const keyOf = (apiKey: unknown) => resolve({ ...good, apiKey }).connection.credentials
 
-  it('is trimmed by one line break at its end', () => {
+  it('a line break at the end of apiKey is removed', () => {
     expect(keyOf(`${KEY}\n`).get()).toBe(KEY)
     expect(keyOf(`${KEY}\r\n`).get()).toBe(KEY)
     expect(keyOf(null).get()).toBeNull()
@@ -354,7 +357,7 @@ describe('apiKey', () => {
     expect(keyOf(null).rotates).toBe(false)
   })
 
-  it('comes from the environment where the option is absent; null is not absent', () => {
+  it('apiKey comes from the environment if the option is absent, and null is not absent', () => {
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', `${KEY}\n`)
     const { baseUrl } = good
     expect(resolve({ baseUrl }).connection.credentials.get()).toBe(KEY)
@@ -365,13 +368,13 @@ describe('apiKey', () => {
     )
   })
 
-  it('is required, and the message says every way to give it', () => {
+  it('apiKey is required, and the message names every way to set it', () => {
     expect(messageOf(() => resolve({ baseUrl: good.baseUrl }))).toBe(
       'Client option apiKey is missing: pass it, set CUSTOMER_ORDERING_API_KEY, or pass null if a proxy adds the key.',
     )
   })
 
-  it('is missing, and no more than that, where the environment may not be read', () => {
+  it('apiKey is reported as missing if the environment may not be read', () => {
     const get = (): never => {
       throw new Error('Requires env access')
     }
@@ -381,7 +384,7 @@ describe('apiKey', () => {
     }
   })
 
-  it('may be a function, which is asked anew and checked each time', async () => {
+  it('apiKey may be a function, which is called and checked each time', async () => {
     const keys: unknown[] = ['a', `${KEY}\n`, 'no key', 5, undefined, null, '']
     const credentials = keyOf(() => keys.shift())
     expect(credentials.rotates).toBe(true)
@@ -392,7 +395,7 @@ describe('apiKey', () => {
     }
   })
 
-  it('may be an async function, which is checked all the same', async () => {
+  it('apiKey may be an async function, which is checked too', async () => {
     expect(await keyOf(async () => `${KEY}\n`).get()).toBe(KEY)
     await expect(keyOf(async () => 'no key').get()).rejects.toThrow(
       'The result of the apiKey function must be',
@@ -400,7 +403,7 @@ describe('apiKey', () => {
     await expect(keyOf(async () => undefined).get()).rejects.toThrow(ConfigurationError)
   })
 
-  it('is not shown by anything that prints a client', () => {
+  it('apiKey is not part of any printed form of a client', () => {
     const defaultHeaders = { 'x-secret': 'another-5ecret' }
     const client = new CustomerOrderingClient({ ...good, defaultHeaders, account: 'shop' })
     const { orders, services, balance } = client
@@ -434,13 +437,13 @@ describe('a literal API key in a browser', () => {
   it.each([
     ['a page', page],
     ['a web worker', worker],
-  ])('is refused in %s', (_where, stub) => {
+  ])('a literal API key is rejected in %s', (_where, stub) => {
     stub()
     for (const options of [good, { ...good, dangerouslyAllowBrowser: false }])
       expect(messageOf(() => resolve(options))).toContain('apiKey must not be a literal in a browser')
   })
 
-  it('is refused in a page also out of the environment', () => {
+  it('a literal API key from the environment is rejected in a page too', () => {
     page()
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', KEY)
     expect(messageOf(() => resolve({ baseUrl: good.baseUrl }))).toContain('must not be a literal')
@@ -456,7 +459,7 @@ describe('a literal API key in a browser', () => {
     expect(messageOf(() => resolve(good))).toBe('accepted')
   })
 
-  it('is accepted with dangerouslyAllowBrowser; functions and null always are', () => {
+  it('a literal API key is accepted with dangerouslyAllowBrowser, and functions and null always are', () => {
     page()
     for (const options of [{ dangerouslyAllowBrowser: true }, { apiKey: () => KEY }, { apiKey: null }])
       expect(messageOf(() => resolve({ ...good, ...options }))).toBe('accepted')
@@ -464,13 +467,13 @@ describe('a literal API key in a browser', () => {
 })
 
 describe('headers', () => {
-  it('have lower-case names', () => {
+  it('headers have lower-case names', () => {
     const defaultHeaders = { 'X-Team': 'Shop', 'User-Agent': 'mine/1' }
     const { headers } = resolve({ ...good, defaultHeaders }).connection
     expect(headers).toMatchObject({ 'x-team': 'Shop', 'user-agent': 'mine/1' })
   })
 
-  it('name the package under Node, Bun and Deno, and nothing in a browser', () => {
+  it('headers name the package on Node, Bun and Deno, and nothing in a browser', () => {
     const agent = () => resolve({ ...good, apiKey: null }).connection.headers['user-agent']
     expect(agent()).toBe(`customer-ordering-sdk/${VERSION}`)
     vi.stubGlobal('process', undefined)
@@ -479,14 +482,14 @@ describe('headers', () => {
     expect(agent()).toBe(`customer-ordering-sdk/${VERSION}`)
   })
 
-  it('name the version of package.json', () => {
+  it('headers contain the version of package.json', () => {
     const manifest: unknown = JSON.parse(
       readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
     )
     expect(manifest).toMatchObject({ name: 'customer-ordering-sdk', version: VERSION })
   })
 
-  it('named __proto__ are headers like others', () => {
+  it('a header named __proto__ is an ordinary header', () => {
     const given = JSON.parse('{"__proto__":"x"}')
     const { headers } = readArguments.call({ headers: given })
     expect(Object.entries(headers ?? {})).toEqual([['__proto__', 'x']])
@@ -496,13 +499,13 @@ describe('headers', () => {
 describe('a message about a likely slip', () => {
   const client = new CustomerOrderingClient(good)
 
-  it('says of waitFor(id, { status }) how to wait for a status', async () => {
+  it('the message about waitFor(id, { status }) explains how to wait for a status', async () => {
     await expect(client.orders.waitFor('ord_1', { status: 'done' } as never)).rejects.toThrow(
       "status is not an option: write until: (order) => order.status === 'done'. Nothing was sent.",
     )
   })
 
-  it("says of apiKey: 'Bearer …' that the client adds the word, and shows no key", () => {
+  it("the message about apiKey: 'Bearer …' states that the client adds the word, and shows no key", () => {
     for (const apiKey of ['Bearer s3cret', 'bearer s3cret']) {
       expect(messageOf(() => resolve({ ...good, apiKey }))).toBe(
         "Client option apiKey must be the key alone, without 'Bearer': the client adds that.",
@@ -510,7 +513,7 @@ describe('a message about a likely slip', () => {
     }
   })
 
-  it('is short however deep the value is nested that it is about', async () => {
+  it('the message is short even for a deeply nested value', async () => {
     let deep: unknown = 1n
     for (let i = 0; i < 400; i++) deep = [deep]
     const order = { serviceId: 's', target: 't', quantity: 1, deep }
@@ -528,35 +531,41 @@ describe('an option of a call where its parameters belong', () => {
     ['services.list', () => client.services.list(misplaced), 'list({ limit: 50 }, { signal })'],
     ['orders.list', () => client.orders.list(misplaced), 'list({ limit: 50 }, { signal })'],
     ['orders.reconcile', () => client.orders.reconcile(misplaced), 'reconcile({}, { signal })'],
-  ])('is refused by %s, which says where it belongs', (_name, call, example) => {
-    const where = `signal is a call option, which belongs in the last argument: ${example}.`
-    expect(call).toThrow(InvalidRequestError)
-    expect(call).toThrow(`${where} Nothing was sent.`)
-  })
+  ])(
+    '%s rejects an option among its parameters, and the error states where it belongs',
+    (_name, call, example) => {
+      const where = `signal is a call option, which belongs in the last argument: ${example}.`
+      expect(call).toThrow(InvalidRequestError)
+      expect(call).toThrow(`${where} Nothing was sent.`)
+    },
+  )
 
-  it.each(['timeout', 'totalTimeout', 'maxRetries', 'headers', 'prefetch'])('is refused: %s', (name) => {
-    const call = () => client.orders.list({ [name]: 1 } as never)
-    expect(call).toThrow(InvalidRequestError)
-    expect(call).toThrow('belongs in the last argument')
-  })
+  it.each(['timeout', 'totalTimeout', 'maxRetries', 'headers', 'prefetch'])(
+    'an option among the parameters is rejected: %s',
+    (name) => {
+      const call = () => client.orders.list({ [name]: 1 } as never)
+      expect(call).toThrow(InvalidRequestError)
+      expect(call).toThrow('belongs in the last argument')
+    },
+  )
 })
 
 describe('account and server', () => {
-  it('lose the white space around them, which would name other orders', () => {
+  it('account and server lose white space around them, which would name other orders', () => {
     expect(resolve({ ...good, account: ' shop\n', server: '\tlive ' })).toMatchObject({
       account: 'shop',
       server: 'live',
     })
   })
 
-  it.each(['device', 'server'])('requires account with a store of durability %s', (durability) => {
+  it.each(['device', 'server'])('account is required with a store of durability %s', (durability) => {
     const message = messageOf(() => resolve({ ...good, store: durable(durability) }))
     expect(message).toMatch(/^Client option account is required with a store that outlives the process/)
     const named = { ...good, store: durable(durability), account: 'shop' }
     expect(messageOf(() => resolve(named))).toBe('accepted')
   })
 
-  it('requires server in a page whose own origin is the address and whose store outlives it', () => {
+  it('server is required in a page whose own origin is the address and whose store outlives it', () => {
     vi.stubGlobal('window', globalThis)
     vi.stubGlobal('document', {})
     vi.stubGlobal('location', { origin: 'https://shop.example.com' })
@@ -580,7 +589,7 @@ describe('account and server', () => {
     expect(messageOf(() => resolve({ ...options, store }))).toBe('accepted')
   })
 
-  it('takes the normal spelling of baseUrl as the label of the service', () => {
+  it('by default, the server label is the normalized baseUrl', () => {
     const spelled = { ...good, baseUrl: 'https://API.example.com.:443/%7ebase/' }
     expect(resolve(spelled).server).toBe('https://api.example.com/~base')
     expect(resolve({ ...good, server: 'production' }).server).toBe('production')
@@ -588,7 +597,7 @@ describe('account and server', () => {
 })
 
 describe('options for a derived client', () => {
-  it('take over everything that is not changed, and what was read from the environment', () => {
+  it('derived options keep everything unchanged, including values from the environment', () => {
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', KEY)
     const first = resolve({ baseUrl: good.baseUrl, timeout: 5, defaultHeaders: { a: '1' }, account: 'shop' })
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', 'another')
@@ -600,7 +609,7 @@ describe('options for a derived client', () => {
     expect(second.account).toBe('shop')
   })
 
-  it('send by whichever of transport and fetch was given last, and never by both', () => {
+  it('a derived client sends with the later of transport and fetch, and never with both', () => {
     const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
     const caller = { fetch: async () => new Response() }
     expect(messageOf(() => resolve({ ...good, ...sender, ...caller }))).toBe(
@@ -618,7 +627,7 @@ describe('options for a derived client', () => {
     expect(messageOf(() => resolve(mergeOptions(options, { ...sender, ...caller })))).toContain('fetch')
   })
 
-  it('are checked like the first', () => {
+  it('derived options are checked like the original options', () => {
     const { options } = resolve(good)
     expect(messageOf(() => mergeOptions(options, { timeout: -1 }))).toContain('timeout must be')
     const misspelt = messageOf(() => mergeOptions(options, { timeoot: 1 } as object))
@@ -667,7 +676,7 @@ describe('options of calls', () => {
     [...calls, cookie, ...cases].map(
       ({ reader, path, value }) => [reader, titleOf(value), path, value] as const,
     ),
-  )('%s refuses %s with an issue at "%s"', (reader, _title, path, value) => {
+  )('%s rejects %s with an issue at "%s"', (reader, _title, path, value) => {
     const call = () => readArguments[reader as keyof typeof readArguments](value)
     expect(call).toThrow(InvalidRequestError)
     expect(call).toThrow('Nothing was sent.')
@@ -680,25 +689,25 @@ describe('options of calls', () => {
     )
   })
 
-  it('suggest the nearest known name', () => {
+  it('the error suggests the nearest known option of a call', () => {
     expect(() => readArguments.create({ idempotencykey: 'k' })).toThrow('did you mean idempotencyKey?')
     expect(() => readArguments.list({ ofset: 5 })).toThrow('did you mean offset?')
   })
 
-  it('are optional, and undefined is absent', () => {
+  it('options of calls are optional, and undefined means absent', () => {
     expect({ ...readArguments.call(undefined) }).toEqual({})
     expect({ ...readArguments.call({ signal: undefined, timeout: undefined }) }).toEqual({})
     expect({ ...readArguments.list(undefined) }).toEqual({})
   })
 
-  it("go over the client's", () => {
+  it("options of calls override the client's", () => {
     const { defaults } = resolve({ ...good, timeout: 1, totalTimeout: 2, maxRetries: 3 })
     expect(
       callSettings(defaults, readArguments.call({ signal, maxRetries: 0, headers: { 'X-A': 'b' } })),
     ).toEqual({ signal, timeout: 1, totalTimeout: 2, maxRetries: 0, headers: { 'x-a': 'b' } })
   })
 
-  it('take a signal of another realm', () => {
+  it('options of calls accept a signal of another realm', () => {
     const foreign = { aborted: false, addEventListener() {}, removeEventListener() {} }
     expect(readArguments.call({ signal: foreign }).signal).toBe(foreign)
   })

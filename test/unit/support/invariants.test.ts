@@ -68,17 +68,17 @@ describe('an order that is handed out', () => {
     return truth(log)
   }
 
-  it('is the one that was asked for', () => {
+  it('a returned order is the one that was requested', () => {
     expect(handedOut(ONE, ONE)).toEqual([])
     expect(handedOut(TWO, ONE)).toEqual([expect.stringMatching(/^I5: a asked for 2 .* order o for 1/)])
   })
 
-  it('is not compared where a harness does not say what was asked for', () => {
+  it('a returned order is not compared if the harness does not log the request', () => {
     expect(handedOut(undefined, ONE)).toEqual([])
     expect(handedOut(TWO, undefined)).toEqual([])
   })
 
-  it('is not compared where an error only names it', () => {
+  it('an order that an error only names is not compared', () => {
     const log = logOf()
     const call = began(log, { payload: ONE })
     bought(log, call, ONE)
@@ -97,14 +97,14 @@ describe('an order that is handed out', () => {
     return truth(log)
   }
 
-  it('is not that of a call beside it in the same process, where it has no name', () => {
+  it('an anonymous order is not that of a concurrent call in the same process', () => {
     expect(beside('anon:f', 1)).toHaveLength(2)
     expect(beside('anon:f', 1)[0]).toMatch(/^I5: a has no name and got the order o of call 1 beside it/)
     expect(beside('anon:f', 2)).toEqual([])
     expect(beside(REFERENCE, 1)).toEqual([])
   })
 
-  it('may be that of a call that had ended before', () => {
+  it('a returned order may be that of an earlier call', () => {
     const log = logOf('anon:f')
     const first = began(log)
     const { at } = sent(log, first)
@@ -132,7 +132,7 @@ describe('what a recovery leaves to a person', () => {
   }
   const unfounded = [expect.stringMatching(/^I6: recovery .* for which there was no such reason/)]
 
-  it('was given up by its caller, and is not only remembered so', () => {
+  it('an order that needs a person was aborted by its caller, not only recorded so', () => {
     const givesUp = (log: RunRecorder): void => {
       const call = began(log)
       call.abortedAt = log.next()
@@ -142,11 +142,11 @@ describe('what a recovery leaves to a person', () => {
     expect(left('aborted', () => {})).toEqual(unfounded)
   })
 
-  it('is believed to be given up where a harness does not know of signals', () => {
+  it('an order counts as aborted if the harness logs no signals', () => {
     expect(left('aborted', (log) => void Object.assign(log, { everyAbort: false }))).toEqual([])
   })
 
-  it("was refused in somebody's hearing, and is not only remembered so", () => {
+  it('an order that needs a person was refused in a response, not only recorded so', () => {
     const refused = (status: number, heard: boolean) => (log: RunRecorder) => {
       const call = began(log)
       log.answered(sent(log, call), status, undefined, heard)
@@ -158,7 +158,7 @@ describe('what a recovery leaves to a person', () => {
   })
 })
 
-describe('what enqueue() and resolve() took', () => {
+describe('results of enqueue() and resolve()', () => {
   const taken = (
     facts: Partial<LoggedCall>,
     record: Partial<JournalRecord> | undefined,
@@ -173,7 +173,7 @@ describe('what enqueue() and resolve() took', () => {
     return agreement(log)
   }
 
-  it('is stored by then', () => {
+  it('an enqueued order is stored when enqueue() returns', () => {
     expect(taken({ kind: 'enqueue' }, {})).toEqual([])
     expect(taken({ kind: 'enqueue' }, undefined)).toEqual(['I6: enqueue() took a and no record says so'])
     const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
@@ -184,13 +184,13 @@ describe('what enqueue() and resolve() took', () => {
     ])
   })
 
-  it('is not the order of another integration', () => {
+  it("an enqueued order is not another integration's", () => {
     const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
     const created = { state: 'created', readable: true, order: { id: 'o' } } as const
     expect(taken(decided, created, 'b')).toEqual(['I5: resolve() took a for o, which is another order'])
   })
 
-  it('is not said to be uncharged where it was charged', () => {
+  it('an enqueued order is not reported as uncharged if it is charged', () => {
     const told = (charged: 'no' | 'unknown'): string[] => {
       const log = logOf()
       bought(log, began(log))
@@ -202,7 +202,7 @@ describe('what enqueue() and resolve() took', () => {
     expect(told('no')).toEqual([expect.stringMatching(/^I5: a was told 'no' \(store\) after it was charged/)])
   })
 
-  it('is not given up without a refusal', () => {
+  it('an order is not abandoned without a refusal', () => {
     const closed = (rejection: JournalRecord['rejection']): string[] => {
       const log = logOf()
       log.recovered = true
@@ -219,7 +219,7 @@ describe('what enqueue() and resolve() took', () => {
   })
 })
 
-describe('a key that leaves again', () => {
+describe('a key that is sent again', () => {
   const leaving = (wall: number, facts: Partial<LoggedCall> = {}, firstSentAt = 1): string[] => {
     const log = logOf()
     stored(log, RECORD, { firstSentAt })
@@ -228,12 +228,12 @@ describe('a key that leaves again', () => {
     return oneCharge(log)
   }
 
-  it('does so within the safe-retry window, by the clock of the process that sends it', () => {
+  it("a key is sent again only within the safe-retry window, by its process's clock", () => {
     expect(leaving(1001)).toEqual([])
     expect(leaving(1002)).toEqual(['I1: a was sent with key k 1001 ms after its first send'])
   })
 
-  it('is not judged where nobody knows the time of its first send, or how long the window is', () => {
+  it('a key is not judged if its first send or window is unknown', () => {
     expect(leaving(1002, { clockSet: true })).toEqual([])
     expect(leaving(1002, {}, 0)).toEqual([])
     const log = logOf()
@@ -253,7 +253,7 @@ describe('the time of a recovery', () => {
     return termination(log)
   }
 
-  it('is that of its records, each of which has its own', () => {
+  it('the time of a recovery is that of its records, each its own', () => {
     expect(taking(31_000, 0)).toEqual([])
     expect(taking(31_001, 0)).toEqual([expect.stringMatching(/^I9: recover .* took 31001 ms/)])
     expect(taking(62_000, 1)).toEqual([])
@@ -275,7 +275,7 @@ describe('the next key of an order', () => {
     return generations(log)
   }
 
-  it('may be sent where a person gave up the key before it, and no other one', () => {
+  it('the next key may be sent only if a person abandoned the previous one', () => {
     expect(givenUp(2)).toEqual([])
     expect(givenUp(1)).toEqual([expect.stringMatching(/^I7: .* not refused twice/)])
   })
@@ -285,7 +285,7 @@ describe('the next key of an order', () => {
     ['a clock that went back wrote the record before', { firstSentAt: 40_000, updatedAt: 50 }, true],
     ['the key before is marked as one of an unknown time', { firstSentAt: 0 }, true],
     ['the key before was sent just now', { updatedAt: 50 }, false],
-  ])('may or may not be sent without a second refusal where %s', (_what, facts, allowed) => {
+  ])('the next key may or may not be sent without a second refusal if %s', (_what, facts, allowed) => {
     const log = logOf()
     const refused = log.request({ intent: 'a', key: 'k', body: '{}', call: began(log).id, wall: 0 })
     log.answered(refused, 402, undefined, true)
@@ -296,7 +296,7 @@ describe('the next key of an order', () => {
     expect(generations(log)).toEqual(allowed ? [] : [expect.stringMatching(/^I7: .* not refused twice/)])
   })
 
-  it('may be sent by the recovery that heard the one before it refused, once more than there are orders', () => {
+  it('a recovery may send the next key after it received the refusal of the previous one', () => {
     const sending = (statuses: readonly number[]): string[] => {
       const log = logOf()
       const call = began(log, { kind: 'recover' })

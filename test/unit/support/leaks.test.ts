@@ -90,24 +90,24 @@ const places: [string, unknown][] = [
 ]
 
 describe('the detector of leaked API keys', () => {
-  it.each(spellings)('knows a key %s', (_how, text) => {
+  it.each(spellings)('the detector knows a key %s', (_how, text) => {
     expect(spellingsIn(`before ${text} after`, KEY)).not.toEqual([])
     expect(leaks(KEY, { text })).not.toEqual([])
   })
 
-  it.each(places)('finds a key in %s', (place, value) => {
+  it.each(places)('the detector finds a key in %s', (place, value) => {
     expect(leaks(KEY, { value })).not.toEqual([])
     // Nobody asks a part of a value for its text.
     if (place !== 'toString') expect(leaks(KEY, { value: { error: value } })).not.toEqual([])
   })
 
-  it('finds a key at a glance wherever it is not made up while printing', () => {
+  it('the quick detector finds every key that is not built while printing', () => {
     const made = ['a view of inspect', 'toString']
     for (const [place, value] of places)
       if (!made.includes(place)) expect(leaksAtAGlance(KEY, { value }), place).not.toEqual([])
   })
 
-  it('finds nothing where there is no key', () => {
+  it('the detector finds nothing without a key', () => {
     const values = {
       error: new ApiError('sk_live', { serverCode: 'sk_live+' }),
       headers: new Headers(),
@@ -118,7 +118,7 @@ describe('the detector of leaked API keys', () => {
     expect(leaks('k', { text: 'a text with a k in it' })).toEqual([])
   })
 
-  it('finds a key in a row of a store, and in the bytes of a database and its log', async () => {
+  it("the detector finds a key in a store's row, and in the bytes of a database and its log", async () => {
     const row = {
       scope: 'a',
       id: 'b',
@@ -147,7 +147,7 @@ describe('the detector of leaked API keys', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('speaks for I8', () => {
+  it('the detector decides invariant I8', () => {
     const log = new RunRecorder()
     log.secrets.push(KEY)
     log.printed.push('nothing')

@@ -7,18 +7,18 @@ describe.each([
 ])('virtual time, with turns of %s', (_, turn) => {
   const never = new Promise<void>(() => {})
 
-  it('ends a run in which everybody waits for ever', async () => {
+  it('virtual time ends a run in which everyone waits endlessly', async () => {
     await expect(new VirtualTime(turn).run(never)).rejects.toMatchObject({ name: 'Deadlock' })
   })
 
-  it('ends a run that goes on for ever', async () => {
+  it('virtual time ends an endless run', async () => {
     const time = new VirtualTime(turn, 10_000)
     const again = (): void => void time.setTimer(time, again, 0)
     again()
     await expect(time.run(never)).rejects.toMatchObject({ name: 'Livelock' })
   })
 
-  it('passes only after all that can happen before', async () => {
+  it('virtual time passes only after everything that can happen earlier', async () => {
     const time = new VirtualTime(turn)
     const begin = time.now
     const times: number[] = []

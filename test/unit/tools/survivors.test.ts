@@ -22,7 +22,7 @@ describe('a mutant that may survive', () => {
       '{\n  // Why.\n  return undefined\n}',
       '{}',
     ],
-  ])('is known again after %s', (_change, original, replacement, renamed, replaced) => {
+  ])('a surviving mutant is recognised after %s', (_change, original, replacement, renamed, replaced) => {
     expect(mutation(renamed, replaced)).toBe(mutation(original, replacement))
   })
 
@@ -31,11 +31,11 @@ describe('a mutant that may survive', () => {
     ['another string', "step.action === 'reopen'", "step.action === 'read'"],
     ['another number of parts', 'a.b', 'a.b.c'],
     ['a check of the type', 'a instanceof B', 'a === B'],
-  ])('is not taken for one with %s', (_difference, original, other) => {
+  ])('a surviving mutant is not confused with one with %s', (_difference, original, other) => {
     expect(mutation(other, 'true')).not.toBe(mutation(original, 'true'))
   })
 
-  it('belongs to a folder that is mutated', () => {
+  it('a surviving mutant belongs to a mutated folder', () => {
     const folders = MODULES.map((module) => module.folder)
     expect(survivors.filter(({ folder }) => !folders.includes(folder))).toEqual([])
   })
