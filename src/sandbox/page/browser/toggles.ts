@@ -10,7 +10,7 @@ const toggles: readonly {
 }[] = [
   {
     name: 'Charge, then lose the response',
-    hint: 'orders: the wallet is debited, the connection breaks',
+    hint: 'orders: the wallet is debited, then the connection breaks',
     rule: { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } },
   },
   {
