@@ -29,7 +29,6 @@ export interface ResponseInfo {
  */
 export type InfoSource = ResponseInfo | (() => ResponseInfo)
 
-/** Returns the info of a result, making it if needed. */
 export function infoFrom(source: InfoSource): ResponseInfo {
   return typeof source === 'function' ? source() : source
 }

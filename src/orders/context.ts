@@ -71,7 +71,6 @@ export function recordFacts(record: OrderRecord | undefined): RecordFacts {
   }
 }
 
-/** The fields of every event about an order. */
 export function orderEvent(callId: string, operation: string): Omit<CallEvent, 'idempotencyKey'> {
   return { callId, operation, method: CREATE_ORDER.method, path: ORDERS_PATH }
 }

@@ -36,7 +36,6 @@ export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | Creat
 /** Places one row. Never rejects with one of our errors: a failed row is a result, too. */
 export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>
 
-/** Concurrency and listeners of a run. */
 export interface CreateManySettings {
   /** Maximum number of orders in progress or waiting to be taken by the caller. */
   readonly concurrency: number

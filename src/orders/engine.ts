@@ -63,7 +63,6 @@ export interface Task<C extends Command, Result> {
   perform(step: StepOf[C], found: Found): Turn<Result> | Promise<Turn<Result>>
 }
 
-/** Runs a command to its end. */
 export async function run<C extends Command, Result>(
   context: OrderContext,
   task: Task<C, Result>,

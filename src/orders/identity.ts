@@ -62,7 +62,6 @@ export function isAnonymous(slot: string): boolean {
   return slot.startsWith(ANONYMOUS)
 }
 
-/** The input of a derived key. */
 export interface DerivedKeyParts {
   /** Label of the service ({@link normalizeServer}): sandbox and production must not share keys. */
   readonly server: string
@@ -86,7 +85,6 @@ export interface DerivedKeyParts {
  * another key, hence a second charge. Without it, the service returns IDEMPOTENCY_CONFLICT and
  * nothing is bought twice.
  *
- * @returns a UUID in lower case
  * @throws {CanonicalJsonError} if a string has a lone surrogate
  */
 export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
@@ -132,11 +130,8 @@ export function fieldTags(
 }
 
 /**
- * The fields whose tags differ, including those that only one side has.
- *
- * @param a tags of one request, by {@link fieldTags}
- * @param b tags of another request, made with the same salt
- * @returns names sorted by UTF-16 code units; empty if none differs
+ * The fields whose tags differ, including those that only one side has. Both sides must have the
+ * same salt.
  */
 export function differingFields(
   a: Readonly<Record<string, string>>,
@@ -175,7 +170,6 @@ const BY_PROXY = 'p'
 /**
  * The tag of an API key that a proxy adds. The proxy computes the same tag and compares the two.
  *
- * @param salt as in {@link apiKeyTag}
  * @param proxyTag the proxy's name for the API key, in every response
  */
 export function proxiedTag(derive: Derive, salt: string, proxyTag: string): string {

@@ -106,7 +106,6 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
   return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
 }
 
-/** Why the order does not fit `options.service`. */
 function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service): Issue | undefined {
   if (service.productId !== serviceId)
     return { path: 'serviceId', message: 'is not the productId of options.service' }

@@ -28,7 +28,6 @@ export function liveCalls<Result>(store: OrderStore, scope: string): LiveCalls<R
   return new LiveCalls(registry, scope)
 }
 
-/** The calls in progress of one scope, made by {@link liveCalls}. */
 export class LiveCalls<Result> {
   readonly #calls: Map<string, unknown>
   readonly #scope: string

@@ -90,7 +90,6 @@ export async function lookUpAlone(
     : await lookUpById(context, operation, found, orderId, settings)
 }
 
-/** Reads an order that is known to exist, by its id. */
 export async function lookUpById(
   context: OrderContext,
   operation: string,

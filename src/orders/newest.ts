@@ -110,7 +110,6 @@ export async function markCreated(
   return createdOutcome(publicRecord(record), order)
 }
 
-/** The part of a created order that is remembered. */
 export function rememberedOrder(context: OrderContext, order: Order): Partial<Order> {
   return context.remember === 'order' ? order : { id: order.id, status: order.status, amount: order.amount }
 }

@@ -162,7 +162,6 @@ export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): bo
   return record.state === 'open' && record.apiKeyTag === ''
 }
 
-/** The highest generation that the order has ever used. */
 export function highestGeneration({
   generation,
   highest = 0,

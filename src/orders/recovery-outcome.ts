@@ -109,7 +109,6 @@ export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   return createdOutcome(view, order)
 }
 
-/** The outcome of an order that exists, whether it is readable or not. */
 export function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
   if (order === undefined) return { outcome: 'created', record, reason: 'unreadable' }
   return { outcome: 'created', record, order }

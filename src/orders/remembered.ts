@@ -158,7 +158,6 @@ export function deadlineOf({ connection }: OrderContext, { totalTimeout, signal 
   return new Deadline(connection.runtime, totalTimeout, signal)
 }
 
-/** The call ended while it read the record. */
 function interrupted(
   { why }: Interruption,
   name: OrderName,

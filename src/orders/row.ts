@@ -85,7 +85,6 @@ export function forgottenRow(row: StoredRow, now: number): StoredRow {
 /** Why a row cannot be used. `unanswered`: the codec did not decrypt it in time. */
 export type Unusable = 'corrupt' | 'newer_version' | 'unanswered'
 
-/** The record of a row, `'forgotten'`, or why it cannot be used. */
 export async function decodeRow(
   row: StoredRow,
   codec: Codec | undefined,

@@ -25,7 +25,6 @@ const LONGEST = 30_000
 /** Milliseconds for which a 404 may mean that the order is too new to be read. */
 const LAG = 10_000
 
-/** Polls an order until the caller's condition holds. */
 export async function waitForOrder<T>(
   connection: Connection,
   wait: Wait<T>,
