@@ -164,11 +164,12 @@ export function moneySentence(charged: Charged, what = 'The wallet'): string {
   return `${what} ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
 }
 
+const REPEAT =
+  ' Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve().'
+
 /** States whether the wallet was charged, and what to do next. */
-export function chargedSentence(charged: Charged): string {
-  const again =
-    ' Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve().'
-  const next = charged === 'unknown' ? again : ''
+export function chargedSentence(charged: Charged, repeat: string = REPEAT): string {
+  const next = charged === 'unknown' ? repeat : ''
   const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
   return moneySentence(charged) + next + never
 }
@@ -193,6 +194,8 @@ export function conflictSentence(charged: Charged): string {
 function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
+  // Reading an order in doubt charges nothing: a wrong id may be corrected.
+  if (endpoint.method === 'GET') return `${again} ${chargedSentence(charged, '')}`
   const money = ` ${endpoint.operation === 'request' ? effectSentence(charged) : chargedSentence(charged)}`
   return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money
 }
@@ -276,7 +279,7 @@ function notConnected(
   facts: ErrorFacts,
   context: CallContext,
 ): ConnectionError {
-  const { charged } = context
+  const { charged, endpoint } = context
   const { code, syscall, name } = detail
   const named = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
   const what =
@@ -286,7 +289,7 @@ function notConnected(
         ? 'got no complete response: fetch failed'
         : 'lost the connection before the response was complete'
   const sent =
-    unsent === false || charged === undefined || charged === 'yes'
+    unsent === false || charged === undefined || charged === 'yes' || endpoint.method === 'GET'
       ? ''
       : charged === 'no'
         ? ', so nothing was sent'

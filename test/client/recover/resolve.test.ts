@@ -42,9 +42,11 @@ describe('resolve(…, { as: "created" })', () => {
   it('resolve() leaves the order open if the id does not exist, and reports a possible charge', async (lab) => {
     await leave(lab, true)
     const before = await lab.row('ref:r1')
-    await expect(
-      lab.client().orders.resolve(NAME, { as: 'created', orderId: 'ord_none' }),
-    ).rejects.toMatchObject({ code: 'not_found', charged: 'unknown' })
+    const error = await failure(lab.client().orders.resolve(NAME, { as: 'created', orderId: 'ord_none' }))
+    expect(error).toMatchObject({ code: 'not_found', charged: 'unknown' })
+    expect(error.message).toMatch(
+      /returned 404 .*Check the ids and the API key, then call again\. The wallet may have been charged\./,
+    )
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 

@@ -465,6 +465,24 @@ describe('a whole message', () => {
   })
 
   test.each([
+    ['unknown', 'The wallet may have been charged.'],
+    ['yes', 'The wallet was charged.'],
+  ] as const)(
+    'of a read of an order repeats the read and not create(), where it is charged: %s',
+    (charged, money) => {
+      const endpoint: Endpoint = { operation: 'orders.resolve', method: 'GET', missing: 'order' }
+      const told = { endpoint, path: '/v1/orders/o_1', charged }
+      const never = 'Do not order again under another reference or key.'
+      expect(fail(answer(404, ''), told).message).toBe(
+        `GET /v1/orders/o_1 returned 404 (not found). Check the ids and the API key, then call again. ${money} ${never}`,
+      )
+      expect(fail(failed('unreachable', 'ECONNREFUSED'), told).message).toBe(
+        `GET /v1/orders/o_1 could not connect (ECONNREFUSED). Check the network and baseUrl, then call again. ${money} ${never}`,
+      )
+    },
+  )
+
+  test.each([
     ['no', 'Nothing was sent. Allow more time, then call again.'],
     [
       'unknown',
