@@ -293,7 +293,7 @@ function notConnected(
       ? ''
       : charged === 'no'
         ? ', so nothing was sent'
-        : ', so this attempt was not sent, but an earlier one may have been'
+        : ', so this attempt was not sent, but an earlier attempt or another process may have sent the request'
   const advice = unsent === 'late' ? AWAKE : (BY_FAILURE.get(code) ?? NETWORK)
   return new ConnectionError(`${call} ${what}${sent} (${named}).${late}${nextSteps(context, advice)}`, {
     ...facts,

@@ -203,7 +203,10 @@ describe('a failure without an answer', () => {
     const result = failed(unsent, { name: 'Error', code })
     const next = 'Create a new transport and a client with it'
     expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
-    const sent = unsent === false ? '' : ', so this attempt was not sent, but an earlier one may have been'
+    const sent =
+      unsent === false
+        ? ''
+        : ', so this attempt was not sent, but an earlier attempt or another process may have sent the request'
     expect(fail(result, { charged: 'unknown' }).message).toBe(
       `POST /v1/orders ${what}${sent} (${code}). ${next}. ${chargedSentence('unknown')}`,
     )
@@ -451,7 +454,7 @@ describe('a whole message', () => {
     ['yes', '', 'The wallet was charged. Do not order again under another reference or key.'],
     [
       'unknown',
-      ', so this attempt was not sent, but an earlier one may have been',
+      ', so this attempt was not sent, but an earlier attempt or another process may have sent the request',
       'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). Do not order again under another reference or key.',
     ],
   ] as const)('a message about an unsent request of a charged order: %s', (charged, sent, rest) => {
