@@ -59,8 +59,8 @@ const measured: readonly Measured[] = [
 ]
 
 // 105 kB of it are the documentation.
-const PACKED_BUDGET = 828_000
-const UNPACKED_BUDGET = 3_015_000
+const PACKED_BUDGET = 830_000
+const UNPACKED_BUDGET = 3_022_000
 
 /** @param from the module to import from: the built package, or the source that a map leads back to */
 async function bundle(
