@@ -237,6 +237,9 @@ describe('customer-ordering-sdk', () => {
     const { out } = await command('services')
     expect(out).toMatch(/^service +price +min +max +step\n/)
     expect(out).toContain('svc_standard')
+    expect((await command('services --json')).json()).toContainEqual(
+      expect.objectContaining({ productId: 'svc_sold_out', stockState: 'out_of_stock' }),
+    )
   })
 
   it('reads a store without an API key, and sends nothing without one', async () => {
