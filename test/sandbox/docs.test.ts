@@ -41,7 +41,7 @@ describe('docs/guide/sandbox.md', () => {
   })
 
   test('docs/guide/sandbox.md lists the catalogue', () => {
-    expect(firstColumn('| `serviceId` | price per unit | quantities | |')).toEqual(
+    expect(firstColumn('| `serviceId` | price per unit | quantities | note |')).toEqual(
       createSandbox()
         .services()
         .map(({ productId }) => productId),
@@ -60,7 +60,7 @@ describe('docs/guide/sandbox.md', () => {
     const command = readFileSync(new URL('../../src/sandbox/cli.ts', import.meta.url), 'utf8')
     const [, usage = ''] = /const usage = `([\s\S]*?)\n`/.exec(command) ?? []
     const flags = [...usage.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag)
-    const listed = firstColumn('| flag | |').map((name) => name.split(' ')[0])
+    const listed = firstColumn('| flag | effect |').map((name) => name.split(' ')[0])
     expect(listed.toSorted()).toEqual(flags.toSorted())
   })
 
@@ -69,7 +69,7 @@ describe('docs/guide/sandbox.md', () => {
     const call = (method: string, path: string) =>
       control({ method, path, query: new URLSearchParams(), format: 'json', body: '' })
     const paths = new Map<string, string[]>()
-    for (const listed of firstColumn('| below `/__sandbox` | |')) {
+    for (const listed of firstColumn('| below `/__sandbox` | effect |')) {
       const [method = '', target = ''] = listed.split(' ')
       const path = target.replace(/\?.*$/, '').replace(/\bN$/, '1')
       paths.set(path, [...(paths.get(path) ?? []), method])
