@@ -54,8 +54,8 @@ function presetNamed(name: string): SandboxPreset {
 }
 
 function readFlags(argv: string[]) {
-  return reading('flags', () =>
-    parseArgs({
+  try {
+    return parseArgs({
       args: argv,
       strict: true,
       allowPositionals: false,
@@ -74,8 +74,12 @@ function readFlags(argv: string[]) {
         quiet: { type: 'boolean' },
         help: { type: 'boolean' },
       },
-    }),
-  ).values
+    }).values
+  } catch (error) {
+    // Keep the first sentence. The others are about positional arguments, which this command lacks.
+    const [problem] = (error instanceof Error ? error.message : String(error)).split(/\. |\n/)
+    throw new StartError(`${problem}; see --help`)
+  }
 }
 
 function logLine({

@@ -245,7 +245,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
 
 describe('a start that fails exits with code 2 and the reason', () => {
   test.each([
-    ['an unknown flag', ['--prot', '1'], "Unknown option '--prot'"],
+    ['an unknown flag', ['--prot', '1'], "sandbox: Unknown option '--prot'; see --help\n"],
     ['a stray word', ['4010'], "Unexpected argument '4010'"],
     ['a flag without its value', ['--port'], "'--port <value>' argument missing"],
     ['a port that is no number', ['--port', 'x'], '--port: expected a whole number up to 65535, got "x"'],
