@@ -1,8 +1,9 @@
 /**
- * Why one walk over a long list takes more memory than another: V8 doubles its young generation whenever as much has
- * survived there as it holds, so what decides is how much is alive at the moment of a collection.
+ * Shows why one walk over a long list takes more memory than another. V8 doubles its young
+ * generation whenever as many bytes survive as it holds. So memory depends on the live bytes at the
+ * moment of a collection.
  *
- *     npm run bench collections -- [ORDERS]
+ * npm run bench collections -- [ORDERS]
  */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'

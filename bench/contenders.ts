@@ -6,20 +6,20 @@ import ky from 'ky'
 import * as z from 'zod/mini'
 import { ITEM_ID } from './service.ts'
 
-/** Somebody who sends requests to the service and hands out parsed answers. */
+/** A client that sends requests to the service and returns parsed responses. */
 export interface Contender {
   readonly name: string
   get(): Promise<unknown>
   list(): Promise<unknown>
   post(): Promise<unknown>
-  /** A page of 1,000 rows; of those with which it is compared only. */
+  /** Reads a page of 1,000 rows. Only some contenders are compared with it. */
   longList?(): Promise<unknown>
 }
 
 const ITEM = `/v1/orders/${ITEM_ID}`
 const LIST = '/v1/orders?limit=50'
 const LONG_LIST = '/v1/orders?limit=1000'
-/** What is sent to place an order. */
+/** The body of an order. */
 export const orderBody = (externalOrderId: string) => ({
   serviceId: 'svc_standard',
   target: '@someone',
@@ -29,7 +29,7 @@ export const orderBody = (externalOrderId: string) => ({
 const BODY = orderBody('invoice-1')
 export const KEY = 'sk_test_benchmark'
 
-/** Raw `fetch` and JSON: what everything is compared with. */
+/** Raw `fetch` and JSON, the baseline of every comparison. */
 export const BASELINE = 'raw fetch'
 
 function rawFetch(url: string, name: string): Contender {
@@ -41,7 +41,7 @@ function rawFetch(url: string, name: string): Contender {
   return { name, ...requestsBy(read) }
 }
 
-/** The requests that everybody sends, by a function with the parameters of `fetch`. */
+/** The requests of every contender, sent with a function that has the parameters of `fetch`. */
 function requestsBy(read: (path: string, init?: RequestInit) => Promise<unknown>) {
   return {
     get: () => read(ITEM),
@@ -67,10 +67,13 @@ function kyDefaults(url: string): Contender {
   }
 }
 
-/** Name of {@link kyOneAttempt}, which is for information and no rival. */
+/** Name of {@link kyOneAttempt}, which is shown for information and is not a rival. */
 export const KY_ALONE = 'ky, one attempt'
 
-/** ky as src/http/ky-transport.ts calls it, with an abort controller and a timer, and nothing else of this package. */
+/**
+ * Calls ky as src/http/ky-transport.ts does, with an abort controller and a timer, and uses nothing
+ * else of this package.
+ */
 function kyOneAttempt(url: string): Contender {
   const authorization = `Bearer ${KEY}`
   const read = async (path: string, init: RequestInit = {}): Promise<unknown> => {
@@ -97,14 +100,14 @@ function kyOneAttempt(url: string): Contender {
   return { name: KY_ALONE, ...requestsBy(read) }
 }
 
-/** What this package checks in the answer to a POST. */
+/** The fields that this package checks in the response to a POST. */
 export const orderSchema: StandardSchemaV1 = z.looseObject({
   id: z.string(),
   status: z.string(),
   amount: z.number(),
 })
 
-/** This package, every answer checked. */
+/** This package, which checks every response. */
 function sdk(url: string, name: string, transport?: Transport): Contender {
   const client = new CustomerOrderingClient({ baseUrl: url, apiKey: KEY, transport })
   return {
@@ -116,7 +119,9 @@ function sdk(url: string, name: string, transport?: Transport): Contender {
   }
 }
 
-/** Clients of other services, pointed at the service; installed by `npm ci --prefix bench/peers`. */
+/**
+ * Clients of other services that send to this service. `npm ci --prefix bench/peers` installs them.
+ */
 function peerClients(url: string) {
   const require = createRequire(new URL('peers/package.json', import.meta.url))
   const { hostname, port } = new URL(url)
@@ -140,7 +145,10 @@ function peerClients(url: string) {
   }
 }
 
-/** Everybody else's way of walking over a list of 2,000, 50 a page: one page at a time, because none reads ahead. */
+/**
+ * How the other clients walk over a list of 2,000 rows, 50 per page. None reads ahead, so each
+ * reads one page at a time.
+ */
 export function peerWalks(url: string): Readonly<Record<string, () => AsyncIterable<unknown>>> {
   const { stripe, openai, CursorPage, notion, iteratePaginatedAPI } = peerClients(url)
   async function* walk(read: (address: string) => Promise<{ readonly data: readonly unknown[] }>) {
@@ -165,7 +173,7 @@ export function peerWalks(url: string): Readonly<Record<string, () => AsyncItera
   }
 }
 
-/** The same clients, one request at a time. */
+/** The other clients, with single requests. */
 function peers(url: string): Contender[] {
   const { stripe, openai, axios, notion } = peerClients(url)
   return [
@@ -197,7 +205,7 @@ function peers(url: string): Contender[] {
 }
 
 async function octokit(url: string): Promise<Contender> {
-  // It has no CommonJS, and no types that anybody here needs.
+  // The package has no CommonJS build, and the benchmark does not need its types.
   const path = new URL('peers/node_modules/@octokit/request/dist-bundle/index.js', import.meta.url).href
   const { request } = await import(path)
   const client = request.defaults({ baseUrl: url, headers: { authorization: `Bearer ${KEY}` } })
@@ -209,7 +217,7 @@ async function octokit(url: string): Promise<Contender> {
   }
 }
 
-/** Raw `fetch`, this package and ky: those that need no client of another service. */
+/** Raw `fetch`, this package and ky, which need no packages of bench/peers. */
 export function ownContenders(url: string): readonly Contender[] {
   return [
     rawFetch(url, BASELINE),
@@ -220,7 +228,10 @@ export function ownContenders(url: string): readonly Contender[] {
   ]
 }
 
-/** Everybody, the baseline twice: how far apart the two are is the noise of the run. */
+/**
+ * All contenders, with the baseline twice. The difference between the two baselines is the noise of
+ * the run.
+ */
 export async function contenders(url: string): Promise<Contender[]> {
   const [baseline, ...others] = ownContenders(url)
   if (baseline === undefined) throw new Error('no baseline')

@@ -1,4 +1,7 @@
-/** CPU and time of placing an order by `orders.create()` with its `MemoryStore`, against sending the same body unremembered. */
+/**
+ * CPU and time of `orders.create()` with its `MemoryStore`, compared with sending the same body
+ * without a record.
+ */
 import './platform-fetch.ts'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { undiciTransport } from 'customer-ordering-sdk/undici'
@@ -10,7 +13,7 @@ export const CREATE = 'create()'
 export const CREATE_OVER_UNDICI = 'create() over undici'
 export const BARE_POST = 'client.request'
 
-/** Ways to send an order that nobody has sent before. */
+/** Ways to send a new order. */
 export function placers(url: string): ReadonlyMap<string, () => Promise<unknown>> {
   const options = { baseUrl: url, apiKey: KEY, account: 'bench' }
   const client = new CustomerOrderingClient(options)
@@ -38,7 +41,7 @@ export function placers(url: string): ReadonlyMap<string, () => Promise<unknown>
   ])
 }
 
-/** Ratios to the same body sent by raw `fetch`. */
+/** Ratios to raw `fetch` with the same body. */
 export async function measureCreate(rounds: number): Promise<ReadonlyMap<string, Cell>> {
   const service = await startService(0, 0)
   const found = await compare(placers(service.url), {

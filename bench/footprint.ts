@@ -1,17 +1,17 @@
-/** What an installation brings, by the packages that lie here already: nothing is installed for it. */
+/** Measures the size of an installation from the packages that are already installed here. */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** Packages, files and bytes, dependencies included. */
+/** Packages, files and bytes, including dependencies. */
 export interface Footprint {
   readonly packages: number
   readonly files: number
   readonly bytes: number
 }
 
-/** Bytes of this package's file on a registry: as downloaded, and unpacked. */
+/** Bytes of the packed package: downloaded and unpacked. */
 export interface PackedSize {
   readonly packed: number
   readonly unpacked: number
@@ -21,9 +21,9 @@ export interface PackedSize {
 const root = fileURLToPath(new URL('..', import.meta.url))
 const peers = fileURLToPath(new URL('peers', import.meta.url))
 
-/** Folders of a package and of everything that it depends on. */
+/** Folders of a package and of all its dependencies. */
 function closure(folder: string, name: string, found: Set<string> = new Set(), from = ''): Set<string> {
-  // As Node looks for it: beside the package that needs it, then further up.
+  // Search as Node does: in the package that needs it, then in the folders above.
   const places = from === '' ? [] : [join(from, 'node_modules', name)]
   const place = [...places, join(folder, 'node_modules', name)].find((path) =>
     statSync(path, { throwIfNoEntry: false }),
@@ -57,7 +57,7 @@ function sum(folders: Iterable<string>): Footprint {
   return total
 }
 
-/** What `npm pack` would write. */
+/** The size of the file that `npm pack` would write. */
 export function measurePacked(): PackedSize {
   const listed = execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
     cwd: root,
@@ -68,7 +68,7 @@ export function measurePacked(): PackedSize {
   return { packed: size, unpacked: unpackedSize, files: entryCount }
 }
 
-/** This package as it is packed, with its dependencies, and the others. */
+/** The footprints of this package, packed and with its dependencies, and of the others. */
 export function measureFootprint({ unpacked, files }: PackedSize): ReadonlyMap<string, Footprint> {
   const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   const needed = sum(Object.keys(dependencies).flatMap((name) => [...closure(root, name)]))

@@ -5,19 +5,19 @@ import type { Overhead } from './overhead.ts'
 import type { Measured } from './report.ts'
 import type { Spread } from './statistics.ts'
 
-/** One line of what is to be reached, and what this run found. */
+/** One goal, and the result of this run. */
 export interface Goal {
   readonly what: string
   readonly goal: string
   readonly found: string
   readonly met: boolean
-  /** Why it is missed, in one sentence for the reader. */
+  /** The reason for missing the goal, in one sentence. */
   readonly why: string
 }
 
 export const OURS = 'this package'
 export const OVER_UNDICI = 'this package, undici'
-/** Those whose time a request over the platform's fetch is to stay below. */
+/** The clients that must not be faster than a request over the platform's fetch. */
 const OVER_FETCH = ['ky, defaults', 'openai', 'octokit request', 'axios']
 
 function cell(overhead: Overhead, name: string, task: string): Cell {
@@ -30,7 +30,7 @@ function ratioOf(found: ReadonlyMap<string, Spread>, name: string, base: string)
   return (found.get(name)?.median ?? Number.NaN) / (found.get(base)?.median ?? Number.NaN)
 }
 
-/** Reasons, by what `npm run bench profile` and `npm run bench collections` show. */
+/** Reasons, found with `npm run bench profile` and `npm run bench collections`. */
 const WHY = {
   ky: 'ky, and the `Request` and `Headers` that Node creates for it: "ky, one attempt" shows most of this cost. [undici](guide/undici.md) avoids it.',
   noise: 'The difference is within the noise of a run (see the quartiles).',
@@ -63,7 +63,7 @@ const atLeast = (what: string, goal: number, value: number, why: string): Goal =
   why,
 })
 
-/** The figures that were aimed at, judged by the medians of one run. */
+/** The goals, judged by the medians of one run. */
 export function goals(measured: Measured): Goal[] {
   const { overhead, paging, imports, firstAnswer, memory, sizes, create, packed } = measured
   const wall = (name: string, task: string): number => cell(overhead, name, task).wall.median

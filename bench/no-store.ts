@@ -1,6 +1,8 @@
 import type { OrderStore } from '../src/stores/store.ts'
 
-/** A store that keeps nothing and costs nothing: what `create()` does besides storing. */
+/**
+ * A store that keeps nothing and costs nothing, so that only the rest of `create()` is measured.
+ */
 export const noStore: OrderStore = {
   durability: 'memory',
   get: async () => undefined,

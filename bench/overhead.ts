@@ -3,7 +3,7 @@ import { type Cell, compare } from './blocks.ts'
 import { BASELINE, contenders } from './contenders.ts'
 import { startService } from './service.ts'
 
-/** What is sent, and how many at a time. */
+/** The requests, and how many are concurrent. */
 export const TASKS = [
   { name: 'GET', call: 'get', at: 1 },
   { name: 'list of 50', call: 'list', at: 1 },
@@ -16,18 +16,21 @@ export const TASKS = [
   { name: 'POST, 64 at a time', call: 'post', at: 64 },
 ] as const
 
-/** A page of 1,000 rows: for information, and of some contenders only. */
+/** A page of 1,000 rows, for information and for some contenders only. */
 export const LONG_LIST = { name: 'list of 1,000', call: 'longList', at: 1 } as const
 type Task = (typeof TASKS)[number] | typeof LONG_LIST
 
 export type Overhead = ReadonlyMap<string, ReadonlyMap<string, Cell>>
 
-/** Calls of a block and before the first. A page of 1,000 rows takes as long as some twenty requests. */
+/**
+ * Calls in a block, and before the first block. A page of 1,000 rows takes as long as about twenty
+ * requests.
+ */
 function amount({ call, at }: Task): { calls: number; warmUp: number } {
   return call === 'longList' ? { calls: 3, warmUp: 100 } : { calls: Math.max(24, at), warmUp: 2_000 }
 }
 
-/** Runs everybody in turn, in a new order each round. */
+/** Runs the contenders one after the other, in a new order in each round. */
 export async function measureOverhead(rounds: number): Promise<Overhead> {
   const service = await startService(0, 2_000)
   const everybody = await contenders(service.url)

@@ -1,7 +1,7 @@
-/** Whose function a place in a profile is. */
+/** Finds the owner of a function in a profile. */
 import { readFileSync } from 'node:fs'
 
-/** A function as the inspector names it; lines and columns count from 0. */
+/** A function as the inspector identifies it. Lines and columns count from 0. */
 export interface Frame {
   readonly functionName: string
   readonly url: string
@@ -9,22 +9,22 @@ export interface Frame {
   readonly columnNumber: number
 }
 
-/** The package or part of Node that a function belongs to, and its file there. */
+/** The package or part of Node that owns a function, and its file there. */
 export interface Owner {
   readonly name: string
   readonly file: string
-  /** The function itself, as it is listed. */
+  /** The name of the function in a list. */
   readonly title: string
 }
 
-/** The owner of the time in which nothing is done. */
+/** The owner of idle time. */
 export const IDLE = 'idle'
 export const PACKAGE = 'this package'
 const FETCH = 'Node: fetch'
 const FOR = ', for '
 const modules = new Map<string, readonly string[]>()
 
-/** The module that each line of a built file was written in: the bundler names it above its code. */
+/** The source module of each line of a built file. The bundler names it above the module's code. */
 function modulesOf(url: string): readonly string[] {
   const known = modules.get(url)
   if (known !== undefined) return known
@@ -40,7 +40,7 @@ function modulesOf(url: string): readonly string[] {
   return found
 }
 
-/** The file that a function was written in. */
+/** The source file of a function. */
 function sourceOf({ url, lineNumber }: Frame): string {
   if (!url.startsWith('file:') || url.includes('/node_modules/') || !url.includes('/dist/')) return url
   return modulesOf(url)[lineNumber] ?? url
@@ -55,24 +55,24 @@ function parseJson(...parameters: Parameters<typeof parse>): ReturnType<typeof p
   return parse(...parameters)
 }
 
-/** Gives `JSON.parse` a line of its own in profiles: V8 counts it for whoever calls it. */
+/** Gives `JSON.parse` its own line in profiles, because V8 counts its time for its caller. */
 export function nameJsonParse(): void {
   JSON.parse = parseJson
 }
 
-/** What the engine does besides functions. */
+/** Work of the engine outside functions. */
 const ENGINE: Readonly<Record<string, string>> = {
   '(garbage collector)': 'garbage collector',
   '(idle)': IDLE,
   '(program)': 'native code outside of functions',
   '(root)': 'the engine',
-  // The heap's profiler names these.
+  // The heap profiler uses these names.
   '(V8 API)': 'native code outside of functions',
   '(BYTECODE_COMPILER)': 'the engine',
   '(JS)': 'the engine',
 }
 
-/** Whose function it is; a native one, such as `Map`, is its caller's. */
+/** Returns the owner of a function. A native function, such as `Map`, belongs to its caller. */
 export function ownerOf(frame: Frame, caller: Owner | undefined): Owner {
   const source = sourceOf(frame)
   const called = frame.functionName === '' ? 'a function without a name' : `\`${frame.functionName}\``
@@ -88,7 +88,7 @@ export function ownerOf(frame: Frame, caller: Owner | undefined): Owner {
     const name = '`JSON.parse`'
     return { name, file: name, title: name }
   }
-  // The parser of HTTP is compiled to WebAssembly.
+  // The HTTP parser is compiled to WebAssembly.
   if (source.startsWith('wasm:')) return owner(FETCH, 'parser of HTTP')
   if (source.startsWith('node:')) {
     if (/undici/.test(source)) return owner(FETCH, source)

@@ -1,4 +1,4 @@
-/** 2,000 orders, 50 a page, at 20 ms latency. */
+/** Measures the paging of 2,000 orders, 50 per page, with 20 ms latency. */
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { peerWalks } from './contenders.ts'
 import { startService } from './service.ts'
@@ -9,13 +9,13 @@ const ORDERS = 2_000
 
 /** Pages per second. */
 export interface Paging {
-  /** Of this package, by pages in flight; 0 is one at a time. */
+  /** This package, by `prefetch`. 0 means one page at a time. */
   readonly ours: ReadonlyMap<number, Spread>
-  /** Of everybody else, one page at a time. */
+  /** The other clients, one page at a time. */
   readonly peers: ReadonlyMap<string, Spread>
 }
 
-/** Everybody in turn, in a new order each round. */
+/** Runs the clients one after the other, in a new order in each round. */
 export async function measurePaging(rounds: number): Promise<Paging> {
   const service = await startService(20, ORDERS)
   const client = new CustomerOrderingClient({ baseUrl: service.url, apiKey: 'sk_test_benchmark' })
@@ -27,7 +27,7 @@ export async function measurePaging(rounds: number): Promise<Paging> {
     ...Object.entries(peerWalks(service.url)).map(([name, walk]) => ({ name, walk })),
   ]
   const rates = new Map(walks.map(({ name }) => [name, [] as number[]]))
-  // The first walk pays for loading and connecting.
+  // Discard the first walk, which includes loading and connecting.
   for (let round = -1; round < rounds; round++) {
     for (const { name, walk } of shuffled(walks)) {
       const before = performance.now()

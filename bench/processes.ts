@@ -1,4 +1,4 @@
-/** What needs a process for each measurement: start-up and memory. */
+/** Measurements that need a separate process: start-up and memory. */
 import { execFile } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,7 +10,7 @@ import { type Spread, shuffled, spread } from './statistics.ts'
 const run = promisify(execFile)
 const cwd = new URL('..', import.meta.url)
 
-/** Names of contenders that run with Node's compile cache, which they find filled. */
+/** Part of the names of contenders that run with a filled compile cache of Node. */
 const CACHED = 'NODE_COMPILE_CACHE'
 
 async function printed(program: string, cache?: string): Promise<number[]> {
@@ -22,7 +22,7 @@ async function printed(program: string, cache?: string): Promise<number[]> {
   return stdout.trim().split(' ').map(Number)
 }
 
-/** The numbers that programs print, the same count of them each time. */
+/** Runs the programs alternately, and returns the numbers that they print. */
 async function interleaved(
   programs: Readonly<Record<string, string>>,
   rounds: number,
@@ -51,7 +51,7 @@ function spreads(found: ReadonlyMap<string, readonly number[]> | undefined): Rea
 const timed = (module: string): string =>
   `const before = performance.now(); await import('${module}'); console.log(performance.now() - before)`
 
-/** Milliseconds that the import of a module takes in a fresh process. */
+/** Milliseconds to import a module in a new process. */
 export async function measureImports(rounds: number): Promise<ReadonlyMap<string, Spread>> {
   const [found] = await interleaved(
     {
@@ -66,7 +66,7 @@ export async function measureImports(rounds: number): Promise<ReadonlyMap<string
   return spreads(found)
 }
 
-/** Milliseconds from the start of a program to its first answer. */
+/** Milliseconds from the start of a program to its first response. */
 export async function measureFirstAnswer(rounds: number): Promise<ReadonlyMap<string, Spread>> {
   const service = await startService(0, 10)
   const client = `import('customer-ordering-sdk').then(({ CustomerOrderingClient }) => new CustomerOrderingClient({ baseUrl: '${service.url}', apiKey: 'k' }).orders.retrieve('${ITEM_ID}'))`
@@ -86,18 +86,18 @@ export async function measureFirstAnswer(rounds: number): Promise<ReadonlyMap<st
   return spreads(found)
 }
 
-/** What reading a long list takes. */
+/** Memory and time for reading a long list. */
 export interface Memory {
-  /** Most memory of the process, in MB. */
+  /** Peak memory of the process, in MB. */
   readonly peak: ReadonlyMap<string, Spread>
   /** Seconds from the first request to the last row. */
   readonly seconds: ReadonlyMap<string, Spread>
 }
 
-/** Peak memory and time of reading so many orders at 1,000 a page. */
+/** Peak memory and time of reading `items` orders, 1,000 per page. */
 export async function measureMemory(items: number, rounds: number): Promise<Memory> {
   const service = await startService(0, items)
-  // Not `resourceUsage().maxRSS`: on Linux, a process begins with the peak of the one that started it.
+  // Do not use `resourceUsage().maxRSS`: on Linux, a process inherits the peak of its parent.
   const start = 'const before = performance.now()'
   const end = `const seconds = (performance.now() - before) / 1000
     if (count !== ${items}) throw new Error(String(count))

@@ -1,18 +1,21 @@
 /**
- * Where one call spends its CPU, or what it allocates, by owner and by function, over the service and the programmes that
- * `npm run bench clients` measures:
+ * Shows the CPU time or the allocations of one call, by owner and by function, with the service and
+ * the programs of `npm run bench clients`:
  *
- *     npm run bench profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
+ * npm run bench profile -- [TASK] [--client NAME] [--heap] [--seconds 5] [--prefetch 4] [--json]
  *
- * TASK is GET, "list of 50", "list of 1,000", POST, create or paging (2,000 orders, 50 a page, answers after 20 ms, by
- * this package; a call is one page of it); NAME is "this package", "this package, undici", "raw fetch",
- * "ky, defaults" or "ky, one attempt" (create: "this package", "client.request" or "raw fetch").
- * Everything is sent one call at a time, and measured after 3,000 calls (paging: 10 walks) have warmed the engine up.
+ * TASK is GET, "list of 50", "list of 1,000", POST, create or paging (this package reads 2,000
+ * orders, 50 per page, with responses after 20 ms; a call is one page). NAME is "this package",
+ * "this package, undici", "raw fetch", "ky, defaults" or "ky, one attempt" (create: "this package",
+ * "client.request" or "raw fetch"). Calls run one at a time. The measurement starts after 3,000
+ * calls (paging: 10 walks).
  *
- * Counted is what a function spends or allocates itself, without those that it calls; native functions, such as writing
- * to a socket, count for their caller. Waiting for the service does not count. On a quiet machine the sum of the times is
- * the thread's CPU but for what the system needs to wait and to wake it; on a busy one it may be more, because a thread that waits for a processor is not idle. Allocations are counted with functions kept apart (without inlining), because the engine
- * would count them for the outermost one; that changes their sum by some per cent.
+ * A function counts without the functions that it calls. Native functions, such as a write to a
+ * socket, count for their caller. Waiting for the service does not count. On an idle machine, the
+ * sum of the times is the thread's CPU without the system's time for waiting and waking. On a busy
+ * machine, it may be more, because a thread that waits for a processor is not idle. Allocations are
+ * counted without inlining, because the engine would count them for the outermost function. This
+ * changes their sum by a few per cent.
  */
 import type { HeapProfiler, Profiler } from 'node:inspector'
 import { Session } from 'node:inspector/promises'
@@ -25,7 +28,10 @@ import { BARE_POST, CREATE, placers } from './create.ts'
 import { IDLE, nameJsonParse, type Owner, ownerOf, PACKAGE } from './owners.ts'
 import { type Service, startService } from './service.ts'
 
-/** Microseconds between two looks at the stack, and bytes between two looks at what is allocated: both on average. */
+/**
+ * Sampling interval: microseconds between two samples of the stack, and bytes between two samples
+ * of the heap (on average).
+ */
 const LOOK_EVERY = 200
 const LOOK_EVERY_BYTES = 2_048
 const TOP = 15
@@ -70,18 +76,18 @@ const { task, client, seconds, prefetch, heap, json } = readArguments(
 )
 if (!isBuilt()) throw new Error('The build is missing or older than the source: npm run build')
 
-/** What `--json` prints. */
+/** The output of `--json`. */
 export interface Profile {
-  /** Microseconds or kB of a call by owner, the largest first. */
+  /** Microseconds or kB per call by owner, the largest first. */
   readonly owners: readonly (readonly [string, number])[]
-  /** Microseconds of CPU of a call in the thread, as the system counts them. */
+  /** Microseconds of CPU per call in the thread, as counted by the system. */
   readonly cpu: number
 }
 
-/** What is repeated, and how often before it is measured. */
+/** The measured work, and its number of warm-up runs. */
 interface Work {
   readonly warmUp: number
-  /** Resolves to the number of calls that it has made. */
+  /** Resolves to the number of calls made. */
   run(): Promise<number>
 }
 
@@ -115,7 +121,7 @@ function workOf({ url }: Service): Work {
   return each(send, call === 'longList' ? 300 : undefined)
 }
 
-/** What was counted of one function: microseconds or bytes of all calls. */
+/** The count of one function: microseconds or bytes of all calls. */
 interface Share {
   readonly owner: Owner
   readonly amount: number
@@ -133,7 +139,7 @@ function times({ nodes, samples = [], timeDeltas = [] }: Profiler.Profile): Shar
     }
   }
   if (nodes[0] !== undefined) find(nodes[0])
-  // The time after a look until the next one belongs to what was seen by it.
+  // The time from one sample to the next belongs to the function of the first.
   return samples.flatMap((id, index) => {
     const owner = owners.get(id)
     return owner === undefined ? [] : [{ owner, amount: timeDeltas[index + 1] ?? 0 }]
@@ -145,7 +151,7 @@ function bytes(node: HeapProfiler.SamplingHeapProfileNode, caller?: Owner): Shar
   return [{ owner, amount: node.selfSize }, ...node.children.flatMap((child) => bytes(child, owner))]
 }
 
-/** Sums by what is named, the largest first. */
+/** Sums the shares by `key`, the largest first. */
 function summed(shares: readonly Share[], key: keyof Owner): [string, number][] {
   const sums = new Map<string, number>()
   for (const { owner, amount } of shares) sums.set(owner[key], (sums.get(owner[key]) ?? 0) + amount)
@@ -214,6 +220,6 @@ ${ours.length === 0 ? '' : `${table('file of this package', summed(ours, 'file')
 ${table('function', summed(counted, 'title').slice(0, TOP))}
 `)
 if (!heap && total > 1.15 * (ownCpu ?? 0))
-  process.stdout.write('\n**The machine was busy**: only the percentages say something.\n')
-// undici's connections would be waited for.
+  process.stdout.write('\n**The machine was busy**: only the percentages are meaningful.\n')
+// Exit explicitly: open connections of undici would keep the process running.
 process.exit()

@@ -1,4 +1,4 @@
-/** Where the CPU of one call goes, for the page: some runs of bench/profile.ts, each in a process of its own. */
+/** CPU profiles of single calls for the page: runs of bench/profile.ts in separate processes. */
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -10,7 +10,7 @@ const run = promisify(execFile)
 
 const OURS = 'this package'
 const COMPARED = [BASELINE, 'ky, defaults', OURS]
-/** Whose calls are looked at, by task. */
+/** The profiled clients, by task. */
 const PROFILED: Readonly<Record<string, readonly string[]>> = {
   GET: COMPARED,
   'list of 50': COMPARED,
@@ -21,7 +21,7 @@ const PROFILED: Readonly<Record<string, readonly string[]>> = {
 /** Profiles by task and client. */
 export type Profiles = ReadonlyMap<string, ReadonlyMap<string, Profile>>
 
-/** One after the other, each for two seconds. */
+/** Profiles one client after the other, each for two seconds. */
 export async function measureProfiles(): Promise<Profiles> {
   const program = fileURLToPath(new URL('profile.ts', import.meta.url))
   const found = new Map<string, ReadonlyMap<string, Profile>>()

@@ -9,13 +9,13 @@ import type { Memory } from './processes.ts'
 import type { Profiles } from './profiles.ts'
 import type { Spread } from './statistics.ts'
 
-/** Everything that one run has measured. */
+/** The results of one run. */
 export interface Measured {
   readonly rounds: number
   readonly items: number
   /** Processors, memory, system and Node. */
   readonly machine: string
-  /** Of the packages that take part. */
+  /** Versions of the compared packages. */
   readonly versions: ReadonlyMap<string, string>
   readonly overhead: Overhead
   readonly create: ReadonlyMap<string, Cell>
@@ -27,16 +27,19 @@ export interface Measured {
   readonly sizes: ReadonlyMap<string, number>
   readonly footprint: ReadonlyMap<string, Footprint>
   readonly packed: PackedSize
-  /** Text of bench/explained.md: where the time goes, by hand. */
+  /** Text of bench/explained.md, the handwritten explanation of the results. */
   readonly explained: string
-  /** Processes that were running or waiting, per processor, on average: above 1 the machine had other work. */
+  /**
+   * Average number of running or waiting processes per processor. Above 1, the machine had other
+   * work.
+   */
   readonly load: number
 }
 
-/** What the page is written from. Less is too little to judge anything by. */
+/** The minimum run for the page. A shorter run is too noisy for verdicts. */
 export const FULL = { rounds: 120, items: 1_000_000 } as const
 
-/** True if a run may be kept as the page, with verdicts. */
+/** True if a run may become the page, with verdicts. */
 export function isFull({ rounds, items }: Pick<Measured, 'rounds' | 'items'>): boolean {
   return rounds === FULL.rounds && items === FULL.items
 }
@@ -80,13 +83,13 @@ function compared(found: ReadonlyMap<string, Spread>, baseline: string): string[
   return [...found].map(([name, value]) => [name, precise(value), (value.median / base).toFixed(2)])
 }
 
-/** Peaks and times of a long list, both with their ratio to the baseline. */
+/** Peak memory and times of a long list, with their ratios to the baseline. */
 function walks({ peak, seconds }: Memory, baseline: string): string[][] {
   const times = new Map(compared(seconds, baseline).map(([name, ...cells]) => [name, cells]))
   return compared(peak, baseline).map(([name = '', ...cells]) => [name, ...cells, ...(times.get(name) ?? [])])
 }
 
-/** Microseconds of one task by owner, a column for each client. */
+/** Microseconds of one task by owner, with a column for each client. */
 function profileTable(task: string, profiles: Profiles): string {
   const columns = [...(profiles.get(task) ?? [])].map(
     ([client, { owners, cpu }]) => ({ client, cpu, owners: new Map(owners) }) as const,
@@ -107,7 +110,7 @@ function profileTable(task: string, profiles: Profiles): string {
 const walkName = (prefetch: number): string =>
   prefetch === 0 ? 'this package, no `prefetch`' : `this package, \`prefetch: ${prefetch}\``
 
-/** What is not met first, each with the reason, then what is. */
+/** The table of goals: first those that are missed, with the reason, then the others. */
 function toReach(measured: Measured): string {
   const all = goals(measured)
   const missed = all.filter(({ met }) => !met)
@@ -127,7 +130,7 @@ ${table(
 ${table(['what', 'goal', 'this run'], all.filter(({ met }) => met).map(row))}`
 }
 
-/** The figures that somebody who chooses a client asks for, in words. */
+/** The most important figures for choosing a client. */
 function inShort({ overhead, create, paging, memory, imports, firstAnswer, sizes }: Measured): string {
   const times = (name: string, tasks: readonly string[]): string => {
     const ratios = tasks.map((task) => overhead.get(name)?.get(task)?.wall.median ?? Number.NaN)
@@ -184,7 +187,10 @@ function inShort({ overhead, create, paging, memory, imports, firstAnswer, sizes
 
 const measuredItems = (items: number): string => items.toLocaleString('en')
 
-/** The page, written anew by each full run: what the client costs, what is not met and why, then every figure. */
+/**
+ * The page, which each full run replaces: the cost of the client, the missed goals with reasons,
+ * then all figures.
+ */
 export function page(measured: Measured): string {
   const { overhead, paging, load } = measured
   const busy =

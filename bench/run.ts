@@ -1,9 +1,10 @@
 /**
- * Measures this package against `fetch`, ky and clients of other services, and writes docs/performance.md:
+ * Compares this package with `fetch`, ky and clients of other services, and writes
+ * docs/performance.md:
  *
- *     npm run bench clients
+ * npm run bench clients
  *
- * A run with fewer rounds or items is a quick look, whose page goes to .tmp.
+ * A run with fewer rounds or items is a quick run, and writes its page to .tmp.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism, loadavg } from 'node:os'
@@ -80,5 +81,5 @@ const written = join(folder, 'performance.md')
 writeFileSync(written, page(all))
 writeFileSync(join(folder, 'performance.svg'), chart(all.overhead))
 process.stdout.write(`written: ${written}\n`)
-// undici's connections and those of other clients would be waited for.
+// Exit explicitly: open connections of undici and other clients would keep the process running.
 process.exit()

@@ -1,8 +1,8 @@
 /**
- * Time to check a page of 1,000 orders, in µs: as this package does it, and by schemas of zod and ajv that say the same.
- * All of them take turns in one process, every time with a page that was just parsed.
+ * Time in µs to check a page of 1,000 orders: with this package, and with equivalent schemas of zod
+ * and ajv. They alternate in one process, each time with a newly parsed page.
  *
- *     npm run bench schemas -- [ROUNDS]
+ * npm run bench schemas -- [ROUNDS]
  */
 import { Ajv } from 'ajv'
 import * as zod from 'zod'
@@ -58,10 +58,10 @@ const compiledByAjv = new Ajv().compile({
 const pageOfZod = zod.array(ofZod)
 const pageOfMini = mini.array(makeOrderSchema())
 
-/** Ways to check the rows of a page; each says whether all are right. */
+/** Ways to check the rows of a page. Each returns true if all rows are valid. */
 const ways: Readonly<Record<string, (rows: readonly unknown[]) => boolean>> = {
   'this package: compared at sight': (rows) => areRight(orderSchema, rows),
-  'zod/mini, which this package asks about rows that are wrong': (rows) => pageOfMini.safeParse(rows).success,
+  'zod/mini, which this package uses for invalid rows': (rows) => pageOfMini.safeParse(rows).success,
   'zod, code generated': (rows) => pageOfZod.safeParse(rows).success,
   'zod, no code generated': (rows) => pageOfZod.safeParse(rows, { jitless: true }).success,
   'ajv, code generated': (rows) => compiledByAjv(rows),
@@ -80,7 +80,7 @@ function timed<T>(name: string, round: number, work: () => T): T {
 for (let round = -WARM_UP; round < ROUNDS; round++) {
   for (const [name, areAllRight] of shuffled(Object.entries(ways))) {
     const rows: readonly unknown[] = timed(PARSE, round, () => JSON.parse(page))
-    if (!timed(name, round, () => areAllRight(rows))) throw new Error(`${name}: a row is not right`)
+    if (!timed(name, round, () => areAllRight(rows))) throw new Error(`${name}: a row is invalid`)
   }
 }
 for (const [name, measured] of times) {

@@ -1,10 +1,13 @@
-/** The service that everything is measured against, in a process of its own: answers at once, or after `argv[2]` milliseconds. */
+/**
+ * The service for all measurements, in a separate process. Responds immediately, or after `argv[2]`
+ * milliseconds.
+ */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { ITEM_ID } from './service.ts'
 
 const latency = Number(process.argv[2] ?? 0)
-/** Orders in the list; enough for every programme, so that its end is what the programme says. */
+/** Orders in the list: enough for every program, so that the program decides where to stop. */
 const TOTAL = Number(process.argv[3] ?? 2_000)
 
 const order = (number: number): object => ({
@@ -20,11 +23,17 @@ const order = (number: number): object => ({
   metadata: { externalOrderId: `invoice-${number}`, channel: 'web' },
 })
 const one = JSON.stringify(order(1))
-/** As long, and without a reference: an order that shows another one than it was sent with is not believed. */
+/**
+ * The same length without a reference: the client rejects a response with another reference than it
+ * sent.
+ */
 const placed = one.replace('externalOrderId', 'integrationName')
 const pages = new Map<string, string>()
 
-/** The same rows in the envelopes that the clients of other services page through: by offset, by last id, by cursor. */
+/**
+ * The same rows in the envelopes of other services' clients: paged by offset, by last id, and by
+ * cursor.
+ */
 const ENVELOPES: Readonly<Record<string, (rows: readonly object[], end: number) => object>> = {
   orders: (data) => ({ data, total: TOTAL }),
   customers: (data, end) => ({ object: 'list', data, has_more: end < TOTAL }),
@@ -62,7 +71,7 @@ const server = createServer((request, response) => {
     const limit = Number(query.get('limit') ?? query.get('page_size') ?? 50)
     const isList = request.method === 'GET' && list !== undefined && list in ENVELOPES
     const key = request.headers['idempotency-key']
-    // As a service does: another key, another order.
+    // A new key creates a new order, as in a real service.
     const single = typeof key === 'string' ? placed.replace(ITEM_ID, `ord_${key}`) : one
     const text = isList ? page(list, offsetOf(query), limit) : single
     const answer = (): void => {

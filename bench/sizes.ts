@@ -18,7 +18,7 @@ const PROGRAMS: Readonly<Record<string, { readonly code: string; readonly folder
   openai: { code: "import OpenAI from 'openai'; console.log(OpenAI)", folder: 'peers' },
 }
 
-/** Bytes of a page's script that consists of one import. */
+/** Bytes of a browser bundle with a single import. */
 export async function measureSizes(): Promise<ReadonlyMap<string, number>> {
   const sizes = new Map<string, number>()
   for (const [name, { code, folder }] of Object.entries(PROGRAMS)) {

@@ -12,7 +12,7 @@ export function spread(values: readonly number[]): Spread {
   return { median: at(0.5), low: at(0.25), high: at(0.75) }
 }
 
-/** Another order each time, so that nobody always comes after the same one. */
+/** Returns the values in random order, so that no contender always follows the same one. */
 export function shuffled<T>(values: readonly T[]): T[] {
   return values
     .map((value) => ({ value, key: Math.random() }))

@@ -1,26 +1,29 @@
 /**
- * Prints how much memory one call of the built client allocates over a `fetch` that answers at once, and fails if it is
- * above its budget:
+ * Prints how much memory one call of the built client allocates with a `fetch` that responds
+ * immediately. Fails if a call exceeds its budget:
  *
- *     npm run allocations
+ * npm run allocations
  *
- * Bytes are the same on a busy machine as on an idle one, which no clock is. They are counted in a young generation that
- * is too large to be collected, after the engine has compiled what is hot. What the stubbed answer itself costs is in
- * them. Below them it prints what the answer costs alone, with ky called as this package calls it, and with ky and its
- * defaults: what is above the second is this package's own share. Raise a budget only together with a reason.
+ * Allocated bytes, unlike times, do not depend on the load of the machine. They are counted in a
+ * young generation that is too large to be collected, after the engine has compiled the hot code.
+ * They include the cost of the stubbed response.
+ *
+ * For comparison, the program also prints the cost of the response alone, of ky as this package
+ * calls it, and of ky with its defaults. The difference to the second is this package's own cost.
+ * Give a reason when you raise a budget.
  */
 import { spawnSync } from 'node:child_process'
 import { getHeapStatistics } from 'node:v8'
 import { isBuilt, root } from './ensure-built.ts'
 import { InstantDispatcher } from './instant-dispatcher.ts'
 
-/** About 5 % above what was measured, for other processors. */
+/** About 5 % above the measured values, to allow for other processors. */
 const BUDGETS = {
   'orders.retrieve': 38_800,
-  // A page remembers its ids: rows that come twice are left out, also by the nextPage() that somebody may ask for.
+  // A page remembers its ids, so that a later nextPage() can skip rows that were already returned.
   'orders.list, 50 rows': 58_900,
   'client.request, POST': 42_000,
-  // A response is compared with what was asked for, so that nobody is handed another's order.
+  // The client compares the response with the request, so that it never returns another order.
   'orders.create': 95_200,
   'undici: orders.retrieve': 18_900,
   'undici: orders.list, 50 rows': 36_000,
@@ -28,16 +31,22 @@ const BUDGETS = {
 }
 type Call = keyof typeof BUDGETS
 
-/** What a part of those costs alone: for information, without a budget. */
+/** The cost of single parts, for information. They have no budget. */
 const PARTS = ['the answer alone', 'ky, one attempt', 'ky, defaults'] as const
 const REQUESTS = ['GET', 'list of 50', 'POST'] as const
 type Part = `${(typeof PARTS)[number]}, ${(typeof REQUESTS)[number]}`
-/** Fewer leave the first calls half compiled: `orders.retrieve` took 8 % more after 3,000 calls than after 10,000. */
+/**
+ * With fewer calls, code is only partly compiled: `orders.retrieve` took 8 % more after 3,000 calls
+ * than after 10,000.
+ */
 const WARM_UP = 10_000
 const CALLS = 500
 const ROUNDS = 5
 
-/** Bytes of one call: the least of some rounds, because whatever else happens only adds. */
+/**
+ * Bytes of one call: the minimum of several rounds, because other work in the process only adds
+ * bytes.
+ */
 async function bytesOf(call: () => Promise<unknown>): Promise<number> {
   for (let count = 0; count < WARM_UP; count++) await call()
   let least = Number.POSITIVE_INFINITY
@@ -71,7 +80,7 @@ async function measure(): Promise<Readonly<Record<Call | Part, number>>> {
   const post = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' } }
   const bare = async (address: string, init: RequestInit = { headers }): Promise<unknown> =>
     JSON.parse(await (await fetch(address, init)).text())
-  // As src/http/ky-transport.ts calls it: ky sees neither headers nor body.
+  // Calls ky as src/http/ky-transport.ts does: ky sees neither headers nor body.
   const attempt = async (address: string, init: RequestInit = { headers }): Promise<unknown> => {
     const response = await ky(address, {
       method: init.method ?? 'GET',

@@ -1,18 +1,18 @@
-/** `npm run bench NAME`: measurements. All of them need a quiet machine. */
+/** `npm run bench NAME`: benchmarks. All of them need an idle machine. */
 import { node, type Programs, readName, runCommands } from './named-programs.ts'
 
 const quiet = '--disable-warning=ExperimentalWarning'
 const PROGRAMS: Programs = {
   clients: {
-    about: 'time, CPU, memory and size against other clients; writes docs/performance.md',
+    about: 'time, CPU, memory and size compared with other clients; writes docs/performance.md',
     commands: [node('bench/run.ts')],
   },
   profile: {
-    about: 'where one call spends its time, by owner and by function; --heap: what it allocates',
+    about: 'time of one call by owner and by function; --heap: its allocations',
     commands: [node('bench/profile.ts')],
   },
   stores: {
-    about: 'orders per second over each store',
+    about: 'orders per second with each store',
     commands: [node(quiet, 'bench/stores/throughput.ts')],
   },
   'stores-memory': {
@@ -20,11 +20,11 @@ const PROGRAMS: Programs = {
     commands: [node('--expose-gc', '--max-old-space-size=96', 'bench/stores/memory.ts')],
   },
   sandbox: {
-    about: 'the speed of the sandbox against the least that Node can do',
+    about: 'the speed of the sandbox compared with the minimum that Node needs',
     commands: [node('bench/sandbox/speed.ts')],
   },
   schemas: {
-    about: 'time to check a page of 1,000 orders, at sight and by schemas of zod and ajv',
+    about: 'time to check a page of 1,000 orders, at sight and with schemas of zod and ajv',
     commands: [node('bench/schemas.ts')],
   },
   collections: {
@@ -32,7 +32,7 @@ const PROGRAMS: Programs = {
     commands: [node('bench/collections.ts')],
   },
   journal: {
-    about: 'what the journal costs: CPU time, SQLite, growth',
+    about: 'the cost of the journal: CPU time, SQLite, growth',
     commands: [
       node('bench/journal/cpu.ts'),
       node('bench/journal/sqlite.ts'),

@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url'
 import type { Plugin } from 'esbuild'
 
-/** Puts the text of the live page's script in the place of the module that bundles it. */
+/** Replaces the module that bundles the live page's script with the script's text. */
 export const builtPage: Plugin = {
   name: 'built-page',
   setup(build) {

@@ -5,15 +5,18 @@ import ts from 'typescript'
 /** A part of a bundle. */
 export interface BundlePart {
   readonly name: string
-  /** Its bytes in the bundle, minified. */
+  /** Its minified bytes in the bundle. */
   readonly minified: number
-  /** How many bytes less the compressed bundle would have without it. Parts resemble each other, so these sum up to less than the whole. */
+  /**
+   * The bytes that the compressed bundle would save without it. The sum is less than the whole,
+   * because similar parts compress together.
+   */
   readonly less: number
 }
 
 const gzip = (text: string): number => gzipSync(text, { level: 9 }).length
 
-/** The file that each character of a bundle comes from, as its source map says. */
+/** The source file of each character of a bundle, from its source map. */
 function sourcesOf(code: string, map: string): string[] {
   const sources = new SourceMap(JSON.parse(map))
   return code.split('\n').flatMap((line, row) =>
@@ -43,7 +46,10 @@ function fileOf(source: string): string {
   return /(?:^|\/)(src\/.*)$/.exec(source)?.[1] ?? folderOf(source)
 }
 
-/** A bundle by folders of this package and by its dependencies, and by files of this package; the largest first. */
+/**
+ * Splits a bundle by this package's folders and dependencies, and by its files. The largest come
+ * first.
+ */
 export function bundleParts(
   code: string,
   map: string,
@@ -72,7 +78,7 @@ export function bundleParts(
   }
 }
 
-/** Everything that is written for people: texts with a space. */
+/** Texts for people: strings with a space. */
 function textsOf(code: string, whole: number): BundlePart {
   const removed = new Set<number>()
   const visit = (node: ts.Node): void => {

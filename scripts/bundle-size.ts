@@ -1,13 +1,14 @@
 /**
- * Prints what each entry point of the built package adds to a bundle, all dependencies included but the optional peers,
- * minified and compressed. Fails if anything is above its budget, holds a dependency that it should not, or has no row:
+ * Prints the minified and compressed size that each entry point of the built package adds to a
+ * bundle, with all dependencies except the optional peers. Fails if an entry point exceeds its
+ * budget, contains a forbidden dependency, or has no row:
  *
- *     npm run size
+ * npm run size
  *
- * `npm run size -- --parts` prints what the first of them, the client in a browser, consists of, and its total.
+ * `npm run size -- --parts` prints the parts of the first entry point, the client in a browser.
  *
- * A budget is what was measured and a little more, so that growth is seen by whoever causes it. The packed file has two,
- * for what is downloaded and for what is unpacked.
+ * A budget is slightly above the measured size, so that the author of a change sees its growth. The
+ * packed file has two budgets: for the download and for the unpacked files.
  */
 import { execFileSync } from 'node:child_process'
 import { gzipSync } from 'node:zlib'
@@ -19,20 +20,24 @@ import { DEPENDENCIES, dependenciesIn } from './bundled-dependencies.ts'
 import { isBuilt, root } from './ensure-built.ts'
 
 interface Measured {
-  /** A key of `exports` in package.json. */
+  /** The key in `exports` of package.json. */
   readonly entry: string
-  /** What is imported of it. */
+  /** The imported name. */
   readonly name: string
-  /** Most bytes, minified and compressed by gzip. */
+  /** Maximum bytes, minified and compressed with gzip. */
   readonly budget: number
-  /** Where the bundle runs, which tells under which condition the package is resolved; default in browsers. */
+  /** Where the bundle runs. This selects the condition in `exports`. Default: browsers. */
   readonly platform?: 'browser' | 'node'
-  /** Those of ky, zod and uuid that must be in the bundle; the others may not. Default none. */
+  /**
+   * The dependencies (of ky, zod and uuid) that the bundle must contain. It must not contain the
+   * others. Default: none.
+   */
   readonly dependencies?: readonly string[]
 }
 
 const measured: readonly Measured[] = [
-  // The aim is 46 kB, and it is not met: docs/decisions/bundle-size.md says what was tried. This keeps it from growing.
+  // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
+  // prevents growth.
   { entry: '.', name: 'CustomerOrderingClient', budget: 64_500, dependencies: DEPENDENCIES },
   {
     entry: '.',
@@ -58,11 +63,11 @@ const measured: readonly Measured[] = [
   { entry: './undici', name: 'undiciTransport', budget: 4_700, platform: 'node' },
 ]
 
-// 105 kB of it are the documentation.
+// The documentation takes 105 kB of this.
 const PACKED_BUDGET = 830_000
 const UNPACKED_BUDGET = 3_022_000
 
-/** @param from the module to import from: the built package, or the source that a map leads back to */
+/** @param from the module to import from: the built package, or its source */
 async function bundle(
   { entry, name, platform = 'browser' }: Measured,
   from = manifest.name + entry.slice(1),
@@ -100,7 +105,7 @@ async function measure(row: Measured) {
     ...(gzip > budget ? [`above its budget by ${gzip - budget} bytes`] : []),
     ...DEPENDENCIES.filter((each) => found.includes(each) !== dependencies.includes(each)).map((each) =>
       dependencies.includes(each)
-        ? `no trace of ${each}, so nothing would be noticed elsewhere`
+        ? `no trace of ${each}: the marks in bundled-dependencies.ts no longer detect it`
         : `contains ${each}`,
     ),
   ]

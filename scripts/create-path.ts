@@ -5,8 +5,8 @@ import { createSandbox } from '../src/sandbox/index.ts'
 const SOURCE = new URL('../src/', import.meta.url).href
 
 /**
- * The files of src that a call of `create()` goes through, from the method to the bytes and back: those of which V8 counted
- * a run of a function meanwhile. The sandbox and its random numbers are the other side.
+ * The files of src that a call of `create()` uses: those with a function that V8 counted as run
+ * during the call. Excludes the sandbox and its random numbers, which stand in for the service.
  */
 export async function filesOfCreate(): Promise<readonly string[]> {
   const { baseUrl, apiKey, fetch } = createSandbox()

@@ -1,9 +1,11 @@
 /**
- * Writes the tables of docs/guide/responses.md, docs/protocol.md and docs/architecture.md that have their source in the code:
+ * Writes the generated tables of docs/guide/responses.md, docs/protocol.md and
+ * docs/architecture.md:
  *
- *     npm run docs:tables
+ * npm run docs:tables
  *
- * With `--check` it writes nothing and fails if a table is not current, or if one `create()` goes through too many files.
+ * With `--check`, it writes nothing. It fails if a table is not current, or if one `create()` uses
+ * too many files.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -68,7 +70,7 @@ function meaning({ charged, state, rejection }: Meaning): string {
   return `\`'${charged}'\`, ${rejection === undefined ? state : rejections[rejection]}`
 }
 
-/** The outcome table: one line for each row of `OUTCOMES`. */
+/** The outcome table: one line for each entry of `OUTCOMES`. */
 function outcomeTable(): string {
   const entries = Object.entries(OUTCOMES) as [OutcomeKind, OutcomeRow][]
   return [
@@ -129,7 +131,7 @@ const CONDITIONS: Readonly<Record<string, unknown>> = {
   otherOrder,
 }
 
-/** `otherPayload` as "other payload". */
+/** Converts `otherPayload` to "other payload". */
 const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
 
 function stepText(step: object): string {
@@ -141,7 +143,7 @@ function entryText(entry: unknown): string {
   if (!Array.isArray(entry)) return stepText(Object(entry))
   const [condition, step]: unknown[] = entry
   const [name] = Object.entries(CONDITIONS).find(([, each]) => each === condition) ?? []
-  if (name === undefined) throw new Error('a condition of the rules is not named in scripts/docs-tables.ts')
+  if (name === undefined) throw new Error('scripts/docs-tables.ts has no name for a condition of the rules')
   return `${words(name)}: ${stepText(Object(step))}`
 }
 
@@ -162,7 +164,7 @@ function ruleTables(): string {
     .join('\n\n')
 }
 
-/** The events of a record, in the words of their comments; whichever file of `src/orders` has them. */
+/** The events of a record, with the text of their comments in `src/orders`. */
 function eventTable(): string {
   const sources = globSync('src/orders/*.ts', { cwd: root }).map((path) =>
     readFileSync(join(root, path), 'utf8'),
@@ -178,10 +180,10 @@ function eventTable(): string {
   return ['| | event | what happened |', '| --- | --- | --- |', ...lines].join('\n')
 }
 
-/** Most files of src that one `create()` may go through. */
+/** Maximum number of files of src that one `create()` may use. */
 const MOST_FILES = 43
 
-/** One line for each folder: the files that a call of `create()` goes through. */
+/** One line for each folder: the files that a call of `create()` uses. */
 function pathTable(files: readonly string[]): string {
   const lines = ['resources/', 'settings/', 'orders/', 'stores/', 'http/', 'schemas/', ''].map((folder) => {
     const inside = files.filter((file) => file.slice(0, file.lastIndexOf('/') + 1) === folder)
@@ -191,18 +193,19 @@ function pathTable(files: readonly string[]): string {
   return [`| folder | ${files.length} files | |`, '| --- | --- | --- |', ...lines].join('\n')
 }
 
-/** The page with its generated part replaced. */
+/** Replaces the generated part of a page. */
 function withTable(text: string, name: string, table: string): string {
   const [begin, end] = [`<!-- ${name}: written by npm run docs:tables -->`, `<!-- end of ${name} -->`]
   const [before, rest] = text.split(begin)
   const after = rest?.split(end)[1]
-  if (before === undefined || after === undefined) throw new Error(`there is no place for ${name}`)
+  if (before === undefined || after === undefined)
+    throw new Error(`the page has no marks for the table "${name}"`)
   return `${before}${begin}\n\n${table}\n\n${end}${after}`
 }
 
 const files = await filesOfCreate()
 if (files.length > MOST_FILES) {
-  process.stderr.write(`one create() goes through ${files.length} files of src, more than ${MOST_FILES}\n`)
+  process.stderr.write(`one create() uses ${files.length} files of src, more than ${MOST_FILES}\n`)
   process.exitCode = 1
 }
 

@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url'
 /** Folder of the project. */
 export const root: string = fileURLToPath(new URL('..', import.meta.url))
 
-/** Everything that the build reads. */
+/** The files and folders that the build reads. */
 const sources = ['src', 'package.json', 'tsconfig.json', 'tsup.config.ts', 'scripts/built-page.ts']
 
-/** True if `dist` is there and no source was changed after it was written. */
+/** True if `dist` exists and is newer than every source. */
 export function isBuilt(): boolean {
   const built = statSync(join(root, 'dist/index.js'), { throwIfNoEntry: false })?.mtimeMs ?? 0
   return sources.every((source) => newest(join(root, source)) <= built)

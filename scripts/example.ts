@@ -1,6 +1,6 @@
 /**
- * `npm run example NAME`: an example is `examples/NAME.ts`, or a folder. A folder with a `main.ts` runs like a file, see
- * run-example.ts; another one is a package, see package-example.ts, or tests.
+ * `npm run example NAME` runs `examples/NAME.ts` or a folder. A folder with a `main.ts` runs like a
+ * file (run-example.ts). Any other folder is a package (package-example.ts) or contains tests.
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -15,7 +15,7 @@ const names = readdirSync(examples, { withFileTypes: true })
 const has = (name: string, file: string): boolean => existsSync(join(examples, name, file))
 
 function commandsOf(name: string): Commands {
-  // Types are those of the example's own packages, which running it installs.
+  // Check the types after the run, which installs the example's own packages.
   if (has(name, 'main.ts'))
     return [
       node('scripts/run-example.ts', name),

@@ -3,7 +3,7 @@ import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './ensure-built.ts'
 
-/** Installs what an example's own package.json names, and puts this package beside it. */
+/** Installs the packages of an example's own package.json, and links this package. */
 export function installExample(folder: string): void {
   const modules = join(folder, 'node_modules')
   if (!existsSync(modules)) execFileSync('npm', ['ci', '--ignore-scripts', '--prefix', folder])

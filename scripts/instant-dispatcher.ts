@@ -1,6 +1,9 @@
 import { Dispatcher } from 'undici'
 
-/** A dispatcher of undici that answers at once, with JSON: what `/undici` itself and undici's `request` cost is left. */
+/**
+ * A dispatcher of undici that responds immediately with JSON. Only the cost of `/undici` and of
+ * undici's `request` remains.
+ */
 export class InstantDispatcher extends Dispatcher {
   readonly #bodyOf: (path: string) => Uint8Array
 

@@ -1,5 +1,6 @@
-// npm 10 drops the link to the pinned Node from node_modules/.bin, together with those of the packages for other
-// platforms, which have the same name (npm 11 keeps it). Runs after `npm ci`, on the system's Node, and puts it back.
+// Restores the link to the pinned Node in node_modules/.bin after `npm ci`. npm 10 deletes it
+// together with the links of packages for other platforms, which have the same name (npm 11 keeps
+// it). Runs on the system's Node.
 import { existsSync, symlinkSync } from 'node:fs'
 
 const binary = `node-${process.platform}-${process.arch}/bin/node`

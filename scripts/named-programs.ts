@@ -1,17 +1,23 @@
-/** What `npm run verify`, `npm run bench clients` and `npm run example` have in common: a name, and arguments for what it names. */
+/**
+ * Shared by `npm run verify`, `npm run bench` and `npm run example`, which take a name and
+ * arguments for the named program.
+ */
 import { spawnSync } from 'node:child_process'
 import { root } from './ensure-built.ts'
 
 /** Programs by their names. */
 export type Programs = Readonly<Record<string, { readonly about: string; readonly commands: Commands }>>
 
-/** Run one after the other until one fails; arguments go to the last. */
+/** Commands that run one after the other until one fails. The last one gets the arguments. */
 export type Commands = readonly (readonly string[])[]
 
-/** A file of this project as a program. */
+/** A command that runs a file of this project. */
 export const node = (...parameters: readonly string[]): readonly string[] => [process.execPath, ...parameters]
 
-/** The name and arguments that this process was called with. Without a name it prints all of them, and ends. */
+/**
+ * Reads the name and the arguments of this process. Without a name, prints all names and ends the
+ * process.
+ */
 export function readName(script: string, programs: Programs): { name: string; rest: readonly string[] } {
   const width = Math.max(...Object.keys(programs).map(({ length }) => length)) + 2
   const usage = [
@@ -24,13 +30,13 @@ export function readName(script: string, programs: Programs): { name: string; re
     process.exit(0)
   }
   if (!Object.hasOwn(programs, name)) {
-    process.stderr.write(`There is nothing named ${JSON.stringify(name)}.\n\n${usage}\n`)
+    process.stderr.write(`Unknown name: ${JSON.stringify(name)}.\n\n${usage}\n`)
     process.exit(2)
   }
   return { name, rest }
 }
 
-/** Runs a program in the project's folder; returns its exit code. */
+/** Runs a program in the project's folder. Returns its exit code. */
 export function runCommands(commands: Commands, rest: readonly string[] = []): number {
   for (const [index, [program = '', ...parameters]] of commands.entries()) {
     const given = index === commands.length - 1 ? [...parameters, ...rest] : parameters

@@ -1,6 +1,6 @@
 import type { OutcomeKind } from '../src/orders/outcome.ts'
 
-/** What an attempt ended with, in words: the first column of the table in `docs/guide/responses.md`. */
+/** The end of an attempt in words: the first column of the table in `docs/guide/responses.md`. */
 export const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
   created: '2xx with a readable order',
   created_flawed: '201 with a usable id, but another field is wrong',

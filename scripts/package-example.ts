@@ -1,12 +1,12 @@
 /**
- * Runs an example that is a package of its own:
+ * Runs an example that has its own package:
  *
- *     node scripts/package-example.ts hono-backend
- *     node scripts/package-example.ts browser-checkout dev
+ * node scripts/package-example.ts hono-backend node scripts/package-example.ts browser-checkout dev
  *
- * Without a script it does what its integrator would, and what CI runs: copies the folder out of the project, installs there
- * what it names and this package as packed, and runs `npm test`. Nothing of the project is in reach of the copy.
- * With the name of a script that runs in the example's own folder, over the current build.
+ * Without a script, it works as an integrator does: it copies the folder out of the project,
+ * installs its packages and the packed file of this package, and runs `npm test`. The copy cannot
+ * access the project's files. CI runs this form. With the name of a script, it runs that script in
+ * the example's folder, with the current build.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
@@ -18,7 +18,7 @@ import { installExample } from './install-example.ts'
 const [name = '', script, ...parameters] = process.argv.slice(2)
 const folder = join(root, 'examples', name)
 if (!/^[\w-]+$/.test(name) || !existsSync(join(folder, 'package.json'))) {
-  process.stderr.write(`There is no example with a package of its own named ${JSON.stringify(name)}.\n`)
+  process.stderr.write(`Unknown example, or one without its own package: ${JSON.stringify(name)}.\n`)
   process.exit(2)
 }
 

@@ -1,12 +1,12 @@
 /**
- * Runs an example against the sandbox command, which is a process of its own on a free loopback port:
+ * Runs an example against the sandbox command, a separate process on a free loopback port:
  *
- *     node scripts/run-example.ts quickstart
+ * node scripts/run-example.ts quickstart
  *
- * An example is `examples/<name>.ts`, or a folder with a `main.ts`. What goes wrong says `examples/<name>.faults.json`, or
- * `faults.json` in the folder, where there is one. A folder is a package of its own, which is installed when it is not;
- * it gets a PostgreSQL and a Redis of its own too, unless `DATABASE_URL` and `REDIS_URL` say where to find them.
- * The exit code is the example's.
+ * An example is `examples/<name>.ts`, or a folder with a `main.ts`. Its faults are in
+ * `examples/<name>.faults.json`, or in `faults.json` in the folder. The packages of a folder are
+ * installed if they are missing. A folder also gets its own PostgreSQL and Redis, unless
+ * `DATABASE_URL` and `REDIS_URL` are set. The exit code is the example's.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ const folder = join(root, 'examples', name)
 const isFolder = existsSync(join(folder, 'main.ts'))
 const example = isFolder ? join(folder, 'main.ts') : `${folder}.ts`
 if (!/^[\w-]+$/.test(name) || !existsSync(example)) {
-  process.stderr.write(`There is no example named ${JSON.stringify(name)}.\n`)
+  process.stderr.write(`Unknown example: ${JSON.stringify(name)}.\n`)
   process.exit(2)
 }
 
@@ -50,7 +50,7 @@ try {
   for (const stop of services) stop()
 }
 
-/** Where the servers are that a folder may use: those that the environment names, or new ones. */
+/** Returns the addresses of the servers for a folder: those of the environment, or new ones. */
 function startServers(): Record<string, string> {
   const found: Record<string, string> = {}
   for (const [name, start] of [

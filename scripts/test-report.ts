@@ -1,4 +1,4 @@
-/** Reads what Vitest's JSON reporter wrote. */
+/** Reads the reports of Vitest's JSON reporter. */
 import { globSync, readFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { root } from './ensure-built.ts'
@@ -13,13 +13,13 @@ interface Report {
   readonly testResults: readonly TestFile[]
 }
 
-/** What came of the tests of a run. */
+/** The results of a test run. */
 export interface Counts {
   readonly passed: number
   readonly failed: number
   /** Titles of tests that were skipped. */
   readonly missing: readonly string[]
-  /** What is wrong with the run beside that. */
+  /** Problems of the run other than failed tests. */
   readonly complaints: readonly string[]
 }
 
@@ -29,8 +29,8 @@ export function readReports(folder: string): readonly Report[] {
 }
 
 /**
- * Counts the tests of reports. In CI a skipped test is a complaint, and so is, where `everyFile` must have run, a file of
- * tests without one: a suite that did not run must not count as green.
+ * Counts the tests of reports. In CI, a skipped test is a problem. With `everyFile`, so is a test
+ * file that did not run: a suite that did not run must not count as passed.
  */
 export function countsOf(reports: readonly Report[], everyFile: boolean): Counts {
   const files = reports.flatMap(({ testResults }) => testResults)

@@ -1,14 +1,20 @@
-/** What `npm test` and `npm run test:all` run. Numbers of harnesses: test/support/effort.ts. */
+/**
+ * The steps of `npm test` and `npm run test:all`. test/support/effort.ts sets how much the
+ * harnesses try.
+ */
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './ensure-built.ts'
 
-/** A command, or what Vitest is called with. Steps of a lane run one after the other, and lanes side by side. */
+/**
+ * A command, or the arguments of Vitest. The steps of a lane run one after the other, and lanes run
+ * in parallel.
+ */
 export type Step = {
   readonly name: string
   readonly lane: string
-  /** Steps that must have passed before. */
+  /** Steps that must pass first. */
   readonly needs?: readonly string[]
   readonly env?: Readonly<Record<string, string>>
 } & (
@@ -16,7 +22,7 @@ export type Step = {
   | { readonly command?: never; readonly vitest: readonly string[] }
 )
 
-/** What `npm test` leaves out: files of tests, and programs of which it runs a taste. */
+/** The test files that `npm test` omits, and the programs of which it runs only a part. */
 export const LEFT_OUT: readonly {
   readonly what: string
   readonly files?: readonly string[]
@@ -37,7 +43,7 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project stores --project fleet',
   },
   {
-    what: 'the packed file in run-times, bundlers, compilers, test runners',
+    what: 'the packed file in runtimes, bundlers, compilers and test runners',
     command: 'npx vitest run --project runtimes',
   },
   {
@@ -46,7 +52,7 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project network',
   },
   {
-    what: 'the tests of the server once more over undici',
+    what: 'the server tests again, with undici',
     command: 'npx vitest run --project server-undici',
   },
   {
@@ -55,12 +61,12 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run seeded-bugs shrink',
   },
   {
-    what: 'the page on frameworks, in its frameworks',
+    what: 'the code of the page on frameworks, in each framework',
     files: ['test/docs/frameworks.test.ts'],
     command: 'npm exec -c "npm ci --prefix docs/site && vitest run --project docs frameworks"',
   },
   {
-    what: 'test/types once more, beside the compiler in `types`',
+    what: 'test/types with Vitest, in addition to the compiler in `types`',
     command: 'npx vitest run --project types',
   },
   {
@@ -100,14 +106,17 @@ const ofSource = [
   'simulation',
   'architecture',
 ]
-/** They read `dist`. */
+/** Projects that read `dist`. */
 const ofBuild = ['package', 'docs']
 
 const projects = (names: readonly string[]): readonly string[] => names.flatMap((name) => ['--project', name])
 const excluded = LEFT_OUT.flatMap(({ files = [] }) => files).flatMap((files) => ['--exclude', files])
 const script = (name: string): readonly string[] => ['npm', 'run', '-s', name]
 
-/** What needs no test to run. CI, which begins with `npm test`, does not do it again: `npm run test:all -- --after-test`. */
+/**
+ * Checks that run no tests. CI starts with `npm test`, so it passes `--after-test` to `npm run
+ * test:all` and does not repeat them.
+ */
 export const CHECKS: readonly Step[] = [
   { name: 'lint', lane: 'checks', command: script('lint') },
   { name: 'types', lane: 'checks', command: script('typecheck') },
@@ -149,7 +158,7 @@ export const IN_ALL: readonly Step[] = [
   {
     name: 'site of the docs',
     lane: 'checks',
-    // Tests run what is installed there, so it is not installed again beside them.
+    // Tests use the packages in this folder, so do not install them again during the tests.
     command: existsSync(join(root, 'docs/site/node_modules'))
       ? [...script('check'), '--prefix', 'docs/site']
       : script('check:docs'),

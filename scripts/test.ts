@@ -1,10 +1,12 @@
 /**
- * `npm test` and `npm run test:all`: starts steps as soon as those that they need have passed, as many at a time as do not slow
- * each other, prints what a test or a failed step printed when it ends, and a table at the end. Arguments go to Vitest:
+ * `npm test` and `npm run test:all`. Starts each step as soon as the steps that it needs have
+ * passed, in parallel lanes. Prints the output of a step when it ends, and a table at the end.
+ * Passes its arguments to Vitest:
  *
- *     npm test -- --reporter=verbose
+ * npm test -- --reporter=verbose
  *
- * With `--after-test`, `npm run test:all` leaves out what `npm test` has just checked and built.
+ * With `--after-test`, `npm run test:all` omits the checks and the build that `npm test` has just
+ * run.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -29,7 +31,10 @@ interface Ended {
 const begin = performance.now()
 const secondsSince = (time: number): number => (performance.now() - time) / 1000
 
-/** Runs a command, and prints what it has printed once it has ended: two that run side by side would mix their lines. */
+/**
+ * Runs a command and prints its output when it ends. Otherwise, the lines of parallel commands
+ * would mix.
+ */
 function run({ name, command, vitest, env }: Step): Promise<Ended> {
   const began = performance.now()
   const [program = '', ...parameters] = vitest === undefined ? command : ['vitest', 'run', ...vitest]
@@ -37,7 +42,7 @@ function run({ name, command, vitest, env }: Step): Promise<Ended> {
   const child = spawn(program, [...parameters, ...report], {
     cwd: root,
     env: {
-      // Tests start Node hundreds of times: what one process has compiled, the others load.
+      // Tests start Node hundreds of times, so processes share their compiled code.
       NODE_COMPILE_CACHE: join(root, '.tmp/compile-cache'),
       ...process.env,
       NO_COLOR: '1',
@@ -66,7 +71,7 @@ const reporting = (name: string): readonly string[] => [
   ...passedOn,
 ]
 
-/** Runs each step after those that it needs and after the one before it in its lane. */
+/** Runs each step after the steps that it needs, and after the previous step of its lane. */
 async function runAll(): Promise<ReadonlyMap<string, Ended>> {
   const ended = new Map<string, Ended>()
   const running = new Map<string, Promise<void>>()
@@ -91,10 +96,10 @@ function print(ended: ReadonlyMap<string, Ended>, { passed, failed, missing }: C
     const { ending, seconds } = ended.get(name) ?? { ending: 'not run', seconds: 0 }
     console.log(`${seconds.toFixed(0).padStart(4)}  ${name}${ending === 'passed' ? '' : `: ${ending}`}`)
   }
-  if (missing.length > 0) console.log(`\nNOT RUN, because this machine lacks something:`)
+  if (missing.length > 0) console.log(`\nNOT RUN, because a requirement is missing on this machine:`)
   for (const title of missing) console.log(`  ${title}`)
   if (!all) {
-    console.log('\nLeft out here, and run by `npm run test:all` and by CI:')
+    console.log('\nOmitted here, and run by `npm run test:all` and by CI:')
     for (const { what, command } of LEFT_OUT) console.log(`  ${what.padEnd(66)} ${command}`)
   }
   console.log(`\n${passed} tests passed, ${failed} failed, in ${secondsSince(begin).toFixed(0)} s`)
@@ -106,7 +111,7 @@ mkdirSync(reports, { recursive: true })
 const ended = await runAll()
 const found = readReports(reports)
 const counts = countsOf(found, all === true)
-// For .ci/run.
+// .ci/run reads this file.
 writeFileSync(join(root, '.tmp/test-counts'), `${counts.passed} ${counts.failed}\n`)
 print(ended, counts)
 for (const complaint of counts.complaints) console.log(complaint)

@@ -1,6 +1,6 @@
 /**
- * `npm run verify NAME`: long programmes. `all` runs one after the other, with one table of what came of them at the end;
- * `all --brief` tries a little of each.
+ * `npm run verify NAME`: long programs. `all` runs them one after the other and prints a table of
+ * results. `all brief` tries a little of each.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -37,12 +37,12 @@ const PROGRAMS = {
     brief: ['100000'],
   },
   bugs: {
-    about: 'every seeded bug that the simulation can notice, against it',
+    about: 'every seeded bug that the simulation can detect',
     commands: [node('test/harness/simulation/bugs.ts')],
     brief: ['record'],
   },
   model: {
-    about: 'every state of two processes over one order, and 200,000 runs of the model',
+    about: 'every state of two processes with one order, and 200,000 runs of the model',
     commands: [node('test/harness/model/run.ts')],
     brief: ['1000', '--states', '20000'],
   },
@@ -67,7 +67,7 @@ const PROGRAMS = {
     brief: ['24', '0.5'],
   },
   mutation: {
-    about: 'every small change of the core against its tests',
+    about: 'every small change of the core, which its tests must detect',
     commands: [install('tools/mutation'), node('tools/mutation/run.ts')],
     brief: ['http/redact'],
   },
@@ -83,7 +83,7 @@ else process.exitCode = runCommands((PROGRAMS as Programs)[name]?.commands ?? []
 async function runAll(): Promise<void> {
   const brief = rest[0] === 'brief'
   if (rest.length > (brief ? 1 : 0)) {
-    process.stderr.write(`Nothing is known of ${rest.join(' ')}.\n`)
+    process.stderr.write(`Unknown arguments: ${rest.join(' ')}.\n`)
     process.exit(2)
   }
   const rows: string[] = []
@@ -96,11 +96,11 @@ async function runAll(): Promise<void> {
     rows.push(`${each.padEnd(16)} ${passed ? 'passed' : 'FAILED'}  ${minutes.padStart(7)}  ${last}`)
     if (!passed) process.exitCode = 1
   }
-  console.log('\nprogramme        result  minutes  its last line')
+  console.log('\nprogram          result  minutes  its last line')
   for (const row of rows) console.log(row)
 }
 
-/** Prints what it prints, as soon as it does. */
+/** Runs a program and passes its output on immediately. */
 async function run(call: readonly string[]): Promise<{ passed: boolean; last: string }> {
   const child = spawn(process.execPath, ['scripts/verify.ts', ...call], {
     cwd: root,

@@ -1,10 +1,10 @@
 /**
- * CPU time of `create()` with a `MemoryStore` against two others: with a store that keeps nothing, which is the same call
- * with no store; and the same order with no journal at all: same validation, same body, same transport over a real socket,
- * same reading of the answer, but no identity, no record, no settling. The service is another process, so that only the
- * client's CPU is counted.
+ * CPU time of `create()` with a `MemoryStore`, compared with two variants. The first uses a store
+ * that keeps nothing. The second has no journal: it has the same validation, body, transport over a
+ * real socket and parsing, but no identity, record or settling. The service is another process, so
+ * that only the client's CPU counts.
  *
- *     node bench/journal/cpu.ts [ROUNDS]
+ * node bench/journal/cpu.ts [ROUNDS]
  */
 
 import { fork } from 'node:child_process'
@@ -65,7 +65,7 @@ const connection: Connection = {
   reporter: new Reporter({}, undefined, 'off'),
 }
 
-/** The order as a client without a memory would place it. */
+/** Places the order as a client without a journal would. */
 async function createWithoutJournal(wanted: CreateOrderRequest): Promise<Order> {
   const checked = check(createOrderRequestSchema, wanted)
   if (checked instanceof Promise || !('value' in checked)) throw new Error('the request is wrong')
@@ -95,7 +95,7 @@ async function createWithoutJournal(wanted: CreateOrderRequest): Promise<Order> 
   return ending.value
 }
 
-/** Microseconds of CPU for one order, over many, some at a time. */
+/** Microseconds of CPU per order, averaged over many concurrent orders. */
 async function cpuOf(create: (wanted: CreateOrderRequest) => Promise<Order>): Promise<number> {
   const before = process.cpuUsage()
   let left = ORDERS
@@ -107,7 +107,7 @@ async function cpuOf(create: (wanted: CreateOrderRequest) => Promise<Order>): Pr
   return (user + system) / ORDERS
 }
 
-/** The same by a client of its own, so that no round pays for what earlier ones remembered. */
+/** Measures a new client, so that no round pays for the records of earlier rounds. */
 async function cpuOfClient(store: OrderStore): Promise<number> {
   const client = new CustomerOrderingClient({ baseUrl, apiKey, account: 'bench', store })
   const spent = await cpuOf((wanted) => client.orders.create(wanted))
@@ -125,7 +125,7 @@ const NAMES = ['no journal', 'no store', 'MemoryStore'] as const satisfies reado
 
 const spent: Record<Subject, number[]> = { 'no journal': [], 'no store': [], MemoryStore: [] }
 for (let round = -WARM_UP; round < ROUNDS; round++) {
-  // In turns and in changing order, so that neither a busy machine nor a warmer one favours one of them.
+  // Alternate in changing order, so that neither load nor warm-up favours a variant.
   for (const [place] of NAMES.entries()) {
     const name = NAMES[(place + round + WARM_UP) % NAMES.length] ?? 'MemoryStore'
     const cost = await SUBJECTS[name]()

@@ -1,8 +1,8 @@
 /**
- * Time of `create()`, the network left out, with 1,000 closed records in the store against 1,000,000: what is remembered
- * must not make a call slower.
+ * Time of `create()` without a network, with 1,000 and with 1,000,000 closed records in the store.
+ * Old records must not slow a call down.
  *
- *     node bench/journal/growth.ts [ROUNDS [RECORDS]]
+ * node bench/journal/growth.ts [ROUNDS [RECORDS]]
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,7 +36,7 @@ const BASE_URL = 'https://bench.example.com'
 const ACCOUNT = 'bench'
 const folder = mkdtempSync(join(tmpdir(), 'bench-growth-'))
 
-/** Rows like those of created orders, each with an id as random as theirs. */
+/** Rows like those of created orders, with random ids. */
 async function* closedRows(count: number): AsyncGenerator<StoredRow> {
   const store = new MemoryStore()
   await clientOf(store).orders.create(nextRequest())

@@ -1,4 +1,4 @@
-/** A service that costs next to nothing: it answers every creation with an order, over a real socket. */
+/** A service with minimum cost: it responds to every POST with an order, over a real socket. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -1,9 +1,9 @@
 /**
- * Time of `create()` with a `SqliteStore`, the network left out, against two bare inserts of as many bytes into the same
- * kind of database on the same disk, each synced by itself: what any client has to pay that writes before it sends, and
- * writes again when it has heard.
+ * Time of `create()` with a `SqliteStore` and without a network, compared with two separately
+ * synced inserts of the same size into the same kind of database on the same disk. Any client needs
+ * two such writes if it writes before it sends and after the response.
  *
- *     node bench/journal/sqlite.ts [ROUNDS [FOLDER]]
+ * node bench/journal/sqlite.ts [ROUNDS [FOLDER]]
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -29,7 +29,7 @@ const { ROUNDS, parent } = readArguments(
 )
 const ORDERS = 25
 const WARM_UP = 3
-/** About what a record takes. */
+/** About the size of a record. */
 const TEXT = 'x'.repeat(900)
 
 const folder = mkdtempSync(join(parent, 'bench-sqlite-'))

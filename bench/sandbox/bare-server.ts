@@ -1,6 +1,6 @@
 /**
- * What any server of Node does at least: it reads the request, and answers with as many bytes as the sandbox. Prints the
- * line that the sandbox prints.
+ * The minimum server for Node: reads the request, and responds with as many bytes as the sandbox.
+ * Prints the same line as the sandbox.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

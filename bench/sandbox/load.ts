@@ -7,15 +7,16 @@ export interface Target {
   readonly apiKey: string
 }
 
-/** The body of the n-th order; every measured server gets the same. */
+/** The body of the n-th order, the same for every measured server. */
 export function orderBody(n: number): string {
   const metadata = { externalOrderId: `shop-${n}`, sourceSystem: 'bench' }
   return JSON.stringify({ serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata })
 }
 
 /**
- * Sends orders over so many open connections, one at a time on each, for so long; returns the answers per second. It
- * speaks HTTP by hand, because a whole client would take longer for a request than the servers do.
+ * Sends orders for the given time over the given number of connections, one at a time on each.
+ * Returns the responses per second. Writes HTTP directly, because a complete client needs more time
+ * for a request than the servers.
  */
 export async function loadFor(
   { port, apiKey }: Target,

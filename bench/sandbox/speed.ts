@@ -1,9 +1,11 @@
 /**
- * How fast the sandbox is: `npm run bench sandbox`. Two questions, each answered by a ratio to the least that Node can do,
- * measured in turns so that a busy machine slows both down:
+ * Measures the speed of the sandbox: `npm run bench sandbox`. Prints two ratios to the minimum that
+ * Node needs. Both sides alternate, so that load slows both down:
  *
- *  - over loopback, the command against a bare `node:http` server that answers with the same bytes
- *  - in process, `sandbox.fetch` against a `fetch` that makes the same Request and Response and knows no rule
+ * - over loopback, the command compared with a bare `node:http` server that responds with the same
+ *   bytes
+ * - in process, `sandbox.fetch` compared with a `fetch` that creates the same Request and Response
+ *   without any rules
  *
  * The exit code is 1 if the sandbox is slower than it should be.
  */
@@ -28,7 +30,7 @@ interface Server extends Target {
 /** Orders per second of one round. */
 interface Rates {
   readonly byClock: number
-  /** By the processor time of the thread that serves, which a busy machine changes less. NaN where it is not known. */
+  /** Per processor time of the serving thread, which depends less on other load. NaN if unknown. */
   readonly byProcessor: number
 }
 
@@ -39,7 +41,7 @@ interface Round {
 
 interface Row {
   readonly what: string
-  /** Orders per second, and the rounds' ratios; all are medians. */
+  /** Medians of the orders per second and of the ratios. */
   readonly sandbox: number
   readonly bare: number
   readonly ratio: number
@@ -83,7 +85,7 @@ async function overLoopback(): Promise<readonly Round[]> {
     return { byClock, byProcessor: (n - begin) / (processorSeconds(target) - processor) }
   }
   const loadEmptied = async (): Promise<Rates> => {
-    // It remembers every order, so it would be measured at another size in each round.
+    // Reset the sandbox: it remembers every order, so each round would measure another size.
     await fetch(`http://127.0.0.1:${sandbox.port}/__sandbox/reset`, { method: 'POST' })
     return load(sandbox)
   }
@@ -121,7 +123,7 @@ async function inProcess(): Promise<readonly Round[]> {
       if (response.status !== 201) throw new Error(`answered with ${response.status}`)
       await response.text()
     }
-    // All threads of this process, so garbage collection is included.
+    // Counts all threads of this process, including garbage collection.
     const { user, system } = process.cpuUsage(begin)
     return {
       byClock: ORDERS_PER_ROUND / ((performance.now() - clock) / 1000),
@@ -137,7 +139,7 @@ async function inProcess(): Promise<readonly Round[]> {
   return inTurns(ofSandbox, ofBare)
 }
 
-/** Measures both again and again. */
+/** Measures both sides alternately. */
 async function inTurns(
   ofSandbox: () => Promise<Rates>,
   ofBare: () => Promise<Rates>,
@@ -162,11 +164,11 @@ function rowOf(
   return { what, sandbox, bare, ratio, wanted: goal.wanted, reached: goal.reached(sandbox, ratio) }
 }
 
-/** Processor time of a server's main thread so far; NaN where the system does not tell. */
+/** Processor time of a server's main thread so far. NaN if the system does not report it. */
 function processorSeconds({ child: { pid } }: Server): number {
   const path = `/proc/${pid}/task/${pid}/stat`
   if (!existsSync(path)) return Number.NaN
-  // After the name, which is in brackets: the 12th and 13th field are the ticks spent, a hundred to a second.
+  // After the name in brackets, the 12th and 13th fields are the used ticks, a hundred per second.
   const fields = readFileSync(path, 'utf8').split(') ').at(-1)?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / 100
 }
@@ -175,7 +177,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN
 }
 
-/** A server in a process of its own. */
+/** Starts a server in a separate process. */
 async function started(program: readonly string[]): Promise<Server> {
   const child = spawn(process.execPath, program, { stdio: ['ignore', 'pipe', 'inherit'] })
   for await (const line of createInterface(child.stdout)) {

@@ -11,16 +11,16 @@ import type { OrderStore } from '../../src/stores/store.ts'
 import { makePool } from '../../test/stores/support/postgres-clients.ts'
 import { connect } from '../../test/stores/support/redis-clients.ts'
 
-/** A store, and the least that its engine has to do for one order. */
+/** A store, and the minimum work of its engine for one order. */
 export interface Engine {
   readonly name: string
   readonly store: OrderStore
-  /** Two writes of a row, one after the other, with nothing around them: what no store could do without. */
+  /** Two sequential writes of a row with nothing else, which every store needs. */
   bare(id: string): Promise<unknown>
   close(): Promise<void> | void
 }
 
-/** As long as the records of an order that is open, and of one that is created. */
+/** Strings as long as the records of an open and of a created order. */
 const OPEN = 'x'.repeat(720)
 const CREATED = 'x'.repeat(830)
 
@@ -41,7 +41,7 @@ function memory(): Engine {
   }
 }
 
-/** Both files with the settings of the store, on the disk of temporary files. */
+/** Both files have the store's settings, and are in the temporary folder. */
 function sqlite(): Engine {
   const directory = mkdtempSync(join(tmpdir(), 'bench-'))
   const store = new SqliteStore({ path: join(directory, 'orders.db') })
@@ -66,7 +66,7 @@ function sqlite(): Engine {
   }
 }
 
-/** With fsync on, as servers have it, and one pool for both. */
+/** Uses fsync, as real servers do, and one pool for both. */
 async function postgres(): Promise<Engine> {
   const server = startPostgres({ fsync: true })
   const pool = makePool(server.url, { max: 16 })
@@ -87,7 +87,7 @@ async function postgres(): Promise<Engine> {
   }
 }
 
-/** Append-only, synced every second, which is Redis's default; ioredis for both. */
+/** Uses an append-only file that is synced every second (Redis's default), and ioredis for both. */
 async function redis(): Promise<Engine> {
   const server = startRedis()
   const { client, close } = await connect('ioredis', [Number(new URL(server.url).port)])

@@ -85,9 +85,9 @@ let placed = 0
 const begin = performance.now()
 for await (const result of client.orders.createMany(requests(), { concurrency: 16 })) {
   if ('error' in result) throw result.error
-  // After 1,000 everything has been compiled once.
+  // After 1,000 orders, all code has been compiled once.
   if (++placed !== 1000 && placed % (REQUESTS / 20) !== 0) continue
-  // More than once, because what is only held weakly goes a collection later.
+  // Collect repeatedly, because weakly held objects are freed one collection later.
   for (let times = 0; times < 3; times++) gc()
   const { heapUsed, rss } = process.memoryUsage()
   const count = placed.toLocaleString('en')

@@ -1,13 +1,12 @@
 /**
- * Orders per second over each store, 1, 16 and 64 at a time, and the time of an order as a ratio to two bare writes of the same
- * engine. The service is the sandbox in the same process, so its time is in every figure; `no store` is an order over a store
- * that keeps nothing.
+ * Orders per second with each store, 1, 16 and 64 at a time, and the time of an order as a ratio to
+ * two bare writes of the same engine. The service is the sandbox in the same process, so its time
+ * is in every figure. `no store` uses a store that keeps nothing.
  *
- *     npm run bench stores            15 rounds
- *     npm run bench stores -- 40
+ * npm run bench stores            15 rounds npm run bench stores -- 40
  *
- * A round runs one block of each in a random sequence; figures are medians over the rounds, with quartiles. Other work on the
- * machine then hits all of them alike.
+ * A round runs one block of each in random order, so that other load affects all of them. Figures
+ * are medians over the rounds, with quartiles.
  */
 import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
@@ -31,7 +30,7 @@ const CONCURRENCY = [1, 16, 64] as const
 
 let number = 0
 
-/** Runs a task as often as there are orders in a block; returns milliseconds for each. */
+/** Runs a task once for each order of a block. Returns the milliseconds of each. */
 async function block(concurrency: number, task: () => Promise<unknown>): Promise<number> {
   let left = ORDERS
   const worker = async (): Promise<void> => {
@@ -42,7 +41,7 @@ async function block(concurrency: number, task: () => Promise<unknown>): Promise
   return (performance.now() - begin) / ORDERS
 }
 
-/** A client and a service of its own for each block, so that neither grows. */
+/** Creates a new client and service for each block, so that neither grows. */
 function placing(store: OrderStore): () => Promise<unknown> {
   const { baseUrl, apiKey, fetch } = createSandbox({ balance: 1e12 })
   const client = new CustomerOrderingClient({
@@ -99,7 +98,7 @@ for (const name of ['no store', ...engines.map((engine) => engine.name)]) {
     const perSecond = (all: readonly number[]): string =>
       Math.round(1000 / quartiles(all)[1]).toLocaleString('en')
     const ratio = `${median.toFixed(1)} (${low.toFixed(1)}–${high.toFixed(1)})`
-    // A map in memory takes no time to speak of: a ratio to it says nothing.
+    // A map in memory takes almost no time, so a ratio to it is meaningless.
     const compared = bare.length === 0 || name === 'memory' ? '– | –' : `${perSecond(bare)} | ${ratio}`
     console.log(`| ${name} | ${concurrency} | ${perSecond(orders)} | ${compared} |`)
   }

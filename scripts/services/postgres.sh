@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# A PostgreSQL server of one's own for tests: on a free port of the loopback interface, in a new temporary directory.
+# Runs a private PostgreSQL server for tests, on a free loopback port and in a new temporary
+# directory.
 #
-#   postgres.sh start [OWNER]       prints `directory=…` and `url=…`; stops by itself when process OWNER has ended
+#   postgres.sh start [OWNER]       prints `directory=…` and `url=…`; stops when process OWNER has ended
 #   postgres.sh stop DIRECTORY      stops the server and removes the directory
-#   postgres.sh restart DIRECTORY   stops it as an administrator would, and starts it again on the same port
-#   postgres.sh crash DIRECTORY     the server dies at once, as it is, and starts again on the same port
+#   postgres.sh restart DIRECTORY   stops the server cleanly, and starts it again on the same port
+#   postgres.sh crash DIRECTORY     kills the server without a shutdown, and starts it again on the same port
 #   postgres.sh check               exit code 0 if there is a PostgreSQL to start
 #
-# Environment: FSYNC=on to survive a power failure (default off: much faster, and survives everything but that);
-# POSTGRES_OPTIONS: more options for the server, for example `-c max_connections=5`.
-# PostgreSQL refuses to run as root: then it runs as the user postgres, which Debian's package makes.
+# Environment: FSYNC=on to survive a power failure (default off: much faster, and survives
+# everything but that); POSTGRES_OPTIONS: more options for the server, for example `-c
+# max_connections=5`. PostgreSQL does not run as root. For root, this script runs it as the user
+# postgres, which Debian's package creates.
 set -euo pipefail
 
-# The newest that is installed; Debian keeps the programs out of PATH.
+# Uses the newest installed version. Debian does not add the programs to PATH.
 bin() {
   local directory
   for directory in $(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -t/ -k5 -Vr) $(dirname "$(command -v initdb || echo /)"); do
@@ -26,7 +28,7 @@ bin() {
 }
 
 as_owner() {
-  # Out of a directory that the other user may not read.
+  # Leave the current directory, which the user postgres may not read.
   cd /
   if [ "$(id -u)" -ne 0 ]; then "$@"; else setpriv --reuid=postgres --regid=postgres --init-groups "$@"; fi
 }
@@ -48,7 +50,8 @@ start() {
   as_owner "$(bin)/initdb" -D "$directory/data" -U postgres -A scram-sha-256 --pwfile="$directory/password" \
     -E UTF8 --locale=C -N >"$directory/initdb.log" 2>&1 || { cat "$directory/initdb.log" >&2; exit 1; }
   for _ in $(seq 20); do
-    # Below the ports that connections are given, so that few are taken; if this one is, the next attempt has another.
+    # Ports below the ephemeral range are rarely in use. If this port is taken, the next attempt
+    # uses another.
     port=$((15000 + $(od -An -N2 -tu2 /dev/urandom) % 15000))
     if launch "$directory" "$port"; then
       printf '%s' "$port" >"$directory/port"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Private Redis servers for tests: on loopback only, on free ports, with everything they write in a directory of their
-# own. Needs redis-server and redis-cli.
+# Runs private Redis servers for tests, on free loopback ports, with all their files in one
+# directory. Needs redis-server and redis-cli.
 #
 #   redis.sh start DIRECTORY single|cluster [--owner PID] [SETTING...]
 #       Starts one server, or a cluster of three primaries, in a new directory, and prints the port of each on a line.
@@ -28,21 +28,21 @@ ask() {
   redis-cli -h 127.0.0.1 -p "$@" 2>/dev/null
 }
 
-# Whether the server of a port runs. Its number alone does not tell: another program may have it by now, and a server
-# that has ended keeps it until somebody asks how it ended.
+# Checks whether the server of a port is running. The process id alone is not enough: another
+# program may have it by now, and an ended server keeps it until its parent reads its exit status.
 runs() {
   local file="$directory/$1/redis.pid"
   [ -s "$file" ] || return 1
   case $(ps -o args= -p "$(cat "$file")" 2>/dev/null) in *redis-server*":$1"*) ;; *) return 1 ;; esac
 }
 
-# Starts the server of a port, whose settings are in its directory.
+# Starts the server of a port with the settings in its directory.
 launch() {
   local port=$1 home="$directory/$1" tries
   (cd "$home" && redis-server ./redis.conf >redis.out 2>&1) || return 1
   for ((tries = 0; tries < 300; tries++)); do
     if taken "$port"; then return 1; fi
-    # Somebody else's server on the same port would answer too.
+    # A server of another program on this port would respond, too.
     if [ "$(ask "$port" config get dir | tail -n 1)" = "$(cd "$home" && pwd -P)" ] &&
       [ "$(ask "$port" ping)" = PONG ]; then return 0; fi
     sleep 0.05
@@ -54,8 +54,8 @@ taken() {
   grep -qs 'Could not create server TCP\|Failed listening' "$directory/$1/redis.log"
 }
 
-# Starts the server of a port again. Linux takes the arguments of a killed process away before its sockets, so the port may
-# be in use for a moment although the server has gone.
+# Starts the server of a port again. The port may still be in use for a moment: Linux removes the
+# arguments of a killed process before it closes its sockets.
 relaunch() {
   local tries
   for ((tries = 0; tries < 100; tries++)); do
@@ -71,7 +71,7 @@ relaunch() {
 create() {
   local port home tries
   for ((tries = 0; tries < 30; tries++)); do
-    # Below the ports that systems hand out, and with its cluster port, 10000 above, below 65536.
+    # Use a port below the ephemeral range whose cluster port, 10000 higher, is below 65536.
     port=$((15000 + (RANDOM * 32768 + RANDOM) % 10000))
     home="$directory/$port"
     [ ! -e "$home" ] || continue
@@ -98,7 +98,7 @@ create() {
   return 1
 }
 
-# Ends the server of a port and waits until it has.
+# Ends the server of a port and waits for its end.
 finish() {
   local pid tries
   runs "$1" || return 0

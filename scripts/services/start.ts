@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** A server of this process's own, which stops with it. */
+/** A private server of this process, which ends with the process. */
 export interface Service {
   readonly url: string
   stop(): void
@@ -12,7 +12,7 @@ export interface Service {
 
 const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
-/** Starts a PostgreSQL, see postgres.sh; `fsync` makes it wait for the disk. */
+/** Starts PostgreSQL (postgres.sh). `fsync` makes it wait for the disk. */
 export function startPostgres({ fsync = false }: { readonly fsync?: boolean } = {}): Service {
   const output = execFileSync(script('postgres.sh'), ['start', String(process.pid)], {
     encoding: 'utf8',
@@ -22,10 +22,10 @@ export function startPostgres({ fsync = false }: { readonly fsync?: boolean } = 
   return { url, stop: () => execFileSync(script('postgres.sh'), ['stop', directory]) }
 }
 
-/** Starts a single Redis, see redis.sh. */
+/** Starts one Redis server (redis.sh). */
 export function startRedis(): Service {
   const directory = mkdtempSync(join(tmpdir(), 'redis-'))
-  // The script makes it itself.
+  // redis.sh creates the directory itself.
   rmSync(directory, { recursive: true })
   const parameters = ['start', directory, 'single', '--owner', String(process.pid)]
   const port = execFileSync(script('redis.sh'), parameters, { encoding: 'utf8' }).trim()

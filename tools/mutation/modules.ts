@@ -1,23 +1,32 @@
-/** What is mutated, and by which tests it is judged: by folders, so that a file may be renamed, merged or split. */
+/**
+ * The mutated modules and the tests that judge them, by folder, so that files may be renamed,
+ * merged or split.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 
 const SOURCE = new URL('../../src/', import.meta.url)
 
 export interface Module {
-  /** Folder and file without its ending, `orders/rules`. */
+  /** Folder and file without extension: `orders/rules`. */
   readonly name: string
-  /** Of the survivors, which may move from file to file. */
+  /** The folder of its survivors, which may move from file to file. */
   readonly folder: string
-  /** Below `test`, globs; those that are likely to notice first, because the first failure ends a mutant's run. */
+  /**
+   * Globs below `test`. Put the tests that are likely to fail first, because the first failure ends
+   * a mutant's run.
+   */
   readonly tests: readonly string[]
 }
 
 interface Folder {
   readonly folder: string
-  /** Tests of callers, which judge what waits for something; the rest is judged by tests of its own alone. */
+  /** Tests of callers, which judge asynchronous code. The module's own tests judge the rest. */
   readonly effects: readonly string[]
-  /** Not mutated: judged by sockets or by the texts of messages, or made of calls to what is mutated. */
+  /**
+   * Files that are not mutated: tests of sockets or message texts judge them, or they only call
+   * mutated code.
+   */
   readonly leftOut: readonly string[]
 }
 

@@ -1,8 +1,9 @@
 /**
- * Changes the core in every way that Stryker knows, one change at a time, and runs the tests of the module over each.
- * What the tests do not notice has to be in `survivors.json`, with the reason; what is there has to survive.
+ * Changes the core in every way that Stryker knows, one change at a time, and runs the module's
+ * tests for each. `survivors.json` must list every undetected change with a reason, and every
+ * listed change must survive.
  *
- * Runs from the root; `--help` tells how it is called.
+ * Run it in the project's folder. `--help` prints the usage.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core'
@@ -10,7 +11,7 @@ import { oneOf, readArguments } from '../../scripts/arguments.ts'
 import { MODULES, type Module } from './modules.ts'
 import { nameOf, survivors } from './survivors.ts'
 
-/** What all the modules together have to reach, percent. Of one that was chosen, the list alone decides. */
+/** Minimum score in percent of all modules together. For a single module, only the list counts. */
 const LEAST = 95
 const RESULTS = '.tmp/mutation'
 
@@ -34,7 +35,8 @@ const { names, incremental } = readArguments(
     incremental: values.incremental,
   }),
 )
-// Stryker has a package.json of its own, which may not be installed where only the usage is asked for.
+// Import Stryker late: it has its own package.json, which may not be installed if only the usage is
+// printed.
 const { Stryker } = await import('@stryker-mutator/core')
 const chosen = MODULES.filter(({ name }) => names.length === 0 || names.includes(name))
 
@@ -68,7 +70,8 @@ process.exitCode = unexpected === 0 && enough ? 0 : 1
 async function mutate({ name, tests }: Module): Promise<MutantResult[]> {
   console.log(`\n== ${name}`)
   const file = `${RESULTS}/${name.replaceAll('/', '-')}`
-  // Not by Stryker's option testFiles, with which version 10.1 does not turn on mutants of what runs when a module loads.
+  // Do not use Stryker's option testFiles: with it, version 10.1 does not activate mutants of code
+  // that runs when a module loads.
   process.env['MUTATION_TESTS'] = JSON.stringify(tests)
   const options: PartialStrykerOptions = {
     testRunner: 'vitest',
@@ -78,7 +81,7 @@ async function mutate({ name, tests }: Module): Promise<MutantResult[]> {
     concurrency: 1,
     disableTypeChecks: false,
     dryRunTimeoutMinutes: 20,
-    // Longer than a test may take, so that a slow machine is not taken for a mutant that hangs.
+    // Longer than any test may take, so that a slow test is not mistaken for a hanging mutant.
     timeoutMS: 60_000,
     tempDirName: '.tmp/stryker',
     ignorePatterns: ['.tmp', 'dist', 'docs', 'examples', 'bench', 'tools/openapi', 'tools/node-runtime'],
@@ -94,7 +97,10 @@ async function mutate({ name, tests }: Module): Promise<MutantResult[]> {
   return results
 }
 
-/** Prints what differs from the list of a folder; returns how much. Of a part of it, nobody knows what is missing. */
+/**
+ * Prints the differences from a folder's list, and returns their number. After a partial run,
+ * missing survivors do not count.
+ */
 function compare(folder: string, alive: readonly MutantResult[]): number {
   const found = new Map<string, number>()
   const places = new Map<string, string>()

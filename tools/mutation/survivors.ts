@@ -1,4 +1,4 @@
-/** What may survive, and how a mutant is told from another one. */
+/** The mutants that may survive, and how they are identified. */
 import { readFileSync } from 'node:fs'
 
 export interface Survivor {
@@ -7,7 +7,7 @@ export interface Survivor {
   readonly mutator: string
   readonly original: string
   readonly replacement: string
-  /** How many of that description there are; default one. */
+  /** Number of mutants with this description. Default: 1. */
   readonly count?: number
   readonly reason: string
 }
@@ -18,7 +18,10 @@ export const survivors: readonly Survivor[] = JSON.parse(
 
 type Mutation = Pick<Survivor, 'folder' | 'mutator' | 'original' | 'replacement'>
 
-/** The same for the same mutation, wherever it stands in its folder and whatever its names are: both may change. */
+/**
+ * Identifies a mutation independently of its file in the folder and of the names in its code, which
+ * may change.
+ */
 export function nameOf({ folder, mutator, original, replacement }: Mutation): string {
   return `${folder}, ${mutator}: ${shapeOf(original)} → ${shapeOf(replacement)}`
 }
@@ -29,7 +32,7 @@ const WORDS = new Set(
   ),
 )
 
-/** Code without names, comments and line breaks. Strings stay: they are what the rules are about. */
+/** Code without names, comments and line breaks. Strings stay, because the rules depend on them. */
 function shapeOf(code: string): string {
   return code
     .replace(/(['"`])(?:\\.|(?!\1)[^\\])*\1|\/\/.*|\/\*[\s\S]*?\*\/|#?[A-Za-z_$][\w$]*/g, (token) => {

@@ -4,7 +4,7 @@ import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import { project } from '../../vitest.config.ts'
 
-/** Globs below `test`, by `run.ts`. */
+/** Globs below `test`, from `run.ts`. */
 const tests: readonly string[] = JSON.parse(process.env['MUTATION_TESTS'] ?? '[]')
 
 class AsListed extends BaseSequencer {
@@ -22,7 +22,7 @@ export default defineConfig({
       project(name, {
         include: tests.filter((path) => path.startsWith(`${name}/`)).map((path) => `test/${path}`),
         testTimeout: 30_000,
-        // Every mutant gets a worker of its own, in which all files of a project share the modules.
+        // Each mutant gets its own worker, in which all files of a project share the modules.
         isolate: false,
       }),
     ),

@@ -1,10 +1,10 @@
 /**
- * Uses the sandbox's live page in a real browser, mostly by keyboard:
+ * Tests the sandbox's live page in a real browser, mostly by keyboard:
  *
- *     node --test page.check.ts
+ * node --test page.check.ts
  *
- * COMMAND is the command to start (default: the source), CHROMIUM the browser (default: /usr/bin/chromium).
- * With SCREENSHOTS=docs/images it also takes the pictures of that folder.
+ * COMMAND is the command to start (default: the source), CHROMIUM the browser (default:
+ * /usr/bin/chromium). With SCREENSHOTS=docs/images it also takes the pictures of that folder.
  */
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -94,10 +94,10 @@ function order(key: string, reference: string, serviceId = 'svc_standard'): Prom
   )
 }
 
-/** Whatever the browser complains about while a test runs: errors of the script, violations of the policy. */
+/** Script errors and policy violations that the browser reports during a test. */
 const complaints: string[] = []
 
-/** Opens the page; complaints that fit `expected` are no failure. */
+/** Opens the page. Complaints that match `expected` are not failures. */
 async function open(options: Parameters<Browser['newPage']>[0] = {}, expected = /^$/): Promise<Page> {
   const page = await browser.newPage({ locale: 'en-GB', reducedMotion: 'reduce', ...options })
   page.setDefaultTimeout(20_000)
@@ -113,7 +113,10 @@ async function open(options: Parameters<Browser['newPage']>[0] = {}, expected = 
   return page
 }
 
-/** Presses Tab until the element has the focus: what cannot be reached that way cannot be used by keyboard. */
+/**
+ * Presses Tab until the element has the focus. Elements that Tab does not reach cannot be used by
+ * keyboard.
+ */
 async function tabTo(page: Page, name: string): Promise<void> {
   for (let presses = 0; presses < 80; presses++) {
     await page.keyboard.press('Tab')
@@ -124,14 +127,14 @@ async function tabTo(page: Page, name: string): Promise<void> {
     })
     if (focused === name) return
   }
-  assert.fail(`${name} cannot be reached with Tab`)
+  assert.fail(`Tab does not reach ${name}`)
 }
 
 const logRow = (page: Page, number: number) =>
   page.locator('#log tbody tr').filter({ has: page.locator('th', { hasText: new RegExp(`^${number}$`) }) })
 
 describe('the live page', () => {
-  test('switches a fault on by keyboard and shows the lost answer', async () => {
+  test('the page switches a fault on by keyboard, and shows the lost response', async () => {
     const page = await open()
     await tabTo(page, 'Charge, then lose the response')
     const toggle = page.getByRole('switch', { name: 'Charge, then lose the response' })
@@ -145,7 +148,7 @@ describe('the live page', () => {
     await logRow(page, 1).getByText('charged', { exact: true }).waitFor()
     await logRow(page, 1).getByText('fault commitThenDrop', { exact: true }).waitFor()
     await page.getByText('acted 1 of 1, matched 1').waitFor()
-    assert.equal(await toggle.isChecked(), false, 'it was for the next request only')
+    assert.equal(await toggle.isChecked(), false, 'the fault applied to the next request only')
 
     assert.equal(await order('key-1', 'shop-1'), 201)
     await logRow(page, 2).getByText('201', { exact: true }).waitFor()
@@ -156,7 +159,7 @@ describe('the live page', () => {
     assert.equal(await page.locator('#announcement').textContent(), 'POST /v1/orders: 201')
   })
 
-  test('switches a fault on for every request, and off again', async () => {
+  test('the page switches a fault on for every request, and off again', async () => {
     const page = await open()
     await page.getByRole('radio', { name: 'every request' }).press('Space')
     const toggle = page.getByRole('switch', { name: '502 from a gateway' })
@@ -170,7 +173,7 @@ describe('the live page', () => {
     assert.equal(await order('a', 'r'), 201)
   })
 
-  test('asks before it resets everything', async () => {
+  test('the page asks for confirmation before a reset', async () => {
     const page = await open()
     assert.equal(await order('key-1', 'shop-1'), 201)
     await logRow(page, 1).waitFor()
@@ -189,7 +192,7 @@ describe('the live page', () => {
     await logRow(page, 1).waitFor({ state: 'detached' })
   })
 
-  test('shows an order in every table as it happens', async () => {
+  test('the page shows an order in every table while it is processed', async () => {
     const page = await open()
     assert.equal(await page.locator('#orders tbody tr').count(), 0)
     await control('POST', '/faults', { action: { type: 'delay', ms: 600_000, when: 'during' } })
@@ -213,13 +216,13 @@ describe('the live page', () => {
   })
 
   for (const width of [1280, 390])
-    test(`lets every control be reached with Tab, and shows where the focus is, at ${width} pixels`, async () => {
+    test(`Tab reaches every control of the page, and the focus is visible, at ${width} pixels`, async () => {
       const page = await open({ viewport: { width, height: 844 } })
       await fill(page)
       for (const summary of await page.locator('summary').all()) await summary.press('Enter')
       const controls = await page.evaluate(() => {
         const found = document.querySelectorAll('a, button, input, select, textarea, summary, [tabindex="0"]')
-        // Of a group of radio buttons Tab reaches the one that is chosen; the arrow keys do the rest.
+        // Tab reaches only the chosen button of a radio group. The arrow keys reach the others.
         const reachable = [...found].filter(
           (element) => element.checkVisibility() && !element.matches('input[type="radio"]:not(:checked)'),
         )
@@ -258,7 +261,7 @@ describe('the live page', () => {
     })
 
   for (const width of [1280, 800, 390])
-    test(`has room for the longest keys and references at ${width} pixels`, async () => {
+    test(`the page has room for the longest keys and references at ${width} pixels`, async () => {
       const page = await open({ viewport: { width, height: 900 } })
       assert.equal(await order('k'.repeat(255), 'r'.repeat(300)), 201)
       await page.locator('#ledger').getByText('r'.repeat(300), { exact: true }).waitFor()
@@ -272,7 +275,7 @@ describe('the live page', () => {
       assert.ok(((await amount.boundingBox())?.height ?? 99) < 30, 'amounts are squeezed')
     })
 
-  test('follows changes made elsewhere', async () => {
+  test('the page shows changes made elsewhere', async () => {
     const page = await open()
     await control('POST', '/faults', {
       match: { operation: 'createOrder' },
@@ -293,7 +296,7 @@ describe('the live page', () => {
     )
   })
 
-  test('changes the preset, tops up a wallet and adds a rule by keyboard', async () => {
+  test('the page changes the preset, tops up a wallet and adds a rule by keyboard', async () => {
     const page = await open({}, /400 \(Bad Request\)/)
     await page.getByLabel('Preset').focus()
     await page.keyboard.type('rfc')
@@ -318,7 +321,7 @@ describe('the live page', () => {
     await page.waitForFunction(() => document.querySelectorAll('#rules li').length === 0)
   })
 
-  test('shows an API key only when asked, and hides it again', async () => {
+  test('the page shows an API key only on request, and hides it again', async () => {
     const page = await open()
     assert.equal((await page.content()).includes(apiKey), false)
     const show = page.getByRole('button', { name: 'Show the API key key_personal' })
@@ -331,7 +334,7 @@ describe('the live page', () => {
     assert.equal((await page.content()).includes(apiKey), false)
   })
 
-  test('shows what callers sent as text, never as markup', async () => {
+  test('the page shows received data as text, never as markup', async () => {
     const page = await open()
     const markup = '<img src=x onerror=alert(1)><script>alert(2)</script>'
     await order('k', markup)
@@ -341,7 +344,7 @@ describe('the live page', () => {
     assert.equal(await page.locator('main img, main script').count(), 0)
   })
 
-  test('shows headers and bodies of a request and of its response, also of a lost one', async () => {
+  test('the page shows headers and bodies of a request and its response, even a lost one', async () => {
     const page = await open()
     await control('POST', '/faults', { action: { type: 'commitThenDrop' } })
     assert.equal(await order('key-1', 'shop-1'), 'lost')
@@ -360,7 +363,7 @@ describe('the live page', () => {
     assert.equal(await row.locator('details[open]').count(), 2, 'what was opened stays open')
   })
 
-  test('keeps every row that it shows already, whatever comes, changes or goes', async () => {
+  test('the page keeps its rows when others are added, changed or removed', async () => {
     const page = await open()
     await control('POST', '/faults', { times: 'always', match: { method: 'PUT' }, action: { type: 'drop' } })
     await control('POST', '/faults', { times: 'always', action: { type: 'delay', ms: 1 } })
@@ -398,7 +401,7 @@ describe('the live page', () => {
     await page.waitForFunction(() => document.querySelectorAll('#rules li').length === 0)
   })
 
-  test('filters requests by path, status, key and reference, new ones too', async () => {
+  test('the page filters requests, even new ones, by path, status, key and reference', async () => {
     const page = await open()
     await order('key-1', 'shop-1')
     await fetch(`${url}/v1/balance`)
@@ -422,7 +425,7 @@ describe('the live page', () => {
     assert.deepEqual(await visible(), ['3', '1'])
   })
 
-  test('places an order, and copies address, key, export lines and curl that work', async () => {
+  test('the page places an order, and copies a working address, key, export lines and curl command', async () => {
     const page = await open()
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
     const copied = async (name: string): Promise<string> => {
@@ -453,7 +456,7 @@ describe('the live page', () => {
     assert.equal(await page.locator('#ledger tbody tr').count(), 2, 'the repeated request charges nothing')
   })
 
-  test('says what is wrong where no API key may order', async () => {
+  test('the page explains the problem if no API key may order', async () => {
     const page = await open()
     const keys = (await control('GET', '/')) as { apiKeys: readonly { id: string }[] }
     assert.ok(keys.apiKeys.length > 0)
@@ -466,7 +469,7 @@ describe('the live page', () => {
     complaints.length = 0
   })
 
-  test('gives a finger 44 pixels, and shows requests and charges first, on a phone', async () => {
+  test('on a phone, the page has touch targets of 44 pixels, and shows requests and charges first', async () => {
     const page = await open({ viewport: { width: 390, height: 844 }, hasTouch: true })
     await fill(page)
     for (const summary of await page.locator('summary').all()) await summary.press('Enter')
@@ -493,7 +496,7 @@ describe('the live page', () => {
     )
   })
 
-  test('refuses scripts and styles of any other kind', async () => {
+  test('the page blocks all other scripts and styles', async () => {
     const page = await open({}, /Content Security Policy/)
     const violated = page.evaluate(
       () =>
@@ -507,7 +510,7 @@ describe('the live page', () => {
     assert.equal(await violated, 'style-src-attr')
   })
 
-  test('says when the connection is gone and comes back by itself', async () => {
+  test('the page shows a lost connection, and reconnects on its own', async () => {
     const page = await open(
       {},
       /ERR_(?:CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|CONNECTION_RESET)/,
@@ -523,7 +526,7 @@ describe('the live page', () => {
 
   for (const scheme of ['light', 'dark'] as const)
     for (const width of [1280, 390])
-      test(`is readable in ${scheme} at ${width} pixels`, async () => {
+      test(`the page is accessible in ${scheme} at ${width} pixels`, async () => {
         // So high that the request log scrolls nothing out of sight, where its contrast could not be measured.
         const page = await open({ colorScheme: scheme, viewport: { width, height: 8000 } })
         await fill(page)
@@ -548,13 +551,13 @@ describe('the live page', () => {
       })
 })
 
-/** The page draws a switch anew as the sandbox confirms it, so its state is waited for, not expected at once. */
+/** The page redraws a switch when the sandbox confirms it, so wait for its state. */
 async function switchOn(page: Page, name: string): Promise<void> {
   await page.getByRole('switch', { name }).click()
   await page.getByRole('switch', { name, checked: true }).waitFor()
 }
 
-/** Something of everything. */
+/** Fills every table of the page. */
 async function fill(page: Page): Promise<void> {
   await order('5f0c7d1e-6a0b-4d7e-9a52-0c3b8f1d2e44', 'shop-1001')
   await switchOn(page, 'Charge, then lose the response')
@@ -562,7 +565,7 @@ async function fill(page: Page): Promise<void> {
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('c2f6ab10-93f4-4b7b-a9d8-3e5a1c7f6b02', 'shop-1003', 'svc_premium')
-  // What the page still draws would move the radio button away from the pointer.
+  // Wait until the page is drawn: otherwise, the radio button would move away from the pointer.
   await page.getByText('acted 1 of 1').waitFor()
   await page.locator('#ledger').getByText('shop-1002').waitFor()
   await logRow(page, 4)
@@ -576,7 +579,7 @@ async function fill(page: Page): Promise<void> {
   await logRow(page, 6).getByText('401').waitFor()
 }
 
-/** What axe finds, tests that it could not decide included. */
+/** The problems that axe finds, including checks that it could not decide. */
 async function accessibilityProblems(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source)
   const options: RunOptions = {

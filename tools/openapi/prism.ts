@@ -25,7 +25,7 @@ export async function startPrism(upstream: string, ...flags: readonly string[]):
   throw new Error('Prism did not start')
 }
 
-/** What Prism found, unless it was started with `--errors`. */
+/** The violations that Prism found, unless it was started with `--errors`. */
 export function violationsOf(response: Response): readonly { readonly location: readonly string[] }[] {
   return JSON.parse(response.headers.get('sl-violations') ?? '[]')
 }

@@ -1,9 +1,10 @@
 /**
- * Uses the sandbox through Prism, which validates every request and every answer by the OpenAPI description:
+ * Calls the sandbox through Prism, which validates every request and response against the OpenAPI
+ * description:
  *
- *     node --test proxy.check.ts
+ * node --test proxy.check.ts
  *
- * Once for each preset: every operation with every status that the API document shows.
+ * Runs every operation with every status of the API document, once for each preset.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
@@ -33,9 +34,9 @@ const sandbox = createSandbox({
 })
 
 let server: SandboxServer
-/** Answers a violation with an error of its own. */
+/** Responds to a violation with its own error. */
 let strict: Prism
-/** Lets everything pass and lists the violations in a header. */
+/** Forwards everything and lists the violations in a header. */
 let lenient: Prism
 
 before(
@@ -75,7 +76,7 @@ async function send(proxy: Prism, call: Call): Promise<Response> {
   })
 }
 
-/** Sends a call that the description allows. Prism must pass it and the answer. */
+/** Sends a call that the description allows. Prism must accept the request and the response. */
 async function pass(call: Call): Promise<unknown> {
   const response = await send(strict, call)
   const text = await response.text()
@@ -85,7 +86,9 @@ async function pass(call: Call): Promise<unknown> {
   return JSON.parse(text)
 }
 
-/** Sends a call that the description forbids. Prism must complain of the request and not of the answer. */
+/**
+ * Sends a call that the description forbids. Prism must reject the request, but not the response.
+ */
 async function passAnswer(call: Call): Promise<void> {
   const response = await send(lenient, call)
   const violations = violationsOf(response)
@@ -123,7 +126,7 @@ const calls: readonly (readonly [SandboxPermission, Call])[] = [
   ['balance:read', { path: '/v1/balance' }],
 ]
 
-/** Waits for something that happens in the server, without a fixed time. */
+/** Waits for a condition of the server, without a fixed time. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -193,7 +196,7 @@ async function malformed(): Promise<void> {
 
 describe('the sandbox behind Prism', { timeout: 120_000 }, () => {
   for (const preset of Object.keys(sandboxPresets) as (keyof typeof sandboxPresets)[])
-    test(`has only answers that the description allows, preset ${preset}`, async () => {
+    test(`the sandbox sends only responses that the description allows, preset ${preset}`, async () => {
       sandbox.reset()
       sandbox.configure(preset)
       await session()
@@ -205,7 +208,7 @@ describe('the sandbox behind Prism', { timeout: 120_000 }, () => {
       await malformed()
     })
 
-  test('would not pass an answer that the description forbids', async () => {
+  test('Prism rejects a response that the description forbids', async () => {
     sandbox.reset()
     sandbox.faults.add({
       action: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: '12.50' }] },

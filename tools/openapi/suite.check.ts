@@ -1,10 +1,11 @@
 /**
- * Sends every call of the sandbox's tests through Prism, with the answer that it got there:
+ * Sends every call of the sandbox's tests through Prism, with its recorded response:
  *
- *     node --test suite.check.ts
+ * node --test suite.check.ts
  *
- * The tests run first and record their calls. They run in every preset (test/sandbox/document.test.ts), on clocks of their
- * own, in one process with the sandbox, so the answers are played back by a server that knows nothing else.
+ * First, the tests run and record their calls. They run in every preset
+ * (test/sandbox/document.test.ts), with their own clocks, in one process with the sandbox. A
+ * minimal server therefore replays the responses for Prism.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -59,7 +60,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** Prism never answers a request whose body is broken JSON. */
+/** Prism does not respond to a request whose body is broken JSON. */
 function isReadable(body: string): boolean {
   try {
     return body === '' || JSON.parse(body) !== undefined
@@ -68,12 +69,12 @@ function isReadable(body: string): boolean {
   }
 }
 
-test('every answer of the sandbox in its tests is one that the description allows', { timeout }, async () => {
+test('the description allows every response of the sandbox in its tests', { timeout }, async () => {
   const seen = new Set<string>()
   const complaints: string[] = []
   let sent = 0
   for (const [index, { operation, madeByFault, request, answer }] of exchanges.entries()) {
-    // Other paths are not described, and answers of faults are wrong on purpose.
+    // Skip undescribed paths, and responses of faults, which are wrong on purpose.
     if (operation === null || madeByFault || !isReadable(request.body)) continue
     const { method, path, headers, body } = request
     const response = await fetch(prism.url + path, {
@@ -88,7 +89,7 @@ test('every answer of the sandbox in its tests is one that the description allow
     const isWrong = violations.some(({ location }) => location[0] !== 'request')
     if (isWrong || response.status !== answer.status || text.includes('stoplight.io'))
       complaints.push(`${place} ${JSON.stringify(violations)}`.slice(0, 1000))
-    // What the sandbox took for an order has to be a request that the description allows.
+    // The description must allow every request that the sandbox accepted as an order.
     if (operation === 'createOrder' && answer.status === 201 && violations.length > 0 && !/\.\d/.test(body))
       complaints.push(`accepted, although ${JSON.stringify(violations)}: ${place}`.slice(0, 1000))
     seen.add(`${operation} ${answer.status}`)

@@ -57,7 +57,7 @@ describe('the arguments of a program', () => {
   it('an argument may be 0 or a fraction if that makes sense', () => {
     expect(wholeNumber('--prefetch', '0')).toBe(0)
     expect(() => wholeNumber('--prefetch', 'four')).toThrow(
-      '--prefetch is an integer of 0 or more, and not "four".',
+      '--prefetch must be an integer of 0 or more (got "four").',
     )
     expect(decimal('MINUTES', '0')).toBe(0)
     expect(positive('--seconds', '0.5')).toBe(0.5)
@@ -68,7 +68,7 @@ describe('the arguments of a program', () => {
   it('arguments are names that the program knows', () => {
     expect(oneOf('STORE', 'redis', ['sqlite', 'redis'])).toBe('redis')
     expect(() => oneOf('STORE', 'foo', ['sqlite', 'redis'])).toThrow(
-      'STORE is "foo", and has to be one of: sqlite; redis.',
+      'STORE must be one of: sqlite; redis (got "foo").',
     )
   })
 
