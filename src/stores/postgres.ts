@@ -350,7 +350,7 @@ function checkVersion(found: number, failed: string): void {
   if (found <= SCHEMA_VERSION) return
   throw new StoreError(
     `${failed}: a newer version of customer-ordering-sdk wrote it ` +
-      `(schema ${found}, this version knows ${SCHEMA_VERSION}). Update the package; nothing was changed.`,
+      `(schema ${found}, this version supports ${SCHEMA_VERSION}). Update the package; nothing was changed.`,
     { applied: false },
   )
 }

@@ -259,7 +259,7 @@ describe('opening a file', () => {
     const before = readFileSync(path)
     const error = await failureOf(() => new SqliteStore({ path }))
     expect(error.message).toContain(
-      'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)',
+      'a newer version of customer-ordering-sdk wrote it (schema 2, this version supports 1)',
     )
     expect(readFileSync(path).equals(before)).toBe(true)
     // Nor does it stay open.

@@ -10,7 +10,7 @@ const CAUSES: Readonly<Record<string, string>> = {
     'site, shorten `retention`, or ask for persistent storage (navigator.storage.persist()).',
   SecurityError:
     'the browser lets this page store nothing: a setting or policy blocks site data, or the page is a frame ' +
-    'with an opaque origin. Allow site data, or use another store, such as MemoryStore, which forgets orders when the page closes.',
+    'with an opaque origin. Allow site data, or use MemoryStore, which forgets orders when the page closes.',
   VersionError:
     'a newer version of customer-ordering-sdk wrote it. Reload the page, or update the package; nothing was changed.',
   NotFoundError:
@@ -25,7 +25,7 @@ const CAUSES: Readonly<Record<string, string>> = {
 /** Explanations of errors while opening. */
 const OPENING: Readonly<Record<string, string>> = {
   InvalidStateError:
-    'the browser does not let this page store anything, as in some private windows. Use a normal window, or another store, such as MemoryStore, which forgets orders when the page closes.',
+    'the browser does not let this page store anything, as in some private windows. Use a normal window, or MemoryStore, which forgets orders when the page closes.',
   UnknownError:
     'the browser cannot open its files: the disk is full or failing, or the profile is damaged. Check the disk and restart the browser.',
   AbortError: 'the browser aborted the operation. Try again.',

@@ -39,7 +39,7 @@ const TROUBLES: readonly Trouble[] = [
     '57014',
   ],
   [
-    'no response came within the time limit of the client. A write may or may not have happened.',
+    "no response came within the client's time limit. A write may or may not have happened; try again.",
     'QUERY_TIMEOUT',
   ],
   [
@@ -72,7 +72,7 @@ const TROUBLES: readonly Trouble[] = [
   ['the disk is full. Nothing was written; free up space.', '53100'],
   ['the server is out of memory. Nothing was written; try again.', '53200'],
   ['a string is too long for the database. Nothing was written.', '54'],
-  ['a number is not an integer, or too large. Nothing was written.', '22P02', '22003'],
+  ['a number is too large or not an integer. Nothing was written.', '22P02', '22003'],
   [
     'the disk or file system of the server failed. A write may or may not have happened; check the disk.',
     '58',

@@ -19,15 +19,15 @@ const REPLIES: Readonly<Record<string, string>> = {
   CROSSSLOT: "the client's key prefix breaks the hash tag of the keys. Remove the braces from that prefix.",
   BUSY: "another client's script blocks the server. Wait until it ends, or stop it with SCRIPT KILL.",
   NOAUTH: 'the server requires a password. Configure one in the client.',
-  WRONGPASS: "the client's user name or password is wrong.",
+  WRONGPASS: "the client's user name or password is wrong. Check both.",
   NOPERM:
     "the client's user lacks a permission. Allow it EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, ZREM and ZRANGEBYLEX " +
     "on the store's keys, and INFO.",
-  WRONGTYPE: 'something else writes to keys with the prefix of the store. Give the store its own `prefix`.',
+  WRONGTYPE: 'other code writes to keys of the store. Give the store its own `prefix`.',
 }
 
 const CONNECTION =
-  'the client is not connected. Check that the server is running and that the client was connected.'
+  'the client is not connected. Check that the server is running and that you connected the client.'
 const TIMEOUT = "the server did not respond within the client's time limit."
 
 /**

@@ -111,7 +111,7 @@ export function checkVersion(found: number, failed: string): void {
   if (found <= MIGRATIONS.length) return
   throw new StoreError(
     `${failed}: a newer version of customer-ordering-sdk wrote it ` +
-      `(schema ${found}, this version knows ${MIGRATIONS.length}). Update the package; nothing was changed.`,
+      `(schema ${found}, this version supports ${MIGRATIONS.length}). Update the package; nothing was changed.`,
   )
 }
 

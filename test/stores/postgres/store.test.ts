@@ -852,10 +852,10 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each([
-      [{ updatedAt: 1.5 }, '22P02', 'a number is not an integer'],
-      [{ createdAt: Number.NaN }, '22P02', 'a number is not an integer'],
-      [{ version: 1e21 }, '22P02', 'a number is not an integer, or too large'],
-      [{ updatedAt: 1e20 }, '22003', 'a number is not an integer, or too large'],
+      [{ updatedAt: 1.5 }, '22P02', 'a number is too large or not an integer'],
+      [{ createdAt: Number.NaN }, '22P02', 'a number is too large or not an integer'],
+      [{ version: 1e21 }, '22P02', 'a number is too large or not an integer'],
+      [{ updatedAt: 1e20 }, '22003', 'a number is too large or not an integer'],
       [{ scope: noise(9_000) }, '54000', 'a string is too long for the database'],
     ])('the store rejects a row that it cannot store: %#', async (fields, code, text) => {
       const store = new PostgresStore({ client: openPool() })

@@ -140,7 +140,7 @@ describe('failures of RedisStore', () => {
       new RedisStore({ client: answering(new Error('Connection is closed.')) }).get(SCOPE, 'id'),
     )
     expect(error.message).toMatch(
-      /^Cannot read from the order store in Redis: .* the client was connected\.$/,
+      /^Cannot read from the order store in Redis: .* that you connected the client\.$/,
     )
   })
 

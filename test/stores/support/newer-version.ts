@@ -4,7 +4,7 @@ import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/con
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { expectFailures, readsOf } from './failures.ts'
 
-export const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version knows 1)'
+export const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version supports 1)'
 
 /** A database, and how to reach it past the store. */
 export interface SqlEngine {
