@@ -320,13 +320,13 @@ const checks: readonly [
 ]
 
 describe.each(checks)('%s', (_rule, faultsOf, controls) => {
-  it('holds for src', () => {
+  it('the rule holds for src', () => {
     expect(Object.keys(sources).length).toBeGreaterThan(40)
     expect(faultsOf(sources)).toEqual([])
   })
 
   it.each(controls.map((change) => [JSON.stringify(change), change] as const))(
-    'would notice %s',
+    'the rule detects %s',
     (_title, change) => {
       const changed = Object.entries(change).map(([file, text]) => [
         file,
@@ -338,7 +338,7 @@ describe.each(checks)('%s', (_rule, faultsOf, controls) => {
 })
 
 describe('the reading of imports', () => {
-  it('understands every form and no comment', () => {
+  it('the reader of imports understands every form, and ignores comments', () => {
     const text = [
       "import a from 'a'",
       "import type { B } from 'b'",
@@ -364,7 +364,7 @@ describe('the reading of imports', () => {
     ])
   })
 
-  it('finds the main entry to reach the client and no other entry', () => {
+  it('the main entry reaches the client, and no other entry does', () => {
     const reached = reachable(sources, 'index.ts')
     expect(reached.has('client.ts')).toBe(true)
     expect(reached.has('http/ky-transport.ts')).toBe(true)

@@ -34,18 +34,21 @@ const ask = (url: string, method: string, headers: Record<string, string>) =>
       .end()
   })
 
-it.each(['OPTIONS', 'GET', 'POST'])('lets one origin in and no other, %s', async (method) => {
-  const { url } = await serve()
-  const { headers } = await ask(url, method, { origin: ORIGIN })
-  expect(headers['access-control-allow-origin']).toBe(ORIGIN)
-  for (const other of [{ origin: 'http://127.0.0.1:2' }, { origin: 'null' }, {}]) {
-    const { headers: refused } = await ask(url, method, other as Record<string, string>)
-    expect(Object.keys(refused).filter((name) => name.startsWith('access-control-'))).toEqual([])
-    expect(refused['vary']).toBe('origin')
-  }
-})
+it.each(['OPTIONS', 'GET', 'POST'])(
+  'the cross-origin server accepts one origin and no other, %s',
+  async (method) => {
+    const { url } = await serve()
+    const { headers } = await ask(url, method, { origin: ORIGIN })
+    expect(headers['access-control-allow-origin']).toBe(ORIGIN)
+    for (const other of [{ origin: 'http://127.0.0.1:2' }, { origin: 'null' }, {}]) {
+      const { headers: refused } = await ask(url, method, other as Record<string, string>)
+      expect(Object.keys(refused).filter((name) => name.startsWith('access-control-'))).toEqual([])
+      expect(refused['vary']).toBe('origin')
+    }
+  },
+)
 
-it('passes on what is for the other end, and nothing of one connection', async () => {
+it('the cross-origin server forwards end-to-end headers, and none of a single connection', async () => {
   const { url, heard } = await serve()
   const sent = {
     origin: ORIGIN,
@@ -62,7 +65,7 @@ it('passes on what is for the other end, and nothing of one connection', async (
   expect(headers).not.toHaveProperty('x-hop')
 })
 
-it('keeps connections, on both sides, and tells which requests came on a used one', async () => {
+it('the cross-origin server keeps connections on both sides, and reports requests on a reused one', async () => {
   const {
     url,
     heard,

@@ -68,7 +68,7 @@ describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStor
       ).id
     }, externalOrderId)
 
-  it('places an order by way of a server that adds the key, and remembers it on the next page', async () => {
+  it('a documented page places an order through a server that adds the key, and the next page remembers it', async () => {
     const { page } = await openShop()
     const id = await place(page, 'cart-1')
     await page.close()
@@ -79,7 +79,7 @@ describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStor
     await next.close()
   })
 
-  it('settles what a page has left that was closed in mid-order', async () => {
+  it('the documented page settles an order of a page that was closed in the middle of it', async () => {
     sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall', commit: true } })
     const { page } = await openShop()
     const before = sandbox.requests.length

@@ -52,7 +52,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
       name,
     )
 
-  it('gives no more room, rejects, has written nothing, and goes on when there is room again', async () => {
+  it('with a full quota, a write rejects without an effect, and succeeds when there is room again', async () => {
     const limited = await openPage()
     const session = await limited.context().newCDPSession(limited)
     const origin = new URL(limited.url()).origin
@@ -73,7 +73,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(await write()).toBeUndefined()
   })
 
-  it('gives no more room at all, has not bought an order that could not be written down, and says so', async () => {
+  it('with no quota at all, an order that could not be stored is not bought, and the error states it', async () => {
     const limited = await openPage()
     const session = await limited.context().newCDPSession(limited)
     const origin = new URL(limited.url()).origin
@@ -100,7 +100,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect((await place('r1')).failure).toBeUndefined()
   })
 
-  it('lets another page keep a transaction open, rejects in time, writes nothing later, and goes on when that has ended', async () => {
+  it('if another page holds a transaction, a write rejects in time, has no late effect, and later succeeds', async () => {
     const frozen = await openStore('frozen')
     await frozen.evaluate(
       () =>
@@ -131,7 +131,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(await page.evaluate(() => window.placeOrder(window.store, 'r1'))).toMatchObject({ requests: 1 })
   })
 
-  it('deletes the database for another page, gives way, and rejects from then on', async () => {
+  it('if another page deletes the database, the store releases it and rejects from then on', async () => {
     const page = await openStore('deleted')
     const other = await openPage()
     expect(await remove(other, 'deleted')).toBe('success')
@@ -144,7 +144,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     ).toMatchObject({ id: '1' })
   })
 
-  it('deletes the site data on demand, rejects from then on', async () => {
+  it('if the browser deletes the site data, the store rejects from then on', async () => {
     const page = await openStore('cleared')
     const session = await page.context().newCDPSession(page)
     const origin = new URL(site.pageOf('store')).origin
@@ -153,7 +153,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect((await nextCall(page))?.message).toMatch(/was deleted/)
   })
 
-  it('lets a newer version of the package change the database, gives way, and rejects from then on', async () => {
+  it('if a newer package version upgrades the database, the store releases it and rejects from then on', async () => {
     const page = await openStore('newer')
     const other = await openPage()
     const upgraded = await other.evaluate(
@@ -170,7 +170,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(failure?.message).toMatch(/a newer version of customer-ordering-sdk wrote it/)
   })
 
-  it('does not open it because another page stands in the way, rejects in time, and goes on when that is gone', async () => {
+  it('if another page blocks the opening, the store rejects in time, and works when that page is gone', async () => {
     const stubborn = await openPage()
     await stubborn.evaluate(
       () =>
@@ -195,7 +195,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(await page.evaluate(() => window.store.get('scope', '1'))).toBeUndefined()
   })
 
-  it('lets the page store nothing, says so', async () => {
+  it('if the page may store nothing, the error states it', async () => {
     const page = await openPage(site.originlessPageOf('store'))
     const failure = await page.evaluate(() =>
       window.failureOf(new window.IndexedDbStore({ name: 'orders' }).insert(window.makeRow('1'))),
@@ -204,7 +204,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(failure?.message).toMatch(/^StoreError: .* lets this page store nothing/)
   })
 
-  it('has a private window, works in there and leaves nothing behind', async () => {
+  it('in a private window, the store works and leaves nothing behind', async () => {
     const insert = () => {
       const store = new window.IndexedDbStore({ name: 'private' })
       return store.insert(window.makeRow('1'))
@@ -218,7 +218,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(await (await openPage()).evaluate(insert)).toEqual({ inserted: true })
   })
 
-  it('runs a web worker, shares the rows with it', async () => {
+  it('in a web worker, the store shares its rows with the page', async () => {
     const page = await openPage()
     const inWorker = () =>
       new Promise((resolve) => {

@@ -8,7 +8,7 @@ const FIRST_SEED = 1
 
 describeWithChromium('A page that ends while it places orders', () => {
   it(
-    `has every order charged at most once, none lost and none told 'no' that was charged, in ${CYCLES} cycles from seed ${FIRST_SEED}`,
+    `every order is charged once at most, none is lost, and no charged one is reported as 'no', in ${CYCLES} cycles from seed ${FIRST_SEED}`,
     async () => {
       const broken: string[] = []
       const ends = { tab: 0, renderer: 0, browser: 0 }
@@ -33,7 +33,7 @@ describeWithChromium('A page that ends while it places orders', () => {
     120_000 + CYCLES * 30_000,
   )
 
-  it('would be noticed if its store forgot', async () => {
+  it('the harness detects a store that forgets', async () => {
     const cycles = await Cycles.start()
     try {
       for (const [index, end] of ENDS.entries()) {

@@ -153,17 +153,17 @@ describe.each(BROWSERS)('$name', (browser) => {
     return { arrivals: await runAt(shop, 'onUsedConnection', { control }, proxy), told }
   }
 
-  it('passes the tests of the client as they are', async () => {
+  it('the client tests pass in the browser', async () => {
     const { files, violations } = await run('client')
     expect(files.map(({ file }) => file)).toEqual(clientFiles)
     expect(violations).toEqual([])
   })
 
-  it('passes the contract of stores over IndexedDB', async () => {
+  it('the store contract passes with IndexedDB', async () => {
     expect((await run('contract')).violations).toEqual([])
   })
 
-  it('places orders at a service of another origin, sending only headers of a plain list', async () => {
+  it('a page orders at a service of another origin, and sends only CORS-safe or listed headers', async () => {
     expect((await run('service', inService('suite'))).violations).toEqual([])
     expect(service.preflights).toBeGreaterThan(0)
     // A browser that never sends a POST on a used connection has no reason to repeat one.
@@ -173,12 +173,12 @@ describe.each(BROWSERS)('$name', (browser) => {
     expect(sandbox.faults.pending().filter(({ times }) => times !== 'always')).toEqual([])
   })
 
-  it('settles after a reload what was on its way before it', async () => {
+  it('a reloaded page settles the order that was in flight', async () => {
     expect((await run('service', inService('leave'))).violations).toEqual([])
     expect((await run('service', inService('comeBack'))).violations).toEqual([])
   })
 
-  it.each(LOST)('charges once where a connection ends without an answer: $what', async (row) => {
+  it.each(LOST)('an order is charged once if a connection ends without a response: $what', async (row) => {
     const shop = createSandbox({ preset: row.preset, balance: PRICE })
     shop.faults.add({
       match: { operation: 'createOrder' },
@@ -207,7 +207,7 @@ describe.each(BROWSERS)('$name', (browser) => {
       { status, gateway: true, what: 'is 504 by way of a gateway' },
     ]),
   )(
-    'charges once where $status after the charge $what, and doubts what it may',
+    'an order is charged once if $status after the charge $what, and is reported as in doubt',
     async ({ status, gateway }) => {
       // docs/decisions/a-browser-may-repeat.md: the wallet comes first and is empty by then.
       const shop = createSandbox({ preset: 'balance-before-key', balance: PRICE })
@@ -226,7 +226,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     },
   )
 
-  it.each(CACHED)('believes no response to a read that the browser may keep, $what', async ({ read }) => {
+  it.each(CACHED)("no response to a read comes from the browser's cache, $what", async ({ read }) => {
     const shop = createSandbox({ balance: 1_000_000 })
     const other = shop.addCustomer({ wallet: { amount: 500, currency: 'EUR' } })
     const otherApiKey = shop.addApiKey({ customer: other.id })
@@ -234,7 +234,7 @@ describe.each(BROWSERS)('$name', (browser) => {
   })
 
   it.each(['as they are', 'polluted before', 'polluted after', 'frozen'])(
-    'works, and changes no global when it is loaded, where prototypes are %s',
+    'the client works and changes no global if prototypes are %s',
     async (mode) => {
       const { query, ...rest } = inService('prototypes')
       expect((await run('prototypes', { ...rest, query: { ...query, mode } })).violations).toEqual([])
@@ -242,7 +242,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     },
   )
 
-  it('reports what the policy of a page forbids, so that none of these can go unnoticed', async () => {
+  it("the page's policy reports violations, so that none goes unnoticed", async () => {
     const { violations, files, trustedTypes } = await run('forbidden')
     // All three know Trusted Types; in one that does not, the policy would require nothing.
     expect(trustedTypes).toBe(true)

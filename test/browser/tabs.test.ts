@@ -23,7 +23,7 @@ describeWithChromium('Tabs that share an IndexedDbStore', () => {
     await site?.close()
   })
 
-  it(`race for the same ${ORDERS} references: one charge each, and every tab gets the same order`, async () => {
+  it(`tabs that race for ${ORDERS} references cause one charge each, and every tab gets the same order`, async () => {
     const sandbox = createSandbox({ behaviour: { processingTime: 20 } })
     const server = await serveSandbox(sandbox, { port: 0, cors: true })
     try {

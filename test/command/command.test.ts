@@ -99,7 +99,7 @@ async function command(line: string, given: Given = {}) {
 }
 
 describe('customer-ordering-sdk', () => {
-  it('lists what is unresolved as a table, and ends with 3', async () => {
+  it('the command lists unresolved orders as a table, and exits with 3', async () => {
     const { code, out } = await command('unresolved ~')
     const [head = '', ...rows] = out.trim().split('\n')
     expect(head).toMatch(/^reference +key +state +ambiguous +attempts +sent +recorded$/)
@@ -120,7 +120,7 @@ describe('customer-ordering-sdk', () => {
   })
 
   it.each(['unresolved', 'show in-doubt', 'recover', 'reconcile', 'forget settled --yes'])(
-    'ends with 2 where a mistyped account or server hides the orders of the store: %s',
+    "the command exits with 2 if a misspelt account or server hides the store's orders: %s",
     async (line) => {
       const searched = (server: string, account: string) => JSON.stringify([server, account])
       const account = await command(`${line} ~ --account shopp`)
@@ -132,7 +132,7 @@ describe('customer-ordering-sdk', () => {
     },
   )
 
-  it('ends with 0 for a store without any order', async () => {
+  it('the command exits with 0 for a store without orders', async () => {
     path = join(folder, `orders-${files++}.db`)
     await new SqliteStore({ path }).close()
     expect(await command('unresolved ~')).toEqual(
@@ -140,7 +140,7 @@ describe('customer-ordering-sdk', () => {
     )
   })
 
-  it('shows one order by its reference or its key, and ends with 1 where there is none', async () => {
+  it('the command shows an order by its reference or its key, and exits with 1 if it does not exist', async () => {
     const { code, json } = await command('show in-doubt --json ~')
     expect(code).toBe(0)
     const [record] = json()
@@ -150,7 +150,7 @@ describe('customer-ordering-sdk', () => {
     expect(await command('show nothing ~')).toMatchObject({ code: 1, out: '' })
   })
 
-  it('recovers after a yes, charges each order once, and then has nothing to ask', async () => {
+  it('the command recovers after a yes, charges each order once, and then asks nothing', async () => {
     const { code, asked, json } = await command('recover --json ~', { reply: 'y' })
     expect(asked).toBe(
       'recover settles 2 open orders. It sends an order again only if that is safe, and charges each at most once. Continue? [y/N] ',
@@ -166,7 +166,7 @@ describe('customer-ordering-sdk', () => {
     expect(await command('unresolved ~')).toMatchObject({ code: 0, out: 'none\n' })
   })
 
-  it('recovers in a script with --yes, and ends with 3 where orders stay open', async () => {
+  it('the command recovers in a script with --yes, and exits with 3 if orders stay open', async () => {
     sandbox.faults.add({
       match: { operation: 'createOrder' },
       times: 'always',
@@ -180,7 +180,7 @@ describe('customer-ordering-sdk', () => {
   })
 
   it.each(['recover ~', 'resolve in-doubt --as abandoned ~', 'forget settled ~'])(
-    'sends and writes nothing for "%s" where nobody says yes',
+    'the command sends and writes nothing for "%s" without a yes',
     async (line) => {
       const requests = sandbox.requests.length
       for (const given of [{}, { reply: '' }, { reply: 'n' }, { reply: 'yesterday' }]) {
@@ -196,7 +196,7 @@ describe('customer-ordering-sdk', () => {
     },
   )
 
-  it('resolves an order as created by its id, and as abandoned after a yes', async () => {
+  it('the command resolves an order as created by its id, and as abandoned after a yes', async () => {
     const { orderId = '' } = sandbox.expectChargedOnce('in-doubt')
     const created = await command(`resolve in-doubt --as created --order-id ${orderId} ~`)
     expect(created).toMatchObject({ code: 0, asked: '' })
@@ -207,7 +207,7 @@ describe('customer-ordering-sdk', () => {
     sandbox.expectNotCharged('queued')
   })
 
-  it('forgets a settled order, and refuses an open one', async () => {
+  it('the command forgets a settled order, and rejects an open one', async () => {
     expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten\n' })
     expect(await command('forget settled --yes ~')).toMatchObject({
       code: 0,
@@ -216,7 +216,7 @@ describe('customer-ordering-sdk', () => {
     expect(await command('forget in-doubt --yes ~')).toMatchObject({ code: 2, out: '' })
   })
 
-  it('reconciles, and ends with 3 where store and service differ', async () => {
+  it('the command reconciles, and exits with 3 if store and service differ', async () => {
     const { code, json } = await command('reconcile --json ~')
     expect(
       json()
@@ -231,7 +231,7 @@ describe('customer-ordering-sdk', () => {
     expect(later).toMatchObject({ code: 0, out: 'none\n' })
   })
 
-  it('shows balance and services without a store', async () => {
+  it('the command shows balance and services without a store', async () => {
     expect((await command('balance --json')).json()).toMatchObject([{ currency: 'EUR' }])
     expect((await command('balance')).out).toMatch(/\d/)
     const { out } = await command('services')
@@ -242,7 +242,7 @@ describe('customer-ordering-sdk', () => {
     )
   })
 
-  it('reads a store without an API key, and sends nothing without one', async () => {
+  it('the command reads a store without an API key, and sends nothing', async () => {
     const env = { CUSTOMER_ORDERING_API_KEY: '' }
     expect((await command('unresolved ~', { env })).code).toBe(3)
     expect(await command('recover --yes ~', { env })).toMatchObject({
@@ -279,14 +279,14 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --json=yes ~', 'The flag --json takes no value; see --help.'],
     ['unresolved ~ --server', 'The flag --server requires a value; see --help.'],
     ['unresolved --server --json ~', 'The flag --server requires a value; see --help.'],
-  ])('refuses "%s" with exit code 2', async (line, message) => {
+  ])('the command rejects "%s" with exit code 2', async (line, message) => {
     const { code, out, err } = await command(line)
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain(message)
     expect(err.trim().split('\n')).toHaveLength(1)
   })
 
-  it('wants an account with a store, and says so', async () => {
+  it('the command requires an account with a store, and the error states it', async () => {
     const { code, err } = await command(`unresolved --sqlite ${path}`)
     expect(code).toBe(2)
     expect(err).toContain('account')
@@ -295,13 +295,13 @@ describe('customer-ordering-sdk', () => {
   it.each([
     ['--postgres postgres://ada:secret-word@127.0.0.1/x', 'npm install pg'],
     ['--redis redis://:secret-word@127.0.0.1', 'npm install redis'],
-  ])('names the driver that is not installed, %s', async (flags, message) => {
+  ])('the command names the driver that is not installed, %s', async (flags, message) => {
     const { code, err } = await command(`unresolved ${flags} --account shop`)
     expect(code).toBe(2)
     expect(err).toContain(message)
   })
 
-  it("takes the driver of the user's project, and hides the password that it repeats", async () => {
+  it("the command uses the driver of the user's project, and hides the password that it repeats", async () => {
     const project = join(folder, 'project')
     mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
     writeFileSync(
@@ -322,7 +322,7 @@ describe('customer-ordering-sdk', () => {
     expect(err).not.toContain('secret-word')
   })
 
-  it('fails with 1 and one line where the service refuses the API key', async () => {
+  it('the command exits with 1 and one line if the service rejects the API key', async () => {
     const { code, out, err } = await command('balance', {
       env: { CUSTOMER_ORDERING_API_KEY: 'a-wrong-api-key' },
     })
@@ -331,7 +331,7 @@ describe('customer-ordering-sdk', () => {
     expect(err).not.toContain('a-wrong-api-key')
   })
 
-  it('prints no control character that a store holds', async () => {
+  it('the command prints no control characters from a store', async () => {
     const client = program()
     await client.orders.enqueue(order('\u001b[2Jgone'))
     await client.close()
@@ -340,7 +340,7 @@ describe('customer-ordering-sdk', () => {
     expect(out).not.toContain('\u001b')
   })
 
-  it('prints its version and its help', async () => {
+  it('the command prints its version and its help', async () => {
     expect(await command('--version')).toMatchObject({ code: 0, out: `${VERSION}\n` })
     const { code, out } = await command('--help')
     expect(code).toBe(0)
@@ -348,13 +348,13 @@ describe('customer-ordering-sdk', () => {
     expect(await command('')).toMatchObject({ code: 2, out: '', err: out })
   })
 
-  it("keeps no more of an order than the program's remember: 'id' does", async () => {
+  it("the command keeps no more of an order than the program's remember: 'id' does", async () => {
     await command('recover --yes --remember id ~')
     const [record] = (await command('show in-doubt --json ~')).json()
     expect(Object.keys(record.order).toSorted()).toEqual(['amount', 'id', 'status'])
   })
 
-  it('calls an http address in a private network only where that is allowed', async () => {
+  it('the command calls an http address in a private network only if permitted', async () => {
     const env = { CUSTOMER_ORDERING_BASE_URL: 'http://orders.internal' }
     const refused = await command('unresolved ~', { env })
     expect(refused).toMatchObject({ code: 2, out: '' })
@@ -363,7 +363,7 @@ describe('customer-ordering-sdk', () => {
     expect(allowed).toMatchObject({ code: 3, err: '' })
   })
 
-  it('says of rows with a codec that they cannot be read, and sends nothing for them', async () => {
+  it('the command reports rows with a codec as unreadable, and sends nothing for them', async () => {
     path = join(folder, `orders-${files++}.db`)
     const key = new Uint8Array(32)
     const client = new CustomerOrderingClient({
@@ -385,7 +385,7 @@ describe('customer-ordering-sdk', () => {
     expect(sandbox.requests).toHaveLength(requests)
   })
 
-  it('removes no record, however old it is', async () => {
+  it('the command removes no record, however old', async () => {
     const now = Date.now()
     const old = new CustomerOrderingClient(
       {
@@ -407,7 +407,7 @@ describe('customer-ordering-sdk', () => {
     ['Ctrl-D', '\u0004'],
     ['a line of its own', '\n'],
     ['yes', 'yes\n'],
-  ])('takes %s at its question for what it is', async (name, typed) => {
+  ])('the command interprets the input %s at its question', async (name, typed) => {
     const input = new PassThrough()
     const output = Object.assign(new PassThrough(), { isTTY: true })
     const reply = askBy(input, output)('Continue? ')
@@ -415,14 +415,14 @@ describe('customer-ordering-sdk', () => {
     expect(await reply).toBe(name === 'yes' ? 'yes' : '')
   })
 
-  it('takes the end of the input at its question for no', async () => {
+  it('the command takes the end of the input at its question as no', async () => {
     const input = new PassThrough()
     const reply = askBy(input, new PassThrough())('Continue? ')
     input.end()
     expect(await reply).toBe('')
   })
 
-  it('is a program that ends by itself', async () => {
+  it('the command is a program that ends on its own', async () => {
     const env = {
       ...process.env,
       CUSTOMER_ORDERING_BASE_URL: service.url,

@@ -33,7 +33,7 @@ describe('blocks of code in README.md and docs', () => {
 
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
-  test('are TypeScript that is run, or no program at all', () => {
+  test('blocks are TypeScript that is run, or not a program', () => {
     const kinds = new Set(['ts', 'sh', 'json', 'yaml', 'mermaid', 'text', ''])
     expect(blocks.filter(({ info }) => !kinds.has(info)).map(({ at, info }) => `${at} ${info}`)).toEqual([])
     const disguised = blocks.filter(({ info, code }) => info !== 'ts' && /^(import|const|await) /m.test(code))
@@ -41,7 +41,7 @@ describe('blocks of code in README.md and docs', () => {
     expect(modules.length).toBeGreaterThan(0)
   })
 
-  test('compile', async () => {
+  test('blocks of TypeScript compile', async () => {
     const config = join(folder, 'tsconfig.json')
     await writeFile(
       config,
@@ -63,27 +63,30 @@ describe('blocks of code in README.md and docs', () => {
     expect(failure).toBe('')
   })
 
-  test.concurrent.each(sample(modules, 4))('$at runs and prints what it says', async (block) => {
-    // A server of its own for each block: they may run in any sequence.
-    const sandbox = createSandbox()
-    const server = await serveSandbox(sandbox)
-    const cwd = await mkdtemp(join(tmpdir(), 'docs-'))
-    try {
-      const { stdout } = await run(process.execPath, [fileOf(block)], {
-        cwd,
-        timeout: 60_000,
-        env: {
-          ...process.env,
-          CUSTOMER_ORDERING_BASE_URL: server.url,
-          CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
-        },
-      })
-      for (const [expected, printed] of expectedOutput(block.code, stdout)) expect(printed).toBe(expected)
-    } finally {
-      await server.close()
-      await rm(cwd, { recursive: true, force: true })
-    }
-  })
+  test.concurrent.each(sample(modules, 4))(
+    'the block at $at runs and prints the documented output',
+    async (block) => {
+      // A server of its own for each block: they may run in any sequence.
+      const sandbox = createSandbox()
+      const server = await serveSandbox(sandbox)
+      const cwd = await mkdtemp(join(tmpdir(), 'docs-'))
+      try {
+        const { stdout } = await run(process.execPath, [fileOf(block)], {
+          cwd,
+          timeout: 60_000,
+          env: {
+            ...process.env,
+            CUSTOMER_ORDERING_BASE_URL: server.url,
+            CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
+          },
+        })
+        for (const [expected, printed] of expectedOutput(block.code, stdout)) expect(printed).toBe(expected)
+      } finally {
+        await server.close()
+        await rm(cwd, { recursive: true, force: true })
+      }
+    },
+  )
 })
 
 /**

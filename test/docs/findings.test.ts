@@ -29,8 +29,8 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   4: {
     'proxy/client.test.ts': [
-      'never repeats an order in doubt with another API key: lost on the way to the %s, then %s()',
-      'never repeats it within one call either',
+      'an order in doubt is never repeated with another API key: lost on the way to the %s, then %s()',
+      'an order in doubt is never repeated with another API key within one call',
     ],
   },
   5: {
@@ -144,13 +144,15 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     'sandbox/yaml.test.ts': ['YAML with very many spaces %s is parsed quickly'],
   },
   a: {
-    'browser/suites.test.ts': ['believes no response to a read that the browser may keep, $what'],
+    'browser/suites.test.ts': ["no response to a read comes from the browser's cache, $what"],
     'unit/http/transport.test.ts': [
       '%s is sent with `cache: no-store`, because a cached list is no evidence',
     ],
   },
   b: {
-    'browser/suites.test.ts': ['charges once where $status after the charge $what, and doubts what it may'],
+    'browser/suites.test.ts': [
+      'an order is charged once if $status after the charge $what, and is reported as in doubt',
+    ],
   },
   c: {
     'unit/settings/resolve.test.ts': [
@@ -159,8 +161,8 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   d: {
     'browser/faults.test.ts': [
-      'gives no more room at all, has not bought an order that could not be written down, and says so',
-      'lets another page keep a transaction open, rejects in time, writes nothing later, and goes on when that has ended',
+      'with no quota at all, an order that could not be stored is not bought, and the error states it',
+      'if another page holds a transaction, a write rejects in time, has no late effect, and later succeeds',
     ],
   },
   e: {

@@ -95,7 +95,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     })
   }
 
-  test('compiles', async () => {
+  test('the code of every framework compiles', async () => {
     await writeFile(
       join(folder, 'tsconfig.json'),
       JSON.stringify({
@@ -117,13 +117,13 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     expect(failure).toBe('')
   })
 
-  test('has a block of each framework', () => {
+  test('the page has a block for each framework', () => {
     expect([...blocks.keys()]).toEqual([
       ...['nextjs', 'express', 'fastify', 'nestjs', 'hono', 'awslambda', 'cloudflareworkers', 'react'],
     ])
   })
 
-  test('orders once in Next.js', async () => {
+  test('the Next.js code orders once', async () => {
     const { PUT, settle } = await load('nextjs')
     await settle()
     await buys('next', async (reference, serviceId) => {
@@ -133,7 +133,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     })
   })
 
-  test('orders once in Express', async () => {
+  test('the Express code orders once', async () => {
     const { app, client } = await load('express')
     const server: Server = await new Promise((resolve) => {
       const listening: Server = app.listen(0, '127.0.0.1', () => resolve(listening))
@@ -143,7 +143,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     await client.close()
   })
 
-  test('orders once in Fastify', async () => {
+  test('the Fastify code orders once', async () => {
     const { app } = await load('fastify')
     await buys('fastify', async (reference, serviceId) => {
       const call = { method: 'PUT', url: `/orders/${reference}`, payload: body(serviceId) }
@@ -152,7 +152,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     await app.close()
   })
 
-  test('orders once in NestJS', async () => {
+  test('the NestJS code orders once', async () => {
     const { OrderingModule, NestFactory } = await load('nestjs')
     const app = await NestFactory.create(OrderingModule, { logger: false })
     await app.listen(0, '127.0.0.1')
@@ -160,7 +160,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     await app.close()
   })
 
-  test('orders once in Hono', async () => {
+  test('the Hono code orders once', async () => {
     const { app } = await load('hono')
     await buys('hono', async (reference, serviceId) => {
       const { status } = await app.request(`/orders/${reference}`, put(serviceId))
@@ -168,7 +168,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     })
   })
 
-  test('orders once in Lambda', async () => {
+  test('the Lambda code orders once', async () => {
     const database = await pglite().PGlite.create()
     const { createHandlers } = await load('awslambda')
     const { order, recover } = createHandlers(database)
@@ -180,7 +180,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     await database.close()
   })
 
-  test('passes on requests in Cloudflare Workers', async () => {
+  test('the Cloudflare Workers code forwards requests', async () => {
     const { default: worker } = await load('cloudflareworkers')
     const env = { ORDERING_URL: service.url, ORDERING_API_KEY: sandbox.apiKey }
     const ask = async (cookie: string): Promise<number> => {
@@ -190,7 +190,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     expect([await ask('session=ada'), await ask('session=eve')]).toEqual([200, 401])
   })
 
-  test('is a hook of React', async () => {
+  test('the React code is a hook', async () => {
     const { useOrder, createElement, renderToString } = await load('react')
     const View = () => createElement('p', null, useOrder({}, 'cart-1').state.is)
     expect(renderToString(createElement(View))).toBe('<p>idle</p>')

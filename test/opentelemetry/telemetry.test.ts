@@ -36,7 +36,7 @@ async function handle<T>(call: () => Promise<T>): Promise<T> {
 const createOrder = { operation: 'createOrder' } as const
 
 describe('the spans', () => {
-  it('of a call are below that of the shop, with one for each request and an event for each retry', async () => {
+  it("spans of a call have the shop's span as parent, one child for each request, and events for retries", async () => {
     const sandbox = createSandbox()
     sandbox.faults.add({ match: createOrder, action: { type: 'commitThenDrop' } })
     const { id } = await handle(() => clientOf(sandbox).orders.create(order('cart-1')))
@@ -81,7 +81,7 @@ describe('the spans', () => {
     expect(named).toEqual(Array(2).fill(['POST /v1/orders', SpanKind.CLIENT]))
   })
 
-  it('of requests have templates of their paths for names, whatever the ids', async () => {
+  it('spans of requests are named by path templates, whatever the ids', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     const { id } = await client.orders.create(order('cart'))
@@ -103,7 +103,7 @@ describe('the spans', () => {
     ])
   })
 
-  it('name the address that was called, also below a path and a port', async () => {
+  it('spans name the called address, even with a path and a port', async () => {
     const sandbox = createSandbox()
     const baseUrl = 'https://proxy.test:8443/shop/'
     const called: string[] = []
@@ -125,7 +125,7 @@ describe('the spans', () => {
     expect([attributes?.['server.address'], attributes?.['server.port']]).toEqual(['proxy.test', 8443])
   })
 
-  it('of an order in doubt are an error that says so, and its recovery is one trace', async () => {
+  it('the span of an order in doubt is an error that states it, and its recovery is one trace', async () => {
     const sandbox = createSandbox()
     sandbox.faults.add({ match: createOrder, times: 2, action: { type: 'commitThenDrop' } })
     const store = new MemoryStore()
@@ -146,7 +146,7 @@ describe('the spans', () => {
       expect(attributes['ordering.idempotency_key']).toBe(idempotencyKey)
   })
 
-  it('of a recovery stay together when the order moves to its next key', async () => {
+  it('spans of a recovery stay together when the order moves to its next key', async () => {
     const sandbox = createSandbox()
     const refuse = { type: 'status', status: 402, code: 'PAYMENT_REQUIRED' } as const
     sandbox.faults.add({ match: createOrder, times: 2, action: refuse })
@@ -163,7 +163,7 @@ describe('the spans', () => {
     sandbox.expectChargedOnce('cart-key')
   })
 
-  it('end when calls are aborted, run out of time or find the client closed', async () => {
+  it('spans end when calls are aborted, time out or find the client closed', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     let stalled = () => {}
@@ -197,7 +197,7 @@ describe('the spans', () => {
     await client.balance.retrieve().catch(() => {})
   })
 
-  it('of a remembered order are one without requests', async () => {
+  it('a remembered order has one span without requests', async () => {
     const client = clientOf(createSandbox())
     await client.orders.create(order('cart-3'))
     collected.reset()
@@ -208,7 +208,7 @@ describe('the spans', () => {
     expect(collected.tree('PUT /orders').children).toEqual([span])
   })
 
-  it('of calls at the same time each have their own parent', async () => {
+  it('spans of concurrent calls have their own parents', async () => {
     const client = clientOf(createSandbox())
     await Promise.all(
       ['cart-4', 'cart-5'].map((reference) => handle(() => client.orders.create(order(reference)))),
@@ -219,7 +219,7 @@ describe('the spans', () => {
     expect(parents.toSorted()).toEqual(shops.toSorted())
   })
 
-  it('are what traceHeaders() tells the service of', async () => {
+  it('traceHeaders() sends the span to the service', async () => {
     const sandbox = createSandbox()
     sandbox.faults.add({ match: createOrder, action: { type: 'commitThenDrop' } })
     const client = clientOf(sandbox)
@@ -230,7 +230,7 @@ describe('the spans', () => {
     )
   })
 
-  it('hold no API key, no target and no amount', async () => {
+  it('spans contain no API key, no target and no amount', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     await client.orders.create({ ...order('cart-7'), target: '@ada-lovelace' })
@@ -247,7 +247,7 @@ describe('the spans', () => {
 })
 
 describe('the numbers', () => {
-  it('of requests, retries and outcomes have few labels', async () => {
+  it('metrics of requests, retries and outcomes have few labels', async () => {
     await collected.numbers('')
     const sandbox = createSandbox()
     sandbox.faults.add({ match: createOrder, action: { type: 'drop' } })
@@ -281,7 +281,7 @@ describe('the numbers', () => {
     ])
   })
 
-  it('of a recovery say what became of the orders', async () => {
+  it('metrics of a recovery report the outcome of the orders', async () => {
     const sandbox = createSandbox()
     const client = clientOf(sandbox)
     await client.orders.enqueue(order('queued'))
@@ -300,14 +300,14 @@ describe('telemetryHooks', () => {
     ['tracerProvider', { tracerProvider: tracer }],
     ['meterProvider', { meterProvider: {} }],
     ['baseURL', { baseURL: 'https://api.example.com' }],
-  ])('refuses the option %s of %o', (name, wrong) => {
+  ])('telemetryHooks rejects the option %s of %o', (name, wrong) => {
     const options = 'baseUrl' in wrong || 'baseURL' in wrong ? wrong : { baseUrl: 'https://a.b', ...wrong }
     const make = () => telemetryHooks((name === 'baseUrl' ? wrong : options) as TelemetryOptions)
     expect(make).toThrow(ConfigurationError)
     expect(make).toThrow(`option ${name} `)
   })
 
-  it('takes providers that are not those of the process', async () => {
+  it('telemetryHooks accepts providers other than the global ones', async () => {
     const sandbox = createSandbox()
     const { baseUrl, apiKey, fetch } = sandbox
     const started: string[] = []

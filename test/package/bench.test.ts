@@ -12,7 +12,7 @@ describe('what the bench measures', () => {
   })
   afterAll(() => service.close())
 
-  it('are responses that every client of it accepts', async () => {
+  it('the benchmarked service sends responses that every client accepts', async () => {
     for (const { get, list, post } of ownContenders(service.url)) {
       expect(await get()).toMatchObject({ id: ITEM_ID })
       expect(await post()).toMatchObject({ status: 'delivered' })
@@ -39,7 +39,7 @@ describe('a profile of the build', () => {
   it.each([
     ['Journal = class', { name: 'this package', file: 'src/orders/journal.ts' }],
     ['Retry-After', { name: 'ky' }],
-  ])('names the owner of %s', (text, owner) => {
+  ])('a profile of the build names the owner of %s', (text, owner) => {
     expect(ownerOfText(text)).toMatchObject(owner)
   })
 })

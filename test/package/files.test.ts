@@ -9,7 +9,7 @@ const installed = (...path: string[]): string =>
   join(inject('consumer'), 'node_modules/customer-ordering-sdk', ...path)
 
 describe('the packed file', () => {
-  test('holds the build, the documentation, the OpenAPI description, the manifest and licences, and nothing else', () => {
+  test('the packed file contains build, documentation, OpenAPI description, manifest and licences, and nothing else', () => {
     const others = inject('packedFiles').filter(
       (path) =>
         !/^docs\/([\w-]+\/)*[\w-]+\.(md|svg)$/.test(path) &&
@@ -29,7 +29,7 @@ describe('the packed file', () => {
     ])
   })
 
-  test('holds every file that the manifest names', () => {
+  test('the packed file contains every file that the manifest names', () => {
     const named: string[] = [manifest.main, manifest.module, manifest.types]
     const collect = (value: unknown): void => {
       if (typeof value === 'string') named.push(value)
@@ -40,7 +40,7 @@ describe('the packed file', () => {
     expect(named.filter((path) => !packed.has(path))).toEqual([])
   })
 
-  test('has no link in a page that leads nowhere once the package is installed', async () => {
+  test('the installed pages have no broken links', async () => {
     const packed = new Set(inject('packedFiles'))
     const broken: string[] = []
     for (const page of packed) {
@@ -56,17 +56,17 @@ describe('the packed file', () => {
     expect(broken).toEqual([])
   })
 
-  test('has the OpenAPI description under a name that leads to it', async () => {
+  test('the packed file has the OpenAPI description under its exported name', async () => {
     const path = createRequire(installed('package.json')).resolve('customer-ordering-sdk/openapi.yaml')
     expect(await readFile(path, 'utf8')).toMatch(/^openapi: "3\.1\.\d"$/m)
   })
 
-  test('has a way for old resolvers to the types of every entry point', () => {
+  test('the packed file lets old resolvers find the types of every entry point', () => {
     const subpaths = Object.keys(manifest.exports).filter((path) => !/^\.$|\.(json|yaml)$/.test(path))
     expect(Object.keys(manifest.typesVersions['*'])).toEqual(subpaths.map((path) => path.slice(2)))
   })
 
-  test('shows in its declarations no type that is not exported', async () => {
+  test('the packed declarations use only exported types', async () => {
     const files = inject('packedFiles').filter((path) => /^dist\/index\.d\.c?ts$/.test(path))
     expect(files).toHaveLength(2)
     for (const file of files)
@@ -75,7 +75,7 @@ describe('the packed file', () => {
       )
   })
 
-  test('has classes that the console shows by their own name, as does the build for Node', async () => {
+  test('classes of the packed file, even in its Node build, are printed by their own names', async () => {
     for (const build of ['dist', 'dist/node']) {
       const sdk = await import(installed(build, 'index.js'))
       const client = new sdk.CustomerOrderingClient({ baseUrl: 'https://api.example.com', apiKey: 'k' })
@@ -85,7 +85,7 @@ describe('the packed file', () => {
     }
   })
 
-  test('names no folder of the machine that built it, and no source map, for it has none', async () => {
+  test('the packed file names no folder of the build machine and no source map', async () => {
     const files = inject('packedFiles').filter((path) => path.startsWith('dist/'))
     for (const file of files) {
       const text = await readFile(installed(file), 'utf8')
@@ -94,7 +94,7 @@ describe('the packed file', () => {
     }
   })
 
-  test('has the licence of every package that the build for Node holds a copy of', async () => {
+  test('the packed file has the licence of every package that the Node build copies', async () => {
     const notice = await readFile(installed('THIRD-PARTY-LICENSES.txt'), 'utf8')
     const files = inject('packedFiles').filter((path) => /^dist\/node\/.*js$/.test(path))
     const texts = await Promise.all(files.map((path) => readFile(installed(path), 'utf8')))
@@ -113,7 +113,7 @@ describe('the packed file', () => {
     expect([...copied]).toEqual(['uuid'])
   })
 
-  test('brings ky, uuid and zod, and nothing else', async () => {
+  test('the package depends on ky, uuid and zod only', async () => {
     const folders = await readdir(join(inject('consumer'), 'node_modules'))
     expect(folders.filter((name) => !name.startsWith('.'))).toEqual([
       'customer-ordering-sdk',
@@ -123,7 +123,7 @@ describe('the packed file', () => {
     ])
   })
 
-  test('runs no script when it is installed', () => {
+  test('the package runs no script at installation', () => {
     const scripts = Object.keys(manifest.scripts)
     expect(scripts.filter((name) => /^(pre|post)?install$/.test(name))).toEqual([])
   })

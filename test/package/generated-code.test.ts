@@ -33,12 +33,12 @@ const listing = (amount: string): string => `
   })
   ending = await client.orders.list().then(() => 'read', (error) => error.name)`
 
-test('reading a list makes no code of texts, whether its rows are right or wrong', async () => {
+test('reading a list generates no code, whether its rows are valid or not', async () => {
   expect(await generatedBy(listing('250'))).toEqual({ generated: 0, ending: 'read' })
   expect(await generatedBy(listing('2.5'))).toEqual({ generated: 0, ending: 'InvalidResponseError' })
 })
 
-test('a library that tries to make code of a text is seen', async () => {
+test('the test detects a library that generates code', async () => {
   const { generated } = await generatedBy(
     `const zod = await import('zod'); zod.looseObject({ id: zod.string() }).safeParse({ id: 'x' })`,
   )

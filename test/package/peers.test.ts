@@ -34,7 +34,7 @@ async function printed(program: string, peer: string): Promise<unknown> {
 }
 
 test.each(Object.keys(ENDS) as (keyof typeof ranges)[])(
-  'the range of %s begins with the oldest version that is tested, and ends with the newest',
+  'the range of %s begins with the oldest tested version, and ends with the newest',
   (peer) => {
     const [oldest, newest] = ENDS[peer]
     const parts = ranges[peer].split(' || ').map((part) => part.replace('^', ''))
@@ -44,7 +44,7 @@ test.each(Object.keys(ENDS) as (keyof typeof ranges)[])(
   },
 )
 
-test('docs/guide/runtimes.md names the versions of the peers that are tested', async () => {
+test('docs/guide/runtimes.md names the tested versions of the peers', async () => {
   const text = await readFile(join(root, 'docs/guide/runtimes.md'), 'utf8')
   for (const [peer, ends] of Object.entries(ENDS))
     expect(text).toContain(`\n| \`${peer}\` | ${ends.join(' | ')} |`)
@@ -55,7 +55,7 @@ describe('the transport over undici', () => {
     join(inject('versions'), 'node_modules/undici-6'),
     join(inject('versions'), 'node_modules/undici-7'),
     join(root, 'node_modules/undici'),
-  ])('says the same of every outcome with %s', async (peer) => {
+  ])('the undici transport reports every outcome the same with %s', async (peer) => {
     expect(await printed('undici.mjs', peer)).toEqual({
       amount: 500,
       currency: 'EUR',
@@ -70,7 +70,7 @@ describe('the transport over undici', () => {
 
 describe('the handlers of the sandbox', () => {
   test.each([join(inject('versions'), 'node_modules/msw-2'), join(root, 'node_modules/msw')])(
-    'respond through %s',
+    'the sandbox handlers respond through %s',
     async (peer) => {
       expect(await printed('msw.mjs', peer)).toEqual({ amount: 500, listed: 1, refused: 'not_found' })
     },
@@ -80,7 +80,7 @@ describe('the handlers of the sandbox', () => {
 test.each([
   ['oldest', 0],
   ['newest', 1],
-] as const)('the package installs beside the %s peers', async (_name, end) => {
+] as const)('the package installs together with the %s peers', async (_name, end) => {
   const directory = await mkdtemp(join(tmpdir(), 'peers-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const consumer = JSON.parse(await readFile(join(inject('consumer'), 'package.json'), 'utf8'))

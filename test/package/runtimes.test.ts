@@ -13,31 +13,34 @@ const run = promisify(execFile)
 describe.each(nodeVersions())('the packed package on Node %s', (version) => {
   const node = (): string => nodeBinary(version, inject('versions'))
 
-  test.each(['load.mjs', 'load.cjs'])('can be loaded by every entry point, %s', async (program) => {
-    const cwd = inject('consumerWithPeers')
-    const { stdout } = await run(node(), [program], { cwd })
-    const exported: Record<string, string[]> = JSON.parse(stdout)
-    expect(Object.keys(exported)).toEqual(
-      Object.keys(manifest.exports).filter((path) => !/\.(json|yaml)$/.test(path)),
-    )
-    expect(exported).toMatchObject({
-      '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
-      './stores/sqlite': ['SqliteStore'],
-      './stores/postgres': ['PostgresStore'],
-      './stores/redis': ['RedisStore'],
-      './stores/indexeddb': ['IndexedDbStore'],
-      './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
-      './sandbox': expect.arrayContaining(['createSandbox']),
-      './sandbox/server': ['serveSandbox'],
-      './msw': ['sandboxHandlers'],
-      './undici': ['undiciTransport'],
-      './proxy': ['createProxy'],
-      './opentelemetry': ['observeOpenOrders', 'telemetryHooks', 'traceHeaders'],
-    })
-  })
+  test.each(['load.mjs', 'load.cjs'])(
+    'every entry point of the package can be loaded, %s',
+    async (program) => {
+      const cwd = inject('consumerWithPeers')
+      const { stdout } = await run(node(), [program], { cwd })
+      const exported: Record<string, string[]> = JSON.parse(stdout)
+      expect(Object.keys(exported)).toEqual(
+        Object.keys(manifest.exports).filter((path) => !/\.(json|yaml)$/.test(path)),
+      )
+      expect(exported).toMatchObject({
+        '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
+        './stores/sqlite': ['SqliteStore'],
+        './stores/postgres': ['PostgresStore'],
+        './stores/redis': ['RedisStore'],
+        './stores/indexeddb': ['IndexedDbStore'],
+        './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
+        './sandbox': expect.arrayContaining(['createSandbox']),
+        './sandbox/server': ['serveSandbox'],
+        './msw': ['sandboxHandlers'],
+        './undici': ['undiciTransport'],
+        './proxy': ['createProxy'],
+        './opentelemetry': ['observeOpenOrders', 'telemetryHooks', 'traceHeaders'],
+      })
+    },
+  )
 
   test.each(['load.mjs', 'load.cjs'])(
-    'needs each optional peer for its own entry point only, %s',
+    'each optional peer is needed only by its own entry point, %s',
     async (program) => {
       const env = { ...process.env, WITHOUT_PEERS: 'true' }
       const { stdout } = await run(node(), [program], { cwd: inject('consumer'), env })
@@ -49,7 +52,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
     },
   )
 
-  test('makes spans and metrics with the oldest API of OpenTelemetry', async () => {
+  test('the package creates spans and metrics with the oldest API of OpenTelemetry', async () => {
     const { stdout } = await run(node(), ['telemetry.mjs'], { cwd: inject('consumerWithPeers') })
     expect(JSON.parse(stdout)).toEqual({
       spans: ['balance.retrieve', 'GET /v1/balance'],
@@ -57,12 +60,12 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
     })
   })
 
-  test('has errors that are the same by import and by require', async () => {
+  test('errors are the same by import and by require', async () => {
     const { stdout } = await run(node(), ['both-copies.mjs'], { cwd: inject('consumer') })
     expect(Number(stdout)).toBeGreaterThan(20)
   })
 
-  test('has a command that serves the sandbox', async () => {
+  test('the command of the package serves the sandbox', async () => {
     const bin = join(inject('consumer'), 'node_modules/.bin/customer-ordering-sdk')
     const server = spawn(node(), [bin, 'sandbox', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
     expect(await balanceOf(server)).toEqual({ amount: 1_000_000, currency: 'EUR' })
@@ -75,7 +78,7 @@ test('the command can be started by its name', async () => {
   expect(await balanceOf(server)).toEqual({ amount: 1_000_000, currency: 'EUR' })
 })
 
-test('the version that is sent to the service is the package’s', async () => {
+test("the version sent to the service is the package's version", async () => {
   const { VERSION } = await import('../../src/version.ts')
   expect(VERSION).toBe(manifest.version)
   const installed = await readFile(

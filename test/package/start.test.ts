@@ -33,20 +33,20 @@ describe.each([
   ['import', `const { CustomerOrderingClient } = await import('customer-ordering-sdk'); ${made}`],
   ['require', `const { CustomerOrderingClient } = require('customer-ordering-sdk'); ${made}`],
 ])('a client that was made after %s', (_how, program) => {
-  test('has loaded its own few files and no dependency', async () => {
+  test('a new client has loaded its own few files and no dependency', async () => {
     const { files } = await loadedBy(program)
     expect(files.filter((file) => !file.startsWith('customer-ordering-sdk/dist/node/'))).toEqual([])
     // The entry, the client, the errors, and what it shares with the transport over undici.
     expect(files.length).toBeLessThanOrEqual(4)
   })
 
-  test('has made Node load neither fetch nor crypto', async () => {
+  test('a new client has made Node load neither fetch nor crypto', async () => {
     const { own } = await loadedBy(program)
     expect(own.filter((name) => /undici|webstreams|crypto|http|net$|tls/.test(name))).toEqual([])
   })
 })
 
-test('what loads more is seen', async () => {
+test('the test detects a client that loads more', async () => {
   const { files } = await loadedBy(`await import('ky')`)
   expect(files.length).toBeGreaterThan(4)
   const { own } = await loadedBy(`new Request('https://api.example.com')`)

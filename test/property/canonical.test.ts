@@ -48,7 +48,7 @@ function reversed(value: unknown): unknown {
   return Object.fromEntries(members.reverse())
 }
 
-test('the text is what a slow implementation of RFC 8785 writes', () => {
+test('the text equals the output of a slow implementation of RFC 8785', () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(canonicalJson(value)).toBe(slow(value))
@@ -56,7 +56,7 @@ test('the text is what a slow implementation of RFC 8785 writes', () => {
   )
 })
 
-test('canonical text stays the same when it is parsed and written again', () => {
+test('canonical text is unchanged after parsing and writing', () => {
   fc.assert(
     fc.property(json, (value) => {
       const text = canonicalJson(value)
@@ -65,7 +65,7 @@ test('canonical text stays the same when it is parsed and written again', () => 
   )
 })
 
-test('parsing the text gives the value back', () => {
+test('parsing the text returns the value', () => {
   fc.assert(
     fc.property(json, (value) => {
       // JSON text has no -0; everything else must survive.
@@ -93,7 +93,7 @@ test('different values have different texts', () => {
   )
 })
 
-test('any text is either written so that it can be read back, or refused for a lone surrogate', () => {
+test('any string is either written so that it can be read back, or rejected for a lone surrogate', () => {
   const units = fc.array(fc.nat({ max: 0xffff }).map((unit) => String.fromCharCode(unit)))
   const surrogates = fc.array(
     fc.integer({ min: 0xd7ff, max: 0xe000 }).map((unit) => String.fromCharCode(unit)),
@@ -109,7 +109,7 @@ test('any text is either written so that it can be read back, or refused for a l
   )
 })
 
-test('anything at all is either written as readable JSON or refused with CanonicalJsonError', () => {
+test('any value is either written as readable JSON or rejected with CanonicalJsonError', () => {
   const anything = fc.anything({
     withBigInt: true,
     withBoxedValues: true,

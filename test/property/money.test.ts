@@ -41,7 +41,7 @@ function decimalText(minor: number, decimals: number): string {
   return `${minor < 0 ? '-' : ''}${size / unit}${fraction}`
 }
 
-test('the text is what Intl makes of the exact decimal text, in every locale', () => {
+test("the text equals Intl's output for the exact decimal, in every locale", () => {
   fc.assert(
     fc.property(amount, currency, locale, (minor, code, tag) => {
       const decimals = decimalsByCode[code] ?? 2

@@ -101,7 +101,7 @@ async function collect(items: AsyncIterable<Row>, most = 5000): Promise<{ ids: s
   }
 }
 
-test('whatever the service does, a list that stands still gives the same items with prefetch as without', async () => {
+test('an unchanged list returns the same items with and without prefetch, whatever the service does', async () => {
   await fc.assert(
     fc.asyncProperty(behaviour, turns, fc.integer({ min: 1, max: 16 }), async (given, delays, prefetch) => {
       const list = rows(given.rows)
@@ -121,7 +121,7 @@ test('whatever the service does, a list that stands still gives the same items w
   )
 })
 
-test('leaving the loop, an abort and an error leave nothing in flight', async () => {
+test('leaving the loop, an abort and an error leave no request in flight', async () => {
   await fc.assert(
     fc.asyncProperty(
       behaviour,
@@ -166,7 +166,7 @@ test('leaving the loop, an abort and an error leave nothing in flight', async ()
   )
 })
 
-test('toArray asks for no page behind the items that are wanted', async () => {
+test('toArray requests no page behind the wanted items', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 60 }),
@@ -191,7 +191,7 @@ test('toArray asks for no page behind the items that are wanted', async () => {
 const change = fc.record({ read: fc.integer({ min: 1, max: 12 }), rows: fc.integer({ min: 1, max: 6 }) })
 const changes = fc.array(change, { maxLength: 4 })
 
-test('rows put before or behind the others hide none of them and repeat none', async () => {
+test('rows inserted before or behind the others hide and repeat none of them', async () => {
   await fc.assert(
     fc.asyncProperty(
       changes,
@@ -228,7 +228,7 @@ test('rows put before or behind the others hide none of them and repeat none', a
   )
 })
 
-test('rows that vanish hide no other where the service tells a total', async () => {
+test('rows that disappear hide no other row if the service reports a total', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.tuple(change),

@@ -24,7 +24,7 @@ function passes({ min, max, step }: { min: number; max: number; step: number }, 
   return inBounds && (size % step === 0 || (size - min) % step === 0)
 }
 
-test('exactly those integers pass that brute force finds, and the nearest are the nearest of them', () => {
+test('exactly the integers that brute force finds pass, and the suggested ones are the nearest', () => {
   fc.assert(
     fc.property(drawn, fc.integer({ min: -10, max: 130 }), fc.boolean(), (service, base, half) => {
       const quantity = half ? base + 0.5 : base
@@ -43,7 +43,7 @@ test('exactly those integers pass that brute force finds, and the nearest are th
   )
 })
 
-test('the nearest quantities pass themselves, whatever numbers the rules are', () => {
+test('the suggested quantities pass, whatever the rules', () => {
   const anyNumber = fc.oneof(
     fc.double(),
     fc.double({ min: 0, max: 1e6, noNaN: true }),
@@ -65,7 +65,7 @@ test('the nearest quantities pass themselves, whatever numbers the rules are', (
   )
 })
 
-test('nothing that a service may send makes the check throw', () => {
+test('no service makes the check throw', () => {
   const service = fc.record(
     { minQuantity: fc.anything(), maxQuantity: fc.anything(), stepQuantity: fc.anything() },
     { requiredKeys: [] },

@@ -105,7 +105,7 @@ describe.each(cases)('%s', (_name, schema, make, valid) => {
   const whole = make()
   const fields: Fields = Object.entries(valid).map(([key, value]) => [key, JSON.stringify(value)])
 
-  test('is judged at sight as by the schema, whatever JSON comes', () => {
+  test('the check at sight agrees with the schema for any JSON', () => {
     let accepted = 0
     let refused = 0
     fc.assert(
@@ -122,7 +122,7 @@ describe.each(cases)('%s', (_name, schema, make, valid) => {
     expect(Math.min(accepted, refused)).toBeGreaterThan(500)
   })
 
-  test('is judged as by the schema if it is no object at all', () => {
+  test('the check at sight agrees with the schema for a value that is not an object', () => {
     fc.assert(
       fc.property(odd, (text) => {
         const value: unknown = JSON.parse(text)
@@ -142,18 +142,18 @@ describe.each(cases)('%s', (_name, schema, make, valid) => {
     ['with an undefined field', () => ({ ...valid, more: undefined })],
     ['with metadata that is undefined', () => ({ ...valid, metadata: undefined })],
     ['that is a proxy', () => new Proxy({ ...valid }, {})],
-  ])('is judged as by the schema if it is an object %s', (_what, value) => {
+  ])('the check at sight agrees with the schema for an object %s', (_what, value) => {
     expect(decision(answerOf(schema, value()))).toEqual(decision(answerOf(whole, value())))
   })
 
-  test('is handed out as it came where it is right, so that a page is not copied', () => {
+  test('a valid value is returned without a copy, so that a page is not copied', () => {
     const value = JSON.parse(textOf(fields))
     expect(answerOf(schema, value)).toEqual({ value })
     expect((answerOf(schema, value) as { readonly value: unknown }).value).toBe(value)
   })
 })
 
-test('any object is taken without what could change what it inherits, and nothing else is taken', () => {
+test('any object is accepted without members that change its prototype, and nothing else is', () => {
   expect(anyObject(JSON.parse('{"a":1,"__proto__":{"b":2}}'))).toStrictEqual({ a: 1 })
   for (const value of [null, undefined, [], [{}], 'text', 1, true]) expect(anyObject(value)).toBeUndefined()
 })

@@ -60,7 +60,7 @@ describe('a page behind the proxy', () => {
     ['the service cuts the body off', { type: 'cutBody' }],
     ['the service is down before the order', { type: 'status', status: 503 } as Fault],
     ['the service responds with 408', { type: 'status', status: 408 } as Fault],
-  ])('orders once where %s', async (_what, action) => {
+  ])('behind the proxy, a page orders once if %s', async (_what, action) => {
     const { sandbox, page, fault } = shop()
     if (action !== undefined) fault(action)
     const placed = await page().orders.create(order('r1'))
@@ -68,7 +68,7 @@ describe('a page behind the proxy', () => {
   })
 
   it.each(['page', 'service'] as const)(
-    'finishes an order in doubt after a reload, lost on the way to the %s',
+    'behind the proxy, a reloaded page finishes an order in doubt, lost on the way to the %s',
     async (where) => {
       const here = shop()
       await leaveInDoubt(here, where)
@@ -83,7 +83,7 @@ describe('a page behind the proxy', () => {
     ['service', 'recover'],
     ['service', 'create'],
   ] as const)(
-    'never repeats an order in doubt with another API key: lost on the way to the %s, then %s()',
+    'an order in doubt is never repeated with another API key: lost on the way to the %s, then %s()',
     async (where, how) => {
       const here = shop()
       await leaveInDoubt(here, where)
@@ -99,7 +99,7 @@ describe('a page behind the proxy', () => {
     },
   )
 
-  it('never repeats it within one call either', async () => {
+  it('an order in doubt is never repeated with another API key within one call', async () => {
     const here = shop()
     const { sandbox } = here
     here.fault({ type: 'commitThenDrop' })
@@ -110,7 +110,7 @@ describe('a page behind the proxy', () => {
     expect(here.lab.posts).toHaveLength(1)
   })
 
-  it('never repeats it within a call of a client that withOptions() made', async () => {
+  it('an order in doubt is never repeated with another API key by a client of withOptions()', async () => {
     const here = shop()
     const client = here.page({ hooks: { onRetry: here.rotate } })
     await client.balance.retrieve()
@@ -121,7 +121,7 @@ describe('a page behind the proxy', () => {
     expect(here.lab.posts).toHaveLength(1)
   })
 
-  it('writes down which key the first response named before it sends again', async () => {
+  it('the client records the key of the first response before it sends again', async () => {
     const here = shop()
     here.fault({ type: 'commitThenDrop' })
     const tags: unknown[] = []
@@ -137,7 +137,7 @@ describe('a page behind the proxy', () => {
     expect(tags).toEqual(['none', expect.stringMatching(/^p/)])
   })
 
-  it('goes on with the new API key where nothing was in doubt', async () => {
+  it('the client continues with a new API key if nothing was in doubt', async () => {
     const here = shop()
     const client = here.page()
     await client.balance.retrieve()
@@ -147,7 +147,7 @@ describe('a page behind the proxy', () => {
     expect(here.lab.posts).toHaveLength(1)
   })
 
-  it('repeats it with any API key where the service shares keys between them', async () => {
+  it('the client repeats an order with any API key if the service shares keys between them', async () => {
     const here = shop({ behaviour: { keyScope: 'customer' } })
     await leaveInDoubt(here, 'page')
     here.rotate()
@@ -156,7 +156,7 @@ describe('a page behind the proxy', () => {
     here.sandbox.expectChargedOnce('r1')
   })
 
-  it('says that nothing was charged where the proxy lets nobody in', async () => {
+  it('an order that the proxy does not authorize is reported as uncharged', async () => {
     const { sandbox, page } = shop()
     const closed = createProxy({
       baseUrl: sandbox.baseUrl,
@@ -171,7 +171,7 @@ describe('a page behind the proxy', () => {
     sandbox.expectCharges(0)
   })
 
-  it('finishes an order that was sent before the first response named a key, as without a tag', async () => {
+  it('an order sent before the first response named a key is finished as without a tag', async () => {
     const here = shop()
     here.lose(1)
     const placed = await here.page().orders.create(order('r1'))
@@ -179,7 +179,7 @@ describe('a page behind the proxy', () => {
     expect(await here.lab.record('ref:r1')).toMatchObject({ apiKeyTag: expect.stringMatching(/^p/) })
   })
 
-  it('reads the list instead where the key of the first attempt was never named and the proxy names one now', async () => {
+  it("the client reads the list if the first attempt's key was never named and the proxy names one now", async () => {
     const here = shop()
     here.lose(1)
     await failure(here.page({ maxRetries: 0 }).orders.create(order('r1')))
@@ -196,7 +196,7 @@ describe('a page behind the proxy', () => {
     ['the same API key, which charges nothing more', false, 1],
     ['another API key, which may charge again: so a page reads something first', true, 2],
   ])(
-    'repeats an order of an unnamed key where it does not know the tag yet: %s',
+    'an order with an unnamed key is repeated if the proxy does not know the tag yet: %s',
     async (_which, rotated, charges) => {
       const here = shop()
       here.lose(1)

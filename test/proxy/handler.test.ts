@@ -46,7 +46,7 @@ function proxyTo(
 }
 
 describe('createProxy', () => {
-  it('passes an order on byte for byte, adds the API key, and sends no cookie along', async () => {
+  it('the proxy forwards an order byte for byte, adds the API key, and sends no cookie', async () => {
     const { ask, sent } = proxyTo()
     const body = JSON.stringify({ note: 'ü'.repeat(1000) })
     await ask(
@@ -76,7 +76,7 @@ describe('createProxy', () => {
     })
   })
 
-  it('returns the headers that the client reads, no others, and nothing that a cache may keep', async () => {
+  it('the proxy returns only the headers that the client reads, and nothing that a cache may keep', async () => {
     const { order } = proxyTo(
       () =>
         new Response(ORDER, {
@@ -112,7 +112,7 @@ describe('createProxy', () => {
     ['GET', '/v1/balance'],
     ['GET', '/v1/orders?sourceSystem=shop'],
     ['GET', '/v1/orders/ord_1'],
-  ])('passes %s %s on', async (method, path) => {
+  ])('the proxy forwards %s %s', async (method, path) => {
     const { ask, sent } = proxyTo()
     expect((await ask(method, path)).status).toBe(201)
     expect(sent.map(({ url }) => url)).toEqual([`https://service.example/base${path}`])
@@ -135,7 +135,7 @@ describe('createProxy', () => {
     ['GET', '/v1/orders/%0a'],
     ['OPTIONS', '/v1/orders'],
     ['GET', ''],
-  ])('passes %s %s to nobody', async (method, path) => {
+  ])('the proxy does not forward %s %s', async (method, path) => {
     const { ask, sent } = proxyTo(undefined, { authorize: () => Promise.reject(new Error('not asked')) })
     expect((await ask(method, path)).status).toBe(404)
     expect(sent).toEqual([])
@@ -146,14 +146,14 @@ describe('createProxy', () => {
     ['a promise of false', async () => false, 401],
     ['what is not exactly true', () => 'yes' as never, 401],
     ['a response of its own', () => new Response(null, { status: 403 }), 403],
-  ])('sends nothing where authorize gives %s', async (_what, authorize, status) => {
+  ])('the proxy sends nothing if authorize returns %s', async (_what, authorize, status) => {
     const { order, sent } = proxyTo(undefined, { authorize })
     const response = await order()
     expect([response.status, response.headers.get('api-key-tag')]).toEqual([status, null])
     expect(sent).toEqual([])
   })
 
-  it('sends nothing where authorize or apiKey fails, and hands on the error', async () => {
+  it('the proxy sends nothing if authorize or apiKey fails, and passes on the error', async () => {
     const down = new Error('sessions are down')
     const fails = (): never => {
       throw down
@@ -165,14 +165,14 @@ describe('createProxy', () => {
     }
   })
 
-  it('refuses an order without an Idempotency-Key, which no form of another site can send', async () => {
+  it('the proxy rejects an order without an Idempotency-Key, which no form of another site can send', async () => {
     const { ask, sent } = proxyTo()
     const response = await ask('POST', '/v1/orders', {}, '{}')
     expect([response.status, await response.json()]).toMatchObject([400, { code: 'BAD_REQUEST' }])
     expect(sent).toEqual([])
   })
 
-  it('refuses a body of more than a megabyte', async () => {
+  it('the proxy rejects a body of more than a megabyte', async () => {
     const { ask, sent } = proxyTo()
     const headers = { 'idempotency-key': 'k-1' }
     expect((await ask('POST', '/v1/orders', headers, ' '.repeat(1_000_001))).status).toBe(400)
@@ -180,7 +180,7 @@ describe('createProxy', () => {
     expect((await ask('POST', '/v1/orders', headers, ' '.repeat(1_000_000))).status).toBe(201)
   })
 
-  it('asks a function for the key of each visitor, after it was let in', async () => {
+  it("the proxy requests each visitor's key after authorization", async () => {
     const steps: string[] = []
     const { order, sent } = proxyTo(undefined, {
       authorize: () => steps.push('authorize') > 0,
@@ -221,7 +221,7 @@ describe('createProxy', () => {
     ['the service responds with 408', status(408), 504, 'The service responded with 408.'],
     ['the service responds with 421', status(421), 504, 'The service responded with 421.'],
     ['a refusal is cut off', cut(402), 502, 'cut off with [redacted]'],
-  ])('leaves the client in doubt where %s', async (_what, respond, code, reason) => {
+  ])('the proxy leaves the client in doubt if %s', async (_what, respond, code, reason) => {
     const { order, sent, losses } = proxyTo(respond)
     const response = await order()
     expect(response.status).toBe(code)
@@ -231,7 +231,7 @@ describe('createProxy', () => {
     expect(losses).toEqual([{ method: 'POST', path: '/v1/orders', reason }])
   })
 
-  it('gives up a service that is silent for the timeout', async () => {
+  it('the proxy stops waiting for a silent service at the timeout', async () => {
     const silent = ({ init }: Sent) =>
       new Promise<Response>((_resolve, reject) => {
         init.signal?.addEventListener('abort', () => reject(init.signal?.reason))
@@ -241,14 +241,14 @@ describe('createProxy', () => {
     expect(losses).toHaveLength(1)
   })
 
-  it('says that the order is created where the body of a 201 is cut off, and 502 of a read', async () => {
+  it('the proxy reports a created order if the body of a 201 is truncated, and 502 for a read', async () => {
     const { order, ask } = proxyTo(cut(201))
     const response = await order()
     expect([response.status, await response.text()]).toEqual([201, ''])
     expect((await ask('GET', '/v1/balance')).status).toBe(502)
   })
 
-  it('takes the API key out of everything that comes back', async () => {
+  it('the proxy removes the API key from every response', async () => {
     const echo = () =>
       new Response(JSON.stringify({ message: `no such key: ${API_KEY}`, also: btoa(`x:${API_KEY}`) }), {
         status: 401,
@@ -261,7 +261,7 @@ describe('createProxy', () => {
     expect(everything).not.toContain(btoa(`x:${API_KEY}`).slice(4, -4))
   })
 
-  it('leaves a text alone in which a key of fewer than 16 characters happens to stand', async () => {
+  it('the proxy does not change a text that contains a key of fewer than 16 characters by chance', async () => {
     for (const [apiKey, kept] of [
       ['pending', true],
       ['0123456789abcde', true],
@@ -274,11 +274,11 @@ describe('createProxy', () => {
     }
   })
 
-  it.each([204, 205])('passes a response on that has no body: %s', async (code) => {
+  it.each([204, 205])('the proxy forwards a response without a body: %s', async (code) => {
     expect((await proxyTo(() => new Response(null, { status: code })).order()).status).toBe(code)
   })
 
-  it('sends an order that names another API key to nobody, and the right one on', async () => {
+  it('the proxy rejects an order that names another API key, and forwards one with the right key', async () => {
     const { order, sent } = proxyTo()
     const tag = apiKeyTag(uuidV5, 'customer-ordering-sdk/proxy', API_KEY)
     for (const [expected, status] of [
@@ -305,13 +305,13 @@ describe('createProxy', () => {
     ['authorize', { authorize: undefined }],
     ['timeout', { timeout: 0 }],
     ['autorize', { autorize: () => true }],
-  ])('refuses the option %s of %o', (name, wrong) => {
+  ])('the proxy rejects the option %s of %o', (name, wrong) => {
     const make = () => proxyTo(undefined, wrong)
     expect(make).toThrow(ConfigurationError)
     expect(make).toThrow(`option ${name} `)
   })
 
-  it('takes http of this machine, and of a private network where that is allowed', () => {
+  it('the proxy accepts http for this machine, and for a private network if permitted', () => {
     for (const options of [
       { baseUrl: new URL('http://127.0.0.1:4010') },
       { baseUrl: 'http://orders.internal', allowInsecureHttp: true },

@@ -29,7 +29,7 @@ async function serve(handle: (request: Request) => Promise<Response>): Promise<S
   return server
 }
 
-it('orders once over real connections, while the service drops, cuts and resets', async () => {
+it('an order over real connections is placed once while the service drops, truncates and resets them', async () => {
   const sandbox = createSandbox()
   const service = await serveSandbox(sandbox)
   const losses: ProxyLoss[] = []

@@ -46,7 +46,7 @@ const mine = new CustomerOrderingClient({
 const request = { serviceId: 's', target: 't', quantity: 1 }
 
 describe('a client without schemas', () => {
-  it('returns the documented types', () => {
+  it('a client without schemas returns the documented types', () => {
     expectTypeOf(plain).toEqualTypeOf<CustomerOrderingClient>()
     expectTypeOf(plain.orders.create).returns.toEqualTypeOf<Promise<Order>>()
     expectTypeOf(plain.orders.retrieve).returns.toEqualTypeOf<Promise<Order>>()
@@ -64,7 +64,7 @@ describe('a client without schemas', () => {
     expectTypeOf(plain.close()).toEqualTypeOf<Promise<void>>()
   })
 
-  it('has lists and runs that are iterated or awaited', () => {
+  it('a client without schemas has lists and runs that are iterated or awaited', () => {
     const list = plain.orders.list()
     expectTypeOf(list).toExtend<AsyncIterable<Order>>()
     expectTypeOf(list).toExtend<Promise<Page<Order>>>()
@@ -89,23 +89,23 @@ describe('a client without schemas', () => {
     list.toArray()
   })
 
-  it('has results whose info is found beside them', () => {
+  it('results of a client have their response details', () => {
     expectTypeOf(responseInfo).returns.toEqualTypeOf<ResponseInfo | undefined>()
   })
 
-  it('may be made from the environment, and closed by await using', () => {
+  it('a client may be created from the environment, and closed by await using', () => {
     expectTypeOf(CustomerOrderingClient).toBeConstructibleWith()
     expectTypeOf<CustomerOrderingClient>().toExtend<AsyncDisposable>()
   })
 
-  it('takes a sandbox as its service', () => {
+  it('a client accepts a sandbox as its service', () => {
     const { baseUrl, apiKey, fetch } = createSandbox()
     expectTypeOf(CustomerOrderingClient).toBeConstructibleWith({ baseUrl, apiKey, fetch })
   })
 })
 
 describe('a client with schemas', () => {
-  it('returns what they return, and the documented types for the rest', () => {
+  it('a client with schemas returns their outputs, and the documented types for the rest', () => {
     expectTypeOf(mine.orders.create(request)).toEqualTypeOf<Promise<MyOrder>>()
     expectTypeOf(mine.orders.retrieve('o')).toEqualTypeOf<Promise<MyOrder>>()
     expectTypeOf(mine.orders.list()).toEqualTypeOf<Pages<MyOrder>>()
@@ -114,7 +114,7 @@ describe('a client with schemas', () => {
     expectTypeOf(mine.balance.retrieve()).toEqualTypeOf<Promise<Balance>>()
   })
 
-  it('gives them to until', () => {
+  it('a client with schemas passes their outputs to until', () => {
     const waiting = mine.orders.waitFor('o', {
       until: (order) => {
         expectTypeOf(order).toEqualTypeOf<MyOrder>()
@@ -126,7 +126,7 @@ describe('a client with schemas', () => {
     mine.orders.waitFor('o', { until: ({ status }) => status === 'dne' })
   })
 
-  it('follows schemas that transform', () => {
+  it("a client's types follow schemas that transform", () => {
     const schema: StandardSchemaV1<unknown, { readonly euros: number }> = {
       '~standard': { version: 1, vendor: 'test', validate: () => ({ value: { euros: 1 } }) },
     }
@@ -136,21 +136,21 @@ describe('a client with schemas', () => {
     expectTypeOf(client.orders.retrieve('o')).resolves.toEqualTypeOf<Order>()
   })
 
-  it('is what its schemas type says', () => {
+  it("a client's type depends on its schemas", () => {
     expectTypeOf<OrderOf<{ order: typeof orderSchema }>>().toEqualTypeOf<MyOrder>()
     expectTypeOf<OrderOf<{ service: typeof orderSchema }>>().toEqualTypeOf<Order>()
     expectTypeOf<ServiceOf<{ service: typeof orderSchema }>>().toEqualTypeOf<MyOrder>()
     expectTypeOf<BalanceOf<Schemas>>().toEqualTypeOf<Balance>()
   })
 
-  it('keeps them in derived clients unless they get others', () => {
+  it('derived clients keep the schemas unless they get others', () => {
     expectTypeOf(mine.withOptions({ timeout: 5 }).orders.retrieve('o')).toEqualTypeOf<Promise<MyOrder>>()
     const changed = mine.withOptions({ schemas: { service: orderSchema } })
     expectTypeOf(changed.services.retrieve('s')).toEqualTypeOf<Promise<MyOrder>>()
     expectTypeOf(changed.orders.retrieve('o')).toEqualTypeOf<Promise<Order>>()
   })
 
-  it('refuses what is no schema', () => {
+  it('a client rejects a value that is not a schema', () => {
     // @ts-expect-error no Standard Schema
     expectTypeOf(new CustomerOrderingClient({ schemas: { order: { parse: () => ({}) } } })).toBeObject()
     // @ts-expect-error no such schema
@@ -159,7 +159,7 @@ describe('a client with schemas', () => {
 })
 
 describe('client.request', () => {
-  it("returns unknown, or its schema's output", () => {
+  it("client.request returns unknown, or its schema's output", () => {
     const raw = plain.request({ method: 'GET', path: '/v1/x' })
     expectTypeOf(raw).toEqualTypeOf<Promise<unknown>>()
     const typed = plain.request({
@@ -177,7 +177,7 @@ describe('client.request', () => {
 })
 
 describe('options', () => {
-  it('refuse unknown names and wrong types', () => {
+  it('options reject unknown names and wrong types', () => {
     const key = { apiKey: 'k' }
     const wrong: ClientOptions[] = [
       // @ts-expect-error misspelled
@@ -200,7 +200,7 @@ describe('options', () => {
     expectTypeOf(wrong).toBeArray()
   })
 
-  it('take what is right', () => {
+  it('options accept valid values', () => {
     expectTypeOf<{
       apiKey: null
       store: MemoryStore
@@ -211,7 +211,7 @@ describe('options', () => {
     expectTypeOf(new MemoryStore()).toExtend<OrderStore>()
   })
 
-  it('of calls come last', () => {
+  it('options of calls are the last argument', () => {
     expectTypeOf(plain.orders.create).parameter(1).toEqualTypeOf<CreateOptions | undefined>()
     expectTypeOf(plain.orders.enqueue).parameter(1).toEqualTypeOf<EnqueueOptions | undefined>()
     expectTypeOf<OrderStore>().toExtend<OrderOutbox>()
@@ -233,7 +233,7 @@ describe('options', () => {
 })
 
 describe('the outcomes of recover()', () => {
-  it("have the caller's type of order, told apart by outcome and reason", () => {
+  it("outcomes of recover() have the caller's order type, and are distinguished by outcome and reason", () => {
     expectTypeOf(mine.orders.recover()).toEqualTypeOf<Lazy<RecoveryOutcome<MyOrder>, RecoverySummary>>()
     const told = (outcome: RecoveryOutcome<MyOrder>): unknown => {
       if (outcome.outcome === 'created') {

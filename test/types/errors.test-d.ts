@@ -23,7 +23,7 @@ import {
 import { describe, expectTypeOf, it } from 'vitest'
 
 describe('errors', () => {
-  it('narrow by their code in a switch, and the switch can be complete', () => {
+  it('errors narrow by code in a switch, which can be exhaustive', () => {
     const told = (error: AnyCustomerOrderingError): unknown => {
       switch (error.code) {
         case 'permission_denied':
@@ -75,20 +75,20 @@ describe('errors', () => {
     expectTypeOf(told).toBeFunction()
   })
 
-  it('all say whether the wallet was charged', () => {
+  it('all errors have the field charged', () => {
     expectTypeOf<AnyCustomerOrderingError['charged']>().toEqualTypeOf<Charged>()
     expectTypeOf<Charged>().toEqualTypeOf<'no' | 'yes' | 'unknown'>()
     expectTypeOf<CustomerOrderingError['orderId']>().toEqualTypeOf<string | undefined>()
   })
 
-  it('are told from others by isCustomerOrderingError', () => {
+  it('isCustomerOrderingError distinguishes errors of this package', () => {
     const caught: unknown = new Error('x')
     if (isCustomerOrderingError(caught)) expectTypeOf(caught).toEqualTypeOf<AnyCustomerOrderingError>()
     // @ts-expect-error not known before it was checked
     expectTypeOf(caught.charged).toBeUnknown()
   })
 
-  it('form the documented classes', () => {
+  it('errors form the documented classes', () => {
     expectTypeOf<IdempotencyConflictError>().toExtend<ConflictError>()
     expectTypeOf<ConflictError>().toExtend<ApiError>()
     expectTypeOf<ApiError>().toExtend<CustomerOrderingError>()
@@ -101,7 +101,7 @@ describe('errors', () => {
 })
 
 describe('errors inside results', () => {
-  it('narrow by their code as thrown ones do', () => {
+  it('errors inside results narrow by code as thrown ones do', () => {
     const told = (row: CreateManyResult, outcome: RecoveryOutcome): unknown => {
       if (!row.ok) {
         expectTypeOf(row.error).toEqualTypeOf<AnyCustomerOrderingError>()
@@ -118,7 +118,7 @@ describe('errors inside results', () => {
 })
 
 describe('lines of a reconciliation', () => {
-  it('are told apart by their kind', () => {
+  it('lines of a reconciliation are distinguished by kind', () => {
     const told = (line: Reconciled): unknown => {
       switch (line.kind) {
         case 'matched':

@@ -22,7 +22,7 @@ import type {
 import type { makeServiceSchema, serviceSchema } from '../../src/schemas/service.ts'
 
 describe('public types', () => {
-  it('are what their schemas say', () => {
+  it('public types equal the outputs of their schemas', () => {
     expectTypeOf<z.output<ReturnType<typeof makeOrderSchema>>>().toEqualTypeOf<Order>()
     expectTypeOf<StandardSchemaV1.InferOutput<typeof orderSchema>>().toEqualTypeOf<Order>()
     expectTypeOf<z.output<ReturnType<typeof makeServiceSchema>>>().toEqualTypeOf<Service>()
@@ -38,7 +38,7 @@ describe('public types', () => {
     expectTypeOf<string>().not.toExtend<ServiceListResponse>()
   })
 
-  it('hold the documented fields, and unknown for the others', () => {
+  it('public types have the documented fields, and unknown for the others', () => {
     expectTypeOf<Order['id']>().toEqualTypeOf<string>()
     expectTypeOf<Order['status']>().toEqualTypeOf<string>()
     expectTypeOf<Order['amount']>().toEqualTypeOf<number>()
@@ -47,7 +47,7 @@ describe('public types', () => {
     expectTypeOf<Balance['reserved']>().toEqualTypeOf<unknown>()
   })
 
-  it('need no metadata in a request, and take other fields', () => {
+  it('a request needs no metadata, and accepts other fields', () => {
     const least: CreateOrderRequest = { serviceId: 's', target: 't', quantity: 1 }
     const most: CreateOrderRequest = { ...least, metadata: { externalOrderId: 'e' } }
     expectTypeOf(most.metadata?.externalOrderId).toEqualTypeOf<string | undefined>()
@@ -66,7 +66,7 @@ describe('public types', () => {
     expectTypeOf([text, short, absent, misspelt, unnamed, misplaced]).toExtend<CreateOrderRequest[]>()
   })
 
-  it('take schemas of any library that follows Standard Schema', () => {
+  it('public types accept schemas of any Standard Schema library', () => {
     expectTypeOf<z.ZodMiniType<{ a: number }>>().toExtend<StandardSchemaV1>()
     expectTypeOf<StandardSchemaV1.InferOutput<z.ZodMiniType<{ a: number }>>>().toEqualTypeOf<{ a: number }>()
   })
