@@ -202,7 +202,7 @@ export function page(measured: Measured): string {
   return `# Performance${full ? '' : ', a quick look'}
 
 What does this client cost you? The figures exclude the response time of your service.
-How to make it faster is in the [guide](guide/performance.md).
+To make it faster, see the [guide](guide/performance.md).
 
 ${inShort(measured)}
 
@@ -241,7 +241,7 @@ ${overheadTable(overhead, 'cpu', TASKS.slice(3))}
 
 ### A page of 1,000 rows
 
-The same ratios for the longest page that the service returns. This package checks every row.
+Time and CPU, as ratios to raw \`fetch\`, for the longest page that the service returns. This package checks every row.
 
 ${table(
   ['', 'time', 'CPU'],

@@ -60,7 +60,7 @@ const pageOfMini = mini.array(makeOrderSchema())
 
 /** Ways to check the rows of a page. Each returns true if all rows are valid. */
 const ways: Readonly<Record<string, (rows: readonly unknown[]) => boolean>> = {
-  'this package: compared at sight': (rows) => areRight(orderSchema, rows),
+  'this package: compared field by field': (rows) => areRight(orderSchema, rows),
   'zod/mini, which this package uses for invalid rows': (rows) => pageOfMini.safeParse(rows).success,
   'zod, code generated': (rows) => pageOfZod.safeParse(rows).success,
   'zod, no code generated': (rows) => pageOfZod.safeParse(rows, { jitless: true }).success,
