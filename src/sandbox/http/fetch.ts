@@ -60,12 +60,12 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   // The Response constructor rejects a body with these statuses.
   const empty = reply.status === 204 || reply.status === 205 || reply.status === 304
   const headers = new Headers(reply.headers)
-  // A client notices a broken connection by a content-length that the body does not reach.
+  // A content-length that the body does not reach tells the client that the connection broke.
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
-  // A real fetch sets the URL, which the constructor cannot. Configurable, because msw before 2.7
-  // redefines it.
+  // A real fetch sets the URL, which the constructor cannot. The property is configurable, because
+  // msw before 2.7 redefines it.
   Object.defineProperty(response, 'url', { value: url, configurable: true })
   return response
 }

@@ -28,7 +28,8 @@ export interface ServeSandboxOptions {
   /** Called when the response to a request is complete or its connection is lost. */
   readonly onRequest?: (request: SandboxRequest) => void
   /**
-   * Called with a log line for each other event: control calls, invalid requests, lost connections.
+   * Called with a log line for every other event: control calls, invalid requests, lost
+   * connections.
    */
   readonly onNotice?: (notice: string) => void
 }

@@ -4,7 +4,7 @@ import { buildSync } from 'esbuild'
 /**
  * The page's script: browser/main.ts and its imports, as one string. The build replaces this module
  * with the string itself (scripts/built-page.ts), so the package needs no bundler. When run from
- * source, it bundles the page at each call.
+ * source, this function bundles the page at each call.
  */
 export function pageScript(): string {
   const { outputFiles } = buildSync({

@@ -10,7 +10,7 @@ type Key = string | number
 const shown = new WeakMap<Element, ReadonlyMap<Key, Drawn>>()
 
 /**
- * Fills a place with one element for each item, in the order of the items. It changes only what
+ * Fills `place` with one element for each item, in the order of the items. It changes only what
  * differs, so focus, selections and open details stay as they are. An element keeps the listeners
  * of its first drawing, so listeners may use only the key.
  */
