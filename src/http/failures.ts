@@ -167,7 +167,10 @@ export function moneySentence(charged: Charged, what = 'The wallet'): string {
 const REPEAT =
   ' Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve().'
 
-/** States whether the wallet was charged, and what to do next. */
+/**
+ * States whether the wallet was charged, and what to do next.
+ * @param repeat the next step while the outcome is unknown
+ */
 export function chargedSentence(charged: Charged, repeat: string = REPEAT): string {
   const next = charged === 'unknown' ? repeat : ''
   const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
@@ -194,7 +197,7 @@ export function conflictSentence(charged: Charged): string {
 function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
-  // Reading an order in doubt charges nothing: a wrong id may be corrected.
+  // A read charges nothing, so correcting its id is safe even while the order is ambiguous.
   if (endpoint.method === 'GET') return `${again} ${chargedSentence(charged, '')}`
   const money = ` ${endpoint.operation === 'request' ? effectSentence(charged) : chargedSentence(charged)}`
   return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money

@@ -158,7 +158,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Lists the orders of this customer (permission `orders:read`), with pagination built in: pages
-   * are fetched while you iterate, and `await` fetches the first page. The sorting is not
+   * are fetched while you iterate, and `await` fetches the first page. The sort order is not
    * documented.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is invalid
