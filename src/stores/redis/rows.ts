@@ -34,7 +34,7 @@ export function keysOf(prefix: string, scope: string): ScopeKeys {
   }
 }
 
-/** The scope of a key of {@link keysOf}. */
+/** Returns the scope of a key that {@link keysOf} has made. */
 export function scopeOfKey(key: string): string {
   const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
   const scope = tag.replace(/%([0-9a-f]{2})/g, (_, code: string) =>
