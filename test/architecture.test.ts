@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-/** Paths below src with forward slashes, and what the files hold. */
+/** Source files: paths below src with forward slashes, and contents. */
 type Sources = Readonly<Record<string, string>>
 
 interface Import {
@@ -21,8 +21,9 @@ const sources: Sources = Object.fromEntries(
 )
 
 /**
- * Lowest layer first. A file may import from lower layers and, where the entry is a folder, from its own folder. The most
- * specific entry counts, so that the vocabulary of a folder may lie lower than its machinery.
+ * Lowest layer first. A file may import from lower layers and, if the entry is a folder, from its
+ * own folder. The most specific entry counts, so a folder's vocabulary may be in a lower layer than
+ * its other files.
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['defined.ts', 'mulberry32.ts'],
@@ -58,8 +59,9 @@ const LAYERS: readonly (readonly string[])[] = [
 ]
 
 /**
- * What may use a higher folder's own words, such as the names and keys of orders: files there that import nothing above the one
- * that uses them. By folders, so that no file there is pinned to its name.
+ * Folders whose vocabulary a lower layer may use, such as the names and keys of orders. The
+ * imported file must not import from layers above its user. Listed by folder, so that files can be
+ * renamed.
  */
 const WORDS_OF: Readonly<Record<string, string>> = {
   'uuid-v5.ts': 'orders/',
@@ -67,7 +69,7 @@ const WORDS_OF: Readonly<Record<string, string>> = {
   'proxy/': 'orders/',
 }
 
-/** Where each package may be imported, and under which names. */
+/** The folders that may import each package, and the names that they may import. */
 const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boolean>> = {
   ky: (specifier, file) => specifier === 'ky' && file === 'http/ky-transport.ts',
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
@@ -75,7 +77,7 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
   '@opentelemetry': (specifier, file) =>
     specifier === '@opentelemetry/api' && file.startsWith('opentelemetry/'),
-  // The build replaces this module by what it makes.
+  // The build replaces this module with its result.
   esbuild: (_specifier, file) => file === 'sandbox/page/script.ts',
   'js-yaml': (_specifier, file) => file === 'sandbox/control/yaml.ts',
   msw: (_specifier, file) => file === 'sandbox/http/msw.ts',
@@ -115,7 +117,7 @@ function placeOf(file: string): { readonly layer: number; readonly entry: string
   return place
 }
 
-/** True for the one place where both meet: the command starts the sandbox. */
+/** True for the one file where both meet: the command starts the sandbox. */
 function startsSandbox({ from, to }: Pick<Import, 'from' | 'to'>): boolean {
   return from === 'command/main.ts' && to === 'sandbox/cli.ts'
 }
@@ -137,7 +139,7 @@ function layerFaults(files: Sources): string[] {
   return faults
 }
 
-/** The highest layer that a file needs outside of its folder. */
+/** The highest layer outside its folder that a file needs. */
 function highestBelow(files: Sources, file: string, folder: string): number {
   return Math.max(
     -1,
@@ -173,7 +175,9 @@ function packageFaults(files: Sources): string[] {
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
-/** The sandbox also draws from the generator of the stores' contract, as long as the client has no part in it. */
+/**
+ * The sandbox also uses the random generator of the store contract, as long as the client does not.
+ */
 function sandboxFaults(files: Sources): string[] {
   const ofClient = reachable(files, 'index.ts')
   return importsOf(files)
@@ -187,7 +191,7 @@ function sandboxFaults(files: Sources): string[] {
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
-/** What a store may know: the interface that it implements, and the errors that it throws. */
+/** A store may import only the interface that it implements and the errors that it throws. */
 function storeFaults(files: Sources): string[] {
   return importsOf(files)
     .filter(({ from, to }) => from.startsWith('stores/') && isOurs(to, files) && !to.startsWith('stores/'))
@@ -195,7 +199,7 @@ function storeFaults(files: Sources): string[] {
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
-/** Files that a program gets which imports only this one. */
+/** Files that a program loads when it imports only this file. */
 function reachable(files: Sources, entry: string): Set<string> {
   const found = new Set([entry])
   const imports = importsOf(files)
@@ -214,7 +218,10 @@ function nameFaults(files: Sources): string[] {
   return Object.keys(files).filter((file) => /(^|[/-])(utils?|helpers?|managers?)([/.-])/i.test(file))
 }
 
-/** Platform globals that must not be touched while a module loads: they differ, and some bundles run before them. */
+/**
+ * Platform globals that must not be used while a module loads: they differ between platforms, and
+ * some bundles run before they exist.
+ */
 function loadFaults(files: Sources): string[] {
   const touching =
     /^(?:export )?(?:const|let|var) [^=]*= *(?:await )?(?:globalThis|process|window|document|navigator|crypto|fetch|indexedDB|performance)\b/m
@@ -223,13 +230,13 @@ function loadFaults(files: Sources): string[] {
   )
 }
 
-/** Any file of orders/, whatever its name. */
+/** Any file of orders/. */
 const ORDERS_FILE = Object.keys(sources).find((file) => file.startsWith('orders/')) ?? ''
 
 const checks: readonly [
   rule: string,
   faultsOf: (files: Sources) => string[],
-  /** Changes that the check must notice: the negative controls. */
+  /** Negative controls: changes that the check must detect. */
   controls: readonly Sources[],
 ][] = [
   [
@@ -247,7 +254,7 @@ const checks: readonly [
       { 'sandbox/http/fetch.ts': "import type { Sandbox } from '../sandbox.ts'" },
       { 'http/call.ts': `import '../${ORDERS_FILE}'` },
       { 'proxy/index.ts': "import { Orders } from '../resources/orders.ts'" },
-      // Words that need a layer above the one which uses them.
+      // Names that need a layer above the layer that uses them.
       { [ORDERS_FILE]: "import '../client.ts'", 'settings/resolve.ts': `import '../${ORDERS_FILE}'` },
     ],
   ],

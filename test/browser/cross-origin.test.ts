@@ -1,4 +1,4 @@
-/** The CORS rules that the suites meet, so that what passes under them means something. */
+/** Tests the CORS server of the suites, because their results depend on its rules. */
 import { Agent, type IncomingMessage, request } from 'node:http'
 import { afterEach, expect, it } from 'vitest'
 import { type CrossOriginService, serveCrossOrigin } from './support/cross-origin.ts'
@@ -15,7 +15,7 @@ afterEach(async () => {
   await upstream?.close()
 })
 
-/** A service in front of one that notes the headers it is sent, and the ports they came from. */
+/** A service behind the CORS server. Records the headers and the ports of its requests. */
 async function serve() {
   const heard: IncomingMessage[] = []
   upstream = await listen((incoming, response) => {

@@ -88,7 +88,7 @@ describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStor
     await page.close()
     expect(await left).toBe('closed')
     const { page: next, printed } = await openShop()
-    // Its claim is still good, so it is only looked at: the dead page might be alive.
+    // Only read the order: its claim is still valid, so the dead page may be alive.
     await next.evaluate(() => window.settle(window.openClient()))
     expect(printed).toEqual(['cart-2 in_progress'])
     await next.evaluate(async () => {

@@ -40,7 +40,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
 
   const nextCall = (page: Page) => page.evaluate(() => window.failureOf(window.store.get('scope', '1')))
 
-  /** Deletes a database of the page's origin; resolves to what came of it. */
+  /** Deletes a database of the page's origin. Resolves to the outcome. */
   const remove = (page: Page, name: string) =>
     page.evaluate(
       (database) =>
@@ -60,7 +60,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     const page = await openStore('quota')
     const write = () =>
       page.evaluate(() => {
-        // Random, because the browser compresses what it keeps.
+        // Random data, because the browser compresses what it stores.
         const piece = () => String.fromCharCode(...crypto.getRandomValues(new Uint16Array(30_000)))
         const text = Array.from({ length: 80 }, piece).join('')
         return window.failureOf(window.store.insert(window.makeRow('2', text)))
@@ -80,11 +80,11 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 100_000 })
     const page = await openStore('full')
     await page.evaluate(async () => {
-      // Down to rows that are smaller than what is remembered of any order.
+      // Fill the quota with ever smaller rows, until no record fits.
       for (const length of [10_000, 1_000, 100]) {
         let failure: unknown
         for (let row = 0; failure === undefined; row++) {
-          // Random, because the browser compresses what it keeps.
+          // Random data, because the browser compresses what it stores.
           const text = String.fromCharCode(...crypto.getRandomValues(new Uint16Array(length)))
           failure = await window.failureOf(window.store.insert(window.makeRow(`${length}-${row}`, text)))
         }
@@ -136,7 +136,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     const other = await openPage()
     expect(await remove(other, 'deleted')).toBe('success')
     expect((await nextCall(page))?.message).toMatch(/was deleted while its order store was in use/)
-    // Also where another page has made a new one in the meantime.
+    // The store rejects even if another page has created a new database meanwhile.
     await openStore('deleted')
     expect((await nextCall(page))?.message).toMatch(/was deleted/)
     expect(

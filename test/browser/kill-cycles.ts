@@ -1,7 +1,8 @@
 /**
- * Cycles of ending at random moments: pages place orders with an IndexedDbStore against a sandbox on a socket whose
- * answers are lost and late; a tab is closed, its process crashes, or the whole browser is killed; then a page of the
- * same profile recovers and goes on. A cycle is the same for the same seed, up to the scheduling of the operating system.
+ * Runs cycles with kills at random moments. Pages place orders with an IndexedDbStore against a
+ * sandbox on a socket, whose responses are lost or late. A tab is closed, its process crashes, or
+ * the whole browser is killed. Then a page with the same profile recovers and continues. A cycle is
+ * the same for the same seed, except for the scheduling of the operating system.
  *
  * As a program, for long runs: `npx node test/browser/kill-cycles.ts [CYCLES] [FIRST_SEED]`.
  */
@@ -23,17 +24,23 @@ import { Chromium } from './support/chromium.ts'
 import { type Site, serveSite } from './support/site.ts'
 import { WatchedRun, type WorkingPage } from './support/watched-run.ts'
 
-/** What ends in a cycle. */
+/** What a cycle kills. */
 export const ENDS = ['tab', 'renderer', 'browser'] as const
 export type End = (typeof ENDS)[number]
 
 const ORDERS = 6
-/** Every third order is one that the wallet cannot pay: told `'no'`, it must never be charged. */
+/**
+ * Every third order costs more than the wallet holds. It is reported as `'no'` and must never be
+ * charged.
+ */
 const DEAR = 3
 const MOST_TABS = 3
-/** Of the pages' clients, milliseconds: short, so that what a dead tab has claimed is soon free. */
+/**
+ * Time limits of the pages' clients in milliseconds. They are short, so that the claims of a dead
+ * tab expire soon.
+ */
 const TIMES = { timeout: 1_500, totalTimeout: 5_000 }
-/** Undisturbed runs at the end: what they leave open stays open until a person decides. */
+/** Undisturbed runs at the end. An order that they leave open needs a person. */
 const FINISHES = 2
 
 const FAULTS: readonly (readonly [probability: number, action: FaultAction])[] = [
@@ -45,14 +52,14 @@ const FAULTS: readonly (readonly [probability: number, action: FaultAction])[] =
   [0.1, { type: 'delay', ms: 40, when: 'before' }],
 ]
 
-/** What a cycle showed. */
+/** The results of a cycle. */
 export interface Cycle {
   readonly seed: number
   readonly end: End
-  /** How often something ended while pages were at work. */
+  /** The number of kills while pages were at work. */
   readonly ends: number
   readonly charges: number
-  /** Broken promises, in words; empty if all held. */
+  /** Broken promises, in words. Empty if all held. */
   readonly violations: readonly string[]
 }
 
@@ -76,7 +83,7 @@ export class Cycles {
     await this.#site.close()
   }
 
-  /** Runs one cycle; with a store that forgets, to see that it is noticed. */
+  /** Runs one cycle. A store that forgets is used to check that the harness detects it. */
   async run(seed: number, { forgetful = false } = {}): Promise<Cycle> {
     const random = seeded(seed)
     const end = ENDS[seed % ENDS.length] ?? 'tab'
@@ -84,7 +91,8 @@ export class Cycles {
       seed,
       balance: 100_000,
       preset: random(2) === 0 ? 'default' : 'remembers-refusals',
-      // An error remembered under a key is answered for ever, and the last recovery is to settle everything.
+      // Do not remember errors: a key with a remembered error would never be settled, but the last
+      // recovery must settle everything.
       behaviour: { processingTime: random(20), rememberServerErrors: false },
       faults: FAULTS.map(([probability, action]) => ({
         match: { operation: 'createOrder' },
@@ -105,7 +113,7 @@ export class Cycles {
     const violations: string[] = []
     let ends = 0
 
-    /** Sets tabs to work on what is not settled; each begins with another order. */
+    /** Lets tabs work on the unsettled orders. Each tab begins with another order. */
     const work = async (tabs: number, recover: boolean): Promise<WorkingPage[]> => {
       const { scope, unsettled } = run
       const left = orders.filter(({ reference }) => unsettled.includes(reference))
@@ -132,7 +140,7 @@ export class Cycles {
       const first = await work(1 + random(MOST_TABS), false)
       if (await this.#strike(end, first, sandbox, random)) ends++
       const second = await work(1, true)
-      // Half of the recoveries end early, too.
+      // Half of the recoveries are killed, too.
       if (random(2) === 0 && (await this.#strike(end, second, sandbox, random))) ends++
       await finish(second)
       sandbox.faults.clear()
@@ -152,14 +160,18 @@ export class Cycles {
     }
   }
 
-  /** Ends something at a seeded request, a seeded moment after it; true if pages were still at work then. */
+  /**
+   * Kills something a seeded time after a seeded request. Returns true if pages were still at work
+   * then.
+   */
   async #strike(
     end: End,
     pages: readonly WorkingPage[],
     sandbox: Sandbox,
     random: (below: number) => number,
   ): Promise<boolean> {
-    // Counted in requests and not in milliseconds from the start, so that slow machines end in the middle of work, too.
+    // Count requests, not milliseconds from the start, so that kills hit pages at work on slow
+    // machines, too.
     const after = sandbox.requests.length + 1 + random(6)
     const moment = random(30)
     let over = false
@@ -194,12 +206,12 @@ export class Cycles {
 /** Crashes the process that a page runs in. */
 async function crash({ page, ended }: WorkingPage): Promise<void> {
   const session = await page.context().newCDPSession(page)
-  // Never answered: there is nobody left to answer.
+  // The browser never responds to this call, because the crashed process cannot.
   session.send('Page.crash').catch(() => {})
   await ended
 }
 
-/** Waits until pages have done their work, and closes them. */
+/** Waits until the pages have done their work, then closes them. */
 async function finish(pages: readonly WorkingPage[]): Promise<void> {
   await Promise.all(pages.map(({ ended }) => ended))
   await Promise.all(pages.map(({ page }) => (page.isClosed() ? undefined : page.close())))

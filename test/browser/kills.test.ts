@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { Cycles, ENDS } from './kill-cycles.ts'
 import { describeWithChromium } from './support/needs-chromium.ts'
 
-/** `npm run verify browser` runs 500, or those of a seed. */
+/** `npm run verify browser` runs 500 cycles, or those from a given seed. */
 const CYCLES = 20
 const FIRST_SEED = 1
 
@@ -26,7 +26,7 @@ describeWithChromium('A page that ends while it places orders', () => {
       }
       console.log(`${CYCLES} cycles from seed ${FIRST_SEED}: ${JSON.stringify(ends)}, ${charges} charges`)
       expect(broken).toEqual([])
-      // Cycles in which nothing ended in mid-order would prove nothing.
+      // Cycles without a kill in the middle of an order would prove nothing.
       for (const end of ENDS) expect(ends[end], end).toBeGreaterThanOrEqual(Math.floor(CYCLES / 4))
       expect(charges).toBeGreaterThan(CYCLES)
     },

@@ -1,4 +1,4 @@
-/** The suites in real browsers, each page under a strict policy: one test a cell. */
+/** Runs the suites in real browsers, each page under a strict policy. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
@@ -22,12 +22,13 @@ import {
   serveStrictSite,
 } from './support/strict-site.ts'
 
-/** What the order of a page costs: its wallet holds no more. */
+/** The price of the page's order, and the whole balance of its wallet. */
 const PRICE = 250
 
 /**
- * A POST that is charged, whose connection is then reset without an answer. `lost` says how often, `twice` what the caller is
- * told where the browser sends such a request once more by itself.
+ * A POST that is charged, and whose connection is then reset without a response. `lost` is the
+ * number of resets. `twice` is the caller's result if the browser resends such a request on its
+ * own.
  */
 const LOST = [
   { what: 'one answer is lost', preset: 'default', lost: 1, twice: { charged: 'yes', attempts: 1 } },
@@ -38,7 +39,7 @@ const LOST = [
     twice: { code: 'connection', charged: 'unknown', attempts: 1 },
   },
   {
-    // docs/decisions/a-browser-may-repeat.md: the caller is told what is wrong.
+    // docs/decisions/a-browser-may-repeat.md: here the caller's result is wrong.
     what: 'one is lost, and the wallet comes first',
     preset: 'balance-before-key',
     lost: 1,
@@ -46,14 +47,14 @@ const LOST = [
   },
 ] as const
 
-/** What a service may say about how long its responses to reads are good. */
+/** Headers about how long responses to reads may be cached. */
 const CACHED = [
   { what: 'for ten minutes', read: { 'cache-control': 'private, max-age=600' } },
-  // RFC 9111, 4.2.2: a browser may guess from it how long a response is good.
+  // RFC 9111, 4.2.2: a browser may guess from this header how long a response is fresh.
   { what: 'by their last change alone', read: { 'last-modified': 'Mon, 01 Jan 2018 00:00:00 GMT' } },
 ] as const
 
-/** What pages ask of a sandbox; the order that they have made is the customer's. */
+/** The pages' requests to a sandbox. The order belongs to the customer. */
 function controlOf(sandbox: Sandbox, customer: string): Control {
   return (asked) => {
     const question = asked as Question
@@ -106,7 +107,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     await server?.close()
   })
 
-  /** The files of a page, all of whose tests passed. */
+  /** Runs the tests of a page, which must all pass, and returns its files. */
   async function run(page: string, options?: RunOptions): Promise<PageReport> {
     const begun = performance.now()
     const report = await site.run(page, open.open, options)
@@ -127,7 +128,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     control: controlOf(sandbox, sandbox.customerId),
   })
 
-  /** Runs a part of the page `service` against a shop of its own, whose requests it returns. */
+  /** Runs a part of the page `service` against its own shop. Returns the shop's requests. */
   async function runAt(
     shop: Sandbox,
     part: string,
@@ -146,7 +147,7 @@ describe.each(BROWSERS)('$name', (browser) => {
     return cors.arrivals
   }
 
-  /** What one attempt at an order on a used connection tells, and the requests that it makes. */
+  /** Places an order in one attempt on a used connection. Returns its result and its requests. */
   async function orderAt(shop: Sandbox, proxy?: Parameters<typeof serveCrossOrigin>[2]) {
     const told: unknown[] = []
     const control: Control = (question) => told.push((question as ToldQuestion).told)
@@ -166,9 +167,9 @@ describe.each(BROWSERS)('$name', (browser) => {
   it('a page orders at a service of another origin, and sends only CORS-safe or listed headers', async () => {
     expect((await run('service', inService('suite'))).violations).toEqual([])
     expect(service.preflights).toBeGreaterThan(0)
-    // A browser that never sends a POST on a used connection has no reason to repeat one.
+    // A browser that never sends a POST on a used connection does not resend it.
     expect(service.arrivals.some(({ reused }) => reused)).toBe(browser.repeats)
-    // One test sends more, on purpose.
+    // One test sends more requests on purpose.
     expect([...service.asked].sort()).toEqual([...ALLOWED, 'x-shop'])
     expect(sandbox.faults.pending().filter(({ times }) => times !== 'always')).toEqual([])
   })
@@ -209,7 +210,8 @@ describe.each(BROWSERS)('$name', (browser) => {
   )(
     'an order is charged once if $status after the charge $what, and is reported as in doubt',
     async ({ status, gateway }) => {
-      // docs/decisions/a-browser-may-repeat.md: the wallet comes first and is empty by then.
+      // docs/decisions/a-browser-may-repeat.md: the service checks the balance first, and it is 0
+      // by then.
       const shop = createSandbox({ preset: 'balance-before-key', balance: PRICE })
       shop.faults.add({
         match: { operation: 'createOrder' },
@@ -244,7 +246,7 @@ describe.each(BROWSERS)('$name', (browser) => {
 
   it("the page's policy reports violations, so that none goes unnoticed", async () => {
     const { violations, files, trustedTypes } = await run('forbidden')
-    // All three know Trusted Types; in one that does not, the policy would require nothing.
+    // All three browsers support Trusted Types. Without support, the policy would have no effect.
     expect(trustedTypes).toBe(true)
     expect(files[0]?.passed).toBe(5)
     expect(violations.length).toBeGreaterThanOrEqual(5)

@@ -58,9 +58,9 @@ describeWithChromium('Tabs that share an IndexedDbStore', () => {
         expect(told).toEqual(Array.from({ length: TABS }, () => ({ charged: 'yes', orderId })))
       }
       expect([...oneCharge(run.log), ...truth(run.log), ...run.unwritten]).toEqual([])
-      // Whoever came second waited for the first instead of sending, too.
+      // The slower tab must have waited for the faster one instead of sending, too.
       expect(sandbox.requests).toHaveLength(ORDERS)
-      // Had one tab been first with everything, nobody would have raced.
+      // If one tab had been first with every order, the tabs would not have raced.
       const winners = new Set(run.log.rows.filter(({ version }) => version === 1).map(({ id }) => id))
       expect(winners.size).toBe(ORDERS)
     } finally {

@@ -33,7 +33,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A program of the shop, over the same file. */
+/** A program of the shop, with the same file. */
 const program = () =>
   new CustomerOrderingClient({
     baseUrl: service.url,
@@ -43,7 +43,7 @@ const program = () =>
     maxRetries: 0,
   })
 
-/** A store with an order in doubt (charged), one that was never sent, and one that is settled. */
+/** A store with an order in doubt (charged), an unsent order, and a settled order. */
 beforeEach(async () => {
   sandbox.reset()
   path = join(folder, `orders-${files++}.db`)
@@ -57,14 +57,14 @@ beforeEach(async () => {
 
 interface Given {
   readonly env?: Readonly<Record<string, string>>
-  /** What a person replies; without it, nobody can be asked. */
+  /** The person's input. If undefined, nobody can be asked. */
   readonly reply?: string
   readonly folder?: string
 }
 
 const WINDOW = ['--safe-retry-window', '1200000']
 
-/** Runs the command without a process; `~` stands for the flags of the store. */
+/** Runs the command in this process. `~` stands for the flags of the store. */
 async function command(line: string, given: Given = {}) {
   const output = { out: '', err: '', asked: '' }
   const window = /^recover\b/.test(line) ? WINDOW : []

@@ -12,11 +12,12 @@ import { type Block, blocksOf, readPages } from './support/pages.ts'
 
 const run = promisify(execFile)
 
-// Inside the project, so that the package's own name leads to its build.
+// The folder is inside the project, so that the package's own name resolves to its build.
 const folder = join(root, '.tmp/docs')
 
 const blocks = readPages().flatMap(blocksOf)
-// These pages need what they are about: frameworks.test.ts, test/stores/postgres/orms.test.ts.
+// These pages need other packages: frameworks.test.ts and test/stores/postgres/orms.test.ts run
+// them.
 const modules = blocks.filter(
   ({ info, at }) => info === 'ts' && !/^docs\/guide\/(frameworks|orms)\.md/.test(at),
 )
@@ -66,7 +67,7 @@ describe('blocks of code in README.md and docs', () => {
   test.concurrent.each(sample(modules, 4))(
     'the block at $at runs and prints the documented output',
     async (block) => {
-      // A server of its own for each block: they may run in any sequence.
+      // Each block has its own server, so blocks may run in any sequence.
       const sandbox = createSandbox()
       const server = await serveSandbox(sandbox)
       const cwd = await mkdtemp(join(tmpdir(), 'docs-'))
@@ -90,8 +91,8 @@ describe('blocks of code in README.md and docs', () => {
 })
 
 /**
- * Comments after `console.log(…)` say what it prints, and may go on after a colon. Each is paired with its line of the
- * output, in their sequence; lines without such a comment lie between.
+ * Comments after `console.log(…)` state its output, and may continue after a colon. Each is paired
+ * with its line of the output, in sequence. Lines without such a comment may come between.
  */
 function expectedOutput(code: string, stdout: string): readonly (readonly [string, string])[] {
   const comments = [...code.matchAll(/\bconsole\.log\(.*\) \/\/ (.+)$/gm)].map(([, text]) => text ?? '')

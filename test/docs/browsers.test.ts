@@ -1,4 +1,4 @@
-/** The code of docs/guide/stores/indexeddb.md, as the page that follows one that died. */
+/** Runs the code of docs/guide/stores/indexeddb.md in the page after a page that died. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
@@ -33,7 +33,7 @@ test('a reloaded page settles the order that the dead page still holds, and char
   })
   await lab.begin(() => dead.client.orders.create(order('r1')))
   dead.kill()
-  // The page waits by the clock of the lab.
+  // The page's waits use the clock of the lab.
   vi.stubGlobal('setTimeout', lab.runtime.setTimer)
   onTestFinished(() => void vi.unstubAllGlobals())
   const printed = vi.spyOn(console, 'log').mockImplementation(() => {})

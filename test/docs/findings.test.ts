@@ -213,7 +213,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
 const text = readPages().find(({ path }) => path === 'docs/verification.md')?.text ?? ''
 const rows = [...text.matchAll(/^\| \*\*(\w+)\*\* \| .+? \| (.+?) \|/gm)]
 
-/** Files that the table names for a finding, in any of its rows. */
+/** The files that the table names for a finding, in any row. */
 function filesOf(finding: string): readonly string[] {
   return rows
     .filter(([, name]) => name === finding)

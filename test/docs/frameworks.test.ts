@@ -1,4 +1,7 @@
-/** The blocks of docs/guide/frameworks.md, each in its framework. `npm ci --prefix docs/site` installs these. */
+/**
+ * Runs the blocks of docs/guide/frameworks.md, each in its framework. `npm ci --prefix docs/site`
+ * installs the frameworks.
+ */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
@@ -26,7 +29,7 @@ const blocks = new Map(
   ]),
 )
 
-/** What only the test needs of a framework. */
+/** Values of a framework that only the test needs. */
 const MORE: Readonly<Record<string, string>> = {
   nestjs: "import 'reflect-metadata'\nexport { NestFactory } from '@nestjs/core'\n",
   react: "export { createElement } from 'react'\nexport { renderToString } from 'react-dom/server'\n",
@@ -58,7 +61,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
       await writeFile(join(folder, `${name}.mjs`), javascript)
     }
     directory = await mkdtemp(join(tmpdir(), 'frameworks-'))
-    // The blocks keep their orders in a file of the folder in which they run.
+    // The blocks store their orders in a file of their working directory.
     process.chdir(directory)
     sandbox = createSandbox()
     service = await serveSandbox(sandbox)
@@ -79,7 +82,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
     body: JSON.stringify(body(serviceId)),
   })
 
-  /** Orders one thing twice and one thing that is sold out, and asks the ledger. */
+  /** Orders one item twice and one sold-out item, then checks the ledger. */
   async function buys(name: string, request: (reference: string, serviceId?: string) => Promise<number>) {
     expect([await request(`${name}-1`), await request(`${name}-1`)]).toEqual([200, 200])
     expect(await request(`${name}-2`, 'svc_sold_out')).toBe(422)

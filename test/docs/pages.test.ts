@@ -17,7 +17,7 @@ const page = (path: string): Page => {
   return found
 }
 
-/** Anchors of a page, made as usual: lower case, spaces to hyphens, other marks dropped. */
+/** Anchors of a page, built as usual: lower case, spaces to hyphens, other punctuation dropped. */
 function anchorsOf(target: Page): ReadonlySet<string> {
   const headings = [...proseOf(target).matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading ?? '')
   return new Set(

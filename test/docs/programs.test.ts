@@ -1,11 +1,11 @@
-/** The programs that the documentation tells to call: what they are called with has to mean something. */
+/** Tests the arguments of the documented programs: each argument must have an effect. */
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../../scripts/ensure-built.ts'
 import { sample } from '../support/effort.ts'
 
-/** Each with arguments that would have it try nothing, or something else than was meant. */
+/** Each program with arguments that would make it try nothing, or something unintended. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'scripts/verify.ts': ['foo'],
   'scripts/bench.ts': ['foo'],
@@ -31,7 +31,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'tools/mutation/run.ts': ['no module has this name'],
 }
 
-/** As where `dist` is missing, which is what is checked out: the package does not know itself. */
+/** Behaves as after a checkout without `dist`: the package cannot import itself by name. */
 const WITHOUT_BUILD = `data:text/javascript,${encodeURIComponent(`
   import { registerHooks } from 'node:module'
   registerHooks({
@@ -42,7 +42,7 @@ const WITHOUT_BUILD = `data:text/javascript,${encodeURIComponent(`
   })`)}`
 
 const run = (program: string, args: readonly string[], environment = {}) => {
-  // What bench/ measures is what was built.
+  // bench/ measures the build.
   const unbuilt = program.startsWith('bench/') ? [] : ['--import', WITHOUT_BUILD]
   return spawnSync(
     process.execPath,

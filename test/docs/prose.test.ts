@@ -6,7 +6,7 @@ import { comments, messages, sentencesOf } from './support/source.ts'
 const LONG_ROWS = new Set(['docs/performance.md', 'docs/protocol.md', 'docs/verification.md'])
 const pages = readPages()
 
-/** What we do not write, with what we write in its place. */
+/** Words that we do not use, with their replacements. */
 const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\banswer(s|ed|ing)?\b/i, 'response, respond'],
   [/\bat once\b/i, 'immediately, or concurrent'],
@@ -19,7 +19,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\bmust be given\b/i, 'required, missing'],
 ]
 
-/** Lines of text without tables, inline code and addresses, each with its number. */
+/** Numbered lines of text without tables, inline code and addresses. */
 function linesOf({ path, text }: Page): readonly { readonly at: string; readonly line: string }[] {
   let fenced = false
   return text.split('\n').flatMap((line, index) => {
@@ -34,7 +34,7 @@ const lines = pages.flatMap(linesOf)
 const plain = (line: string): string => line.replaceAll(/`[^`]*`/g, 'code').replaceAll(/\]\([^)]*\)/g, ']')
 
 test('no line of a page is longer than 200 characters', () => {
-  // Rows of files, as `npm run docs:tables` prints them.
+  // Table rows of files, printed by `npm run docs:tables`.
   const long = lines.filter(
     ({ at, line }) =>
       line.length > 200 &&

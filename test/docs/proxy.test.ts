@@ -1,4 +1,4 @@
-/** The handler of docs/guide/proxy.md for servers that are based on `node:http`, in each of them. */
+/** Tests the handler of docs/guide/proxy.md in servers that are based on `node:http`. */
 import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer, type RequestListener, type Server } from 'node:http'
@@ -52,7 +52,9 @@ describe('the handler for Node servers of docs/guide/proxy.md', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** A visitor's page places an order through the server, and a stranger's does not. */
+  /**
+   * Checks that a visitor's page can place an order through the server, and a stranger's cannot.
+   */
   async function sells(name: string, server: Pick<Server, 'address'>): Promise<void> {
     const { port } = server.address() as AddressInfo
     const page = (cookie: string) =>

@@ -18,12 +18,12 @@ const ENTRIES = [
   'sandbox/http/msw',
 ].map((name) => join(root, `src/${name}.ts`))
 
-/** Called by the language, or by the client through an interface that documents them. */
+/** Methods called by the language, or by the client through an interface that documents them. */
 const NOT_FOR_CALLERS = new Set(['toJSON', 'then', 'catch', 'finally'])
 const STORES = /^(?:Memory|Sqlite|Postgres|Redis|IndexedDb)Store$/
 const CALLED_BY_THE_CLIENT = new Set(['get', 'insert', 'update', 'listOpen', 'list', 'prune', 'close'])
 
-/** Only the source: neither the library of the language nor that of any package says what ours means. */
+/** Only the package's source, without the libraries of the language and of other packages. */
 function readSource(): ts.Program {
   const options: ts.CompilerOptions = {
     noLib: true,
@@ -48,7 +48,7 @@ interface Named {
   readonly documented: boolean
   /** Names of its block tags, such as `example`. */
   readonly tags: ReadonlySet<string>
-  /** True for what callers call: an exported function, or a method of an exported class. */
+  /** True for code that callers call: an exported function, or a method of an exported class. */
   readonly called: boolean
 }
 
@@ -102,7 +102,7 @@ test('every function and method for callers has an example', () => {
   expect(without.map(({ name }) => name)).toEqual([])
 })
 
-/** They neither reject an argument nor reach the network. */
+/** Functions that reject no argument and use no network. */
 const NEVER_THROW = new Set([
   'isCustomerOrderingError',
   'suggestedStatus',

@@ -12,7 +12,7 @@ const { packages: own } = lockfile
 const { packages: engine } = engines
 const { packages: other } = versions
 
-/** What test/package runs, by the name that tables give it. */
+/** The versions that test/package runs, by their names in the tables. */
 const TESTED: Readonly<Record<string, readonly string[]>> = {
   Node: [
     other['node_modules/linux-x64-22.13'].version,
@@ -42,7 +42,7 @@ test.each(['README.md', 'docs/guide/runtimes.md'])('%s names the tested versions
     for (const name of names) named.add(name)
     if (names.length === 0) continue
     const said = cell.match(/\d[\d.]*/g) ?? []
-    // A table may leave the last numbers of a version out.
+    // A table may omit the last numbers of a version.
     const tested = names
       .flatMap((name) => TESTED[name] ?? [])
       .map((version, index) => version.split('.').slice(0, said[index]?.split('.').length).join('.'))

@@ -15,10 +15,13 @@ import {
 } from '@opentelemetry/sdk-trace'
 import { expect } from 'vitest'
 
-/** One number, with its labels. */
+/** One data point with its labels. */
 export type Point = readonly [labels: Readonly<Record<string, unknown>>, value: unknown]
 
-/** OpenTelemetry's own SDK, registered for the process, which keeps what a collector would be sent. */
+/**
+ * OpenTelemetry's own SDK, registered for the process. Collects the data that a collector would
+ * receive.
+ */
 export class Collected {
   readonly #spans = new InMemorySpanExporter()
   readonly #numbers = new InMemoryMetricExporter(AggregationTemporality.DELTA)
@@ -56,7 +59,7 @@ export class Collected {
     return this.#spans.getFinishedSpans()
   }
 
-  /** The only span of that name with its children, which are in its trace. */
+  /** The only span of that name, with its children in the same trace. */
   tree(name: string): { readonly span: ReadableSpan; readonly children: readonly ReadableSpan[] } {
     const [span, ...others] = this.spans.filter((candidate) => candidate.name === name)
     if (span === undefined) throw new Error(`there is no span ${name}`)
@@ -67,7 +70,7 @@ export class Collected {
     return { span, children }
   }
 
-  /** What metrics say since the last time; nothing of one that was not told. */
+  /** The data points since the last collection. Metrics without new data are absent. */
   async numbers(name: string): Promise<readonly Point[]> {
     this.#numbers.reset()
     await this.#reader.forceFlush()

@@ -8,7 +8,7 @@ import { storeOver } from '../support/store-over.ts'
 
 const MINUTE = 60_000
 
-/** What Prometheus would read of a client's orders. */
+/** The metrics of a client's orders, as Prometheus reads them. */
 function scraped(lab: Lab) {
   const reader = new PrometheusExporter({ preventServerStart: true })
   const meterProvider = new MeterProvider({ readers: [reader] })
@@ -24,7 +24,7 @@ function scraped(lab: Lab) {
   }
 }
 
-/** The numbers of one metric, by its label for age. */
+/** The data points of one metric, by their age label. */
 function numbersOf(text: string, name: string): Record<string, number> {
   const lines = text.matchAll(new RegExp(`^${name}(?:\\{(.*)\\})? (\\S+)`, 'gm'))
   return Object.fromEntries(

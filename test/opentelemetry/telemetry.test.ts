@@ -22,7 +22,7 @@ function clientOf(sandbox: Sandbox, store: OrderStore = new MemoryStore()): Cust
   return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store, hooks, maxRetries: 1 })
 }
 
-/** Runs the call under a span of the shop's own, as a server's instrumentation would open it. */
+/** Runs the call under a span of the shop, as a server's instrumentation would start it. */
 async function handle<T>(call: () => Promise<T>): Promise<T> {
   return await tracer.startActiveSpan('PUT /orders', async (span) => {
     try {

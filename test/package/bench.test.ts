@@ -23,7 +23,7 @@ describe('what the bench measures', () => {
   })
 })
 
-/** The owner of the code that holds this text in the build for Node. */
+/** The owner of the code with this text in the Node build. */
 function ownerOfText(text: string): unknown {
   const folder = new URL('../../dist/node/', import.meta.url)
   for (const name of readdirSync(folder).filter((file) => file.endsWith('.js'))) {

@@ -5,37 +5,37 @@ import { it } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
 import { notRun } from '../support/needs.ts'
 
-/** Where run-times, bundlers and test runners are installed that the project itself does not need. */
+/** The folder of runtimes, bundlers and test runners that only these tests need. */
 export const engines: string = join(root, 'test/package/engines')
 
-/** A run-time, bundler or compiler that the package is tried with. */
+/** A runtime, bundler or compiler to try the package with. */
 export interface Tool {
   readonly name: string
-  /** What it says of itself; undefined if it is not here. */
+  /** Its version, or undefined if it is not installed. */
   readonly version: string | undefined
 }
 
-/** A program that tells its version when it is asked for `--version`. */
+/** A program that prints its version for `--version`. */
 export function program(name: string, path: string): Tool {
   if (!existsSync(path)) return { name, version: undefined }
   return { name, version: execFileSync(path, ['--version'], { encoding: 'utf8' }).trim().replace(/^v/, '') }
 }
 
-/** A package in `node_modules` of a folder. */
+/** A package in a folder's `node_modules`. */
 export function installed(name: string, folder: string, packageName = name.toLowerCase()): Tool {
   const file = join(folder, 'node_modules', packageName, 'package.json')
   return { name, version: existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : undefined }
 }
 
-/** A bundler, which the project or the engines bring. */
+/** A bundler from the project or from the engines folder. */
 export function bundler(name: string): Tool {
   const own = installed(name, root)
   return own.version === undefined ? installed(name, engines) : own
 }
 
 /**
- * Defines the test of one cell of the matrix, which prints a line when it has passed. A cell that cannot run here is skipped
- * and says so; in CI it fails.
+ * Defines the test of one cell of the matrix, which prints a line when it passes. A cell that
+ * cannot run here is skipped with a message. In CI it fails.
  */
 export function cell({ name, version }: Tool, how: string, body: () => Promise<void>): void {
   if (version === undefined) {

@@ -47,7 +47,7 @@ describe('the packed file', () => {
       if (!/\.md$|^llms\.txt$/.test(page)) continue
       const text = (await readFile(installed(page), 'utf8')).replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
       for (const [, link = ''] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
-        // Pictures with many pixels stay out; their alternative text says what they show.
+        // Images with many pixels are not packed. Their alternative text describes them.
         if (/^https:|\.png$/.test(link)) continue
         if (!packed.has(posix.normalize(posix.join(posix.dirname(page), link))))
           broken.push(`${page}: ${link}`)
@@ -98,13 +98,13 @@ describe('the packed file', () => {
     const notice = await readFile(installed('THIRD-PARTY-LICENSES.txt'), 'utf8')
     const files = inject('packedFiles').filter((path) => /^dist\/node\/.*js$/.test(path))
     const texts = await Promise.all(files.map((path) => readFile(installed(path), 'utf8')))
-    // esbuild says above each module where it is from.
+    // esbuild names the source above each module.
     const copied = new Set(
       texts.flatMap((text) =>
         [...text.matchAll(/^\s*\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
       ),
     )
-    // ky and zod are evaluated from a text, which has no such line.
+    // ky and zod are evaluated from a string, which has no such line.
     for (const name of new Set([...copied, 'ky', 'zod'])) {
       const folder = join(inject('consumer'), 'node_modules', String(name))
       const file = (await readdir(folder)).find((path) => /^licen[cs]e/i.test(path))

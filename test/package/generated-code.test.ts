@@ -4,7 +4,10 @@ import { expect, inject, test } from 'vitest'
 
 const run = promisify(execFile)
 
-/** How often a program in a fresh process makes code of a text: what a content security policy reports, even if it is caught. */
+/**
+ * Counts how often a program in a new process compiles code from a string. A content security
+ * policy reports this even if the error is caught.
+ */
 async function generatedBy(program: string): Promise<{ generated: number; ending: string }> {
   const code = `
     let generated = 0

@@ -6,7 +6,10 @@ import { root } from '../../scripts/ensure-built.ts'
 
 const run = promisify(execFile)
 
-/** Installs what the folder `versions` names, unless it is there from an earlier run; says where. */
+/**
+ * Installs the packages of the folder `versions`, unless an earlier run has done so. Returns the
+ * folder.
+ */
 export async function installVersions(): Promise<string> {
   const source = join(root, 'test/package/versions')
   const directory = join(root, '.tmp/versions')

@@ -1,4 +1,7 @@
-/** The oldest and the newest of each range of an optional peer. Those of databases: test/stores/{postgres,redis}. */
+/**
+ * Tests the oldest and the newest version of each optional peer. Those of databases:
+ * test/stores/{postgres,redis}.
+ */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -16,7 +19,7 @@ const { dependencies: others } = versions
 const { dependencies: databases } = engines
 const versionOf = (alias: string): string => alias.replace(/^npm:.*@/, '')
 
-/** By peer, the version at each end of its range. */
+/** By peer, the versions at both ends of its range. */
 const ENDS: Readonly<Record<keyof typeof ranges, readonly [oldest: string, newest: string]>> = {
   '@opentelemetry/api': [versionOf(others['opentelemetry-api-1.3']), ours['@opentelemetry/api']],
   ioredis: [versionOf(databases['ioredis-5']), databases.ioredis],
@@ -26,7 +29,7 @@ const ENDS: Readonly<Record<keyof typeof ranges, readonly [oldest: string, newes
   undici: [versionOf(others['undici-6']), ours.undici],
 }
 
-/** What a program of the consumer printed over this peer. */
+/** The output of a consumer's program with this peer. */
 async function printed(program: string, peer: string): Promise<unknown> {
   const env = { ...process.env, PEER: peer, NODE_OPTIONS: '', NODE_NO_WARNINGS: '1' }
   const { stdout } = await run(process.execPath, [program], { cwd: inject('consumer'), env })
@@ -84,7 +87,7 @@ test.each([
   const directory = await mkdtemp(join(tmpdir(), 'peers-'))
   onTestFinished(() => rm(directory, { recursive: true, force: true }))
   const consumer = JSON.parse(await readFile(join(inject('consumer'), 'package.json'), 'utf8'))
-  // Beside the consumer's folder.
+  // A folder next to the consumer's.
   const packed = String(consumer.dependencies[manifest.name]).replace(/^file:/, '')
   const peers = Object.fromEntries(Object.entries(ENDS).map(([peer, ends]) => [peer, ends[end]]))
   await writeFile(
@@ -94,6 +97,6 @@ test.each([
       dependencies: { [manifest.name]: `file:${join(inject('consumer'), packed)}`, ...peers },
     }),
   )
-  // Works out who goes with whom, and installs nothing.
+  // npm resolves the dependencies and installs nothing.
   await run('npm', ['install', '--package-lock-only', '--prefer-offline'], { cwd: directory })
 })

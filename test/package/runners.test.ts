@@ -9,9 +9,9 @@ import { cell, engines, installed, type Tool } from './cell.ts'
 
 interface Runner extends Tool {
   readonly flags: readonly string[]
-  /** How it counts: four tests that fail on purpose, one that passes. */
+  /** How it reports its counts: four tests that fail on purpose, and one that passes. */
   readonly counts: readonly RegExp[]
-  /** How it shows what was wanted and what was found. */
+  /** How it shows the expected and the actual value. */
   readonly compared: (wanted: number, found: number) => RegExp
 }
 
@@ -26,7 +26,7 @@ const runners: readonly Runner[] = [
   },
   {
     ...installed('jest', engines),
-    // Jest does not take Node's way of loading ES modules without this flag, and ky is nothing else.
+    // Without this flag, Jest does not load ES modules through Node, and ky has no other form.
     flags: [
       '--experimental-vm-modules',
       join(engines, 'node_modules/jest/bin/jest.js'),
@@ -78,7 +78,7 @@ async function runWith(
   name: string,
   flags: readonly string[],
 ): Promise<{ readonly output: string; readonly exitCode: unknown }> {
-  // Flags that Vitest's own workers run with mean nothing to this process.
+  // Do not inherit flags of Vitest's workers, which do not fit this process.
   const { NODE_OPTIONS: _, NODE_TEST_CONTEXT: __, ...env } = process.env
   const child = spawn(process.execPath, flags, {
     cwd: inject('consumer'),
@@ -90,7 +90,7 @@ async function runWith(
   return { output: stripVTControlCharacters(texts.join('\n')), exitCode: await ended }
 }
 
-/** Row and column of this text in the program, both from 1. */
+/** Row and column of this text in the program, counted from 1. */
 function placeOf(line: string): readonly [row: number, column: number] {
   const rows = readFileSync(join(inject('consumer'), program), 'utf8').split('\n')
   const row = rows.findIndex((candidate) => candidate.includes(line))

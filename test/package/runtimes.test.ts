@@ -88,7 +88,7 @@ test("the version sent to the service is the package's version", async () => {
   expect(JSON.parse(installed).version).toBe(manifest.version)
 })
 
-/** The balance that a sandbox process answers with; ends the process. */
+/** Reads the balance from a sandbox process, then ends the process. */
 async function balanceOf(server: ChildProcess): Promise<unknown> {
   try {
     if (server.stdout === null) throw new Error('no output')

@@ -10,7 +10,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Project with the package, its dependencies and the optional peers. */
     readonly consumerWithPeers: string
-    /** Folder of test/package/versions as installed. */
+    /** Folder of the installed test/package/versions. */
     readonly versions: string
   }
 }
@@ -22,7 +22,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const consumer = project.getProvidedContext().consumer
   const consumerWithPeers = join(dirname(consumer), 'consumer-with-peers')
   await cp(consumer, consumerWithPeers, { recursive: true, verbatimSymlinks: true })
-  // The oldest that the package allows: later ones of undici need a later Node than the package does.
+  // The oldest version in the package's range. Later versions of undici need a later Node than the
+  // package.
   const peers = {
     '@opentelemetry/api': join(versions, 'node_modules/opentelemetry-api-1.3'),
     msw: join(root, 'node_modules/msw'),

@@ -1,5 +1,6 @@
 /**
- * Packs the built package and installs it into an empty project, as a user would, once for all tests of this folder.
+ * Packs the built package and installs it into an empty project, as a user would. Runs once for all
+ * tests of this folder.
  */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -15,7 +16,7 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** Paths in the packed file. */
     readonly packedFiles: readonly string[]
-    /** Project with the package and its dependencies, nothing else. */
+    /** Project with only the package and its dependencies. */
     readonly consumer: string
   }
 }

@@ -1,4 +1,4 @@
-/** The packed package in each runtime and from each bundler: one test a cell, the same suite in all of them. */
+/** Runs the same suite with the packed package in each runtime and from each bundler. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ import { nodeBinary, nodeVersions } from './node-versions.ts'
 const run = promisify(execFile)
 const bin = (name: string): string => join(engines, 'node_modules/.bin', name)
 const STEPS = ['services', 'lost response', 'remembered order', 'paging', 'typed error', 'abort']
-/** Ways to load the package, and the program that does. */
+/** Ways to load the package, each with its program. */
 const LOADED = [
   ['import', 'import.mjs'],
   ['require', 'require.cjs'],
@@ -40,12 +40,12 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
-/** What a program printed that ran the suite against the sandbox. */
+/** The output of a program that ran the suite against the sandbox. */
 async function stepsOf(program: string, ...args: readonly string[]): Promise<unknown> {
   const env = { ...process.env, SMOKE_BASE_URL: server.url, SMOKE_API_KEY: sandbox.apiKey }
   const before = sandbox.ledger.length
   const { stdout } = await run(program, args, { cwd: folder, env: { ...env, NODE_OPTIONS: '' } })
-  // Asked of the service, because Deno may repeat what was lost without telling the client.
+  // Read from the service, because Deno may resend a lost request without telling the client.
   const charges = sandbox.ledger.slice(before)
   const lost = charges.filter(({ externalOrderId }) => externalOrderId?.startsWith('lost-'))
   expect(lost).toHaveLength(1)
@@ -54,7 +54,7 @@ async function stepsOf(program: string, ...args: readonly string[]): Promise<unk
   return JSON.parse(stdout)
 }
 
-/** One file for browsers. */
+/** Bundles into one file for browsers. */
 async function bundle(name: string, entry: string): Promise<string> {
   const out = join(folder, `out/${name}.mjs`)
   await run(process.execPath, [join(engines, 'build.mjs'), name, join(folder, entry), out], {
@@ -101,7 +101,7 @@ cell(program('Node', process.execPath), 'with no more globals than the page on r
   expect(touched).toEqual([...FEATURES.split(','), ...optional].toSorted())
 })
 
-/** What the program of the contract printed. */
+/** The output of the contract's program. */
 const contractOf = async (program: string, ...args: readonly string[]): Promise<unknown> =>
   JSON.parse((await run(program, args, { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })).stdout)
 const PASSED = { tests: 53, failed: [], charged: 'unknown', created: 1 }

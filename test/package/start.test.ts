@@ -4,7 +4,10 @@ import { describe, expect, inject, test } from 'vitest'
 
 const run = promisify(execFile)
 
-/** What a fresh process has loaded after a program: files of packages, and Node's own modules. */
+/**
+ * The modules that a new process has loaded after a program: files of packages, and Node's own
+ * modules.
+ */
 async function loadedBy(program: string): Promise<{ files: string[]; own: string[] }> {
   const code = `
     import { createRequire, registerHooks } from 'node:module'
@@ -36,7 +39,7 @@ describe.each([
   test('a new client has loaded its own few files and no dependency', async () => {
     const { files } = await loadedBy(program)
     expect(files.filter((file) => !file.startsWith('customer-ordering-sdk/dist/node/'))).toEqual([])
-    // The entry, the client, the errors, and what it shares with the transport over undici.
+    // The entry, the client, the errors, and the code shared with the undici transport.
     expect(files.length).toBeLessThanOrEqual(4)
   })
 

@@ -1,4 +1,4 @@
-/** What bundlers leave out of the packed package where only a part of it is used. */
+/** Tests what bundlers remove from the packed package if only a part of it is used. */
 import { execFile } from 'node:child_process'
 import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ for (const platform of ['browser', 'node'])
       expect(text.length).toBeLessThan(40_000)
       const { stdout } = await run(process.execPath, [light])
       expect(JSON.parse(stdout)).toMatchObject(['€12.50', expect.any(String), false])
-      // What would have been found there, if it were.
+      // Strings that would be found if the code were present.
       const whole = await bundle(name.toLowerCase(), platform, 'bundle.mjs')
       expect(dependenciesIn(await readFile(whole, 'utf8'))).toEqual(DEPENDENCIES)
     })

@@ -20,7 +20,7 @@ function compiler(folder: string, packageName: string): Compiler {
 
 const newest = compiler(root, 'typescript-native')
 const ours = compiler(root, 'typescript')
-/** The first that knows `bundler`. */
+/** The first version that knows `bundler`. */
 const oldest = compiler(versions, 'typescript-5.0')
 
 const strict = {
@@ -31,7 +31,7 @@ const strict = {
   target: 'es2022',
   types: [],
   lib: ['es2022', 'dom', 'dom.iterable'],
-  // Every declaration is checked, too.
+  // Check every declaration file, too.
   skipLibCheck: false,
 }
 
@@ -46,7 +46,8 @@ const cases: readonly Case[] = [
   ...[newest, ours, oldest].flatMap((compiler) => {
     const libraries =
       compiler === oldest ? {} : { lib: ['es2023', 'dom', 'dom.iterable', 'esnext.disposable'] }
-    // Without the types of browsers. The newest types of Node are too new for the oldest compiler.
+    // Compile without browser types, and with older types of Node: the newest do not compile with
+    // the oldest compiler.
     const typeRoots = [join(compiler === oldest ? versions : root, 'node_modules/@types')]
     const onNode = { lib: ['es2022'], types: ['node'], typeRoots }
     return [
@@ -89,11 +90,11 @@ describe.concurrent('the packed types compile under', () => {
     })
 })
 
-// One after the other, because they share a folder.
+// Run one after the other, because they share a folder.
 describe('the packed types compile with the optional peers under', () => {
   for (const compiler of [newest, ours, oldest])
     cell(compiler, 'bundler, with the optional peers', async () => {
-      // The declarations of msw and undici are their own affair.
+      // Skip the declarations of msw and undici, which this package does not control.
       const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true }
       await compile(compiler, inject('consumerWithPeers'), options, 'usage-peers.ts')
     })

@@ -4,7 +4,10 @@ import { CanonicalJsonError, canonicalJson } from '../../src/orders/canonical.ts
 
 const json = fc.jsonValue({ stringUnit: 'binary', maxDepth: 6 })
 
-/** RFC 8785 once more, slowly: compares code units one by one, escapes by hand, shares nothing with the code under test. */
+/**
+ * A second, slow implementation of RFC 8785: compares code units one by one, escapes by hand, and
+ * shares no code with the tested one.
+ */
 function slow(value: unknown): string {
   if (value === null || typeof value === 'boolean') return `${value}`
   if (typeof value === 'number') return value === 0 ? '0' : `${value}`
@@ -40,7 +43,9 @@ function quote(text: string): string {
     .join('')}"`
 }
 
-/** The same value with all members in the opposite order, built so that `__proto__` stays a member. */
+/**
+ * The same value with its members in the opposite order, built so that `__proto__` stays a member.
+ */
 function reversed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reversed)
   if (typeof value !== 'object' || value === null) return value
@@ -68,7 +73,7 @@ test('canonical text is unchanged after parsing and writing', () => {
 test('parsing the text returns the value', () => {
   fc.assert(
     fc.property(json, (value) => {
-      // JSON text has no -0; everything else must survive.
+      // JSON has no -0. Every other value must survive.
       const expected = JSON.parse(JSON.stringify(value))
       expect(JSON.parse(canonicalJson(value))).toStrictEqual(expected)
     }),
@@ -101,7 +106,7 @@ test('any string is either written so that it can be read back, or rejected for 
   fc.assert(
     fc.property(fc.oneof(units, surrogates), (characters) => {
       const text = characters.join('')
-      // UTF-8 cannot hold a lone surrogate: it comes back as U+FFFD.
+      // UTF-8 cannot represent a lone surrogate: it becomes U+FFFD.
       const wellFormed = Buffer.from(text, 'utf8').toString('utf8') === text
       if (wellFormed) expect(JSON.parse(canonicalJson(text))).toBe(text)
       else expect(() => canonicalJson(text)).toThrow(CanonicalJsonError)

@@ -33,7 +33,7 @@ const locale = fc.constantFrom(
   ...['en-u-nu-adlm', 'ff-Adlm', 'zh-u-nu-hanidec', 'en-u-nu-fullwide'],
 )
 
-/** The amount as a decimal text, by integer arithmetic. */
+/** The amount as decimal text, computed with integers. */
 function decimalText(minor: number, decimals: number): string {
   const unit = 10n ** BigInt(decimals)
   const size = minor < 0 ? -BigInt(minor) : BigInt(minor)

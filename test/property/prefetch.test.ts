@@ -28,7 +28,7 @@ const behaviour = fc.record({
   limit: fc.option(fc.integer({ min: 1, max: 30 }), { nil: undefined }),
   start: fc.integer({ min: 0, max: 5 }),
   cap: fc.constantFrom(Number.POSITIVE_INFINITY, 1, 2, 3, 7, 20),
-  /** Rows that are missing from the page at an offset, by the offset's remainder. */
+  /** Rows missing from the page at an offset, by the offset's remainder. */
   short: fc.array(fc.constantFrom(0, 0, 0, 1, 5), { minLength: 1, maxLength: 11 }),
   total: fc.constantFrom(...(Object.keys(TOTALS) as (keyof typeof TOTALS)[])),
   hasMore: fc.constantFrom('none', 'honest', 'always'),
@@ -36,7 +36,10 @@ const behaviour = fc.record({
 })
 type Behaviour = typeof behaviour extends fc.Arbitrary<infer T> ? T : never
 
-/** Turns that requests wait until the list is read, and until they are answered: answers overtake each other. */
+/**
+ * Turns that requests wait before the list is read, and before the response: responses overtake
+ * each other.
+ */
 const turns = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 })
 
 function answerOf(list: readonly Row[], given: Behaviour, at: At): FetchedPage<Row> {
@@ -46,7 +49,8 @@ function answerOf(list: readonly Row[], given: Behaviour, at: At): FetchedPage<R
   if (given.offset === 'clamped' && offset >= list.length) offset = Math.max(0, list.length - size)
   if (given.offset === 'refused past the end' && offset >= list.length && offset > 0)
     throw new Error(`refused: ${offset}`)
-  // Clamped and short at once, rows come again further from where they were than is remembered, with and without prefetch.
+  // If pages are clamped and short, rows repeat further apart than the client remembers, with and
+  // without prefetch.
   const fewer = given.offset === 'clamped' ? 0 : (given.short[offset % given.short.length] ?? 0)
   const page = list.slice(offset, offset + Math.max(1, size - fewer))
   const total = TOTALS[given.total](list.length, page.length, offset)
@@ -60,7 +64,7 @@ function answerOf(list: readonly Row[], given: Behaviour, at: At): FetchedPage<R
   }
 }
 
-/** A service whose answers come in any order; knows what is in flight. */
+/** A service that responds in any order, and knows the requests in flight. */
 function service(delays: readonly number[], answer: (at: At) => FetchedPage<Row>) {
   let count = 0
   const flying = new Set<At>()
@@ -143,7 +147,8 @@ test('leaving the loop, an abort and an error leave no request in flight', async
         const read = async (): Promise<void> => {
           for await (const _ of pages) {
             count++
-            // Once aborted, items of the page at hand may still come, and none that had to be asked for.
+            // After an abort, items of the current page may still be returned, but no item that
+            // needs a request.
             if (left && how === 'abort') continue
             if (count < after) continue
             left = true
@@ -187,7 +192,7 @@ test('toArray requests no page behind the wanted items', async () => {
   )
 })
 
-/** Rows that come or go at a certain read of the list. */
+/** Rows that appear or disappear at a certain read of the list. */
 const change = fc.record({ read: fc.integer({ min: 1, max: 12 }), rows: fc.integer({ min: 1, max: 6 }) })
 const changes = fc.array(change, { maxLength: 4 })
 

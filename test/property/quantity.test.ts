@@ -5,7 +5,7 @@ import { effort } from '../support/effort.ts'
 
 const HUNDREDTHS = 100
 
-/** Decimal numbers with up to two places, as whole hundredths beside them. */
+/** Decimal numbers with up to two places, with their value in whole hundredths. */
 const hundredths = (min: number, max: number): fc.Arbitrary<number> => fc.integer({ min, max })
 const drawn = fc.record({
   min: hundredths(-500, 6000),

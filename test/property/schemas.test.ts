@@ -16,7 +16,7 @@ import { effort } from '../support/effort.ts'
 
 type Fields = readonly (readonly [name: string, json: string])[]
 
-/** A value of every kind that JSON has, and those at the edges of what the schemas accept, as JSON. */
+/** JSON values of every kind, including those at the limits of the schemas. */
 const odd = fc.oneof(
   fc.constantFrom(...'null true false 0 -0 1 -1 0.5 1e999 -1e999 1e300 9007199254740991'.split(' ')),
   fc.constantFrom('9007199254740992', '-9007199254740991', '-9007199254740992', '5e-324', '"1"', '""', '" "'),
@@ -27,7 +27,7 @@ const odd = fc.oneof(
   fc.constantFrom('{"externalOrderId":null}', '{"externalOrderId":"e","__proto__":[1]}', '{"toString":1}'),
   fc.jsonValue().map((value) => JSON.stringify(value)),
 )
-/** Names that are fields, and names that mean something to JavaScript. */
+/** Names of fields, and names with a meaning in JavaScript. */
 const name = fc.oneof(
   fc.constantFrom(...'id status amount currency productId minQuantity maxQuantity stepQuantity'.split(' ')),
   fc.constantFrom('serviceId', 'target', 'quantity', 'metadata', 'externalOrderId'),
@@ -95,7 +95,10 @@ const answerOf = (schema: StandardSchemaV1, value: unknown): StandardSchemaV1.Re
   if ('then' in result) throw new Error('answered later')
   return result
 }
-/** What the schema decided, and why. Compared by Node and not by `expect`, which takes a field `constructor` for a class. */
+/**
+ * The schema's decision and its reason. Compare with Node's assert, because `expect` takes a field
+ * `constructor` for a class.
+ */
 const decision = (result: StandardSchemaV1.Result<unknown>): unknown =>
   result.issues === undefined
     ? { value: result.value }
@@ -118,7 +121,7 @@ describe.each(cases)('%s', (_name, schema, make, valid) => {
       }),
       { numRuns: effort(2_000, 5_000) },
     )
-    // A generator that only ever makes one of the two would prove nothing.
+    // A generator that made only one of the two would prove nothing.
     expect(Math.min(accepted, refused)).toBeGreaterThan(500)
   })
 

@@ -6,7 +6,9 @@ import { failure, Lab, order } from '../support/lab.ts'
 
 type Fault = Parameters<Lab['sandbox']['faults']['add']>[0]['action']
 
-/** Pages behind a proxy, whose API key can be changed, and whose own connection to the page can be cut. */
+/**
+ * Pages behind a proxy. Tests can change the proxy's API key and cut its connection to the page.
+ */
 function shop(options: SandboxOptions = {}) {
   const lab = new Lab(options)
   const { sandbox } = lab
@@ -14,7 +16,7 @@ function shop(options: SandboxOptions = {}) {
   const rotate = () => {
     keys.now = keys.next
   }
-  /** Responses of the proxy that do not reach the page. */
+  /** Faults of responses between proxy and page. */
   let lost = 0
   const proxy = createProxy({
     baseUrl: sandbox.baseUrl,
@@ -42,10 +44,11 @@ function shop(options: SandboxOptions = {}) {
   return { lab, sandbox, page, rotate, fault, lose }
 }
 
-/** An order in doubt: the service took it, and the page heard of nothing, or of a lost service. */
+/** An order in doubt: the service accepted it, but the page received no response, or 502. */
 async function leaveInDoubt({ page, lose, fault }: ReturnType<typeof shop>, where: 'page' | 'service') {
   const client = page({ maxRetries: 0 })
-  // As a page that shows its services does: from here on the client knows the tag of the key.
+  // Reads something, as a page that shows its services does. After this, the client knows the tag
+  // of the key.
   await client.balance.retrieve()
   if (where === 'page') lose(1)
   else fault({ type: 'commitThenDrop' })
@@ -93,7 +96,7 @@ describe('a page behind the proxy', () => {
         expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
       else expect(await orders.recover()).toMatchObject({ created: 0 })
       here.sandbox.expectChargedOnce('r1')
-      // Now the page knows of the other key, sends nothing, and finds the order in the list.
+      // The page knows of the other key now, sends nothing, and finds the order in the list.
       expect(await orders.recover()).toMatchObject({ created: 1 })
       expect(here.lab.posts).toHaveLength(1)
     },

@@ -14,7 +14,10 @@ interface Sent {
   readonly headers: Headers
 }
 
-/** A proxy in front of a service that responds with `respond`, and what reached that service. */
+/**
+ * A proxy in front of a service that responds with `respond`, and the requests that reached the
+ * service.
+ */
 function proxyTo(
   respond: (sent: Sent) => Response | Promise<Response> = () => new Response(ORDER, CREATED),
   options: Partial<ProxyOptions> = {},

@@ -9,7 +9,7 @@ import { CustomerOrderingClient } from '../../src/client.ts'
 import { createProxy, type ProxyLoss } from '../../src/proxy/index.ts'
 import { order } from '../support/lab.ts'
 
-/** A server of node:http around a handler of Fetch requests. */
+/** A node:http server around a handler of Fetch requests. */
 async function serve(handle: (request: Request) => Promise<Response>): Promise<Server> {
   const server = createServer(async (incoming, outgoing) => {
     const { method = 'GET', url = '/', headers } = incoming

@@ -8,7 +8,7 @@ import { caller, scene, validBody } from './caller.ts'
 
 type ErrorShape = SandboxBehaviour['errorShape']
 
-/** Where each shape has its code. */
+/** The place of the code in each shape. */
 const codeIn: { readonly [Shape in ErrorShape]: (code: string) => unknown } = {
   bare: (code) => ({ code }),
   nested: (code) => ({ error: { code } }),
@@ -89,7 +89,7 @@ test.each(shapes)(
   },
 )
 
-/** Everything that a socket gets back for these bytes. */
+/** Everything that a socket receives in response to these bytes. */
 function exchange(port: number, bytes: Uint8Array | string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(port, '127.0.0.1', () => socket.end(bytes))
@@ -97,7 +97,7 @@ function exchange(port: number, bytes: Uint8Array | string): Promise<string> {
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       answer += chunk
     })
-    // A server that has had enough may reset the connection.
+    // A server may reset the connection after its limit.
     socket.on('error', () => {}).on('close', () => resolve(answer))
   })
 }
@@ -164,7 +164,7 @@ describe('malformed bytes on a connection', () => {
     const order =
       `POST /v1/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${sandbox.apiKey}\r\nIdempotency-Key: k\r\n` +
       `Content-Type: application/json\r\nConnection: close\r\nContent-Length: 3\r\n\r\n{}\n`
-    // Bytes of any kind, and a good request with some of its bytes replaced.
+    // Arbitrary bytes, and a valid request with some bytes replaced.
     const noise = fc.uint8Array({ maxLength: 300 })
     const damaged = fc
       .array(fc.tuple(fc.nat(order.length - 1), fc.nat(255)), { minLength: 1, maxLength: 6 })

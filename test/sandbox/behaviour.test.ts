@@ -224,7 +224,7 @@ test('a preset can be applied on top of the current switches', () => {
   expect(sandbox.behaviour).toMatchObject({ errorShape: 'flat', maxLimit: 7, replayStatus: 200 })
 })
 
-// Written as JSON, because the compiler would not let them through.
+// Parsed from JSON, because the compiler would reject them.
 test.each([
   ['{"errorShape":"round"}', 'behaviour.errorShape: expected "bare" or'],
   ['{"eror":1}', 'behaviour: unknown field "eror"; known: priceIs'],

@@ -21,7 +21,8 @@ test.each(['index', 'http/msw'])('browser code of %s.ts uses nothing that only N
   )
   expect([...new Set(outside)]).toEqual(entry === 'http/msw' ? ['msw'] : [])
   const foreign = Object.keys(metafile.inputs).filter((path) => !path.includes('src/sandbox/'))
-  // It reads YAML files, and shares no code with the client: the generator is the contract's too.
+  // This code reads YAML files and shares nothing with the client. The contract uses the generator,
+  // too.
   const allowed = /node_modules\/js-yaml\/|^src\/mulberry32\.ts$/
   expect(foreign.filter((path) => !allowed.test(path))).toEqual([])
 })

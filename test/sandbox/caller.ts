@@ -18,17 +18,17 @@ export const validBody = {
 export interface Answered {
   readonly status: number
   readonly headers: Headers
-  /** Parsed JSON, or the text itself. */
+  /** The parsed JSON, or the text. */
   readonly body: unknown
 }
 
-/** Marks a request with a number of its own, so that it is found again in the log. */
+/** Gives each request a number, which identifies it in the log. */
 const MARK = 'x-call'
 const calls = new WeakMap<Sandbox, number>()
 
 /**
- * Plain HTTP calls to a sandbox, without the client under development. Every answer is checked against the OpenAPI
- * description, except those that fault rules make.
+ * Plain HTTP calls to a sandbox, without the client. Every response is checked against the OpenAPI
+ * description, except those that fault rules create.
  */
 export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey) {
   const authorization: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }
@@ -46,7 +46,7 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
       body: json ? (JSON.parse(text) as unknown) : text,
     }
     const request = sandbox.requests.findLast((entry) => entry.headers[MARK] === call)
-    // A log that was cut or begun anew meanwhile does not know the request any more.
+    // The log may have been shortened or cleared meanwhile.
     if (request === undefined) return answer
     const complaint = complaintAbout(sandbox, request, answer)
     if (complaint !== null) throw new Error(`not as the OpenAPI description says: ${complaint}`)
@@ -67,7 +67,7 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
   return {
     send,
     get: (path: string) => send(path),
-    /** A creation; a string is sent as it is. */
+    /** A create request. A string is sent unchanged. */
     order: (key: string | null, body: unknown = validBody, init: RequestInit = {}) =>
       send('/v1/orders', {
         method: 'POST',
@@ -82,7 +82,7 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
   }
 }
 
-/** Time that moves only by hand: the clock for tests that the package has, and how many wait by it. */
+/** The package's test clock, which tests move by hand, with the number of waits. */
 export function manualClock(start?: number) {
   const { now, pass: advance, runtime } = createTestClock(start)
   let sleepers = 0
@@ -100,19 +100,19 @@ export function manualClock(start?: number) {
   return { options: { now, sleep }, now, advance, sleepers: () => sleepers }
 }
 
-/** A sandbox whose time moves by hand, and calls of its personal customer. */
+/** A sandbox with a manual clock, and calls of its personal customer. */
 export function scene(options: SandboxOptions = {}) {
   const clock = manualClock()
   const sandbox = createSandbox({ ...clock.options, ...options })
   return { clock, sandbox, api: caller(sandbox) }
 }
 
-/** Lets everything run that can run without time passing. */
+/** Lets all pending work run without time passing. */
 export function settled(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Waits, without a fixed time, until something outside this process's microtasks has happened. */
+/** Waits, without a fixed time, for an event outside this process's microtasks. */
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await settled()
 }

@@ -9,7 +9,7 @@ import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { runSandbox } from '../../src/sandbox/cli.ts'
 import { validBody } from './caller.ts'
 
-// A process takes its time to start on a busy machine.
+// A process starts slowly on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
 
 const command = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
@@ -44,7 +44,7 @@ function run(...args: string[]) {
     })
     ended.then(() => reject(new Error(`ended early: ${output.stderr}`)))
   })
-  // A command that is meant to fail has no first line.
+  // A command that fails on purpose has no first line.
   firstLine.catch(() => {})
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
     output.stderr += chunk
@@ -52,7 +52,10 @@ function run(...args: string[]) {
   return { child, ended, firstLine }
 }
 
-/** A start in this thread: what it prints, and its exit code. Only what is about a process needs one of its own. */
+/**
+ * A start in this thread, with its output and exit code. Only tests of process behaviour need a
+ * separate process.
+ */
 async function runHere(...args: string[]) {
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)
@@ -84,7 +87,7 @@ async function started(...args: string[]) {
   }
 }
 
-/** What the first line of the command says, and how it is called. */
+/** Reads the command's first line, and returns its address and its caller. */
 function clientOf(line: string) {
   const [, url = '', apiKey = ''] =
     /^customer-ordering-sdk sandbox listening on (http:\/\/\S+) \(API key: (\S+)\)$/.exec(line) ?? []

@@ -249,7 +249,7 @@ describe('the control API', () => {
 })
 
 describe('requests from other origins', () => {
-  /** fetch would not let a test choose these headers. */
+  /** fetch does not allow a test to set these headers. */
   const send = (server: SandboxServer, method: string, path: string, headers: Record<string, string>) =>
     new Promise<number | undefined>((resolve, reject) => {
       const request = httpRequest(

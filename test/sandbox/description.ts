@@ -1,10 +1,10 @@
-/** `openapi/customer-ordering.yaml` as a judge of answers. */
+/** Checks responses against `openapi/customer-ordering.yaml`. */
 import { readFileSync } from 'node:fs'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { FaultAction, Sandbox, SandboxOperation, SandboxRequest } from 'customer-ordering-sdk/sandbox'
 import { parse } from 'yaml'
 
-/** The parts of a JSON Schema that are looked at here. */
+/** The parts of a JSON Schema that this check uses. */
 export interface Schema {
   readonly $ref?: string
   readonly type?: string
@@ -48,7 +48,7 @@ interface Description {
 const text = readFileSync(new URL('../../openapi/customer-ordering.yaml', import.meta.url), 'utf8')
 const source: Description = parse(text)
 
-/** The whole description; references to anything but schemas are replaced by what they lead to. */
+/** The whole description. References are resolved, except those to schemas. */
 export const description: Description = {
   ...source,
   paths: resolved(source.paths) as Description['paths'],
@@ -79,8 +79,8 @@ export const operations: readonly (Operation & { readonly method: string; readon
   )
 
 /**
- * The same schema without room for fields that it does not name: whatever the sandbox shows beyond the API document has
- * to be in the description, with its mark. `metadata` is the caller's own and stays open.
+ * The same schema without additional fields: the description must name and mark every field that
+ * the sandbox shows beyond the API document. `metadata` belongs to the caller and stays open.
  */
 function closed(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(closed)
@@ -104,7 +104,9 @@ for (const [id, schemas] of [
 
 const compiled = new Map<string, ValidateFunction>()
 
-/** What is wrong with a value by a schema of the description, or null. `closed` allows no field that is not named. */
+/**
+ * The error of a value for a schema of the description, or null. `closed` allows no unnamed field.
+ */
 export function problemOf(schema: Schema, value: unknown, kind: 'open' | 'closed'): string | null {
   const text = JSON.stringify(kind === 'closed' ? closed(schema) : schema).replaceAll(
     '#/components/schemas/',
@@ -115,7 +117,10 @@ export function problemOf(schema: Schema, value: unknown, kind: 'open' | 'closed
   return validate(value) ? null : ajv.errorsText(validate.errors, { dataVar: 'body' })
 }
 
-/** Faults that make an answer, or break one: nothing describes those. All others leave a proper answer. */
+/**
+ * Faults that create or break a response, which the description does not cover. All others leave a
+ * valid response.
+ */
 const ANSWERS_OF_FAULTS: readonly FaultAction['type'][] = [
   'bytes',
   'cutBody',
@@ -128,7 +133,7 @@ const ANSWERS_OF_FAULTS: readonly FaultAction['type'][] = [
   'transformBody',
 ]
 
-/** Whether the answer was made by a fault, in this request or in an earlier one with its key. */
+/** True if a fault created the response, in this request or in an earlier one with its key. */
 export function isMadeByFault(sandbox: Sandbox, { faults, idempotencyKey, status }: SandboxRequest): boolean {
   if (faults.some((fault) => ANSWERS_OF_FAULTS.includes(fault))) return true
   const remembered = sandbox
@@ -144,7 +149,7 @@ const errorResponse: Response = {
   },
 }
 
-/** What is wrong with an answer of the sandbox by the description, or null. */
+/** The error of a sandbox response for the description, or null. */
 export function complaintAbout(
   sandbox: Sandbox,
   request: SandboxRequest,
@@ -153,7 +158,7 @@ export function complaintAbout(
   if (isMadeByFault(sandbox, request)) return null
   const { status, headers } = answer
   const operation = operations.find(({ operationId }) => operationId === request.operation)
-  // Other paths and methods are not described: whatever they get has to be an ErrorResponse.
+  // The description has no other paths and methods. Their responses must be an ErrorResponse.
   const response = operation === undefined ? errorResponse : operation.responses[status]
   const place = `${request.operation ?? request.path} ${status}`
   if (response === undefined) return `${place} is not described`
@@ -168,7 +173,7 @@ export function complaintAbout(
   }
   const problem = problemOf(content.schema, withDescribedNames(sandbox, answer.body), 'closed')
   if (problem !== null) return `${place}: ${problem} in ${JSON.stringify(answer.body)}`
-  // Whatever the sandbox accepts has to be a request that the description allows.
+  // The description must allow every request that the sandbox accepts.
   if (request.operation !== 'createOrder' || status >= 400 || sandbox.behaviour.fractionalQuantity)
     return null
   const refused = problemOf(
@@ -179,7 +184,7 @@ export function complaintAbout(
   return refused === null ? null : `${place}: accepted, although ${refused}`
 }
 
-/** Name and values of the stock state are free; the description has those of the default behaviour. */
+/** The stock state has a configurable name and values. The description has the default ones. */
 function withDescribedNames({ behaviour }: Sandbox, body: unknown): unknown {
   const { field } = behaviour.stockState
   return field === 'stockState'

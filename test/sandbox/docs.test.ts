@@ -25,7 +25,7 @@ describe('docs/guide/sandbox.md', () => {
   })
 
   test('docs/guide/sandbox.md lists every action', () => {
-    // A rule of an unknown kind is refused with all the kinds there are.
+    // An unknown rule type is rejected with the list of all types.
     let refusal = ''
     try {
       parseFaultRules('[{"action":{"type":"?"}}]')
@@ -74,7 +74,7 @@ describe('docs/guide/sandbox.md', () => {
       const path = target.replace(/\?.*$/, '').replace(/\bN$/, '1')
       paths.set(path, [...(paths.get(path) ?? []), method])
     }
-    // The stream of events is answered before the control API is asked.
+    // The server handles the event stream before it calls the control API.
     expect(paths.get('/events')).toEqual(['GET'])
     paths.delete('/events')
     for (const [path, methods] of paths)

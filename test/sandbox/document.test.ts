@@ -1,6 +1,6 @@
 /**
- * The API document, sentence by sentence, in its own order. Every row holds in every preset: switches decide only what the
- * document leaves open.
+ * Tests the API document sentence by sentence, in its own order. Every row holds in every preset,
+ * because switches change only what the document leaves open.
  */
 import {
   createSandbox,
@@ -20,7 +20,7 @@ interface World {
   readonly organization: ReturnType<typeof caller>
   /** Calls with another API key, or with none. */
   as(apiKey: string | null): ReturnType<typeof caller>
-  /** Orders that are made become readable within this time in every preset. */
+  /** New orders are readable within this time in every preset. */
   pass(): void
 }
 
@@ -55,7 +55,7 @@ function fields(value: unknown): Record<string, unknown> {
   return Object.fromEntries(Object.entries(value))
 }
 
-/** The rows of a list, whatever its envelope is called. */
+/** The rows of a list, whatever the name in its envelope. */
 function rowsOf({ body }: Answered): readonly Record<string, unknown>[] {
   const rows: unknown = Array.isArray(body) ? body : Object.values(fields(body)).find(Array.isArray)
   if (!Array.isArray(rows)) throw new TypeError(`no list in ${JSON.stringify(body)}`)
@@ -66,7 +66,7 @@ const ids = (answer: Answered): readonly unknown[] => rowsOf(answer).map(({ id }
 
 const statusOf = async (answer: Promise<Answered>): Promise<number> => (await answer).status
 
-/** What the order says of itself. */
+/** The fields of an order. */
 const created = async ({ api }: World): Promise<Record<string, unknown>> => {
   const { status, body: order } = await api.order(key, body())
   expect(status).toBe(201)
@@ -80,7 +80,7 @@ const everything: readonly SandboxPermission[] = [
   'balance:read',
 ]
 
-/** One call of each endpoint with its permission. */
+/** One call of each endpoint, with its permission. */
 const endpoints: readonly (readonly [
   endpoint: string,
   permission: SandboxPermission,
@@ -94,7 +94,7 @@ const endpoints: readonly (readonly [
   ['GET /v1/balance', 'balance:read', (api) => api.get('/v1/balance')],
 ]
 
-/** A world in which every endpoint has something to show. */
+/** A world in which every endpoint returns something. */
 const withOrder = (world: World): World => {
   world.sandbox.addOrder({ id: 'o1' })
   world.pass()
@@ -107,7 +107,7 @@ const unmapped = ({ sandbox, as }: World): ReturnType<typeof caller> =>
 
 type Shows = (world: World) => Promise<void>
 
-/** What is said, by the section of the document that says it, and how the sandbox shows it. */
+/** The statements of the document, by section, with the calls that show them. */
 const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
   'What the service does': {
     'a customer lists services, reads the balance, creates orders and reads its own': async (world) => {
@@ -308,7 +308,7 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
     'offset counts from zero': async ({ sandbox, api, pass }) => {
       for (let i = 0; i < 3; i++) sandbox.addOrder()
       pass()
-      // Where the ordering is random, only the number of rows can be told.
+      // If the order is random, only the number of rows is known.
       expect(rowsOf(await api.get('/v1/orders?offset=0'))).toHaveLength(3)
       expect(rowsOf(await api.get('/v1/orders?offset=2'))).toHaveLength(1)
       expect(rowsOf(await api.get('/v1/orders?offset=3'))).toHaveLength(0)

@@ -1,7 +1,7 @@
 import { createSandbox, type FaultAction, parseFaultRules } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 
-/** One of every kind, with all its fields; the compiler keeps the list complete. */
+/** One action of every type, with all its fields. The compiler keeps the list complete. */
 const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction, { type: Type }> } = {
   refuseConnection: { type: 'refuseConnection' },
   drop: { type: 'drop' },

@@ -20,7 +20,7 @@ const request = (sandbox: Sandbox, signal?: AbortSignal) =>
     ...(signal !== undefined && { signal }),
   })
 
-/** What a promise was rejected with. */
+/** The reason of a rejected promise. */
 const failureOf = (work: Promise<unknown>) =>
   work.then(
     () => expect.unreachable('should have failed'),

@@ -13,7 +13,7 @@ const documented: Readonly<Record<string, readonly string[]>> = {
   Balance: ['amount', 'currency'],
 }
 
-/** Every field of a schema with its path, down to those of objects in it. */
+/** Every field of a schema with its path, including nested fields. */
 function fieldsOf(schema: Schema, prefix = ''): readonly (readonly [path: string, field: Schema])[] {
   return Object.entries(schema.properties ?? {}).flatMap(([name, field]) => [
     [`${prefix}${name}`, field] as const,

@@ -1,13 +1,13 @@
 /**
- * With SANDBOX_RECORDING=<file> every call of the tests is written to that file, one in a line. `tools/openapi` sends them
- * through a validating proxy.
+ * With SANDBOX_RECORDING=<file>, every call of the tests is appended to that file as one line.
+ * `tools/openapi` sends them through a validating proxy.
  */
 import { appendFileSync } from 'node:fs'
 import type { SandboxOperation } from 'customer-ordering-sdk/sandbox'
 
 export interface Exchange {
   readonly operation: SandboxOperation | null
-  /** The answer is one that a fault rule made. */
+  /** True if a fault rule created the response. */
   readonly madeByFault: boolean
   readonly request: {
     readonly method: string
@@ -24,7 +24,7 @@ export interface Exchange {
 
 const file = process.env['SANDBOX_RECORDING']
 
-/** Writes an exchange down if that was asked for. */
+/** Records an exchange if requested. */
 export function record(exchange: Exchange): void {
   if (file !== undefined) appendFileSync(file, `${JSON.stringify(exchange)}\n`)
 }

@@ -111,7 +111,7 @@ describe('a connection that breaks', () => {
 })
 
 describe('a server that is slow', () => {
-  /** An attempt whose time runs out as soon as the server has done its part. */
+  /** An attempt whose time is over as soon as the server has done its part. */
   async function timedOut(serve: (socket: Socket) => void): Promise<{ result: unknown; timers: number }> {
     const runtime = fakeRuntime()
     let begun: () => void = () => {}
@@ -129,7 +129,7 @@ describe('a server that is slow', () => {
     expect(runtime.timers).toBe(1)
     await runtime.advance(1)
     const result = await pending
-    // The connection is given up as well: nothing could be sent on it any more.
+    // The connection is closed as well, because it could not be used again.
     await closed
     return { result, timers: runtime.timers }
   }
@@ -150,7 +150,7 @@ describe('a server that is slow', () => {
 })
 
 describe('a body that stalls', () => {
-  /** Reads until the headers are there, as fetch tells, and lets time or the caller end it then. */
+  /** Reads until the headers have arrived, then lets the time or the caller end the attempt. */
   async function stalled(
     bytes: string,
     end: (runtime: ReturnType<typeof fakeRuntime>, controller: AbortController) => unknown,
@@ -280,7 +280,7 @@ describe("the caller's signal", () => {
 })
 
 describe('a body that is too large', () => {
-  /** Most memory in use while something runs, above what was in use before, in bytes. */
+  /** Peak memory while something runs, minus the memory before, in bytes. */
   async function memoryOf<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly peak: number }> {
     const used = (): number => {
       const { heapUsed, external } = process.memoryUsage()
@@ -299,7 +299,7 @@ describe('a body that is too large', () => {
     }
   }
 
-  /** Streams a body of any size, as fast as it is taken. */
+  /** Streams a body of any size, as fast as it is read. */
   async function streaming(
     status: number,
     bytes: number,

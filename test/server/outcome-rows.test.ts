@@ -26,7 +26,7 @@ import { rawServer } from '../support/raw-server.ts'
 import { storeOver } from '../support/store-over.ts'
 import { transportUnderTest } from '../support/transport-under-test.ts'
 
-/** Time runs twenty times as fast, and no wait is longer than it must be. */
+/** Time runs twenty times as fast, and waits are minimal. */
 const SPEED = 20
 const runtime: Partial<Runtime> = {
   now: () => 1_700_000_000_000 + Math.round(performance.now() * SPEED),
@@ -44,34 +44,34 @@ const REQUEST = {
 }
 const LABELS = { server: 'service', account: 'shop' } as const
 
-/** A request as it came over the socket. */
+/** A request as received over the socket. */
 interface Arrived {
   readonly key: string | null | undefined
   readonly body: string
 }
 
-/** A service on a port, the store of its caller, and what arrived. */
+/** A service on a port, the caller's store, and the received requests. */
 interface Bench {
   readonly sandbox: Sandbox
   readonly url: string
   readonly store: MemoryStore
   readonly arrived: Arrived[]
-  /** Called when a request has arrived and its answer, if any, is on its way. */
+  /** Called when a request has arrived and its response, if any, is being sent. */
   onArrival: () => void
 }
 
-/** How an ending comes about. */
+/** How an outcome is caused. */
 interface Scenario {
-  /** What the service does to every request that ends so; nothing means that it answers as it should. */
+  /** The service's fault for every such request. Undefined means a normal response. */
   readonly fault?: FaultAction
   /** True if the service processes such a request. */
   readonly commits?: boolean
-  /** Somewhere else than the sandbox, where such an ending is had. */
+  /** A server other than the sandbox that causes the outcome. */
   readonly elsewhere?: (bench: Bench) => Promise<string>
   readonly options?: CreateOptions
-  /** What sends, where that makes the ending. */
+  /** The transport that causes the outcome. */
   readonly transport?: () => Promise<Transport>
-  /** When the caller gives up. */
+  /** When the caller aborts. */
   readonly abort?: 'on arrival' | 'at the claim'
 }
 
@@ -79,7 +79,7 @@ const status = (code: number, name?: string): Scenario => ({
   fault: { type: 'status', status: code, ...(name === undefined ? {} : { code: name }) },
 })
 
-/** One scenario for each row of the table; a kind without one does not compile, and fails below. */
+/** One scenario for each row of the table. A missing kind does not compile. */
 const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   created: { commits: true },
   created_flawed: {
@@ -124,7 +124,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   not_sent: { abort: 'at the claim' },
 }
 
-/** A port where nobody listens. */
+/** A port without a listener. */
 async function nobody(): Promise<string> {
   const server = createServer()
   const port = await listening(server)
@@ -132,7 +132,7 @@ async function nobody(): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-/** A server whose certificate nobody has vouched for. */
+/** A server with an untrusted certificate. */
 async function stranger(): Promise<string> {
   const server = createTlsServer({ key: KEY, cert: AUTHORITY })
   const port = await listening(server)
@@ -150,7 +150,7 @@ async function closedTransport(): Promise<Transport> {
   return transport
 }
 
-/** A server that takes requests and answers in another language. */
+/** A server that accepts requests and responds in another protocol. */
 async function babbler({ arrived }: Bench): Promise<string> {
   const { url } = await rawServer((socket: Socket, request: RawRequest) => {
     const key = request.headers.find(([name]) => name === 'idempotency-key')?.[1]
@@ -206,7 +206,7 @@ interface Told {
   readonly order?: Order
 }
 
-/** Places the order where the scenario has it end so. */
+/** Places the order with the scenario's outcome. */
 async function place(made: Bench, scenario: Scenario): Promise<Told> {
   const controller = new AbortController()
   if (scenario.abort === 'on arrival') {
@@ -246,7 +246,7 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
   }
 }
 
-/** What was in doubt before the attempts that end so. */
+/** The doubt from the attempts before this outcome. */
 const HISTORIES = {
   'with nothing in doubt': { ambiguous: false, earlierCall: undefined, sameCall: undefined },
   'after an attempt of the same call that was lost on its way': {
@@ -271,7 +271,10 @@ const HISTORIES = {
   },
 } as const
 
-/** Attempts of a call whose every attempt ends so, the one before in the same call included; undefined: many. */
+/**
+ * Attempts of a call with this outcome in every attempt, including the previous one of the same
+ * call. Undefined means many.
+ */
 function attemptsOf(kind: OutcomeKind, lostFirst: boolean): number | undefined {
   if (kind === 'not_sent') return 0
   switch (OUTCOMES[kind].next) {
@@ -303,7 +306,7 @@ describe('the outcome table over a real socket', () => {
     })
   })
 
-  // 4 divides neither of the numbers of histories, so that a short run has some of each.
+  // 4 divides neither number of histories, so a short run contains some of each.
   it.each(sample(cases, 4))(
     '$kind means charged $charged and $state $when',
     async ({ kind, earlierCall, sameCall, meaning }) => {
@@ -321,7 +324,7 @@ describe('the outcome table over a real socket', () => {
       if (scenario.fault !== undefined) sandbox.faults.add({ action: scenario.fault, times: 'always' })
       const told = await place(made, scenario)
 
-      // What the caller is told.
+      // The result for the caller.
       expect(told.charged).toBe(meaning.charged)
       if (kind === 'created') expect(told.order?.id).toBe(sandbox.expectChargedOnce('r1').orderId)
       else expect(told.order).toBeUndefined()
@@ -333,7 +336,7 @@ describe('the outcome table over a real socket', () => {
       if (expected === undefined) expect(sent).toBeGreaterThan(3)
       else expect(sent).toBe(expected)
       if (['unreachable', 'untrusted', 'transport_closed'].includes(kind)) expect(came).toBe(0)
-      // The deadline may have cut the last one of many short.
+      // The deadline may have cut off the last of many attempts.
       else expect([sent, expected === undefined ? sent - 1 : sent]).toContain(came)
       const record = await recordOf(made)
       for (const { key, body } of arrived) {
@@ -351,17 +354,18 @@ describe('the outcome table over a real socket', () => {
       const hold = scenario.abort === undefined ? row.hold : 'aborted'
       expect(record.hold).toBe(meaning.state === 'open' ? hold : undefined)
       expect(record.readable).toBe(kind === 'created')
-      // What is still open needs its body: an order that is found by its reference is compared with it.
+      // An open order needs its body: an order found by its reference is compared with it.
       const isSettled = kind === 'created' || (meaning.state === 'rejected' && kind !== 'conflict')
       expect(record.body === undefined).toBe(isSettled)
 
-      // The ledger: what the service did is what may be told.
+      // The ledger must agree with the reported charge.
       const charged = scenario.commits === true || (earlierCall ?? sameCall) === 'commitThenDrop'
       sandbox.expectCharges(charged ? 1 : 0)
       if (meaning.charged === 'no') sandbox.expectCharges(0)
       if (meaning.charged === 'yes') sandbox.expectCharges(1)
 
-      // With the service well again, the same request gets the order, under the same key and for one charge.
+      // When the service works again, the same request gets the order, with the same key and for
+      // one charge.
       sandbox.faults.clear()
       const again = await clientOf(made).orders.create(REQUEST)
       expect(again.id).toBe(sandbox.expectChargedOnce('r1').orderId)

@@ -8,7 +8,7 @@ import { refusing, unsentOf } from '../support/refusing.ts'
 describe('a fetch that is not the one that Node came with never proves that nothing was sent', () => {
   const original = globalThis.fetch
 
-  /** What a transport says of a refused connection when the global fetch is another one. */
+  /** The transport's verdict on a refused connection if the global fetch is replaced. */
   async function patched(fetch: typeof globalThis.fetch, when: 'before' | 'after'): Promise<unknown> {
     onTestFinished(() => {
       globalThis.fetch = original
@@ -56,12 +56,12 @@ describe('a dispatcher that is not the one that Node came with never proves that
   const slots = globalThis as unknown as Slots
   const generations = [1, 2].map((generation) => Symbol.for(`undici.globalDispatcher.${generation}`))
 
-  /** The dispatcher in use, and a way to put others in its places until the test ends. */
+  /** The current dispatcher, and a function that replaces it until the test ends. */
   async function current(): Promise<{
     agent: { dispatch(...args: unknown[]): unknown }
     put(values: unknown[]): void
   }> {
-    // Node loads its fetch, and with it the dispatcher, on first use.
+    // Node loads its fetch and the dispatcher on first use.
     await attempt(await refusing())
     const before = generations.map((name) => slots[name])
     onTestFinished(() => {

@@ -9,7 +9,7 @@ import { serveSandbox } from '../../src/sandbox/http/server.ts'
 describe('a machine that sleeps between the last look at the clock and the request', () => {
   const HOUR = 3_600_000
 
-  /** A shop, and a client whose wall clock the test moves while the time of no call passes. */
+  /** A shop, and a client whose wall clock the test can move while no call's time passes. */
   async function sleeper(whileConnecting: () => void) {
     const sandbox = createSandbox()
     let requests = 0
@@ -21,7 +21,7 @@ describe('a machine that sleeps between the last look at the clock and the reque
     }
     const lookup = vi.spyOn(dns, 'lookup')
     onTestFinished(() => lookup.mockRestore())
-    // Between the client's last look and its connection, as long as the test likes.
+    // Pauses between the client's last clock check and its connection, as long as the test needs.
     lookup.mockImplementation(((...[, , done]: [string, object, (...found: unknown[]) => void]) => {
       whileConnecting()
       setImmediate(done, null, [{ address: '127.0.0.1', family: 4 }])

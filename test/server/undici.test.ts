@@ -40,7 +40,7 @@ function caught(act: () => unknown): unknown {
   }
 }
 
-/** A proxy that tunnels, and the addresses that it was asked for. */
+/** A tunneling proxy, and the requested addresses. */
 async function proxy(): Promise<{ readonly url: string; readonly asked: string[] }> {
   const asked: string[] = []
   const server = createServer((request, response) => {
@@ -80,7 +80,7 @@ describe('the undici transport', () => {
     const transport = undici()
     for (let count = 0; count < 10; count++) await attempt(server.url, {}, { transport })
     expect(server.requests).toHaveLength(10)
-    // A second one may be opened while the first is still being tidied up.
+    // undici may open a second connection while the first is still being released.
     expect(server.connections()).toBeLessThanOrEqual(2)
   })
 

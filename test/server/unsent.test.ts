@@ -15,7 +15,7 @@ import { rawServer } from '../support/raw-server.ts'
 import { refusing, unsentOf } from '../support/refusing.ts'
 import { transportUnderTest } from '../support/transport-under-test.ts'
 
-/** Makes the next connections of this process fail as if the system said so. */
+/** Makes the next connections of this process fail like system errors. */
 function connectionsFail(error: Error): void {
   const spy = vi.spyOn(net, 'connect').mockImplementation(() => {
     const socket = new net.Socket()
@@ -78,8 +78,8 @@ describe('with connections that nobody else has a hand in, a request may have be
   test.each([
     ['ECONNRESET', 'read'],
     ['EPIPE', 'write'],
-    // A route that was lost while the response was on its way. Recorded with network namespaces on Linux
-    // (tcp_retries2 = 3): the service had committed the POST.
+    // The route was lost while the response was in transit. Recorded with network namespaces on
+    // Linux (tcp_retries2 = 3): the service had committed the POST.
     ['ENETUNREACH', 'read'],
     ['EHOSTUNREACH', 'read'],
     ['EHOSTUNREACH', 'write'],
@@ -178,7 +178,7 @@ test('an order whose response is lost together with its route is charged once, e
 })
 
 describe('a server with TLS', () => {
-  /** Serves over TLS, to a process that trusts the tests' authority unless told otherwise. */
+  /** Serves over TLS, to a process that trusts the tests' authority by default. */
   async function serveTls(cert: string, trusted = true): Promise<{ url: string; requests: () => number }> {
     const before = tls.getCACertificates('default')
     if (trusted) tls.setDefaultCACertificates([...before, AUTHORITY])

@@ -7,7 +7,7 @@ import { answerText } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
 import { transportUnderTest } from '../support/transport-under-test.ts'
 
-/** What every fetch of Node sends by itself, and nothing that we could forget to test. */
+/** Headers that every fetch of Node sends. */
 const PLATFORM = [
   'host',
   'connection',
@@ -215,7 +215,7 @@ test.each(['Bearer a\r\nx-evil: 1', 'a\nb', 'a\0b', 'ключ'])(
   async (value) => {
     const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
     const result = await attempt(server.url, { headers: { authorization: value } })
-    // undici says what it is, by a code and not by the text.
+    // undici identifies the error by a code, not by the text.
     const detail =
       transportUnderTest() === undefined
         ? { name: 'TypeError' }
@@ -233,7 +233,7 @@ describe('connections', () => {
   ])('connections are reused after %s', async (_what, status, body) => {
     const server = await rawServer((socket) => socket.write(answerText(status, body)))
     for (let call = 0; call < 10; call++) await attempt(server.url)
-    // The pool of Node may open a second one, because it learns a moment late that the first is free.
+    // Node's pool may open a second connection, because it learns late that the first is free.
     expect(server.connections()).toBeLessThanOrEqual(2)
     expect(server.requests).toHaveLength(10)
   })

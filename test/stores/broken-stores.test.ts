@@ -4,7 +4,9 @@ import type { ListRowsOptions, OrderStore, RowPage, StoredRow } from '../../src/
 import { CollectingRunner } from './support/collecting-runner.ts'
 import { PlainStore } from './support/plain-store.ts'
 
-/** Runs the suite, or its test of one title, and returns the messages of the tests that failed, by title. */
+/**
+ * Runs the suite, or its test with one title. Returns the messages of the failed tests, by title.
+ */
 function failuresOf(
   options: Omit<StoreContractOptions, 'test'>,
   only?: string,
@@ -16,7 +18,7 @@ function failuresOf(
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** What replaces methods of a store; `plain` has those that it replaces. */
+/** Replacements for a store's methods. `plain` has the original ones. */
 type Mistake = (plain: PlainStore) => Partial<PlainStore>
 
 function storeWith(mistake: Mistake): PlainStore {
@@ -26,7 +28,7 @@ function storeWith(mistake: Mistake): PlainStore {
 
 type ListOptions = ListRowsOptions & { readonly since?: number }
 
-/** Rows in insertion order with the number of rows already read as cursor: what `OFFSET` does. */
+/** Pages rows in insertion order, with the number of rows read as cursor, like `OFFSET`. */
 function pageByOffset(rows: readonly StoredRow[], { after, limit }: ListRowsOptions): RowPage {
   const start = Number(after ?? 0)
   const page = rows.slice(start, start + limit)
@@ -49,18 +51,18 @@ function pageByKey(
 const byTime = ({ updatedAt, id }: StoredRow): string => `${updatedAt} ${id}`
 const inUtf8 = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text))
 
-/** A store whose scopes, or ids, are compared in another way than exactly. */
+/** A store that compares scopes or ids inexactly. */
 const comparing =
   (scopes: (scope: string) => string, ids: (id: string) => string = (id) => id): Mistake =>
   (plain) => ({ name: (scope, id) => plain.name(scopes(scope), ids(id)) })
 const exactly = (scope: string): string => scope
 
-/** A store that changes what it keeps. */
+/** A store that changes stored rows. */
 const keeping =
   (change: (row: StoredRow) => Partial<StoredRow>): Mistake =>
   (plain) => ({ put: (row) => plain.put({ ...row, ...change(row) }) })
 
-/** A store that prunes other rows than it should. */
+/** A store that prunes the wrong rows. */
 const pruning =
   (isOld: (row: StoredRow, limit: number, scope: string) => boolean): Mistake =>
   (plain) => ({
@@ -100,12 +102,12 @@ const listOpenByOffset: Mistake = ({ rows }) => ({
     ),
 })
 
-/** As a database with a limit of its own, whose caller goes on after the rows that it asked for. */
+/** Like a database with its own limit, whose caller continues after the rows that it requested. */
 const capped = (page: RowPage): RowPage => ({ ...page, rows: page.rows.slice(0, 50) })
 
 const claimsTheDevice: Mistake = () => ({ durability: 'device' })
 
-/** Each breaks one rule; the title is that of the test that must notice. */
+/** Stores that each break one rule. The title is that of the test that must detect it. */
 const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
   'insert leaves an existing row as it is and returns it': {
     'insert overwrites': insertOverwrites,
@@ -388,9 +390,9 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     }),
   },
   'ids are compared exactly: case, whitespace and accents distinguish rows': {
-    // As a column with a collation, such as SQL Server's default.
+    // Like a column with a collation, such as SQL Server's default.
     'ids ignore case': comparing(exactly, (id) => id.toLowerCase()),
-    // As a column of fixed width, or MySQL's comparison with padding.
+    // Like a column of fixed width, or MySQL's comparison with padding.
     'ids ignore trailing blanks': comparing(exactly, (id) => id.trimEnd()),
     'ids ignore accents': comparing(exactly, (id) => id.normalize('NFD').replace(/\p{Mark}/gu, '')),
     'rows are found by the exact id, and paged by one in lower case': ({ rows }) => ({
@@ -429,7 +431,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       try {
         return { data: JSON.stringify(JSON.parse(data)) }
       } catch {
-        // Not JSON: kept as it is.
+        // Data that is not JSON stays unchanged.
         return {}
       }
     }),

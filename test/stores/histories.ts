@@ -1,4 +1,4 @@
-/** Concurrent histories of every store, over and over; `--help` tells how it is called. */
+/** Records concurrent histories of every store repeatedly. `--help` prints the usage. */
 import { oneOf, positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { recordHistory } from '../../src/stores/contract/history.ts'
 import { explainHistory } from '../../src/stores/contract/linearizability.ts'
@@ -27,7 +27,7 @@ const { which, count, from } = readArguments(
   }),
 )
 
-/** What is wrong with one history, if anything is. */
+/** The error of one history, or undefined. */
 async function problemOf(handles: readonly OpenStore[], seed: number): Promise<string | undefined> {
   const { calls, failures } = await recordHistory(
     handles.map(({ store }) => store),

@@ -20,7 +20,7 @@ afterEach(() => {
 
 const open = () => new IndexedDbStore({ name: NAME })
 
-/** Resolves when a request has ended, to what it ended with. */
+/** Resolves to the result of a request when it has ended. */
 function ended(request: IDBOpenDBRequest): Promise<'success' | 'error'> {
   return new Promise((resolve) => {
     request.onsuccess = () => resolve('success')
@@ -28,14 +28,14 @@ function ended(request: IDBOpenDBRequest): Promise<'success' | 'error'> {
   })
 }
 
-/** A connection of somebody else's, which gives way only if told to. */
+/** Another program's connection, which closes for others only if told to. */
 async function openElsewhere(version?: number): Promise<IDBDatabase> {
   const request = indexedDB.open(NAME, version)
   await ended(request)
   return request.result
 }
 
-/** Collects the connections that are opened from now on. */
+/** Collects the connections opened from now on. */
 function watchOpening(): readonly IDBDatabase[] {
   const opened: IDBDatabase[] = []
   const factory = indexedDB
@@ -48,7 +48,7 @@ function watchOpening(): readonly IDBDatabase[] {
   return opened
 }
 
-/** Lets every request to open end with an error of this name. */
+/** Makes every request to open the database fail with this error name. */
 function refuseOpening(name: string): void {
   vi.spyOn(indexedDB, 'open').mockImplementation(() => {
     const request = { error: new DOMException('secret text', name) } as IDBOpenDBRequest
@@ -57,9 +57,9 @@ function refuseOpening(name: string): void {
   })
 }
 
-/** Aborts the next transaction in which a row is added, as the browser would for this reason. */
+/** Aborts the next transaction that adds a row, as the browser would for this reason. */
 async function abortNextInsert(store: IndexedDbStore, name: string): Promise<void> {
-  // The database is made now and not when the row is added.
+  // Create the database now, so that adding the row needs no further transaction.
   await store.get(SCOPE, 'none')
   const original = IDBObjectStore.prototype.add
   vi.spyOn(IDBObjectStore.prototype, 'add').mockImplementationOnce(function (this: IDBObjectStore, ...given) {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import type { StoredRow } from '../../src/stores/store.ts'
 
-/** A version of the one row that these histories are about; `mark` tells writes of the same version apart. */
+/** A version of the one row in these histories. `mark` distinguishes writes of the same version. */
 function row(version: number, mark = ''): StoredRow {
   return {
     scope: 's',
@@ -49,7 +49,9 @@ const update = (
   updated,
 })
 
-/** What the store may hold after the call, if the call can come next at all: one element or none. */
+/**
+ * The possible content of the store after the call, if the call can come next: one element or none.
+ */
 function outcomes(call: RecordedCall, current: StoredRow | undefined): readonly (StoredRow | undefined)[] {
   switch (call.kind) {
     case 'get':
@@ -67,7 +69,7 @@ function outcomes(call: RecordedCall, current: StoredRow | undefined): readonly 
   }
 }
 
-/** Tries every order, without any shortcut: slow, and hard to get wrong. */
+/** Tries every order without shortcuts, so that it is slow but simple. */
 function isExplainedByBruteForce(calls: readonly RecordedCall[]): boolean {
   const place = (left: readonly RecordedCall[], current: StoredRow | undefined): boolean => {
     if (left.every(({ returned }) => returned === Number.POSITIVE_INFINITY)) return true
@@ -175,7 +177,7 @@ describe('explainHistory', () => {
         const unknown =
           (part.kind === 'insert' && part.result === 'unknown') ||
           (part.kind === 'update' && part.updated === 'unknown')
-        // Twice the index apart, so that no two times are the same.
+        // Use twice the index, so that no two times are equal.
         const called = start * 100 + index * 2
         const returned = unknown ? Number.POSITIVE_INFINITY : (start + length) * 100 + index * 2 + 1
         return { ...part, client: index, called, returned }
@@ -190,7 +192,7 @@ describe('explainHistory', () => {
       }),
       { numRuns: 3_000, seed: 42 },
     )
-    // Guards against a generator that makes nothing but contradictions.
+    // Guards against a generator that creates only contradictions.
     expect(accepted).toBeGreaterThan(50)
   })
 })
@@ -223,7 +225,7 @@ describe('recordHistory', () => {
       #calls = 0
       override async update(next: StoredRow, expectedVersion: number): Promise<boolean> {
         const updated = await super.update(next, expectedVersion)
-        // The write happened, its answer is lost.
+        // The write happened, but its response is lost.
         if (++this.#calls % 5 === 0) throw new Error('connection lost')
         return updated
       }

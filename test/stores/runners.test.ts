@@ -16,7 +16,7 @@ function registeredTitles(extra: Partial<Parameters<typeof storeContract>[0]>): 
 if (FULL)
   it('the contract runs under node:test, with every test it has', { timeout: 120_000 }, async () => {
     const script = fileURLToPath(new URL('processes/node-test.ts', import.meta.url))
-    // Flags that Vitest's own workers run with mean nothing to this process.
+    // Do not inherit flags of Vitest's workers, which do not fit this process.
     const { NODE_OPTIONS: _, ...env } = process.env
     const child = spawn(process.execPath, ['--test', '--test-reporter=tap', script], { env })
     const [output, exitCode] = await Promise.all([

@@ -68,14 +68,14 @@ function openStore(): SqliteStore {
   return store
 }
 
-/** A connection of somebody else's to the file, closed after the test. */
+/** Another program's connection to the file, closed after the test. */
 function openDatabase(): DatabaseSync {
   const database = new DatabaseSync(path)
   ends.push(() => database.close())
   return database
 }
 
-/** Starts a script of `processes/` and resolves when it has said its first word. */
+/** Starts a script of `processes/`, and resolves when it prints its first line. */
 async function start(script: string, ...parameters: string[]): Promise<ChildProcess> {
   const child = fork(fileURLToPath(new URL(`processes/${script}.ts`, import.meta.url)), parameters, {
     execArgv: [],
@@ -85,7 +85,7 @@ async function start(script: string, ...parameters: string[]): Promise<ChildProc
   return child
 }
 
-/** Counts the rows of the file with a connection of its own. */
+/** Counts the rows of the file with a separate connection. */
 function countRows(file: string): unknown {
   const database = new DatabaseSync(file)
   const { count } = database.prepare('SELECT count(*) AS count FROM customer_ordering_rows').get() ?? {}
@@ -93,7 +93,7 @@ function countRows(file: string): unknown {
   return count
 }
 
-/** Lets SqliteStore find another `node:sqlite`, or none. */
+/** Makes SqliteStore find another `node:sqlite`, or none. */
 function replaceNodeSqlite(replacement: object | undefined): void {
   const original = process.getBuiltinModule.bind(process)
   vi.spyOn(process, 'getBuiltinModule').mockImplementation(((name: string) =>
@@ -125,7 +125,7 @@ describe('SqliteStore in memory', () => {
 
 if (FULL)
   describe("SqliteStore with the caller's connection", { timeout: 60_000 }, () => {
-    // Integers as BigInt, as an application with large numbers of its own may have set it up.
+    // Integers as BigInt, as an application with large numbers may configure it.
     const open = () => new SqliteStore({ database: new DatabaseSync(path, { readBigInts: true }) })
     storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
   })

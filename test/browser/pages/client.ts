@@ -1,4 +1,4 @@
-/** The files of test/client, as they are. */
+/** The unchanged files of test/client. */
 import { files } from 'virtual:client-tests'
 import { runAndReport } from '../support/page-report.ts'
 import { provideTurns } from '../support/page-turns.ts'

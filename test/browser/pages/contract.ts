@@ -1,4 +1,4 @@
-/** The suite of stores over IndexedDB. */
+/** The store contract with IndexedDB. */
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import { describe, it } from 'vitest'

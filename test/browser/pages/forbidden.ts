@@ -1,4 +1,4 @@
-/** Does what the policy of the page forbids, to see that it is noticed. */
+/** Does what the page's policy forbids, to check that violations are reported. */
 import { expect, it } from 'vitest'
 import { runAndReport } from '../support/page-report.ts'
 
@@ -27,7 +27,7 @@ function attempts(): void {
     try {
       await attempt()
     } catch {
-      // What counts is whether it was noticed: code that catches the error is no better.
+      // Only the report counts, because code may catch the error.
     }
     for (let turns = 0; turns < 100 && window.violations.length === before; turns++)
       await new Promise((resolve) => setTimeout(resolve, 10))

@@ -1,6 +1,7 @@
 /**
- * A page that places orders and may end at any moment. It tells the outside everything it does, and goes on only when
- * that was heard: a call before it begins, a write of the store when it was acknowledged, and what its caller is told.
+ * A page that places orders and may be killed at any moment. It reports each step to the test and
+ * waits until the test has received it: a call before it begins, a write of the store when it is
+ * acknowledged, and the result for the caller.
  */
 import {
   CustomerOrderingClient,
@@ -14,25 +15,25 @@ import type { StoredRow } from '../../../src/stores/store.ts'
 import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
 import { storeOver } from '../../support/store-over.ts'
 
-/** What a page is to do. */
+/** The page's instructions. */
 export interface Placing {
   readonly baseUrl: string
   readonly apiKey: string
   readonly database: string
-  /** True for a store that forgets with the page: what watches must notice. */
+  /** True for a store that loses its rows with the page, which the test must detect. */
   readonly forgetful?: boolean
   readonly orders: readonly { readonly reference: string; readonly serviceId: string }[]
   readonly concurrency: number
-  /** The client's time limits, milliseconds. */
+  /** Time limits of the client, in milliseconds. */
   readonly timeout: number
   readonly totalTimeout: number
-  /** True to recover, before and after, what other pages left. */
+  /** True to recover orders of other pages, before and after the page's own. */
   readonly recover: boolean
-  /** Scope of the rows, where it is known: then the page first reports what the store has. */
+  /** Scope of the rows, if known. Then the page first reports the rows in the store. */
   readonly scope: string | undefined
 }
 
-/** What a page tells. `rows` is what the store has then. */
+/** A report of the page. `rows` are the rows in the store at that time. */
 export type PageEvent =
   | { readonly type: 'opened'; readonly rows: readonly StoredRow[] }
   | { readonly type: 'begin'; readonly kind: 'create'; readonly intent: string; readonly time: number }
@@ -49,14 +50,14 @@ export type PageEvent =
 
 declare global {
   interface Window {
-    /** Resolves, when the event was heard, to the number of the call that began. */
+    /** Resolves to the number of the call when the test has received the event. */
     report: (event: PageEvent) => Promise<number>
     placeOrders: typeof placeOrders
     removeDatabase: typeof removeDatabase
   }
 }
 
-/** Reports what was written before the writer hears of it. */
+/** Reports a write before its caller gets the result. */
 function reporting(store: OrderStore): OrderStore {
   return storeOver(store, {
     insert: async (row) => {
@@ -136,7 +137,7 @@ async function placeOrders({ database, orders, concurrency, recover, ...plan }: 
   }
 }
 
-/** Deletes a database, also while other pages have it open: they give it up. */
+/** Deletes a database, even while other pages have it open: they close it. */
 function removeDatabase(name: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const request = indexedDB.deleteDatabase(name)

@@ -1,4 +1,6 @@
-/** Uses the client where the objects that everything inherits from are polluted or frozen, before it is loaded. */
+/**
+ * Uses the client after polluting or freezing the built-in prototypes, before the client is loaded.
+ */
 import { it } from 'vitest'
 import { changesSince, exercise, globalsNow } from '../../support/hostile-exercise.ts'
 import { freezeIntrinsics, NAMES, pollute } from '../../support/hostile-prototypes.ts'
@@ -14,7 +16,8 @@ const mode = query.get('mode') ?? ''
 
 function client(): void {
   it(`works, with prototypes ${mode}`, async () => {
-    // What is frozen cannot be thawed, so this is the page's only test. zod does not load where names are enumerable.
+    // This is the page's only test, because frozen prototypes stay frozen. zod cannot load if
+    // inherited names are enumerable.
     let clean = mode === 'polluted before' ? pollute(NAMES, false) : () => {}
     if (mode === 'frozen') freezeIntrinsics()
     try {

@@ -14,7 +14,7 @@ import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import { describe, expect, it } from 'vitest'
 import { ask, runAndReport } from '../support/page-report.ts'
 
-/** What the page asks. */
+/** The page's parameters. */
 export type Question =
   | { readonly type: 'fault'; readonly rule: FaultRule }
   | { readonly type: 'charges'; readonly externalOrderId: string }
@@ -22,17 +22,20 @@ export type Question =
   | { readonly type: 'orderMade'; readonly externalOrderId: string }
   | { readonly type: 'statusChanged'; readonly orderId: string; readonly status: string }
 
-/** What the page tells of its one order. */
+/** The page's report about its one order. */
 export interface ToldQuestion {
   readonly told: { readonly code?: string; readonly charged: string; readonly attempts: number | undefined }
 }
 
 const query = new URLSearchParams(location.search)
-/** Whether the browser sends a POST again by itself, so that the client may see one attempt where there were two. */
+/**
+ * True if the browser resends a POST on its own. Then the client may see one attempt for two
+ * requests.
+ */
 const repeats = query.get('repeats') === 'true'
 const baseUrl = query.get('service') ?? ''
 const apiKey = query.get('apiKey') ?? ''
-/** References and databases of this run only. */
+/** References and databases that only this run uses. */
 const run = query.get('run') ?? ''
 
 const tell = (question: Question): Promise<unknown> => ask(question)
@@ -242,7 +245,7 @@ function suite(): void {
   })
 }
 
-/** An order whose page goes away before the answer comes. */
+/** Places an order whose page is closed before the response arrives. */
 const LEFT = 'left behind'
 
 function leave(): void {
@@ -269,7 +272,7 @@ function comeBack(): void {
   })
 }
 
-/** One attempt at an order, on a connection that has carried a request before. */
+/** Sends one order on a connection that has carried a request before. */
 function onUsedConnection(): void {
   it('orders', async () => {
     const client = clientOf({ maxRetries: 0 })
@@ -285,7 +288,7 @@ function onUsedConnection(): void {
   })
 }
 
-/** A service whose responses a browser may keep and give again, to whoever reads the same address. */
+/** A service whose responses a browser may cache and reuse for any request to the same address. */
 function cached(): void {
   const optionsOf = (account: string, key: string): ClientOptions => ({
     apiKey: () => key,
@@ -302,7 +305,7 @@ function cached(): void {
     const error = await errorOf(clientOf({ ...options, timeout: 1000 }).orders.create(order(reference)))
     expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
   }
-  /** Recovers as later clients do: what is left may only be looked up in the list. */
+  /** Recovers as a later client does, which may only look up the remaining orders in the list. */
   const recover = async (options: ClientOptions): Promise<unknown> => {
     const found: unknown[] = []
     for await (const { outcome, order: placed } of clientOf({

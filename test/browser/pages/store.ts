@@ -1,15 +1,15 @@
-/** Hands the store to tests that say in the page what is to happen. */
+/** Gives tests control over the store in the page. */
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import type { StoredRow } from '../../../src/stores/store.ts'
 
-/** A row with one or another text in it. */
+/** A row with the given text. */
 function makeRow(id: string, data = 'text'): StoredRow {
   return { scope: 'scope', id, version: 1, open: true, state: 'open', createdAt: 1, updatedAt: 1, data }
 }
 
-/** What a promise was rejected with, as plain data; undefined if it was not. */
+/** The reason of a rejected promise as plain data, or undefined if it was fulfilled. */
 async function failureOf(
   promise: Promise<unknown>,
 ): Promise<{ code: unknown; message: string; applied: unknown; charged: unknown } | undefined> {
@@ -24,7 +24,7 @@ async function failureOf(
   }
 }
 
-/** A transaction that does not end until it is told to, as in a tab that is frozen inside of one. */
+/** Holds a transaction open until told to end it, like a tab that is frozen inside one. */
 function holdTransaction(database: IDBDatabase): () => void {
   let held = true
   const rows = database.transaction('rows', 'readwrite').objectStore('rows')
@@ -37,7 +37,10 @@ function holdTransaction(database: IDBDatabase): () => void {
   }
 }
 
-/** Places an order over a store, at a service in this page; what came of it, and how many requests there were. */
+/**
+ * Places an order with a store, at a service in this page. Returns the outcome and the number of
+ * requests.
+ */
 async function placeOrder(store: IndexedDbStore, externalOrderId: string) {
   const { baseUrl, apiKey, fetch, requests } = createSandbox()
   const client = new CustomerOrderingClient({ baseUrl, apiKey: () => apiKey, fetch, account: 'shop', store })
@@ -52,11 +55,11 @@ declare global {
     failureOf: typeof failureOf
     holdTransaction: typeof holdTransaction
     placeOrder: typeof placeOrder
-    /** Ends what {@link holdTransaction} began. */
+    /** Ends the transaction of {@link holdTransaction}. */
     release: () => void
     /** A store that stays open between two steps of a test. */
     store: IndexedDbStore
-    /** A connection that does not give way. */
+    /** A connection that does not close for other pages. */
     connection: IDBDatabase
   }
 }

@@ -1,4 +1,4 @@
-/** Loaded before anything else in a page: notes what its policy refuses and what nobody catches. */
+/** Loaded first in a page. Records policy violations and uncaught errors. */
 
 declare global {
   interface Window {

@@ -1,4 +1,4 @@
-/** A web worker that writes a row and tells whether it was the first. */
+/** A web worker that writes a row and reports whether it was the first to do so. */
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 
 const store = new IndexedDbStore({ name: 'shared' })

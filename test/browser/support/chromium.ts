@@ -5,10 +5,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 
-/** The program to run: a name on the path, or a path. */
+/** The program to run: a name on the PATH, or a path. */
 const program = process.env['CHROMIUM'] ?? 'chromium'
 
-/** Only what a page needs: no sandbox that a container forbids, and no traffic of the browser's own. */
+/**
+ * Disables the browser's sandbox, which containers forbid, and the browser's own network traffic.
+ */
 const FLAGS = [
   '--headless',
   '--no-sandbox',
@@ -24,7 +26,7 @@ const FLAGS = [
 
 const STARTS = 3
 
-/** Why there is no Chromium to test with; undefined if there is. */
+/** The reason why Chromium is missing, or undefined if it is present. */
 export function missingChromium(): string | undefined {
   try {
     execFileSync(program, ['--version'], { stdio: 'ignore' })
@@ -34,14 +36,14 @@ export function missingChromium(): string | undefined {
   }
 }
 
-/** A Chromium with a profile of its own that outlives the browser's process, until it is stopped. */
+/** Chromium with a profile that outlives the browser's process until `stop`. */
 export class Chromium {
   readonly #profile = mkdtempSync(join(tmpdir(), 'chromium-profile-'))
   #process: ChildProcess | undefined
   #browser: Browser | undefined
 
   private constructor() {
-    // A test that fails before it can stop the browser leaves none behind.
+    // Stop the browser even if a test fails before it can.
     process.once('exit', () => this.#process?.kill('SIGKILL'))
   }
 
@@ -51,20 +53,20 @@ export class Chromium {
     return browser
   }
 
-  /** Where pages are opened, in the profile. */
+  /** The browser context that opens pages, in the profile. */
   get context(): BrowserContext {
     const context = this.#browser?.contexts()[0]
     if (context === undefined) throw new Error('the browser does not run')
     return context
   }
 
-  /** A browser context that is forgotten when it is closed, as a private window is. */
+  /** A browser context that is deleted when it is closed, like a private window. */
   async privateContext(): Promise<BrowserContext> {
     if (this.#browser === undefined) throw new Error('the browser does not run')
     return await this.#browser.newContext()
   }
 
-  /** Starts the browser on its profile. */
+  /** Starts the browser with its profile. */
   async restart(): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const child = spawn(program, [...FLAGS, `--user-data-dir=${this.#profile}`, 'about:blank'], {
@@ -76,13 +78,13 @@ export class Chromium {
         return
       } catch (error) {
         await this.kill()
-        // The processes of a browser that was killed may still hold the profile.
+        // Retry, because the processes of a killed browser may still use the profile.
         if (attempt === STARTS) throw error
       }
     }
   }
 
-  /** Ends the browser's main process as a crash would; its other processes end with it. */
+  /** Kills the browser's main process, as a crash would. Its other processes end with it. */
   async kill(): Promise<void> {
     const child = this.#process
     this.#process = undefined
@@ -101,7 +103,7 @@ export class Chromium {
   }
 }
 
-/** The address of a browser's debugger, which it prints when it is up. */
+/** The address of the browser's debugger, which the browser prints at startup. */
 function debuggerOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let printed = ''

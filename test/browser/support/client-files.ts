@@ -3,7 +3,7 @@ import { basename } from 'node:path'
 
 const folder = new URL('../../client/', import.meta.url)
 
-/** Files of test/client that are about Node itself or need its modules to test with, and which. */
+/** Files of test/client that test Node itself or need its modules, with the reason. */
 export const NODE_ONLY: Readonly<Record<string, string>> = {
   'close.test.ts': 'SqliteStore',
   'codec.test.ts': 'ciphers of node:crypto',

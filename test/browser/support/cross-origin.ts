@@ -2,40 +2,45 @@ import { Agent, type IncomingHttpHeaders, type IncomingMessage, request as send 
 import type { Socket } from 'node:net'
 import { listen } from './listen.ts'
 
-/** Headers that a request of a page may carry beyond those that every page may send anywhere. */
+/** Headers that a page may send in addition to the CORS-safelisted ones. */
 export const ALLOWED = ['authorization', 'content-type', 'idempotency-key'] as const
 
-/** An order as it came in, which a browser may have sent once more by itself. */
+/** An order as received. The browser may have resent it on its own. */
 export interface Arrival {
   readonly idempotencyKey: string | undefined
   /** True if the connection had carried another request before. */
   readonly reused: boolean
 }
 
-/** A service as a page of another origin meets it. */
+/** A service as a page of another origin sees it. */
 export interface CrossOriginService {
   readonly url: string
-  /** Headers that browsers asked for in preflights, in lower case. */
+  /** Headers that browsers requested in preflights, in lower case. */
   readonly asked: ReadonlySet<string>
-  /** Requests that were preflights. */
+  /** The number of preflight requests. */
   readonly preflights: number
-  /** Every POST. */
+  /** All POST requests. */
   readonly arrivals: readonly Arrival[]
   close(): Promise<void>
 }
 
-/** What stands between the page and the service. */
+/** The server between the page and the service. */
 export interface FrontOptions {
-  /** Whether 408 and 421, which a browser may repeat unseen, go to the page as 504. */
+  /**
+   * True to return 504 instead of 408 and 421, after which a browser may resend a request unseen.
+   */
   readonly gateway?: boolean
-  /** Headers of every successful read. */
+  /** Headers to add to every successful read. */
   readonly read?: Readonly<Record<string, string>>
 }
 
-/** Statuses after which Chromium sends a POST once more by itself. */
+/** Statuses after which Chromium resends a POST on its own. */
 export const REPEATED_STATUSES = [408, 421] as const
 
-/** What RFC 9110 (7.6.1) and its predecessors say of one connection only; `host` names this server. */
+/**
+ * Headers that RFC 9110 (7.6.1) and its predecessors limit to one connection. `host` names this
+ * server.
+ */
 const OF_ONE_CONNECTION = [
   'connection',
   'host',
@@ -49,7 +54,7 @@ const OF_ONE_CONNECTION = [
   'upgrade',
 ]
 
-/** The headers that go on to the next connection. */
+/** The end-to-end headers, which are forwarded. */
 function passedOn(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const named = String(headers.connection ?? '').split(',')
   const dropped = new Set([...OF_ONE_CONNECTION, ...named.map((name) => name.trim().toLowerCase())])
@@ -57,9 +62,9 @@ function passedOn(headers: IncomingHttpHeaders): IncomingHttpHeaders {
 }
 
 /**
- * Puts a service behind plain CORS rules: one origin that may call, a fixed list of headers, nothing exposed, so that
- * pages can read no header of an answer but the few that all may read. Connections are kept, as a service keeps them. Where the
- * service hangs up, so does this.
+ * Puts a service behind CORS: one allowed origin, a fixed list of headers, and no exposed headers,
+ * so that pages can read only the safelisted response headers. Keeps connections alive, as a
+ * service does. If the service closes the connection, this server does, too.
  */
 export async function serveCrossOrigin(
   baseUrl: string,
@@ -106,7 +111,7 @@ export async function serveCrossOrigin(
       }
       const added = method === 'GET' && statusCode === 200 ? read : {}
       response.writeHead(statusCode, { ...passedOn(answer.headers), ...cors, ...added })
-      // A body that is cut off or stops halfway does so for the page, too.
+      // A truncated or stalled body is truncated or stalled for the page, too.
       response.flushHeaders()
       answer.on('data', (chunk) => response.write(chunk))
       answer.on('end', () => response.end())

@@ -1,10 +1,10 @@
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A server on a free port of a loopback address, which browsers take for secure. */
+/** Starts a server on a free port of a loopback address, which browsers treat as secure. */
 export interface Listening {
   readonly url: string
-  /** Ends every connection, too. */
+  /** Closes the server and its connections. */
   close(): Promise<void>
 }
 

@@ -1,4 +1,4 @@
-/** Stands in for `node:events` in a page, where nobody else counts listeners. */
+/** Replaces `node:events` in a page, where listeners cannot be counted. */
 
 const { addEventListener, removeEventListener } = EventTarget.prototype
 const listening = new WeakMap<EventTarget, Map<string, Set<unknown>>>()

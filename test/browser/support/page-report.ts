@@ -1,4 +1,4 @@
-/** How pages talk to the test that opened them. */
+/** Communication between a page and the test that opened it. */
 import { type FileReport, runFile } from './page-tests.ts'
 
 async function tell(path: string, what: unknown): Promise<unknown> {
@@ -7,12 +7,12 @@ async function tell(path: string, what: unknown): Promise<unknown> {
   return await response.json()
 }
 
-/** Asks the test that opened the page. */
+/** Sends a request to the test that opened the page. */
 export async function ask(question: unknown): Promise<unknown> {
   return await tell('/control', question)
 }
 
-/** Runs tests file by file and reports them, with what the policy of the page refused meanwhile. */
+/** Runs tests file by file, and reports the results and the policy violations of that time. */
 export async function runAndReport(files: Readonly<Record<string, () => void>>): Promise<void> {
   const reports: FileReport[] = []
   for (const [file, define] of Object.entries(files)) {
@@ -20,7 +20,7 @@ export async function runAndReport(files: Readonly<Record<string, () => void>>):
     reports.push(report)
     await tell('/progress', report)
   }
-  // Violations are told by tasks of their own.
+  // The browser reports violations in separate tasks, so wait for them.
   await new Promise((resolve) => setTimeout(resolve, 50))
   await tell('/done', {
     files: reports,

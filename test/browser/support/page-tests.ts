@@ -1,4 +1,4 @@
-/** Stands in for Vitest in a page: collects tests by file and runs them one after the other. */
+/** Replaces Vitest in a page: collects tests by file and runs them one after the other. */
 import {
   ASYMMETRIC_MATCHERS_OBJECT,
   chai,
@@ -30,7 +30,7 @@ interface Test {
   readonly run: Body
 }
 
-/** How the tests of one file ended. */
+/** The results of one file's tests. */
 export interface FileReport {
   readonly file: string
   readonly passed: number
@@ -50,7 +50,7 @@ const suiteOf = (title: string, above: Suite | undefined): Suite => ({
 
 let collecting: Suite = suiteOf('', undefined)
 
-/** A title with a row's values in the places that Vitest puts them. */
+/** Inserts a row's values into a title, as Vitest does. */
 function titleOf(template: string, row: readonly unknown[]): string {
   let next = 0
   const first = row[0]
@@ -99,13 +99,13 @@ Object.assign(
   (globalThis as unknown as Record<symbol, object>)[ASYMMETRIC_MATCHERS_OBJECT],
 )
 setState({ assertionCalls: 0, customTesters: [] }, assertion as unknown as ExpectStatic)
-/** Vitest's own, without what belongs to its runner. */
+/** Vitest's own `expect`, without the parts that need its runner. */
 export const expect = assertion as unknown as typeof VitestExpect
 
-/** Longest that one test may take, milliseconds. */
+/** Time limit of one test, in milliseconds. */
 const PATIENCE = 30_000
 
-/** Runs the tests that `define` defines, and says how they ended. */
+/** Runs the tests that `define` registers, and returns the results. */
 export async function runFile(file: string, define: () => void): Promise<FileReport> {
   const root = suiteOf('', undefined)
   collecting = root

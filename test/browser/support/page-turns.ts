@@ -1,7 +1,8 @@
 /**
- * Gives a page Node's `setImmediate`, with which the tests let everything run that can run without time passing. In Node,
- * a body that is in memory is read within one turn of the event loop; browsers read it elsewhere and take longer, so
- * here a turn waits for the reads at work. Streams that a test makes itself do not count: they may stall on purpose.
+ * Provides Node's `setImmediate` in a page. Tests use it to let all pending work run without time
+ * passing. Node reads a body in memory within one turn of the event loop, but browsers take longer,
+ * so a turn here waits for pending reads. Streams that a test creates do not count, because they
+ * may stall on purpose.
  */
 
 type Method = (this: unknown, ...args: unknown[]) => unknown
@@ -46,7 +47,8 @@ function countReads(): void {
     }
   })
   replace(Request.prototype, 'text', counting)
-  // Of an answer without a body: Firefox takes its time there, and time that moves by itself would go on meanwhile.
+  // Wait for responses without a body, too: Firefox reads them slowly, and virtual time would
+  // advance meanwhile.
   replace(Response.prototype, 'text', counting)
 }
 
@@ -58,7 +60,7 @@ function setImmediate(callback: () => void): void {
   channel.port2.postMessage(null)
 }
 
-/** From here on, the page has it. */
+/** Install it in the page. */
 export function provideTurns(): void {
   countReads()
   channel.port1.onmessage = () => {

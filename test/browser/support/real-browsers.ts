@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import puppeteer from 'puppeteer-core'
 import { Chromium, missingChromium } from './chromium.ts'
 
-/** A browser that runs. */
+/** A running browser. */
 export interface OpenBrowser {
   readonly version: string
-  /** Opens a page in a window of its own, or in place of the one before. */
+  /** Opens a page in a new window, or replaces the last one. */
   open(url: string): Promise<void>
   close(): Promise<void>
 }
@@ -17,11 +17,11 @@ export interface OpenBrowser {
 /** A browser that may be installed. */
 export interface RealBrowser {
   readonly name: string
-  /** Whether it sends a POST once more by itself when a connection that was used before ends without an answer. */
+  /** True if it resends a POST on its own when a used connection ends without a response. */
   readonly repeats: boolean
-  /** The responses after which it sends a POST once more by itself, 408 only on a connection that was used before. */
+  /** The statuses after which it resends a POST on its own (408 only on a used connection). */
   readonly repeatsAfter: readonly number[]
-  /** Why it cannot run; undefined if it can. */
+  /** The reason why it cannot run, or undefined. */
   missing(): string | undefined
   start(): Promise<OpenBrowser>
 }
@@ -45,7 +45,7 @@ const chromium: RealBrowser = {
 
 const firefoxPath = (): string | undefined => globSync('/usr/bin/firefox{-esr,}')[0]
 
-/** Debian's, by WebDriver BiDi, which it speaks itself. */
+/** Debian's Firefox, through WebDriver BiDi, which it supports directly. */
 const firefox: RealBrowser = {
   name: 'Firefox',
   repeats: true,
@@ -69,10 +69,13 @@ const firefox: RealBrowser = {
 
 const miniBrowser = (): string | undefined => globSync('/usr/lib/*/webkit2gtk-4.*/MiniBrowser')[0]
 
-/** WebKitGTK's small browser, by WebDriver: four calls, so no client of that protocol is needed. */
+/**
+ * WebKitGTK's MiniBrowser, through WebDriver. Only four calls are needed, so no client library is
+ * used.
+ */
 const webkit: RealBrowser = {
   name: 'WebKit',
-  // It sends every POST on a connection of its own.
+  // It opens a new connection for every POST.
   repeats: false,
   repeatsAfter: [421],
   missing() {
@@ -85,7 +88,7 @@ const webkit: RealBrowser = {
     const driver = spawn(
       'xvfb-run',
       ['-a', 'WebKitWebDriver', `--port=${port}`],
-      // A group of its own, so that the display and the browser end with it.
+      // Start a process group, so that the display and the browser end together.
       { stdio: 'ignore', detached: true },
     )
     const stop = (): void => killGroup(driver)
@@ -134,7 +137,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid, 'SIGTERM')
   } catch {
-    // It has ended.
+    // The process has already ended.
   }
 }
 
@@ -147,5 +150,5 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** The browsers that the package is tested in. */
+/** The browsers that the package is tested with. */
 export const BROWSERS: readonly RealBrowser[] = [chromium, firefox, webkit]

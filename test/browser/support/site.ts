@@ -4,16 +4,16 @@ import { fileURLToPath } from 'node:url'
 import { bundlePages } from './bundle-pages.ts'
 import { listen } from './listen.ts'
 
-/** Pages of the tests, served on a loopback address, which browsers take for secure. */
+/** Serves the pages of the tests on a loopback address, which browsers treat as secure. */
 export interface Site {
   /** Address of the page of a script of `pages/`. */
   pageOf(script: string): string
-  /** Address of the same page without an origin of its own, so that the browser lets it store nothing. */
+  /** Address of the same page with an opaque origin, for which the browser stores nothing. */
   originlessPageOf(script: string): string
   close(): Promise<void>
 }
 
-/** A service behind the site, which adds the API key to what it passes on. */
+/** A service behind the site, which adds the API key to forwarded requests. */
 export interface Behind {
   readonly path: `/${string}`
   readonly baseUrl: string

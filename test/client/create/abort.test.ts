@@ -20,7 +20,7 @@ const service = {
   stepQuantity: 1,
 }
 
-/** Answers every endpoint that is read here. */
+/** Responds to every endpoint that the calls read. */
 const good = ({ method, url }: { method: string; url: URL }): Answer => {
   if (method === 'POST') return json(order, 201)
   if (url.pathname === '/v1/balance') return { amount: 1, currency: 'EUR' }
@@ -58,7 +58,7 @@ const stalled = (): Response =>
     { status: 200 },
   )
 
-/** Everything that a call may be waiting for when its signal fires. */
+/** Everything that a call may wait for when its signal fires. */
 const waits: [
   what: string,
   answer: (request: Parameters<typeof good>[0], count: number) => Answer,
@@ -72,7 +72,7 @@ const waits: [
   ['a fetch that ignores its signal', good, { fetch: () => new Promise(() => {}) }],
 ]
 
-/** Runs a call up to where nothing moves any more, fires its signal there, and returns what comes of it. */
+/** Runs a call until it waits, fires its signal, and returns the result. */
 async function abortAt(
   runtime: FakeRuntime,
   start: (signal: AbortSignal) => Promise<unknown>,
@@ -96,7 +96,7 @@ async function abortAt(
 }
 
 describe.each(Object.entries(calls))('%s', (name, call) => {
-  // A POST without a key is not repeated after a 503, so that it never comes to a backoff.
+  // Skip the backoff for a POST without a key, which is not repeated after a 503.
   const its = waits.filter(([what]) => name !== 'request that may charge' || what !== 'a backoff')
 
   it.each(its)(

@@ -12,7 +12,7 @@ const slotOf = (lab: Lab, changes = {}): string =>
 
 const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
 
-/** An order without a name that is charged while every answer is lost. */
+/** Places an order without a name that is charged while every response is lost. */
 async function leaveOpen(lab: Lab): Promise<string> {
   lab.fault({ type: 'commitThenDrop' })
   const error = await failure(lab.client({ maxRetries: 0 }).orders.create(anonymousOrder()))
@@ -69,7 +69,10 @@ describe('an order without reference and key', () => {
     }
   })
 
-  /** A call for an order in doubt; before its claim is stored, others buy so many like it. */
+  /**
+   * Calls create() for an order in doubt. Before its claim is stored, other calls buy this many
+   * identical orders.
+   */
   async function askedAgainBehind(lab: Lab, others: number): Promise<Told> {
     let updates = 0
     const store = storeOver(lab.rows, {
@@ -231,7 +234,7 @@ describe('an order without reference and key', () => {
 })
 
 describe('a slot that serves another order', () => {
-  /** A process that stands still; the response to its order arrives when nobody expects it any more. */
+  /** A process that is paused. The response to its order arrives long after. */
   async function answeredLate(
     lab: Lab,
   ): Promise<{ ending: Promise<Told>; answer(): void; settled: SettledEvent[] }> {
@@ -273,7 +276,7 @@ describe('a slot that serves another order', () => {
     answer()
     const { order: first } = await ending
     expect(first?.id).toBe(second.id)
-    // The third order is charged, and only its record knows.
+    // The third order is charged, and only its record shows it.
     expect(await lab.record(slotOf(lab))).toMatchObject({ state: 'open', key: lab.posts[2]?.key })
     void running
     lab.sandbox.expectCharges(2)

@@ -18,7 +18,7 @@ function keys(options: SandboxOptions = {}): { lab: Lab; old: string; fresh: str
   }
 }
 
-/** Gives one key after the other, the last one for ever. */
+/** Returns one key after the other, then the last one forever. */
 const inTurn = (...given: readonly string[]): (() => string) => {
   let next = 0
   return () => given[Math.min(next++, given.length - 1)] as string
@@ -61,7 +61,7 @@ describe('an API key that is rotated between attempts', () => {
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', attempts: 1 })
     expect(lab.posts).toHaveLength(1)
     lab.sandbox.expectCharges(1)
-    // With the key that sent it, it can be read.
+    // The order can be read with the key that sent it.
     const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
     expect(placed.id).toBe(lab.charged())
   })

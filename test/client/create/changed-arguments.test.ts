@@ -5,7 +5,7 @@ import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
-/** The service as it was read, with other limits since. */
+/** The service's limits, changed since the order. */
 async function changedService(lab: Lab) {
   const service = await lab.client().services.retrieve('svc_standard')
   return { ...service, minQuantity: 1000, maxQuantity: 2000 }

@@ -8,7 +8,7 @@ import { it } from '../../support/lab-test.ts'
 const keysOf = (lab: Lab): readonly (string | null)[] => [...new Set(lab.posts.map(({ key }) => key))]
 
 describe('IDEMPOTENCY_CONFLICT', () => {
-  /** The service knows the key of r1 with another quantity, and the store knows nothing. */
+  /** The service knows the key of r1 with another quantity. The store is empty. */
   async function foreign(): Promise<Lab> {
     const lab = new Lab()
     await lab.create(order('r1', { quantity: 20 }))
@@ -80,7 +80,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     expect(await all(client.orders.unresolved())).toMatchObject([
       { state: 'rejected', externalOrderId: 'r1' },
     ])
-    // The service does not show references in its list, so nobody can look the order up.
+    // The service shows no references in its list, so the order cannot be looked up.
     lab.sandbox.configure({ orderFields: [] })
     for (let week = 0; week < 2; week++) {
       lab.runtime.jump(8 * 24 * 60 * 60_000)
@@ -137,7 +137,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
 
   it('the next call moves on if the call that received the conflict was made too early', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
-    // The other machine's clock is ahead, so this call seems to have been made before that refusal.
+    // The other machine's clock is ahead, so this call appears to precede that refusal.
     lab.runtime.jump(20_000)
     await failure(lab.shared().orders.create(order('r1', { quantity: 5000 })))
     lab.runtime.jump(-20_000)

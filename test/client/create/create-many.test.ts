@@ -193,7 +193,7 @@ describe('placing many orders', () => {
 })
 
 describe('a source that waits for its next row', () => {
-  /** Gives one row and then waits for ever, as a queue does. */
+  /** Yields one row and then waits forever, as a queue does. */
   function queue(): { rows: AsyncIterable<never>; returned: () => number } {
     let returned = 0
     let given = false

@@ -122,7 +122,8 @@ describe('what enqueue() finds', () => {
       await client.orders.enqueue(order('r1'))
       lab.fault({ type: 'status', status, code: 'NO' })
       const error = await failure(client.orders.create(order('r1')))
-      // Nothing was bought so far, but it is not over: 'no' would have the caller buy it elsewhere.
+      // Nothing is bought yet, but recovery may still send the order: after a 'no', the caller
+      // could buy it elsewhere.
       expect(error).toMatchObject({ status, charged: 'unknown' })
       expect(await recover(lab)).toEqual(['r1 created'])
       lab.sandbox.expectChargedOnce('r1')
@@ -180,7 +181,7 @@ describe('what enqueue() finds', () => {
     lab.runtime.jump(BUSY)
     const unresolved = { code: 'unresolved_order', charged: 'unknown' }
     await expect(lab.client().orders.enqueue(order('r1'))).rejects.toMatchObject(unresolved)
-    // Inside of its window recovery repeats it, so there is nothing to do.
+    // Inside the window, recovery repeats the order.
     expect(await lab.client().orders.enqueue(order('r2'))).toMatchObject({ state: 'open', version: 2 })
     lab.runtime.jump(WINDOW)
     await expect(lab.client().orders.enqueue(order('r2'))).rejects.toMatchObject(unresolved)
@@ -351,7 +352,7 @@ describe('recover() of an order that was never sent', () => {
       content['body'] = String(content['body']).replace('10', '99')
     })
     expect(await recover(lab)).toEqual(['r1 needs_attention corrupt'])
-    // A record that lost the time of its first send is none that was never sent.
+    // A record that lost its first send time is not an unsent one.
     lab.fault({ type: 'drop' }, 'always')
     await failure(lab.client({ maxRetries: 0 }).orders.create(order('r2')))
     lab.sandbox.faults.clear()
@@ -418,7 +419,7 @@ it('a person can abandon an enqueued order, and then request it again', async (l
 })
 
 describe('a transaction of the caller', () => {
-  /** Rows that are put into the store when the transaction is committed. */
+  /** Rows that the transaction's commit puts into the store. */
   function begin(lab: Lab): OrderOutbox & { commit(): Promise<void>; readonly rows: StoredRow[] } {
     const rows: StoredRow[] = []
     return {

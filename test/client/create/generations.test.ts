@@ -30,7 +30,7 @@ const MINUTE = 60_000
 const REMEMBERS = { preset: 'remembers-refusals' } as const
 const ONCE = { maxRetries: 0 } as const
 
-/** One call hears that the wallet is empty. */
+/** One call receives a 402. */
 const refused = fails(REFUSED)
 const statusOf = (status: number, code: string) => fault({ type: 'status', status, code })
 
@@ -227,14 +227,14 @@ describe('an order that is refused', () => {
 
   it('an order does not move on if its key belongs to a concurrent call that was refused', async () => {
     const lab = new Lab(REMEMBERS)
-    // All processes share it.
+    // All processes share this store.
     Object.defineProperty(lab.rows, 'durability', { value: 'server' })
     lab.drain()
     lab.fault({ type: 'status', status: 413 })
     const noted = { ...order('r1'), metadata: { externalOrderId: 'r1', note: 'another' } }
     expect(await failure(lab.create())).toMatchObject({ status: 413, charged: 'no' })
     lab.runtime.jump(1)
-    // It has read the record, and hears of it only when the other call has been refused.
+    // The slow call has read the record, but continues only after the other call was refused.
     lab.runtime.auto = false
     const slow = lab.elsewhere({}, on('get', 'answers_late', 1))
     const ending = failure(slow.orders.create(order('r1')))
@@ -273,7 +273,8 @@ describe('an order that is refused', () => {
       if (++looks === 1) stopped.stop()
       return row
     }
-    // It has seen the first key refused, and stands still while another call has the second one refused.
+    // This call has received a refusal of the first key, and pauses while another call's second key
+    // is refused.
     const { ending } = await lab.begin(() => failure(stopped.client.orders.create(order('r1'))))
     await failure(lab.create())
     expect(keysOf(lab)).toEqual([0, 0, 1])
@@ -287,7 +288,7 @@ describe('an order that is refused', () => {
     lab.drain()
     lab.fault({ type: 'delay', ms: 500 })
     const { ending } = await lab.begin(() => failure(lab.create()))
-    // Reads only after two seconds what is there by then.
+    // Returns the row after two seconds, as it is then.
     const { rows } = lab
     const slow = lab.elsewhere()
     const get = rows.get.bind(rows)

@@ -11,13 +11,16 @@ import { it } from '../../support/lab-test.ts'
 const MINUTE = 60_000
 const WINDOW = 20 * MINUTE
 
-/** Two clients that may meet over one order: of one process, which know of each other's calls, or of two. */
+/**
+ * Two clients for one order: in one process, where they share calls in progress, or in two
+ * processes.
+ */
 const PAIRS = [
   ['in one process', (lab: Lab) => [lab.client(), lab.client()] as const],
   ['in two processes', (lab: Lab) => [lab.client(), lab.elsewhere()] as const],
 ] as const
 
-/** Leaves an open record behind: the order is charged, and every answer is lost. */
+/** Leaves an open record: the order is charged, and every response is lost. */
 async function leaveOpen(lab: Lab, reference: string): Promise<void> {
   const remove = lab.fault({ type: 'commitThenDrop' }, 'always')
   const error = await failure(lab.client({ maxRetries: 0 }).orders.create(order(reference)))
@@ -229,7 +232,7 @@ describe('the key of an order', () => {
     expect(again?.id).toBe(lab.charged())
     expect(lab.posts).toHaveLength(2)
     expect(lab.posts[1]?.key).toBe(lab.posts[0]?.key)
-    // Whether the service answered anew or from memory, nobody can know.
+    // It is unknown whether the service created the order or replayed it.
     expect(info).not.toHaveProperty('replayed')
   })
 
@@ -272,7 +275,7 @@ describe('the key of an order', () => {
 })
 
 describe('an order that was created but never readable', () => {
-  /** A 201 without an order, however often it is asked for. */
+  /** The service always responds with a 201 without an order. */
   async function unreadable(lab: Lab, body: string): Promise<void> {
     const remove = lab.fault({ type: 'bytes', body, status: 201 }, 'always', 'createOrder')
     const error = await failure(lab.create())
@@ -406,7 +409,7 @@ describe('a call', () => {
     ])
 
     expect(placed['deep']).toBeInstanceOf(Array)
-    // How deep a value can be written as JSON or copied differs by engine.
+    // Engines differ in how deeply nested a value they can write as JSON or copy.
     const documented = { id: 'ord_deep', status: 'pending', amount: 5 }
     expect(joined).toMatchObject(documented)
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: true, order: documented })

@@ -6,7 +6,7 @@ import { errorOf } from '../../support/service.ts'
 
 const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE', message: 'x' }, { status })
 
-/** Messages that misled their readers, or left them without a next step. */
+/** Tests of messages that once misled their readers or gave no next step. */
 describe('the message of an error', () => {
   it('the error of waitFor states that an order which never existed was not found', async () => {
     const { client } = clientOver(() => refusal(404))
@@ -38,7 +38,7 @@ describe('the message of an error', () => {
 })
 
 describe("a bug in the caller's fetch", () => {
-  /** What the bug's message holds is nobody's business: it may quote the request. */
+  /** The text of the bug's error must stay hidden: it may quote the request. */
   const SECRET = 'https://user:hunter2@proxy.example/?token=s3cret\n    at secret (https://x:y@z:1:2)'
 
   function brokenFetch(): never {

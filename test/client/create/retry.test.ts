@@ -12,7 +12,7 @@ const request = {
 const create = (client: CustomerOrderingClient, options?: object): Promise<{ id: string }> =>
   client.orders.create(request, options)
 
-/** What went over the wire for orders: everything must carry one key and one body. */
+/** Checks the sent requests of orders: all have the same key and the same body. */
 function posts(sandbox: Sandbox): { keys: Set<unknown>; bodies: Set<string>; count: number } {
   const sent = sandbox.requests.filter(({ method }) => method === 'POST')
   return {
@@ -22,7 +22,7 @@ function posts(sandbox: Sandbox): { keys: Set<unknown>; bodies: Set<string>; cou
   }
 }
 
-/** Everything that a repetition with the same key can heal: what happens, and how many requests that makes. */
+/** Faults that a retry with the same key overcomes, with the number of requests. */
 const healed: [what: string, action: FaultAction, requests: number][] = [
   ['a refused connection', { type: 'refuseConnection' }, 2],
   ['a reset before the commit', { type: 'drop' }, 2],
@@ -82,7 +82,7 @@ test('an order whose first request is still running is polled, and placed once',
   sandbox.faults.add({ action: { type: 'delay', ms: 45_000, when: 'during' } })
   const order = await create(client)
   expect(sandbox.expectChargedOnce('ref-1').orderId).toBe(order.id)
-  // The first attempt is given up after 30 seconds; the rest is asking until the service is done.
+  // The first attempt times out after 30 seconds. Later requests poll until the service is done.
   expect(runtime.monotonic()).toBeGreaterThanOrEqual(45_000)
   expect(runtime.monotonic()).toBeLessThan(51_000)
   expect(posts(sandbox)).toMatchObject({ keys: { size: 1 }, bodies: { size: 1 } })

@@ -35,13 +35,13 @@ const ONCE = { maxRetries: 0 } as const
 const ABORTED = { signal: AbortSignal.abort('now') } as const
 const UNRESOLVED = { code: 'unresolved_order', ...IN_DOUBT } as const
 const CANCELLED = { state: 'rejected', rejection: { kind: 'cancelled' } } as const
-/** A client whose store does that. */
+/** A client whose store has this fault. */
 const over = (...plan: Parameters<typeof on>): Call => ({ by: (lab) => lab.elsewhere({}, on(...plan)) })
 const nothingSent = sent()
 const oneRequest: Step = (lab) =>
   expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
 
-/** A process that claims r1 and has it charged, and dies before it hears so. */
+/** A process that claims r1, has it charged, and dies before it receives the response. */
 const diesAfterCharge: Step = async (lab) => {
   const process = lab.process()
   lab.fault({ type: 'stall', commit: true })
@@ -50,7 +50,7 @@ const diesAfterCharge: Step = async (lab) => {
   lab.sandbox.expectChargedOnce('r1')
 }
 
-/** A call whose write is given up, and arrives a minute later. */
+/** A call whose write is abandoned and applied a minute later. */
 const gaveUp = (write: 'insert' | 'update', error: object = { code: 'store', ...IN_DOUBT }): Step =>
   fails(error, { by: (lab) => lab.elsewhere({}, firstWriteLate(write)) })
 
@@ -65,7 +65,7 @@ describe('refused with 402, topped up, charged, restarted with an empty store, a
     ],
     [
       'a topped-up order is charged once by a service that remembers refusals, even with an empty store',
-      // The first key's refusal is all that the service says to somebody who has forgotten everything.
+      // Without its store, the client learns only of the first key's refusal.
       [drain, fails(REFUSED), topUp, buys(), sent(0, 0, 1), wipe, fails(REFUSED), buys()],
       { keys: [0, 0, 1, 0, 0, 1], charges: 1, record: { state: 'created', generation: 1 } },
       { preset: 'remembers-refusals' },
@@ -105,7 +105,7 @@ describe('charged by one process that was killed, then refused with 402 for anot
 })
 
 describe('two calls with one reference, one refused while the other is in flight', () => {
-  /** A call that hears 402, and whose process stands still between its request and that response. */
+  /** A call that receives 402, and whose process is paused between request and response. */
   async function stoppedBeforeRefusal(lab: Lab): Promise<{ stopped: LabProcess; ending: Promise<Told> }> {
     lab.fault({ type: 'status', status: 402 })
     const stopped: LabProcess = lab.process({
@@ -171,7 +171,7 @@ describe('a process that was stopped after its claim and resumed after the windo
       const lab = new Lab()
       const insert = lab.rows.insert.bind(lab.rows)
       const process = lab.process()
-      // It stands still from the moment on when its claim is stored.
+      // The process is paused from the moment when its claim is stored.
       lab.rows.insert = async (row) => {
         lab.rows.insert = insert
         const result = await insert(row)
@@ -197,7 +197,7 @@ describe('a process that was stopped after its claim and resumed after the windo
   it('a resumed process does not retry after its total time', async (lab) => {
     lab.fault({ type: 'status', status: 503 }, 'always')
     const { ending } = await lab.begin(() => told(lab.create()))
-    // The monotonic clock stands still in a machine that sleeps.
+    // The monotonic clock of a sleeping machine stands still.
     lab.runtime.jump(HOUR)
     expect((await ending).error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
     expect(lab.posts).toHaveLength(1)
@@ -328,7 +328,8 @@ it('a call out of time checks for writes of other calls before it reports charge
   await lab.refused()
   let updates = 0
   const store = storeOver(lab.rows, {
-    // Somebody is faster, twice: one is refused, the other charged without hearing so.
+    // Two other calls are faster: one is refused, the other is charged without receiving the
+    // response.
     update: async (row, version) => {
       updates++
       if (updates === 1) {

@@ -176,7 +176,7 @@ describe('a store that fails when the order is there', () => {
     const client = lab.elsewhere({}, (operation, _count, row) => {
       if (operation !== 'update' || interfered || row === undefined) return undefined
       interfered = true
-      // Somebody takes the record over just before the proof is written.
+      // Another call takes the record over just before the proof is written.
       void lab.tamper('ref:r1', () => {})
       return 'loses'
     })
@@ -259,7 +259,7 @@ describe('a record that cannot be used', () => {
       expect(error).toMatchObject({ charged: 'unknown', attempts: 0 })
       const outcomes = []
       for await (const { outcome, reason } of lab.client().orders.recover()) outcomes.push([outcome, reason])
-      // The service shows the reference, so recovery can see that the order exists without sending anything.
+      // The service shows the reference, so recovery can find the order without sending anything.
       expect(outcomes).toHaveLength(1)
       expect(lab.posts).toHaveLength(1)
       lab.sandbox.expectCharges(1)
@@ -310,7 +310,7 @@ describe('a codec', () => {
       expect(error.message).toContain(
         'Repair the codec, which cannot decrypt what it encrypts, and call again.',
       )
-      // What decrypt throws may name a secret.
+      // An error from decrypt may contain a secret.
       expect(String(error.cause)).toBe(
         'TypeError: codec.decrypt() did not return the string that codec.encrypt() was given',
       )

@@ -13,7 +13,7 @@ const create = (client: CustomerOrderingClient, options?: RequestOptions): Promi
 const read = (client: CustomerOrderingClient, options?: RequestOptions): Promise<unknown> =>
   client.balance.retrieve(options)
 
-/** A service on which every request goes wrong in the same way. */
+/** A service on which every request fails in the same way. */
 function failing(action: FaultAction, options: ClientOptions = {}, runtime?: FakeRuntime): Service {
   const made = service(options, {}, runtime)
   made.sandbox.faults.add({ times: 'always', action: action })

@@ -13,7 +13,7 @@ import { it } from '../../support/lab-test.ts'
 
 function sandboxWith(orders: number): Sandbox {
   const sandbox = createSandbox()
-  // Newest first is how the sandbox lists them.
+  // The sandbox lists the newest orders first.
   for (let amount = orders - 1; amount >= 0; amount--) sandbox.addOrder({ amount })
   return sandbox
 }
@@ -22,7 +22,10 @@ const amounts = (items: readonly { readonly amount: number }[]): number[] => ite
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
 
-/** A lab in which an order was placed, one was refused, and the process of two others died, one of them after its charge. */
+/**
+ * A lab with one placed order, one refused order, and two orders whose process died, one of them
+ * after the charge.
+ */
 async function labAfterCrash(): Promise<Lab> {
   const lab = new Lab()
   const dying = lab.process()

@@ -14,7 +14,7 @@ import { throwing } from '../../support/throwing.ts'
 const order = (number: number) => ({ id: `ord_${number}`, status: 'done', amount: number })
 const orders = (count: number) => Array.from({ length: count }, (_, i) => order(i))
 
-/** Cuts a page out of a list as the API document describes it. */
+/** Returns a page of a list as the API document describes it. */
 const cut = <T>(rows: readonly T[], url: URL): T[] => {
   const offset = Number(url.searchParams.get('offset') ?? 0)
   return rows.slice(offset, offset + Number(url.searchParams.get('limit') ?? 50))
@@ -213,7 +213,7 @@ describe('pages of a list', () => {
 describe("a list whose caller's signal fires in the middle of a page", () => {
   const reason = new Error('enough')
 
-  /** The error of a list that is aborted at a row, and how many rows came. */
+  /** The error of a list that is aborted at a row, and the number of rows returned. */
   async function abortAt(row: string, prefetch: number, total?: number): Promise<readonly [unknown, number]> {
     const controller = new AbortController()
     const { client } = clientOver(({ url }) => ({ data: cut(orders(200), url), ...(total && { total }) }))

@@ -29,7 +29,7 @@ const balance = { amount: 1000, currency: 'EUR' }
 
 type Call = (client: CustomerOrderingClient, options?: object) => Promise<unknown>
 
-/** Every read of one thing. */
+/** Every read of a single resource. */
 const reads: [name: string, call: Call, path: string, answer: object, permission: string, missing: string][] =
   [
     [
@@ -58,7 +58,7 @@ const reads: [name: string, call: Call, path: string, answer: object, permission
     ],
   ]
 
-/** Those and the pages of lists. */
+/** Those reads and the pages of lists. */
 const all: [
   name: string,
   call: Call,
@@ -182,7 +182,7 @@ it('identifiers are encoded as one path segment', async () => {
   ])
 })
 
-/** A schema without a library; `parse` returns the output or throws the message of an issue. */
+/** A schema without a library. `parse` returns the output or throws an issue's message. */
 function standard<Output>(
   parse: (value: Record<string, unknown>) => Output | Promise<Output>,
 ): StandardSchemaV1<unknown, Output> {
@@ -310,7 +310,7 @@ describe("the caller's schemas", () => {
 })
 
 describe('orders.waitFor', () => {
-  /** A service whose order goes through statuses, one per look; the last one stays. */
+  /** A service whose order changes its status with each poll, up to the last one. */
   const through = (...statuses: string[]) =>
     clientOver((_request, count) => {
       const status = statuses[Math.min(count, statuses.length) - 1] ?? ''

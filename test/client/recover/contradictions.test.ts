@@ -8,7 +8,7 @@ const MINUTE = 60_000
 
 const replace = (path: string, value: unknown) => ({ op: 'replace', path, value }) as const
 
-/** What a response has that belongs to another request. */
+/** Changes that make a response belong to another request. */
 const SOMEBODY_ELSES = [
   ['another reference', replace('/metadata/externalOrderId', 'r2'), order('r1')],
   ['another serviceId, where none has a reference', replace('/serviceId', 'svc_other'), anonymousOrder()],
@@ -87,7 +87,7 @@ describe("another integration's order with the same reference", () => {
     ['serviceId', { serviceId: 'svc_exact', quantity: 10 }],
   ] as const
 
-  /** An order that was lost on its way and is too old to be repeated. */
+  /** An order whose request was lost and that is too old to be repeated. */
   async function lost(lab: Lab, request = order('r1')): Promise<void> {
     lab.fault({ type: 'drop' }, 'always', 'createOrder')
     await failure(lab.create(request))
@@ -164,7 +164,7 @@ describe("another integration's order with the same reference", () => {
       open.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
       expect(kindsOf(await all(open.client().orders.reconcile()))).toEqual(['only_local', 'only_remote'])
 
-      // Of a closed record, only the tags of its fields are left.
+      // A closed record has only the tags of its fields.
       const closed = new Lab()
       await closed.client().orders.create(order('r1'))
       closed.fault(

@@ -10,7 +10,7 @@ import { throwing } from '../../support/throwing.ts'
 const HOUR = 60 * 60_000
 const DAY = 24 * HOUR
 
-/** The lab's rows in a store that notes how it is pruned, or that cannot be. */
+/** The lab's rows in a store that records calls of prune(), or that cannot prune. */
 function watched(lab: Lab, fails?: () => Promise<number>): { store: OrderStore; pruned: PruneOptions[] } {
   const pruned: PruneOptions[] = []
   const prune: OrderStore['prune'] = (scope, options) => {
@@ -20,7 +20,7 @@ function watched(lab: Lab, fails?: () => Promise<number>): { store: OrderStore; 
   return { store: { ...faultyStore(lab.rows, lab.runtime), prune }, pruned }
 }
 
-/** Puts a closed record of that age into the lab's store. */
+/** Puts a closed record of this age into the lab's store. */
 async function writtenAt(lab: Lab, time: number): Promise<void> {
   const { scope } = lab.place('ref:any')
   await lab.rows.insert(emptyRow(scope, String(time), time))
@@ -84,7 +84,7 @@ describe('old closed records', () => {
 
   it('created records are kept for 400 days and rejected ones for 7, unless retention changes it', async (lab) => {
     const now = lab.runtime.now()
-    // The youngest records that vouch for the clock: a quarter of each time.
+    // The youngest records that confirm the clock, at a quarter of each retention.
     for (const days of [100, 2.5, 1.75]) await writtenAt(lab, now - days * DAY)
     const { store, pruned } = watched(lab)
     await recovered(lab, store)
@@ -97,7 +97,7 @@ describe('old closed records', () => {
   })
 
   it('old records are kept longer if the youngest record that confirms the clock is older', async () => {
-    // Age of the only record; how long a created one is kept then, and a rejected one.
+    // The age of the only record, and how long a created or a rejected record is kept then.
     const DAYS: readonly (readonly [number, number | undefined, number | undefined])[] = [
       [1.74, undefined, undefined],
       [1.9, undefined, 7.15],
@@ -127,7 +127,7 @@ describe('old closed records', () => {
     await failure(right.orders.create(order('refused')))
     lab.topUp()
     const ahead = { ...lab.runtime, now: () => lab.runtime.now() + 401 * DAY }
-    /** That client's process starts, places an order, recovers and ends. */
+    /** A client whose process starts, places an order, recovers and ends. */
     const run = async (reference: string): Promise<void> => {
       const store = faultyStore(lab.rows, lab.runtime)
       const wrong = new CustomerOrderingClient({ ...lab.options, store }, ahead)
@@ -140,7 +140,8 @@ describe('old closed records', () => {
       await lab.runtime.advance(DAY)
     }
     expect(await kept(lab)).toEqual(['ahead-1', 'ahead-2', 'r1', 'refused'])
-    // A refusal is believed to be old once that clock was wrong for a quarter of the 7 days, an order after 100 days.
+    // A refusal looks old if the clock was wrong for a quarter of the 7 days, and an order after
+    // 100 days.
     for (const reference of ['ahead-3', 'ahead-4', 'ahead-5']) {
       await lab.runtime.advance(30 * DAY)
       await run(reference)

@@ -15,7 +15,7 @@ async function place(lab: Lab, count: number): Promise<string[]> {
   const references = Array.from({ length: count }, (_, index) => `r${index}`)
   for (const reference of references) {
     await lab.create(order(reference))
-    // Orders of one moment have no order among themselves.
+    // Orders with the same time have no defined order.
     lab.runtime.jump(1)
   }
   return references

@@ -30,7 +30,7 @@ const outcomesOf = (found: readonly RecoveryOutcome[]): string[] =>
     [record.externalOrderId ?? record.slot.slice(0, 4), outcome, reason ?? ''].join(' ').trimEnd(),
   )
 
-/** A process that claims an order and dies with its request on the way, charged or not. */
+/** A process that claims an order and dies with its request in flight, charged or not. */
 async function leave(lab: Lab, reference: string, { charged = true } = {}): Promise<void> {
   const process = lab.process()
   lab.fault({ type: 'stall', commit: charged }, 1, 'createOrder')
@@ -41,36 +41,38 @@ const left =
   (reference = 'r1', how?: { readonly charged: boolean }): Step =>
   (lab) =>
     leave(lab, reference, how)
-/** Several that were left one after the other, longer ago than a call may take. */
+/** Several orders left one after the other, longer ago than a call may take. */
 const leftLongAgo = (...references: readonly string[]): Step[] => [
   ...references.flatMap((reference) => [left(reference), jump(10)]),
   jump(BUSY),
 ]
 
-/** How recover() is called: by which client, and with which options. */
+/** The client and the options for recover(). */
 interface Run extends RecoverOptions {
   readonly by?: (lab: Lab) => CustomerOrderingClient
 }
 const run = (lab: Lab, { by = () => lab.client(), ...options }: Run = {}): Promise<RecoveryOutcome[]> =>
   all(by(lab).orders.recover(options))
-/** recover() tells these outcomes: reference, outcome, reason. */
+/** Checks the outcomes of recover(): reference, outcome and reason. */
 const tells =
   (lines: readonly string[], how?: Run): Step =>
   async (lab) =>
     expect(outcomesOf(await run(lab, how))).toEqual(lines)
-/** recover() tells these outcomes, in more detail; `{ id }` of a created order is what the ledger shows. */
+/**
+ * Checks the outcomes of recover() in detail. `{ id }` of a created order comes from the ledger.
+ */
 const finds =
   (outcomes: readonly object[], how?: Run): Step =>
   async (lab) =>
     expect(await run(lab, how)).toMatchObject(outcomes)
-/** recover() finds the order that was charged. */
+/** Checks that recover() finds the charged order. */
 const findsCharged =
   (how?: Run): Step =>
   async (lab) =>
     expect(await run(lab, how)).toMatchObject([
       { outcome: 'created', order: { id: lab.charged() }, record: { state: 'created' } },
     ])
-/** Meanwhile no order is sent. */
+/** Checks that no order is sent meanwhile. */
 const sendsNone =
   (...steps: readonly Step[]): Step =>
   async (lab) => {
@@ -78,20 +80,20 @@ const sendsNone =
     for (const step of steps) await step(lab)
     expect(lab.posts.length).toBe(before)
   }
-/** All orders were sent with one key and one body. */
+/** Checks that all requests had one key and one body. */
 const sameRequest: Step = (lab) =>
   expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
 const elsewhere = (lab: Lab) => lab.process().client
 
 const get = (lab: Lab) => lab.sandbox.requests.filter(({ method }) => method === 'GET')
 const readsNone: Step = (lab) => expect(get(lab)).toEqual([])
-/** Every list is read like that. */
+/** A fault for every read of a list. */
 const listed =
   (action: Parameters<Lab['fault']>[0], times: number | 'always' = 1): Step =>
   (lab) =>
     lab.fault(action, times, 'listOrders')
 
-/** create() that its caller aborts while the service works on it. */
+/** A create() that its caller aborts while the service processes it. */
 const aborted =
   (commit: boolean): Step =>
   async (lab) => {
@@ -101,7 +103,7 @@ const aborted =
     controller.abort()
     expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
   }
-/** The response is lost, and the repetition refused. */
+/** An order whose response is lost and whose repetition is refused. */
 const refusedAfterDoubt: Step[] = [
   LOSES_RESPONSE,
   fault({ type: 'status', status: 402 }),
@@ -320,7 +322,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     for (const step of [left(), left('r2'), jump(WINDOW + BUSY)]) await step(lab)
     let asked = 0
     const apiKey = async (): Promise<string> => {
-      // Once for each record, to see whose it is; then for the list.
+      // The key is requested once for each record, to check its owner, then for the list.
       if (++asked > 2) throw new Error('the vault is down')
       return lab.sandbox.apiKey
     }
@@ -350,7 +352,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     const [outcome] = await run(lab)
     expect(outcome).toMatchObject({ outcome: 'created', record: { state: 'created', order: { id } } })
     expect(outcome).not.toHaveProperty('order')
-    // Now that the id is known, the order itself is one GET away.
+    // With the known id, one GET reads the order.
     await findsCharged()(lab)
     expect(await lab.record('ref:r1')).toMatchObject({ readable: true })
   })
@@ -362,7 +364,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     const refused = await failure(lab.create(order('r2')))
     expect(refused).toMatchObject({ code: 'payment_required', charged: 'unknown' })
     const before = lab.posts.length
-    // The order that was charged is in the list; the other one is nowhere, which proves nothing.
+    // The charged order is in the list. The other one is missing, which proves nothing.
     expect(outcomesOf(await run(lab)).sort()).toEqual(['r1 needs_attention aborted', 'r2 created'])
     expect(lab.posts.length).toBe(before)
     lab.sandbox.expectCharges(1)
@@ -376,7 +378,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
     const by = () => lab.client({ apiKey })
     for (const replay of ['safe', 'all'] as const)
       await sendsNone(tells(['r1 needs_attention api_key_changed'], { by, replay }))(lab)
-    // Unless the service is known to keep the keys of all API keys of a customer together.
+    // Repeating is safe if the service scopes keys by customer.
     await tells(['r1 created'], { by: () => lab.client({ apiKey, idempotencyScope: 'customer' }) })(lab)
     lab.sandbox.expectCharges(1)
   })
@@ -403,7 +405,7 @@ describe('recover({ replay: "all" }) repeats', () => {
       [
         ...[...refusedAfterDoubt, fault({ type: 'drop' })],
         finds([{ outcome: 'still_open', error: { code: 'connection' } }], { replay: 'all' }),
-        // The hold stays: nothing has lifted it.
+        // The hold stays, because nothing has removed it.
         tells(['r1 needs_attention refused_after_doubt']),
       ],
       {},
@@ -594,7 +596,7 @@ describe('the walk of recover()', () => {
     const when = ({ externalOrderId }: { externalOrderId: string | null }): boolean =>
       broken.includes(externalOrderId ?? '')
     lab.sandbox.faults.add({ match: { when }, times: 'always', action: { type: 'drop' } })
-    // Another process begins on r5 while this one is at r1.
+    // Another process starts with r5 while this one works on r1.
     const found: string[] = []
     for await (const outcome of lab.process().client.orders.recover()) {
       found.push(...outcomesOf([outcome]))
@@ -663,7 +665,7 @@ describe('the walk of recover()', () => {
       'row: needs_attention corrupt',
       'row: needs_attention newer_version',
     ])
-    // What was meddled with is not sent, but the order may be looked for.
+    // A record that was tampered with is not sent, but may be looked up.
     expect(outcomesOf(found).slice(2)).toEqual(['r4 created', 'r3 created'])
     expect(lab.posts.filter(({ body }) => body.includes('"quantity":20'))).toEqual([])
   })
@@ -714,7 +716,7 @@ it('many concurrent recoveries settle every order once', async (lab) => {
   }
   expect(found.filter(({ outcome }) => outcome !== 'created' && outcome !== 'in_progress')).toEqual([])
   expect(await all(lab.client().orders.unresolved())).toEqual([])
-  // One request each, besides the one whose sender died.
+  // One request each, plus the one of the killed process.
   expect(lab.posts.length).toBe(2 * references.length)
 })
 
@@ -758,7 +760,7 @@ describe('a clock that was ahead when an order was sent', () => {
       lab.runtime.jump(-HOUR)
       await look(lab.client())
       lab.sandbox.forgetKeys()
-      // By the record's own times, the order was sent five minutes ago.
+      // According to the record, the order was sent five minutes ago.
       lab.runtime.jump(HOUR + 5 * 60_000)
       expect(await all(lab.client().orders.recover())).toMatchObject([
         { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },

@@ -7,12 +7,15 @@ import { storeOver } from '../../support/store-over.ts'
 
 const BUSY = 2 * 60_000
 const HOUR = 60 * 60_000
-/** How long a store takes that answers late. */
+/** Delay of a store that responds late. */
 const LATE = 2000
 const NAME = { externalOrderId: 'r1' }
 const ABANDONED = { as: 'abandoned' } as const
 
-/** An order whose process died with the request on the way, and is not at work any more. Returns the id of its charge. */
+/**
+ * An order whose process died with the request in flight, and whose claim has expired. Returns the
+ * id of its charge.
+ */
 async function leave(
   lab: Lab,
   charged: boolean,
@@ -90,7 +93,7 @@ describe('resolve(…, { as: "created" })', () => {
     const resolving = slow.orders.resolve({ idempotencyKey }, { as: 'created', orderId })
     resolving.catch(() => {})
     await lab.runtime.settle()
-    // Somebody buys the same once more, and the answer is lost together with the process.
+    // Another call buys the same again, and its response and process are lost.
     lab.fault({ type: 'stall', commit: true }, 1, 'createOrder')
     const process = lab.process()
     const buying = process.client.orders.create(anonymousOrder())
@@ -234,7 +237,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     await leave(lab, true)
     const record = await lab.client().orders.resolve(NAME, ABANDONED)
     expect(record).toMatchObject({ state: 'rejected', generation: 1, rejection: { kind: 'abandoned' } })
-    // Its new key was never sent.
+    // The order's new key was never sent.
     expect(record).not.toHaveProperty('firstSentAt')
     const again = await lab.create()
     expect(again.id).not.toBe(lab.sandbox.ledger[0]?.orderId)
@@ -263,7 +266,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
   it('after an abandoned anonymous order, the same payload is a new order', async (lab) => {
     await leave(lab, false, anonymousOrder())
     const key = lab.posts[0]?.key ?? ''
-    // The key is all the name that it has; whoever looks finds it in unresolved().
+    // The key is the order's only name, which unresolved() shows.
     const record = await lab.client().orders.resolve({ idempotencyKey: key }, ABANDONED)
     expect(record).toMatchObject({ slot: expect.stringMatching(/^anon:/), state: 'rejected' })
     await lab.create(anonymousOrder())
@@ -285,7 +288,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(await doubtful).toMatchObject({ code: 'connection', charged: 'unknown' })
     lab.runtime.auto = true
     await expect(resolving).rejects.toMatchObject({ code: 'store', charged: 'unknown', idempotencyKey })
-    // Looked at again, it turns out to be bought.
+    // A later read shows that the order is bought.
     expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
     lab.sandbox.expectCharges(1)
   })
@@ -392,7 +395,7 @@ describe('an order that was given up and found after all', () => {
     await orders.resolve(NAME, ABANDONED)
     const { id: orderId } = lab.sandbox.addOrder({ quantity: 10 })
     await orders.resolve(NAME, { as: 'created', orderId })
-    // Whether the payload differs is known, by its fingerprint.
+    // The fingerprint shows whether the payload differs.
     const conflict = { code: 'idempotency_conflict', fields: ['quantity'] }
     expect(await failure(orders.create(other))).toMatchObject(conflict)
     expect((await orders.create(order('r1'))).id).toBe(orderId)

@@ -9,7 +9,10 @@ import { it } from '../../support/lab-test.ts'
 const MINUTE = 60_000
 const LIST = { operation: 'listOrders' } as const
 
-/** A store that was restored from a backup made after an order was enqueued, and before it was sent and charged. */
+/**
+ * A store restored from a backup that was made after an order was enqueued, and before it was sent
+ * and charged.
+ */
 async function restored(lab: Lab, request = order('r1')): Promise<string> {
   await lab.client().orders.enqueue(request)
   const backup = (await lab.row('ref:r1')) as StoredRow
@@ -145,7 +148,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
 describe('a list of orders that is longer than a look-up reads', () => {
   const PAGES = 200
 
-  /** A service whose list has twice as many rows as are read. */
+  /** A service whose list has twice as many rows as a look-up reads. */
   function endless(lab: Lab): void {
     const rows = Array.from({ length: PAGES * 100 }, (_, row) => ({
       id: `o${row}`,
@@ -224,7 +227,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'created', order: { id: orderId } },
     ])
-    // Without the source system, another integration's order would be taken.
+    // Without the source system, recovery would take another integration's order.
     expect(queries).toEqual(['shop'])
   })
 })

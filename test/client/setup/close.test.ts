@@ -138,7 +138,8 @@ describe('closing a client', () => {
     expect(await errorOf(records.next())).toMatchObject({ code: 'configuration' })
     expect(await errorOf(pages.next())).toMatchObject({ code: 'configuration' })
     expect((await row).value).toMatchObject({ order: { status: 'pending' } })
-    // Not as the row's own result: a walk that went on would take every other row from its source.
+    // Do not call recover() as the row's result: an ongoing walk would take every other row from
+    // its source.
     expect(await errorOf(rows.next())).toMatchObject({ code: 'configuration', charged: 'unknown' })
     lab.sandbox.expectChargedOnce('r4')
     lab.sandbox.expectNotCharged('r5')

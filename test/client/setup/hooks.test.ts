@@ -12,7 +12,7 @@ import { throwing } from '../../support/throwing.ts'
 
 type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
 
-/** Hooks that write down what they are told. */
+/** Hooks that record their events. */
 function watching(): { readonly events: Event[]; readonly hooks: Hooks } {
   const events: Event[] = []
   const tell =

@@ -1,12 +1,15 @@
-/** Uses the client in a process whose intrinsics are as the argument says; see test/support/hostile-exercise.ts. */
+/**
+ * Uses the client in a process with changed intrinsics, as the argument states; see
+ * test/support/hostile-exercise.ts.
+ */
 import { changesSince, exercise, globalsNow } from '../../support/hostile-exercise.ts'
 import { freezeIntrinsics, NAMES, pollute } from '../../support/hostile-prototypes.ts'
 
 const [, , mode, baseUrl = '', apiKey = ''] = process.argv
-// Made by Node when they are asked for first, which has effects of its own.
+// Load these before the change: Node creates them on first access, with side effects.
 void [process.stdout, process.stderr]
 await fetch(baseUrl)
-// zod does not load where it is enumerable.
+// zod cannot load if this is enumerable.
 if (mode === 'polluted before') pollute(NAMES, false)
 if (mode === 'frozen') freezeIntrinsics()
 const before = globalsNow()

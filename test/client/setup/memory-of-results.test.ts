@@ -18,9 +18,9 @@ function lab() {
   return { client, request }
 }
 
-/** What is still there of the calls' requests and signals, once nobody but the results can keep it. */
+/** The requests and signals that are still in memory when only the results can keep them. */
 async function kept(refs: readonly WeakRef<object>[]): Promise<number> {
-  // A WeakRef keeps what it refers to until the turn in which it was made has ended.
+  // Wait a turn: a WeakRef keeps its target until its own turn ends.
   await new Promise((resolve) => setImmediate(resolve))
   collect()
   return refs.filter((ref) => ref.deref() !== undefined).length
@@ -47,8 +47,8 @@ describe('a result that its caller keeps', () => {
     expect(results.map((result) => responseInfo(result)?.attempts)).toEqual([1, 0, 1, 1])
   })
 
-  // V8 takes an object that got accessors of its own from a literal for a live one until the next full garbage
-  // collection, and all that they close over with it.
+  // V8 keeps an object whose literal has accessors, and everything in their closures, until the
+  // next full garbage collection.
   it('the response details of a result have no accessors', async () => {
     const { client, request } = lab()
     const order = await client.orders.create(request('invoice-1'))

@@ -4,8 +4,8 @@ import { setupServer } from 'msw/node'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
 /**
- * The client as an application's own tests would have it: the network is mocked by msw, endpoint by endpoint, straight
- * from the API document and without the sandbox.
+ * The client in an application's own tests: msw mocks each endpoint directly from the API document,
+ * without the sandbox.
  */
 const BASE = 'https://api.example.com'
 const server = setupServer()
@@ -15,7 +15,7 @@ afterAll(() => server.close())
 
 let client: CustomerOrderingClient
 beforeEach(() => {
-  // Backoff of no length; msw works in real time.
+  // No backoff, because msw works in real time.
   const options = { baseUrl: BASE, apiKey: 'test-key', account: 'shop' }
   client = new CustomerOrderingClient(options, { random: () => 0 })
 })
@@ -28,7 +28,7 @@ const newOrder = {
   metadata: { externalOrderId: 'ref-1' },
 }
 
-/** Requests as the mocked server got them. */
+/** The requests that the mocked server received. */
 const seen: { method: string; url: string; headers: Record<string, string>; body: string }[] = []
 const capture = async (request: Request): Promise<void> => {
   const { method, url, headers } = request

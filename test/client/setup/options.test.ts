@@ -66,7 +66,7 @@ describe('withOptions with another address', () => {
     )
     expect(client.withOptions({ baseUrl: `${BASE_URL}/` })).toBeInstanceOf(CustomerOrderingClient)
 
-    // The same service under another name remembers; another service is asked.
+    // The same service under another label remembers the order. Another service does not.
     await client.withOptions({ baseUrl: elsewhere, server: BASE_URL }).orders.create(named)
     expect(requests).toHaveLength(1)
     await client.withOptions({ baseUrl: elsewhere, server: elsewhere }).orders.create(named)

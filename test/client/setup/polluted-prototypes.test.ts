@@ -9,7 +9,10 @@ import { readProblem } from '../../../src/schemas/problem.ts'
 import { clientOver } from '../../support/client.ts'
 
 const added: string[] = []
-/** What other code may have given to every object; values that would pass for the service's or the platform's own. */
+/**
+ * Members that other code may add to every object, with values that look like the service's or the
+ * platform's own.
+ */
 function pollute(name: string, value: unknown): void {
   Object.defineProperty(Object.prototype, name, { value, configurable: true, writable: true })
   added.push(name)

@@ -18,13 +18,13 @@ import { rawServer } from '../../support/raw-server.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 import { errorOf } from '../../support/service.ts'
 
-/** An API key that every encoding changes, and that nothing else looks like. */
+/** An API key that every encoding changes, and that resembles nothing else. */
 const CANARY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='
 
-/** Says where the key leaks and how. */
+/** Reports each place where the key leaks, and its form. */
 const leaks = (values: Readonly<Record<string, unknown>>): string[] => leaksOf(CANARY, values)
 
-/** A client whose every output is collected. */
+/** A client that collects all its outputs. */
 function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, options: ClientOptions = {}) {
   const runtime = fetch === undefined ? undefined : fakeRuntime({ auto: true })
   const events: unknown[] = []
@@ -96,7 +96,7 @@ const calls: [string, (client: Client) => Promise<unknown>][] = [
   ['request', (client) => client.request({ method: 'POST', path: '/v1/refunds', body: {}, schema: picky })],
 ]
 
-/** A schema whose issues quote what they do not like, as some libraries' do. */
+/** A schema whose issues quote the invalid value, as those of some libraries do. */
 const picky: StandardSchemaV1 = {
   '~standard': {
     version: 1,
@@ -107,7 +107,7 @@ const picky: StandardSchemaV1 = {
   },
 }
 
-/** What a server makes of the Authorization header that it got: all the places where one was seen to come back. */
+/** Places where a server may echo the Authorization header. */
 const echoes: [string, (authorization: string) => Response][] = []
 const echo = (name: string, respond: (authorization: string) => Response): void =>
   void echoes.push([name, respond])
@@ -323,7 +323,7 @@ describe.each([
   const CALL = { ...request, metadata: {} }
   const named = (externalOrderId: string) => ({ ...CALL, metadata: { externalOrderId } })
 
-  /** A service that works, and says in each order how it was asked for. The answers to some orders are lost. */
+  /** A service that echoes the request in each order. The responses to some orders are lost. */
   function echoing() {
     const orders: { readonly id: string }[] = []
     return observed(async (input) => {
@@ -363,7 +363,7 @@ describe.each([
     expect(unresolved).toHaveLength(3)
     const resolve = await orders.resolve({ externalOrderId: 'lost-3' }, { as: 'created', orderId: 'ord_2' })
     expect(resolve).toMatchObject({ state: 'created' })
-    // What was lost is too old to be sent again, and is looked up in the list.
+    // The lost order is too old to be sent again, and is looked up in the list.
     runtime?.jump(60 * 60_000)
     const recover = await all(orders.recover())
     expect(recover.map(({ outcome, order }) => [outcome, order?.amount])).toEqual([

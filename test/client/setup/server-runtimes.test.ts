@@ -1,4 +1,4 @@
-// What browsers keep for themselves or do not have.
+// Features that browsers lack.
 import { fileURLToPath } from 'node:url'
 import { type CustomerOrderingClient, MemoryStore } from 'customer-ordering-sdk'
 import { build } from 'esbuild'

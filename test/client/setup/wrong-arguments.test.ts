@@ -12,7 +12,7 @@ import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect, test } from 'vitest'
 import { fakeRuntime } from '../../support/runtime.ts'
 
-/** What callers without a type checker hand in. */
+/** Values that callers without a type checker may pass. */
 const GARBAGE: Readonly<Record<string, unknown>> = {
   undefined: undefined,
   null: null,
@@ -35,7 +35,7 @@ const GARBAGE: Readonly<Record<string, unknown>> = {
 }
 ;(GARBAGE['a rejected promise'] as Promise<unknown>).catch(() => {})
 
-/** Whatever it is, as the type that a call asks for. */
+/** Casts a value to the type that a call requires. */
 const as = <T>(garbage: unknown): T => garbage as T
 
 const client = (): CustomerOrderingClient =>
@@ -54,7 +54,7 @@ const all = async (items: AsyncIterable<unknown>): Promise<void> => {
 }
 const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'ref-1' } }
 
-/** Every public function, called with garbage in each of its places. */
+/** Every public function, called with garbage for each argument. */
 const CALLS: Readonly<Record<string, (garbage: unknown) => unknown>> = {
   'new CustomerOrderingClient(…)': (it) => new CustomerOrderingClient(as<ClientOptions>(it)),
   'orders.create(…)': (it) => client().orders.create(as(it)),

@@ -1,6 +1,7 @@
 /**
- * How stored rows of every state and origin come to be, and what a client does that finds one. The rows of
- * `test/fixtures/stored-rows.json` were written by the build of 2026-11-23 and stay as they are: shops have such rows.
+ * Creates stored rows of every state and origin, and records what a client does with them. The
+ * build of 2026-11-23 wrote the rows of `test/fixtures/stored-rows.json`. They never change,
+ * because shops have such rows.
  */
 import type {
   ClientOptions,
@@ -16,7 +17,7 @@ import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
 const MINUTE = 60_000
 const SECOND_API_KEY = 'sk_second'
 
-/** Which order a row stands for, as its application names it. */
+/** The order of a row, by its application's name for it. */
 export interface Subject {
   readonly slot: 'ref:r1' | 'key:k1' | 'anonymous'
   readonly account: boolean
@@ -27,10 +28,10 @@ const KEYED: Subject = { slot: 'key:k1', account: true }
 const ANONYMOUS: Subject = { slot: 'anonymous', account: true }
 const UNLABELLED: Subject = { slot: 'ref:r1', account: false }
 
-/** What an old build left behind, and when. */
+/** The rows of an old build, and their time. */
 export interface StoredRows {
   readonly subject: Subject
-  /** Wall clock when the last row was written. */
+  /** Wall clock at the last write. */
   readonly now: number
   readonly rows: readonly StoredRow[]
 }
@@ -45,14 +46,17 @@ const CONFLICT = {
 } as const
 const once = { maxRetries: 0 }
 
-/** What an application does with the subject, or what befalls it. */
+/** An act of the application, or an event, for the subject. */
 type Step = (lab: Lab, subject: Subject) => Promise<unknown>
 type Scene = readonly [what: string, subject: Subject, ...steps: Step[]]
 
 const clientFor = (lab: Lab, { account }: Subject, options: ClientOptions = {}): CustomerOrderingClient =>
   account ? lab.client(options) : lab.unlabelled(options)
 
-/** The order is asked for while the service does that, one fault a request; its options are those of the call. */
+/**
+ * Requests the order while the service has these faults, one for each request. The options are
+ * those of the call.
+ */
 const asks =
   (faults: readonly FaultAction[] = [], client: ClientOptions = {}, options: CreateOptions = {}): Step =>
   async (lab, subject) => {
@@ -60,7 +64,7 @@ const asks =
     const { orders } = clientFor(lab, subject, client)
     await told(orders.create(requestOf(subject.slot), { ...optionsOf(subject.slot), ...options }))
   }
-/** The same service for as long as the call goes on. */
+/** Requests the order while every request has this fault. */
 const asksWhile =
   (fault: FaultAction): Step =>
   async (lab) => {
@@ -77,7 +81,7 @@ const begins =
     controller.abort()
     await failure(ending)
   }
-/** The order is placed, its process is killed while the service is silent. */
+/** Places the order, and kills its process while the service is silent. */
 const killed: Step = async (lab, { slot }) => {
   const process = lab.process()
   lab.fault({ type: 'stall' })
@@ -93,7 +97,7 @@ const created = asks()
 const lost = asks([{ type: 'commitThenDrop' }], once)
 const refused = asks([NO_FUNDS], once)
 const conflicting = asks([CONFLICT], once)
-/** Refused under its first key, and under the second one, which the call goes on with. */
+/** The order is refused with its first key, and with the second key in the same call. */
 const moved: readonly Step[] = [refused, asks([NO_FUNDS, NO_FUNDS])]
 const unread = asksWhile({ type: 'cutBody' })
 const queued: Step = (lab, subject) =>
@@ -103,7 +107,7 @@ const abandoned: readonly Step[] = [
   (lab, { slot }) => lab.client().orders.resolve(nameOf(slot), { as: 'abandoned' }),
 ]
 
-/** Rows of every state, and how each came to be. */
+/** Rows of every state, with their origin. */
 export const SCENES: readonly Scene[] = [
   ['open, its response was lost', NAMED, lost],
   ['open, its response was lost, with a random key', UNLABELLED, lost],
@@ -183,7 +187,7 @@ export const SCENES: readonly Scene[] = [
   ['nothing', NAMED],
 ]
 
-/** Runs one scene and takes its rows. */
+/** Runs one scene and returns its rows. */
 export async function leave([, subject, ...steps]: Scene): Promise<StoredRows> {
   const lab = new Lab()
   for (const step of steps) await step(lab, subject)
@@ -192,20 +196,20 @@ export async function leave([, subject, ...steps]: Scene): Promise<StoredRows> {
   return { subject, now: lab.runtime.now(), rows }
 }
 
-/** When the client comes by, milliseconds after the last write. */
+/** When the client reads the rows, in milliseconds after the last write. */
 const MOMENTS = { soon: 40_000, later: 5 * MINUTE, late: 60 * MINUTE, 'clock back': -60 * MINUTE } as const
 type Moment = keyof typeof MOMENTS
 const MOMENT_NAMES: readonly Moment[] = ['soon', 'later', 'late', 'clock back']
 
 type Act = (lab: Lab, subject: Subject) => Promise<string>
 
-/** What is done by the name of an order. */
+/** Acts that use the order's name. */
 const named =
   (call: (orders: CustomerOrderingClient['orders'], slot: Subject['slot']) => Promise<unknown>): Act =>
   async (lab, subject) =>
     subject.slot === 'anonymous' ? '-' : await saying(call(clientFor(lab, subject).orders, subject.slot))
 
-/** What the client does, to a service that has bought nothing so far. */
+/** Acts of the client, at a service that has bought nothing. */
 const ACTS: Readonly<Record<string, Act>> = {
   create: (lab, subject) => create(lab, subject),
   'create, refused': (lab, subject) => {
@@ -227,7 +231,7 @@ const ACTS: Readonly<Record<string, Act>> = {
   forget: named((orders, slot) => orders.forget(nameOf(slot))),
 }
 
-/** What a client does that finds the rows, by act, then by the moments at which it does so. */
+/** The client's decisions for the rows, by act and by time. */
 export type Decisions = Readonly<Record<string, Readonly<Record<string, string>>>>
 
 /** See {@link Decisions}. */
@@ -244,10 +248,10 @@ export async function decisionsOver(stored: StoredRows): Promise<Decisions> {
   return decisions
 }
 
-/** What a client says that finds the rows, what it sends, and what is stored afterwards. */
+/** The result of a client that finds the rows, its requests, and the stored rows afterwards. */
 async function decide({ subject, now, rows }: StoredRows, moment: Moment, act: Act): Promise<string> {
   const lab = new Lab()
-  // The ids that the rows have must not be drawn once more.
+  // Ids in the rows must not be generated again.
   for (let drawn = 0; drawn < 1000; drawn++) lab.runtime.randomId()
   lab.sandbox.addApiKey({ customer: lab.sandbox.customerId, secret: SECOND_API_KEY })
   for (const row of rows) await lab.rows.insert(row)

@@ -19,7 +19,7 @@ describe('rows that the build of 2026-11-23 has stored', () => {
     async (what, scene) => {
       const { rows } = await leave(scene)
       const now = new Set(rows.map(({ id, open, state }) => `${id} ${open} ${state}`))
-      // An order without a name no longer leaves the one before it behind.
+      // An anonymous order no longer leaves the previous one behind.
       const then = fixture[what]?.rows.map(({ id, open, state }) => `${id} ${open} ${state}`)
       expect([...now].filter((row) => !then?.includes(row))).toEqual([])
     },

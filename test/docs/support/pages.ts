@@ -11,14 +11,17 @@ export interface Page {
 
 /** A block of code in a page. */
 export interface Block {
-  /** Page and line of its first fence, for example `docs/errors.md:12`. */
+  /** Page and line of its opening fence, for example `docs/errors.md:12`. */
   readonly at: string
-  /** Everything after the fence's backticks. */
+  /** The text after the fence's backticks. */
   readonly info: string
   readonly code: string
 }
 
-/** All pages: those of the project's folder and of `docs`, and the one about tests. The site's folder holds copies. */
+/**
+ * All pages: those of the project's folder and of `docs`, and test/README.md. Excludes the copies
+ * in the site's folder.
+ */
 export function readPages(): readonly Page[] {
   const top = [...readdirSync(root).filter((name) => name.endsWith('.md')), 'test/README.md']
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })

@@ -11,7 +11,7 @@ export interface Words {
   readonly text: string
 }
 
-/** Neither sentences nor words of ours: SQL, Lua, HTML, CSS and the help of a command. */
+/** Strings without prose: SQL, Lua, HTML, CSS, and the help of a command. */
 const OTHER_LANGUAGE = /^\s*(?:[.$<:]|local )|\b(?:SELECT|CREATE|INSERT|UPDATE|DELETE|PRAGMA)\b|\n {2}/
 
 function wordsOfComment(comment: string): string {
@@ -23,7 +23,10 @@ function wordsOfComment(comment: string): string {
     .replaceAll(/\{@link ([^}]*)\}/g, '$1')
 }
 
-/** The comments of a file and the strings that read as sentences. Comments of a line each are one if they follow. */
+/**
+ * The comments of a file, and the strings that read as sentences. Consecutive line comments are one
+ * comment.
+ */
 function wordsOf(path: string): { readonly comments: Words[]; readonly messages: Words[] } {
   const text = readFileSync(join(root, path), 'utf8')
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest)
@@ -69,10 +72,13 @@ const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8'
 
 /** All comments of `src`. */
 export const comments: readonly Words[] = files.flatMap((file) => file.comments)
-/** All messages of `src`: whatever string has several words. */
+/** All messages of `src`: the strings with several words. */
 export const messages: readonly Words[] = files.flatMap((file) => file.messages)
 
-/** The sentences of a comment or message; a paragraph, an item of a list and a tag each begin a new one. */
+/**
+ * The sentences of a comment or message. A paragraph, a list item and a tag each begin a new
+ * sentence.
+ */
 export function sentencesOf({ text }: Words): readonly string[] {
   return text.split(/\n\s*\n|\n(?=\s*(?:@|- ))/).flatMap((paragraph) =>
     paragraph

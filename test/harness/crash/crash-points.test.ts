@@ -17,7 +17,7 @@ describe('a crash at every effect of create(), then at every effect of its recov
   // 37 is no multiple of what scenarios repeat by, so that a short run has some of each.
   const all = sample(scenarios(false), 37)
   for (const naming of new Set(all.map((scenario) => scenario.naming))) {
-    it(`breaks no promise for orders named by ${naming.name}`, async () => {
+    it(`no promise breaks for orders named by ${naming.name}`, async () => {
       for (const scenario of all) {
         if (scenario.naming !== naming) continue
         for await (const [schedule, { broken }] of enumerate(scenario, false)) {

@@ -27,28 +27,28 @@ async function objection(bug: string, files: readonly string[]): Promise<string>
 }
 
 describe('the tests that guard the money', () => {
-  it('are all there', () => {
+  it('every test that guards the money exists', () => {
     // Vitest says nothing of a name that fits no file.
     const missing = FILES.filter((file) => !existsSync(new URL(`../../${file}.test.ts`, import.meta.url)))
     expect(missing).toEqual([])
   })
 
-  it('pass on the source as it is', async () => {
+  it('the tests pass on the unchanged source', async () => {
     expect(await objection('', FILES)).toBe('')
   })
 
   it.each(SEEDED_BUGS.map(({ name, noticedBy }) => [name, noticedBy] as const))(
-    'notice it when %s (%s)',
+    'the tests detect that %s (%s)',
     async (name, noticedBy) => {
       expect(await objection(name, [noticedBy])).toBe('')
     },
   )
 
-  it('do not count as having noticed a bug that cannot be sown', async () => {
+  it('a bug that cannot be inserted does not count as detected', async () => {
     expect(await objection('a bug that cannot be sown', ['unit/orders/outcome'])).toContain('no test ran')
   })
 
-  it('do not count as having noticed what none of them fails over', async () => {
+  it('a bug that makes no test fail does not count as detected', async () => {
     const [{ name = '' } = {}] = SEEDED_BUGS.filter(({ noticedBy }) => noticedBy === 'client/lists/paging')
     expect(await objection(name, ['unit/orders/outcome'])).toContain('no test notices it')
   })

@@ -11,7 +11,7 @@ const AT_ONCE = 2
 
 describe('a process that is killed while it places orders', () => {
   it(
-    `has every order charged at most once, none lost and none told 'no' that was charged, in ${ROUNDS} rounds`,
+    `every order is charged once at most, none is lost, and no charged one is reported as 'no', in ${ROUNDS} rounds`,
     async () => {
       const rounds: Round[] = []
       let seed = FIRST_SEED

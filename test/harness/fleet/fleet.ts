@@ -19,7 +19,7 @@ export function fleetHolds(name: StoreName): void {
   afterAll(() => shared?.stop(), HOOK_TIMEOUT)
 
   it(
-    `charges each of 200 orders exactly once, loses none and tells nobody anything else, in ${ROUNDS} rounds`,
+    `a fleet charges each of 200 orders exactly once, loses none and reports correctly, in ${ROUNDS} rounds`,
     async () => {
       if (shared === undefined) throw new Error('not started')
       const done: Round[] = []

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { runLogOf } from './history.ts'
 
-it('a call of the fleet begins when its client has looked at the clock, however long it took to write down that it would', () => {
+it('a call of the fleet begins when its client has read the clock, even if writing the log takes long', () => {
   const wall = 1_700_000_000_000
   const log = runLogOf({
     references: ['r1', 'r2'],

@@ -13,7 +13,7 @@ const ANSWERS = effort(300, 20_000)
 const MB = 2 ** 20
 
 describe('whatever a service answers', () => {
-  it(`calls end in a result or in one of our errors, and the journal agrees, over ${ANSWERS} answers`, async () => {
+  it(`calls end in a result or in an error of this package, and the journal agrees, over ${ANSWERS} responses`, async () => {
     const { failures, answers, accepted, memory, ...rest } = await fuzz(ANSWERS, 1, 2)
     expect(failures.map(({ report }) => report)).toEqual([])
     expect(answers).toBeGreaterThanOrEqual(ANSWERS)
@@ -23,14 +23,14 @@ describe('whatever a service answers', () => {
     console.log({ answers, accepted, memory, ...rest })
   })
 
-  it('repeats a seed answer for answer', async () => {
+  it('a seed is repeated response for response', async () => {
     const [first, second] = [noCounts(), noCounts()]
     await runSeed(77, first)
     await runSeed(77, second)
     expect(second).toEqual(first)
   })
 
-  it.each(Object.keys(CALLS))('%s reads no more of a body without an end than its limit', async (call) => {
+  it.each(Object.keys(CALLS))('%s reads no more of an endless body than its limit', async (call) => {
     for (const status of FULL ? [200, 201, 400, 503] : [200]) {
       collect()
       const { broken, taken, peak } = await runExchange({

@@ -51,24 +51,27 @@ const pairs = SETTINGS.filter(({ name }) => name.startsWith('two at the same tim
 const searches: Found[] = []
 
 describe('two processes over one order', () => {
-  it.each(FULL ? [...small, ...pairs] : small)('keep every promise in each state: $name', (setting) => {
-    const found = search(setting, BOUND)
-    if (setting.wide !== true) {
-      searches.push(found)
-      expect(found.whole, `${setting.name} has more than ${BOUND} states`).toBe(true)
-    }
-    expect(found.broken).toBeUndefined()
-  })
+  it.each(FULL ? [...small, ...pairs] : small)(
+    'two processes keep every promise in each state: $name',
+    (setting) => {
+      const found = search(setting, BOUND)
+      if (setting.wide !== true) {
+        searches.push(found)
+        expect(found.whole, `${setting.name} has more than ${BOUND} states`).toBe(true)
+      }
+      expect(found.broken).toBeUndefined()
+    },
+  )
 })
 
 describe('the rules of orders', () => {
-  it('are all used by some state, but for those that say why they are there', () => {
+  it('every rule is used in some state, except those that explain why they exist', () => {
     const states = searches.reduce((sum, found) => sum + found.states, 0)
     console.log(`${searches.length} settings, ${states} states, ${ENTRIES.length} entries of the rules`)
     expect(unused(searches)).toEqual(Object.keys(UNUSED))
   })
 
-  it('are noticed by a promise or by a line of their table once one is changed to a wrong neighbour', () => {
+  it('a rule changed to a wrong neighbour is detected by a promise or by its table', () => {
     const chosen = sample(NEIGHBOURS, 8)
     const judged = chosen.map((neighbour) => ({
       neighbour,
@@ -84,7 +87,7 @@ describe('the rules of orders', () => {
 })
 
 describe('the events of a record', () => {
-  it('all happen in some state', () => {
+  it('every event of a record happens in some state', () => {
     const happened = new Set(searches.flatMap(({ events }) => [...events]))
     expect([...happened].sort()).toEqual(Object.keys(EVENTS).sort())
   })

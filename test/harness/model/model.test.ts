@@ -18,13 +18,13 @@ const NOTICED = [
 ] as const
 
 describe('the public API', () => {
-  it(`does what the model does, in ${RUNS} runs of up to 40 commands`, async () => {
+  it(`the public API behaves like the model in ${RUNS} runs of up to 40 commands`, async () => {
     expect(await checkModel(RUNS, SEED)).toBeUndefined()
   })
 })
 
 describe('the model', () => {
-  it.each(sample(NOTICED, 4))('notices it when %s', async (name) => {
+  it.each(sample(NOTICED, 4))('the model detects that %s', async (name) => {
     const program = new URL('./orders-model.ts', import.meta.url)
     await withBug<typeof import('./orders-model.ts')>(name, program, async (model) => {
       const report = await model.checkModel(RUNS, SEED)

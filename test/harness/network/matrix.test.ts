@@ -21,7 +21,7 @@ describe.each(nodeVersions())('on Node %s', (version) => {
     matrix = await pending
   })
 
-  it('runs on this version and leaves no rejection to nobody', () => {
+  it('the matrix runs on this version without unhandled rejections', () => {
     expect(matrix.version).toMatch(new RegExp(`^${version.replaceAll('.', '\\.')}(\\.|$)`))
     expect(matrix.unhandled).toEqual([])
   })
@@ -50,7 +50,7 @@ const ANSWERS = [
   'not_sent',
 ]
 
-it('has a fault for every row of the outcome table that a network can bring about', () => {
+it('the matrix has a fault for every row of the outcome table that a network can cause', () => {
   const rows = new Set(FAULTS.flatMap(({ row }) => row))
   expect([...rows, ...ANSWERS].toSorted()).toEqual(Object.keys(OUTCOMES).toSorted())
 })

@@ -24,18 +24,18 @@ describe('the simulation', () => {
   })
   afterAll(() => built.remove())
 
-  it.each(chosen)(`notices in ${MOST_SEEDS} seeds when $name`, async ({ name }) => {
+  it.each(chosen)(`in ${MOST_SEEDS} seeds, the simulation detects that $name`, async ({ name }) => {
     const { noticed, threw } = await hunt(built, name, 2)
     expect(noticed, threw).toBeDefined()
   })
 
-  it('does not take an error that a bug throws for a broken promise', async () => {
+  it('the simulation does not take an error thrown by a bug for a broken promise', async () => {
     const { noticed, threw } = await hunt(built, 'a bug that only throws', 2, 500)
     expect(noticed).toBeUndefined()
     expect(threw).toContain('threw TypeError: the bug does not work')
   })
 
-  it('finds a promise that is rejected and handled by nobody', async () => {
+  it('the simulation finds an unhandled rejection', async () => {
     const options = { from: 1, count: 400, threads: 2, bug: 'a promise that nobody handles' }
     const { failures } = await runSeeds(built, options)
     const told = failures.filter(({ broken }) => broken.some((text) => text.includes('nobody handled it')))
@@ -43,7 +43,7 @@ describe('the simulation', () => {
     expect(told.every(({ threw }) => threw)).toBe(true)
   })
 
-  it('knows why it cannot notice the others', () => {
+  it('the simulation states why it cannot detect the other bugs', () => {
     const others = SEEDED_BUGS.flatMap(({ outOfSimulation }) => outOfSimulation ?? [])
     expect(others.length + inReach.length).toBe(SEEDED_BUGS.length)
     expect(inReach.length).toBeGreaterThanOrEqual(30)

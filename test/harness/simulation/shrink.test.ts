@@ -8,7 +8,7 @@ import { bundle, withBug } from './threads.ts'
 const BUGS = ['an attempt in doubt leaves no doubt', 'a first refusal moves the order to a new key'] as const
 
 describe('a failing run', () => {
-  it.each(BUGS)('is made so short that every part of it is needed, where %s', async (name) => {
+  it.each(BUGS)('a failing run is shortened until every part is needed, if %s', async (name) => {
     const built = await bundle()
     const { noticed } = await hunt(built, name, 1).finally(built.remove)
     if (noticed === undefined) throw new Error('no seed fails')

@@ -11,7 +11,7 @@ import { bundle, runSeeds } from './threads.ts'
 const SEEDS = effort(2_000, 100_000)
 
 describe('the simulation', () => {
-  it(`breaks no promise in ${SEEDS} seeded runs`, async () => {
+  it(`no promise breaks in ${SEEDS} seeded runs`, async () => {
     const built = await bundle()
     const { seeds, failures, ...rest } = await runSeeds(built, {
       from: 1,
@@ -29,7 +29,7 @@ describe('the simulation', () => {
     console.log(`${seeds} seeds`, rest)
   })
 
-  it('repeats a seed bit for bit, alone and among others', async () => {
+  it('a seed is repeated bit for bit, alone and among others', async () => {
     // In a row: some properties are those of every 8th seed, or of every 32nd.
     const seeds = Array.from({ length: 64 }, (_, index) => index + 1)
     expect(seeds.filter((seed) => planOf(seed).whole)).toHaveLength(2)

@@ -11,7 +11,7 @@ import { liveThrough } from './virtual.ts'
 const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url))
 
 describe('a client that lives long', () => {
-  it('keeps nothing, neither in virtual time nor, in a full run, over sockets', async () => {
+  it('a client that lives long keeps nothing, in virtual time and, in a full run, over sockets', async () => {
     // The first third does not count, and what grows takes two looks. What a failing one has seen is in its error.
     const ended = promisify(execFile)(process.execPath, [PROGRAM, ...(FULL ? ['6', '0.01'] : ['3', '0'])])
     const { stdout } = await ended.catch((error: { readonly stdout: string }) => error)
@@ -20,21 +20,24 @@ describe('a client that lives long', () => {
 })
 
 describe('a client that leaks on purpose', () => {
-  it('is noticed in virtual time: a text of 2 KB with each order', async () => {
+  it('a leak of 2 KB per order is detected in virtual time', async () => {
     expect(grown(await liveThrough(3, 1, 'orders'))).toContainEqual(expect.stringMatching(/^bytes .* by 2/))
   })
 
-  it.each(FULL ? (['prunes', 'clients'] as const) : [])('is noticed in virtual time: %s', async (leak) => {
-    expect(grown(await liveThrough(3, 1, leak))).toContainEqual(expect.stringMatching(/^objects/))
-  })
+  it.each(FULL ? (['prunes', 'clients'] as const) : [])(
+    'a leak is detected in virtual time: %s',
+    async (leak) => {
+      expect(grown(await liveThrough(3, 1, leak))).toContainEqual(expect.stringMatching(/^objects/))
+    },
+  )
 
   if (!FULL) return
 
-  it('is noticed over sockets: a text of 2 KB with each order', async () => {
+  it('a leak of 2 KB per order is detected over sockets', async () => {
     expect(grown(await soak(0, 5, 'orders'))).toContainEqual(expect.stringMatching(/^bytes .* by 2/))
   })
 
-  it('is noticed over sockets: clients that were closed', async () => {
+  it('clients that were closed and kept are detected over sockets', async () => {
     expect(grown(await soak(0, 3, 'clients'))).toContainEqual(expect.stringMatching(/^objects/))
   })
 })
@@ -51,7 +54,7 @@ describe('growth', () => {
   const looks = (change: (number: number) => Partial<Look>): Look[] =>
     Array.from({ length: 9 }, (_, number) => ({ ...flat, orders: number * 64, ...change(number) }))
 
-  it('is what goes on from look to look', () => {
+  it('growth is an increase from sample to sample', () => {
     expect(grown(looks(() => ({})))).toEqual([])
     for (const change of [
       (number: number) => ({ bytes: flat.bytes + number * 64 * 2048 }),
@@ -63,13 +66,13 @@ describe('growth', () => {
       expect(grown(looks(change)), String(change)).toHaveLength(1)
   })
 
-  it('is neither what a run begins with nor what goes again', () => {
+  it('initial memory and temporary memory are not growth', () => {
     expect(grown(looks((number) => ({ bytes: flat.bytes + Math.min(number, 3) * 1e6 })))).toEqual([])
     expect(grown(looks((number) => ({ bytes: flat.bytes + (number % 2) * 1e6 })))).toEqual([])
     expect(grown(looks((number) => (number === 8 ? { objects: 30_000, bytes: 3e7 } : {})))).toEqual([])
   })
 
-  it('cannot be told from one look', () => {
+  it('one sample does not show growth', () => {
     expect(grown([])).toHaveLength(1)
     expect(grown([flat])).toHaveLength(1)
   })

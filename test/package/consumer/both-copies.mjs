@@ -1,4 +1,5 @@
-// The ESM and the CommonJS copy in one process: two classes, one meaning of `instanceof`.
+// Loads the ESM and the CommonJS copy in one process: two classes with the same meaning of
+// `instanceof`.
 import assert from 'node:assert/strict'
 import { createRequire } from 'node:module'
 import * as esm from 'customer-ordering-sdk'
@@ -22,7 +23,7 @@ for (const [name, errorClass] of Object.entries(esm)) {
   classes++
 }
 
-// Errors that other entry points throw are those of the main one.
+// Other entry points throw the main entry's errors.
 for (const [Store, { StoreError }] of [
   [SqliteStore, cjs],
   [cjsSqlite.SqliteStore, esm],

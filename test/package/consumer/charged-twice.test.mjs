@@ -1,4 +1,5 @@
-// Fails on purpose, in Vitest, Jest and node:test: what they then print is what users see. RUNNER names the runner.
+// Fails on purpose in Vitest, Jest and node:test, to show their output to users. RUNNER names the
+// runner.
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 

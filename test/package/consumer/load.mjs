@@ -1,10 +1,10 @@
-// Loads every entry point by `import`, and prints the names of what each exports.
+// Loads every entry point with `import`, and prints the names of its exports.
 import { readFile } from 'node:fs/promises'
 
 const manifest = JSON.parse(
   await readFile(new URL(import.meta.resolve('customer-ordering-sdk/package.json'))),
 )
-/** Entry points that need a package of their own. */
+/** Entry points that need another package. */
 const peers = ['./msw', './undici', './opentelemetry']
 const exported = {}
 for (const path of Object.keys(manifest.exports)) {

@@ -1,9 +1,9 @@
-// Orders through the msw that PEER names the folder of, and prints what happened.
+// Orders with the msw in the folder that PEER names, and prints the outcome.
 import { registerHooks } from 'node:module'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 
-// A package finds itself by its name.
+// A package can import itself by its name.
 const parentURL = `file://${process.env.PEER}/package.json`
 registerHooks({
   resolve: (specifier, context, next) =>

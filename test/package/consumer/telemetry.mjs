@@ -1,4 +1,5 @@
-// Spans and metrics of one call, by whatever API of OpenTelemetry is installed, and an SDK of a few lines.
+// Records spans and metrics of one call with the installed version of OpenTelemetry's API, and a
+// minimal SDK.
 import { metrics, trace } from '@opentelemetry/api'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { observeOpenOrders, telemetryHooks } from 'customer-ordering-sdk/opentelemetry'

@@ -1,4 +1,4 @@
-// Orders over the undici that PEER names the folder of, and prints what happened.
+// Orders with the undici in the folder that PEER names, and prints the outcome.
 import { registerHooks } from 'node:module'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
@@ -30,10 +30,10 @@ const { amount } = await client.orders.create(request('lost'))
 sandbox.expectChargedOnce('lost')
 const { currency } = await open(server.url, proxied).balance.retrieve()
 const refused = await codeOf(client.orders.retrieve('none'))
-// What is aborted while the response is on its way.
+// Aborts calls while their responses are in transit.
 sandbox.faults.add({ match: { operation: 'retrieveBalance' }, action: { type: 'stall' } })
 const aborted = await codeOf(client.balance.retrieve({ signal: AbortSignal.timeout(200) }))
-// A machine that sleeps between the check before a send and the send itself.
+// Simulates a machine that sleeps between the check before a send and the send.
 const late = undiciTransport()
 const sleeper = { ...late, send: (sent) => late.send({ ...sent, isLate: () => true }) }
 const held = await codeOf(open(server.url, sleeper).orders.create(request('late')))

@@ -1,4 +1,5 @@
-// Compiled, never run: what the TypeScript of a page sees, which knows browsers and nothing of Node.
+// Compiled but never run: the types in a page's TypeScript, with the DOM library and without Node's
+// types.
 import { CustomerOrderingClient, type Order } from 'customer-ordering-sdk'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 

@@ -1,4 +1,4 @@
-// The entry points that need a package of their own.
+// The entry points that need another package.
 import { metrics } from '@opentelemetry/api'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { sandboxHandlers } from 'customer-ordering-sdk/msw'

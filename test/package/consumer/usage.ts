@@ -1,4 +1,4 @@
-// Compiled, never run: what a user's TypeScript sees of every entry point.
+// Compiled but never run: the types of every entry point in a user's TypeScript.
 import {
   type AnyCustomerOrderingError,
   type Charged,
@@ -21,7 +21,7 @@ declare module 'customer-ordering-sdk' {
   }
 }
 
-// Fields that a user has added are known from then on, and no others.
+// Fields that a user's schema adds are known after this, and no others.
 export const requests: readonly CreateOrderRequest[] = [
   { serviceId: 's', target: 't', quantity: 1, sourceSystem: 'shop' },
   // @ts-expect-error of another type than the user has said

@@ -1,4 +1,5 @@
-// build.mjs BUNDLER ENTRY OUT [PLATFORM]: makes one file for browsers or for Node, with each bundler's plainest settings.
+// build.mjs BUNDLER ENTRY OUT [PLATFORM]: builds one file for browsers or for Node, with each
+// bundler's simplest settings.
 import { basename, dirname } from 'node:path'
 
 const [name, entry, out, platform = 'browser'] = process.argv.slice(2)
@@ -32,7 +33,7 @@ const bundlers = {
       external: /^node:/,
       plugins: [nodeResolve(platform === 'node' ? { exportConditions: ['node'] } : { browser: true })],
       onwarn: (warning) => {
-        // What rollup has to say of the files of a dependency is not about this package.
+        // Ignore rollup's warnings about the files of a dependency.
         const files = [warning.id, ...(warning.ids ?? [])].join()
         if (warning.code !== 'UNRESOLVED_IMPORT' && !files.includes('customer-ordering-sdk/')) return
         throw new Error(`${warning.code}: ${warning.message}`)

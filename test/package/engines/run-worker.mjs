@@ -27,7 +27,7 @@ const config :Workerd.Config = (
 );
 `,
 )
-// It reports the port on the file descriptor that it is told.
+// workerd reports its port on the given file descriptor.
 const stdio = ['ignore', 'inherit', 'inherit', 'pipe']
 const child = spawn(workerd.default, ['serve', config, '--control-fd=3'], { stdio })
 for await (const line of createInterface({ input: child.stdio[3] })) {

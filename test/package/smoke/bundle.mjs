@@ -1,4 +1,5 @@
-// What each bundler makes one file of. Whoever runs that file says where the service is and takes the result.
+// The entry that each bundler builds into one file. The program that runs this file passes the
+// service's address and reads the result.
 import * as sdk from 'customer-ordering-sdk'
 import { smoke } from './smoke.mjs'
 

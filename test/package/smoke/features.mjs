@@ -1,5 +1,6 @@
-// Runs the smoke suite with the package's file for pages, and prints which of the platform's globals it and its dependencies
-// touched. FEATURES, a list with commas, takes every other one away before.
+// Runs the smoke suite with the package's browser build, and prints the platform globals that it
+// and its dependencies used. FEATURES is a comma-separated list: all other globals are removed
+// first.
 const LANGUAGE = new Set(
   (
     'globalThis Infinity NaN undefined eval isFinite isNaN parseFloat parseInt decodeURI decodeURIComponent encodeURI ' +
@@ -24,7 +25,7 @@ for (const name of Object.getOwnPropertyNames(globalThis)) {
   Object.defineProperty(globalThis, name, {
     configurable: true,
     get: () => {
-      // The second line is where the getter was called.
+      // The second line of the stack is the caller of the getter.
       const [, , caller = ''] = new Error().stack.split('\n')
       if (/node_modules/.test(caller)) touched.add(name)
       return taken && /node_modules/.test(caller) ? undefined : value

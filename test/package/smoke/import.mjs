@@ -1,4 +1,4 @@
-// Runs the smoke suite with the package's modules and prints what held.
+// Runs the smoke suite with the package's modules, and prints the steps that passed.
 import * as sdk from 'customer-ordering-sdk'
 import { smoke } from './smoke.mjs'
 

@@ -1,4 +1,5 @@
-// What needs neither requests nor schemas: a bundle of it has to do without ky, zod and uuid.
+// Uses only exports that need neither requests nor schemas: their bundle must not contain ky, zod
+// or uuid.
 import { formatAmount, isCustomerOrderingError, TimeoutError } from 'customer-ordering-sdk'
 
 const amount = formatAmount({ amount: 1250, currency: 'EUR' }, 'en')

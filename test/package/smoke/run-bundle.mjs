@@ -1,4 +1,4 @@
-// Runs a bundle as a page would: with nothing but what platforms share.
+// Runs a bundle as a page would, with only the globals that platforms share.
 const { SMOKE_BASE_URL: baseUrl, SMOKE_API_KEY: apiKey } = process.env
 globalThis.smokeService = { baseUrl, apiKey }
 await import(new URL(process.argv[2], `file://${process.cwd()}/`).href)

@@ -1,12 +1,13 @@
 /**
- * What every runtime and every bundle has to manage, against a sandbox over HTTP that acts on prefixes of references:
- * `lost-` is charged and its first answer lost, `silent-` is never answered. Plain JavaScript without any platform's own modules.
+ * The steps that every runtime and every bundle must pass, against a sandbox over HTTP that acts on
+ * prefixes of references: `lost-` is charged and its first response is lost, `silent-` never gets a
+ * response. Plain JavaScript without platform modules.
  */
 
 /**
- * @param {typeof import('customer-ordering-sdk')} sdk the package, however it was loaded
+ * @param {typeof import('customer-ordering-sdk')} sdk the package, loaded in any way
  * @param {{ baseUrl: string, apiKey: string }} service
- * @returns {Promise<string[]>} names of the steps that held; the first that does not throws
+ * @returns {Promise<string[]>} names of the steps that passed. The first step that fails throws
  */
 export async function smoke(sdk, { baseUrl, apiKey }) {
   const { CustomerOrderingClient, formatAmount, isCustomerOrderingError, responseInfo } = sdk
@@ -40,8 +41,8 @@ export async function smoke(sdk, { baseUrl, apiKey }) {
   const lost = await client.orders.create(request(`lost-${run}`))
   const after = await client.balance.retrieve()
   expect(before.amount - after.amount === lost.amount, 'the wallet was not charged once')
-  // Deno sends again by itself what met its end on a connection that was used before: the same key, the same body. Whoever
-  // runs this asks the service how often it was asked.
+  // Deno resends a request on its own if a reused connection ends: the same key, the same body. The
+  // caller reads the number of requests from the service.
   const repeats = typeof Deno === 'undefined' ? [2] : [1, 2]
   expect(repeats.includes(responseInfo(lost)?.attempts), 'the answer was not lost')
   done.push('lost response')

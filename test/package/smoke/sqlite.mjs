@@ -1,4 +1,5 @@
-// Runs the whole contract over SqliteStore in this runtime, and recovers an order whose response was lost. Prints what happened.
+// Runs the whole contract with SqliteStore in this runtime, and recovers an order whose response
+// was lost. Prints the results.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +12,7 @@ const directory = mkdtempSync(join(tmpdir(), 'sqlite-'))
 let files = 0
 const open = () => new SqliteStore({ path: join(directory, `${files}.db`) })
 
-/** Runs one test after the other, like any runner. */
+/** Runs the tests one after the other. */
 const tests = []
 storeContract({
   test: { describe: (_title, body) => body(), it: (title, body) => tests.push({ title, body }) },

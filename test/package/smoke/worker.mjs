@@ -1,4 +1,4 @@
-// A worker whose every answer is the result of the smoke suite.
+// A worker whose every response is the result of the smoke suite.
 import * as sdk from 'customer-ordering-sdk'
 import { smoke } from './smoke.mjs'
 

@@ -34,7 +34,7 @@ describeWith('postgres', 'the command over PostgreSQL', () => {
     expect(err).not.toContain('secret-word')
   })
 
-  /** Connections that are not the pool's. */
+  /** Connections outside the pool. */
   async function others(): Promise<number> {
     const { rows } = await pool.query(
       "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'client backend'",

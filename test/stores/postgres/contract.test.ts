@@ -12,7 +12,9 @@ import {
 } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 
-/** Runs the suite with a new table for every store. `clients` are two ways to the same database. */
+/**
+ * Runs the suite with a new table for every store. `clients` are two clients of the same database.
+ */
 function runContract(clients: () => readonly [PostgresClient, PostgresClient], history?: number): void {
   let tables = 0
   const table = (): string => `rows_${tables}`

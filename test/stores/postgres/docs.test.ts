@@ -18,7 +18,7 @@ import { describeWith } from '../support/services.ts'
 
 const folder = fileURLToPath(new URL('../../../.tmp/postgres-docs/', import.meta.url))
 
-/** What the functions of the page are called, and take. */
+/** The names and parameters of the page's functions. */
 interface Page {
   openClient(pool: PostgresClient): CustomerOrderingClient
   adapt(sql: {

@@ -1,4 +1,4 @@
-/** The adapters of docs/guide/orms.md, each over its ORM and a real server. */
+/** Tests the adapters of docs/guide/orms.md with each ORM and a real server. */
 import { execFile } from 'node:child_process'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -15,14 +15,14 @@ import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import { execute, makePool, type PgPool } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 
-/** What the page exports for an ORM whose transactions are these. */
+/** The page's exports for an ORM with this type of transaction. */
 type Within<Transaction> = (store: PostgresStore, transaction: Transaction) => OrderOutbox
 
-/** An ORM over a server. */
+/** An ORM with a server. */
 interface Orm {
-  /** Runs the work in a transaction that has inserted a row of the caller's own. */
+  /** Runs the work in a transaction that has inserted one of the caller's rows. */
   transaction(id: string, work: (outbox: OrderOutbox) => Promise<void>): Promise<unknown>
-  /** The outbox over what is in no transaction. */
+  /** The outbox for something outside a transaction. */
   outside(): OrderOutbox
   end(): Promise<unknown>
 }
@@ -87,7 +87,7 @@ interface KyselyDatabase {
 }
 
 async function kysely(within: Within<KyselyDatabase>, store: PostgresStore, pool: PgPool): Promise<Orm> {
-  // It is nothing but an ES module.
+  // This package has only an ES module.
   const { Kysely, PostgresDialect }: KyselyModule = await import(enginePath('kysely'))
   const db = new Kysely({ dialect: new PostgresDialect({ pool }) })
   return {
@@ -111,7 +111,10 @@ interface PrismaDatabase {
   $disconnect(): Promise<void>
 }
 
-/** A client without models. What `prisma generate` writes hands such a description to the same function. */
+/**
+ * A client without models. The output of `prisma generate` passes such a description to the same
+ * function.
+ */
 function prisma(within: Within<PrismaDatabase>, store: PostgresStore, url: string): Orm {
   const { getPrismaClient } = engine<{
     getPrismaClient(config: object): new (options: object) => PrismaDatabase
@@ -195,7 +198,7 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
     await rm(folder, { recursive: true, force: true })
   }, HOOK_TIMEOUT)
 
-  /** What the block of an ORM exports. */
+  /** The exports of an ORM's block. */
   const shown = async <T>(name: string): Promise<Within<T>> =>
     (await import(/* @vite-ignore */ join(folder, `${name}.ts`))).within
 
@@ -262,7 +265,7 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
         await expect(failing).rejects.toThrow('the checkout failed')
         await orm.transaction(`${name}-1`, async (outbox) => {
           expect(await write(`${name}-1`, outbox)).toMatchObject({ state: 'open' })
-          // A row that is there is found, and stays as it is.
+          // An existing row is found and stays unchanged.
           expect(await write(`${name}-1`, outbox)).toMatchObject({ state: 'open' })
         })
         await orm.transaction(`${name}-3`, async (outbox) => {
@@ -272,7 +275,7 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
         expect(await rows()).toEqual([...before, `${name}-1`, `${name}-3`].toSorted())
         expect(await client.orders.recover()).toMatchObject({ created: 1, rejected: 1, needsAttention: [] })
 
-        // The row of a refused order is updated, whose result has a shape of its own in some ORMs.
+        // The update of a refused order's row has a different result shape in some ORMs.
         await orm.transaction(`${name}-4`, async (outbox) => {
           expect(await write(`${name}-3`, outbox)).toMatchObject({ state: 'open' })
         })

@@ -72,7 +72,7 @@ describeWith('clients', 'orders written in a transaction of an embedded database
     sandbox.expectChargedOnce('shop-1')
     sandbox.expectCharges(1)
     expect((await open().query('SELECT id FROM checkouts')).rows).toEqual([{ id: 'shop-1' }])
-    // Whoever orders the same afterwards gets that order.
+    // The next call for the same order gets that order.
     expect((await second.orders.create(request('shop-1'))).id).toBe(sandbox.ledger[0]?.orderId)
     sandbox.expectCharges(1)
   })
@@ -114,7 +114,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
   }, HOOK_TIMEOUT)
 
   const client = () => new CustomerOrderingClient({ ...here(), store })
-  /** Where every process of the fleet finds the service. */
+  /** The service's address for every process of the fleet. */
   const here = () => ({ baseUrl: served.url, apiKey: sandbox.apiKey, account: 'shop-eu' })
 
   function start(task: string, reference = ''): ChildProcess {
@@ -124,7 +124,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     return child
   }
 
-  /** What a recovering process tells, until it ends. */
+  /** The reports of a recovering process, until it ends. */
   async function told(child: ChildProcess, until = Number.POSITIVE_INFINITY): Promise<string[]> {
     const lines: string[] = []
     child.on('message', (line) => {
@@ -153,11 +153,11 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
   it('an enqueued order disappears if its process is killed before the commit', async () => {
     const child = start('buy', 'killed-1')
     await once(child, 'message')
-    // Nobody else can see it yet.
+    // No other connection can see the row yet.
     expect(await recover(client())).toEqual([])
     child.kill('SIGKILL')
     await once(child, 'exit')
-    // Waits for the dead transaction, if the server has not noticed yet.
+    // This call waits for the dead transaction if the server has not noticed its end.
     expect((await client().orders.create(request('killed-1'))).amount).toBe(500)
     expect(sandbox.expectChargedOnce('killed-1')).toBeTruthy()
     expect((await execute(server?.url ?? '', 'SELECT id FROM checkouts')).length).toBe(0)

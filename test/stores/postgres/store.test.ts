@@ -41,7 +41,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     if (running === undefined) throw new Error('not started')
     return running
   }
-  /** A database of its own for each test. */
+  /** A new database for each test. */
   let database = ''
   let url = ''
   let databases = 0
@@ -75,12 +75,12 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     return client
   }
 
-  /** A client of which nothing is known but `query`. */
+  /** A client that has only `query`. */
   function unknownClient(client: PostgresClient): PostgresClient {
     return { query: (text, parameters) => client.query(text, parameters) }
   }
 
-  /** The client, which tells of each statement before it sends it. */
+  /** A client that reports each statement before it sends it. */
   const watched = (
     client: PostgresClient,
     tell: (text: string, parameters: PostgresParameter[]) => void,
@@ -92,7 +92,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     },
   })
 
-  /** A transaction that holds the lock of a row, on a connection of its own. */
+  /** A transaction on a separate connection that holds the lock of a row. */
   async function lockRow(id: string): Promise<PgClient> {
     const client = await openClient()
     await client.query('BEGIN')
@@ -401,7 +401,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         begins = true
         const error = await failureOf(() => store.insert(makeRow(1)))
         expect(error.message).toContain(`${INSIDE} (the row was written in that transaction)`)
-        // Nor may the row be read back, and taken for one that is kept.
+        // The row must not be read back either, and taken for a stored one.
         await expectFailure(() => store.get(SCOPE, makeRow(1).id), INSIDE)
         await client.query('ROLLBACK')
         expect(await store.get(SCOPE, makeRow(1).id)).toBeUndefined()
@@ -465,7 +465,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         await expectFailure(() => store.within(wrong).insert(makeRow(1)), wanted)
       await client.query('BEGIN')
       await client.query('SELECT 1/0').catch(() => {})
-      // pg knows of the failure only when the server is ready for the next statement.
+      // pg learns of the failure only when the server is ready for the next statement.
       await expectFailure(() => store.within(client).insert(makeRow(1)), /transaction (that )?has failed/)
       await expectFailure(() => store.within(client).insert(makeRow(1)), wanted)
       await client.query('ROLLBACK')
@@ -623,7 +623,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const store = new PostgresStore({ client: pool })
       await store.migrate()
       await pool.query('CREATE TABLE theirs (id int)')
-      // The server's own writer must not come first: on a busy machine it did.
+      // The server's own writer must not run first, as it did on a busy machine.
       await execute(url, "ALTER SYSTEM SET wal_writer_delay = '10s'")
       await execute(url, 'SELECT pg_reload_conf()')
       await execute(url, 'CHECKPOINT')
@@ -634,14 +634,15 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const [log] = await execute(url, unwritten)
       await server().crash()
       expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(nextVersion(makeRow(1)))
-      // The control: what did not wait is lost, if the server had not got round to writing it by itself.
+      // Control: rows whose commit did not wait are lost, unless the server has already written
+      // them.
       if (log?.['some'] === true) expect(await execute(url, 'SELECT * FROM theirs')).toEqual([])
     })
 
     it.each(['off', 'local'])(
       'a failover loses no acknowledged row, even if the role sets synchronous_commit = %s',
       async (setting) => {
-        // What the role itself does is acknowledged without any standby.
+        // The role's own writes are acknowledged without a standby.
         const pool = openPool({ options: `-c synchronous_commit=${setting}` })
         const store = new PostgresStore({ client: pool })
         await store.migrate()
@@ -740,7 +741,8 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect(codeOf(error)).toBe('QUERY_TIMEOUT')
       expect(error.message).toContain('A write may or may not have happened')
       expect(error.applied).toBeUndefined()
-      // That one still waits for the row, so no later failure may promise that nothing comes of them.
+      // The abandoned write still waits for the row, so a later failure must not report that
+      // nothing was written.
       const wrong = nextVersion(makeRow(1), { updatedAt: 0.5 })
       expect((await failureOf(() => store.update(wrong, 1))).applied).toBeUndefined()
       expect((await failureOf(() => store.insert(makeRow(2, { updatedAt: 0.5 })))).applied).toBe(false)
@@ -990,7 +992,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       expect([await prune(10), await prune(10.5)]).toEqual([0, 1])
     })
 
-    /** Writes closed rows past the store, because that is much faster. */
+    /** Inserts closed rows directly, which is much faster than with the store. */
     const fill = (count: number) =>
       execute(
         url,
@@ -1084,7 +1086,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
   })
 
-  // The last one, for the server does not become a primary again.
+  // Keep this test last: the server does not become a primary again.
   it('the store rejects a standby, and a primary that becomes one', async () => {
     const store = new PostgresStore({ client: openPool() })
     await store.insert(makeRow(1))
@@ -1101,7 +1103,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
   })
 })
 
-/** Letters in no order, which cannot be compressed. */
+/** Random letters, which cannot be compressed. */
 function noise(length: number): string {
   let state = 1
   return Array.from({ length }, () => {
@@ -1110,7 +1112,7 @@ function noise(length: number): string {
   }).join('')
 }
 
-/** Calls until it succeeds, or fails in the way wanted, for at most thirty seconds. */
+/** Repeats a call until it succeeds, or fails in the expected way, for thirty seconds at most. */
 async function eventually<T>(
   call: () => Promise<T>,
   enough: (error: StoreError) => boolean = () => false,
@@ -1131,7 +1133,10 @@ interface Proxy {
   close(): Promise<void>
 }
 
-/** Stands between client and server; `answer` may change what the server says, or drop the connection with undefined. */
+/**
+ * A proxy between client and server. `answer` may change the server's response, or drop the
+ * connection by returning undefined.
+ */
 async function makeProxy(
   url: string,
   {

@@ -1,4 +1,4 @@
-// Holds the write lock of the database at the path given until the parent says otherwise.
+// Holds the write lock of the database at the given path until the parent tells it to stop.
 import { DatabaseSync } from 'node:sqlite'
 
 const database = new DatabaseSync(process.argv[2] ?? '')

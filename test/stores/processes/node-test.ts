@@ -1,4 +1,4 @@
-// Runs the contract under `node:test`, on both stores; started by runners.test.ts.
+// Runs the contract under `node:test` with both stores. runners.test.ts starts it.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { storeContract } from '../../../src/stores/contract.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { SqliteStore } from '../../../src/stores/sqlite.ts'
 
-// What a long history shows is shown elsewhere.
+// Short histories, because other tests run long ones.
 const history = { clients: 2, operations: 20 }
 const directory = mkdtempSync(join(tmpdir(), 'stores-'))
 after(() => rmSync(directory, { recursive: true }))

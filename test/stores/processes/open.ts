@@ -1,4 +1,5 @@
-// Opens and closes a store at each path that the parent sends, and answers how that went. Ends with its parent.
+// Opens and closes a store at each path that the parent sends, and reports the result. Ends with
+// its parent.
 import { SqliteStore } from '../../../src/stores/sqlite.ts'
 
 process.on('message', async (path: string) => {

@@ -44,7 +44,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
 
   const keysAt = (port: number) => servers().askAt(port, 'keys', '*')
 
-  /** The ports of the servers that have keys, and of one that has none. */
+  /** The ports of the servers with keys, and of one server without keys. */
   async function places(): Promise<{ readonly full: readonly number[]; readonly empty: number }> {
     const full: number[] = []
     let empty = 0
@@ -108,7 +108,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
   it.each<ClientName>(['node-redis', 'ioredis'])(
     "while a scope's slot moves to another server, %s rejects writes instead of splitting its rows",
     async (name) => {
-      // ioredis tries again by itself, many times more unless it is told not to.
+      // ioredis retries on its own, many more times unless limited.
       const store = await storeWith(name, name === 'ioredis' ? { maxRedirections: 2 } : {})
       await insertAll(store, makeRows(6))
       for (const row of makeRows(2)) await mustUpdate(store, nextVersion(row, CREATED))
@@ -124,7 +124,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
       await move(keys.find((key) => key.includes(makeRow(3).id)) ?? '')
       await move(keys.find((key) => key.includes(makeRow(1).id)) ?? '')
 
-      // A row alone can be read wherever it is.
+      // A single row can be read on any server.
       for (const number of [3, 4]) expect(await store.get(SCOPE, makeRow(number).id)).toEqual(makeRow(number))
       for (const call of [
         () => store.insert(makeRow(100)),
@@ -143,7 +143,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
         await servers().askAt(port, 'cluster', 'setslot', slot, 'node', toId)
       }
       expect(await keysAt(from)).toEqual([])
-      // What a script had begun to prune is gone, or is gone after the next time; nothing else is.
+      // Rows that a script had begun to prune are gone now or after the next call. No other row is.
       await store.prune(SCOPE, EVERYTHING)
       await expectIndexed(to, 4)
       expect(await walk((options) => store.listOpen(SCOPE, options), 2)).toHaveLength(4)

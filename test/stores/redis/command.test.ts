@@ -15,7 +15,7 @@ const engines = fileURLToPath(enginesFolder)
 describeWith('redis', 'the command over Redis', () => {
   let servers: RedisServers
   let client: NodeRedis
-  /** A project that has this ioredis and no node-redis. */
+  /** A project with this ioredis and without node-redis. */
   const only = (name: 'ioredis' | 'ioredis-5'): string => {
     const folder = mkdtempSync(join(tmpdir(), 'only-ioredis-'))
     onTestFinished(() => rmSync(folder, { recursive: true }))

@@ -4,7 +4,10 @@ import { ioredis, nodeRedis } from '../support/redis-clients.ts'
 import { contractOver } from '../support/redis-contract.ts'
 import { describeWith } from '../support/services.ts'
 
-/** The other tests run the newest. Before 5.9, node-redis garbles long replies that are not ASCII. */
+/**
+ * Other tests use the newest clients. Before 5.9, node-redis corrupts long replies that are not
+ * ASCII.
+ */
 const OLDEST = {
   'node-redis 5.9': async (port: number) => {
     const options = { socket: { host: '127.0.0.1', port } }
@@ -15,7 +18,7 @@ const OLDEST = {
     return { client, close: () => client.destroy() }
   },
   'ioredis 5.0': async (port: number) => {
-    // It has no export of the name `Redis` yet.
+    // This version has no export named `Redis` yet.
     const client = new (ioredis('ioredis-5').default)({ host: '127.0.0.1', port }).on('error', () => {})
     return { client, close: () => client.disconnect() }
   },

@@ -66,7 +66,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     return new RedisStore({ client: await clientOf(name), ...options })
   }
 
-  /** What the server counted of a command since it was told to count anew. */
+  /** The server's count of a command since the last reset. */
   async function callsOf(command: string): Promise<number> {
     const lines = await servers().ask('info', 'commandstats')
     const counted = lines.find((line) => line.startsWith(`cmdstat_${command}:`))
@@ -96,7 +96,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       },
     )
 
-    // Why it is not looked at: docs/decisions/redis-appendfsync.md
+    // docs/decisions/redis-appendfsync.md explains why the store does not check it.
     it('the store accepts `appendfsync everysec`, which it cannot distinguish from `always`', async () => {
       await servers().ask('config', 'set', 'appendfsync', 'everysec')
       try {
@@ -176,7 +176,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       const store = new RedisStore({ client: silent })
       await store.insert(makeRow(1))
       await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
-      // What a start forgets is the scripts.
+      // A restarted server forgets its scripts.
       await servers().ask('script', 'flush')
       await expectFailure(() => store.insert(makeRow(2)), 'allkeys-lru')
       expect(await servers().ask('keys', '*:row:*')).toHaveLength(1)
@@ -213,7 +213,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
 
     it('the store inspects the server once for all scopes', async () => {
       const store = await storeWith('node-redis')
-      // Until the server knows the scripts.
+      // Wait until the server knows the scripts.
       await (await storeWith('node-redis')).insert(makeRow(9))
       await (await storeWith('node-redis')).get(SCOPE, 'any')
       await servers().ask('config', 'resetstat')
@@ -236,7 +236,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect((await store.listOpen(SCOPE, { limit: 10 })).rows).toHaveLength(3)
       expect(await store.prune(SCOPE, EVERYTHING)).toBe(1)
       expect(await store.get(SCOPE, makeRow(2).id)).toEqual(makeRow(2))
-      // One more for the inspection.
+      // One more call for the inspection.
       const scripts = 5 + 1
       expect(await callsOf('eval')).toBe(scripts)
       await insertAll(store, [makeRow(5)])
@@ -291,7 +291,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       ]
       for (const write of writes) {
         proxy.loseNextAnswer()
-        // ioredis sends again what was under way; node-redis says that the connection is gone.
+        // ioredis resends requests in flight. node-redis reports a lost connection.
         if (name === 'ioredis') expect(await write()).toBe(true)
         else expect((await failureOf(write)).message).toContain('may or may not have happened')
       }
@@ -330,7 +330,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       const { calls, failures } = await recordHistory(stores, { clients: 4, operations: 200 })
       for (const proxy of proxies) expect(proxy.lost).toBeGreaterThan(1)
       expect(explainHistory(calls)).toBeUndefined()
-      // ioredis sends again what it got no answer to; node-redis leaves that to whoever called.
+      // ioredis resends requests without a response. node-redis leaves that to the caller.
       if (name === 'ioredis') expect(failures).toEqual([])
       else expect(failures.length).toBeGreaterThan(0)
     },
@@ -390,12 +390,12 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       const server = await RedisServers.start('single')
       await server.ask('acl', 'setuser', 'shop', 'on', '>correct-horse', '~*', '+@all')
       const options = { username: 'shop', password: 'correct-horse' }
-      // Fails at once instead of waiting for the connection to come back.
+      // Fail immediately instead of waiting for a reconnect.
       const hasty = name === 'ioredis' ? { maxRetriesPerRequest: 0 } : { disableOfflineQueue: true }
       const store = new RedisStore({ client: await clientOf(name, { ...options, ...hasty }, server.port) })
       await store.insert(makeRow(1))
       await server.stop()
-      // The first call may still find the end of the connection, the second one finds none.
+      // The first call may still see the end of the connection. The second finds no connection.
       for (const _ of [1, 2]) {
         const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
         expect(error.message).toMatch(

@@ -4,10 +4,12 @@ import { StoreError } from '../../../src/errors.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { expectFailure, failureOf } from '../support/failures.ts'
 
-/** What a server with the settings that the store asks for says of itself. */
+/** The INFO of a server with the required settings. */
 const INFO = 'role:master\r\naof_enabled:1\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:0\r\n'
 
-/** A client that answers the question for settings with one text, and everything else with a reply or an error. */
+/**
+ * A client that responds to INFO with one text, and to everything else with a reply or an error.
+ */
 function answering(reply: unknown, info: string | Error = INFO): RedisClient {
   const settle = async (value: unknown): Promise<unknown> => {
     if (value instanceof Error) throw value
@@ -20,7 +22,7 @@ function answering(reply: unknown, info: string | Error = INFO): RedisClient {
   }
 }
 
-/** What a call rejects with when the client fails. */
+/** The reason of a rejected call when the client fails. */
 const failureWith = (error: Error): Promise<StoreError> =>
   failureOf(() => new RedisStore({ client: answering(error) }).insert(makeRow(1)))
 

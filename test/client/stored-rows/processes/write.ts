@@ -1,7 +1,7 @@
 /**
- * Writes `test/fixtures/stored-rows.json` anew, with the rows that this source leaves (`npm run build` first, then
- * `node test/client/stored-rows/processes/write.ts`). For a new layout only, and then into a file beside it: the rows of
- * an older build are there to be read.
+ * Writes `test/fixtures/stored-rows.json` with the rows of the current source (`npm run build`
+ * first, then `node test/client/stored-rows/processes/write.ts`). Use it only for a new layout, and
+ * write to a new file: tests must keep reading the rows of older builds.
  */
 import { writeFile } from 'node:fs/promises'
 import { FIXTURE, type Fixture } from '../fixture.ts'
@@ -14,7 +14,7 @@ for (const scene of SCENES) {
 }
 await writeFile(FIXTURE, lines(fixture))
 
-/** JSON with a line for each scene's subject, each of its rows, and all its decisions. */
+/** JSON with one line for each subject, each row, and all decisions of a scene. */
 function lines(scenes: Fixture): string {
   const texts = Object.entries(scenes).map(([what, { subject, now, rows, decisions }]) => {
     const list = rows.map((row) => `  ${JSON.stringify(row)}`).join(',\n')

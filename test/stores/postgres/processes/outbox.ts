@@ -1,5 +1,6 @@
-// A process of a shop with an outbox: `buy REFERENCE` begins a transaction, writes an order and a checkout in it, says so and
-// waits to be killed before the commit; `recover` sends what was committed and tells each outcome.
+// A shop's process with an outbox. `buy REFERENCE` begins a transaction, writes an order and a
+// checkout, reports it, and waits to be killed before the commit. `recover` sends the committed
+// orders and reports each outcome.
 import { CustomerOrderingClient } from '../../../../src/client.ts'
 import { PostgresStore } from '../../../../src/stores/postgres.ts'
 import { makePool } from '../../support/postgres-clients.ts'
