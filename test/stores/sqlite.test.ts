@@ -622,7 +622,8 @@ it.each([
   const filler = database.prepare(
     "INSERT INTO customer_ordering_rows VALUES ('filler', ?, 1, 0, 'created', 0, 0, ?)",
   )
-  // Until there is no room for a closed row either, which would be the usual way to be certain.
+  // Fill the database until not even a closed row fits, which would otherwise prove that nothing
+  // was sent.
   for (const size of [2_000, 200, 20]) {
     for (let number = 0; number < 100; number++) {
       try {
@@ -651,7 +652,7 @@ describe('closing the store', () => {
   it('the file contains nothing of replaced or pruned data', async () => {
     const store = new SqliteStore({ path })
     const secret = '@private-handle'
-    // The second is so long that SQLite keeps it on pages of its own, which it frees.
+    // The second string is so long that SQLite stores it on separate pages, which it frees.
     const rows = [makeRow(1, { data: secret }), makeRow(2, { data: secret.repeat(1_000) })]
     for (const row of rows) {
       await store.insert(row)
@@ -727,7 +728,7 @@ describe('a connection of the caller', () => {
   it.each(['OFF', 'MEMORY'])(
     'the constructor rejects journal mode %s, with which a crash can corrupt the file',
     async (mode) => {
-      // Newer versions of Node ignore OFF unless told otherwise.
+      // Newer versions of Node ignore OFF by default.
       const database = new DatabaseSync(path, { defensive: false })
       database.exec(`PRAGMA journal_mode = ${mode}`)
       await expectFailure(
@@ -790,7 +791,7 @@ describe('a connection of the caller', () => {
     expect(ioError.message).toContain('the disk or file system failed. A write may or may not have happened')
     expect(codeOf(ioError)).toBe('SQLITE_IOERR_FSYNC')
     expect(ioError.applied).toBeUndefined()
-    // The log may hold the write whose sync failed: a crash would bring it up again.
+    // The log may contain the write whose sync failed, and a crash would restore it.
     failure = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
     expect((await failureOf(() => store.insert(makeRow(2)))).applied).toBeUndefined()
     expect((await failureOf(() => store.insert(makeRow(3)))).applied).toBe(false)
@@ -810,7 +811,7 @@ describe('a connection of the caller', () => {
 })
 
 describe('many rows', () => {
-  /** Writes closed rows past the store, in one transaction, because that is much faster. */
+  /** Inserts closed rows directly, in one transaction, which is much faster than with the store. */
   function fill(database: DatabaseSync, count: number): void {
     database.exec(`
       WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ${count})
@@ -856,7 +857,7 @@ describe('many rows', () => {
       .filter((detail) => !/^(LIST|SCALAR) SUBQUERY|customer_ordering_schema/.test(detail))
     const byKey = 'USING INDEX sqlite_autoindex_customer_ordering_rows_1 (scope=? AND id=?)'
     expect(plans.map((plan) => plan.replace('SEARCH customer_ordering_rows ', '')).sort()).toEqual([
-      // prune: the batch is found first, then each of its rows.
+      // prune finds the batch first, then deletes its rows.
       'USING COVERING INDEX customer_ordering_closed (scope=? AND state=? AND updated_at<?)',
       // list
       'USING INDEX customer_ordering_list (scope=? AND (updated_at,id)>(?,?))',

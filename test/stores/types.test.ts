@@ -68,7 +68,7 @@ describeWith('clients', 'the types of stores on servers', () => {
     ['PostgresStore', 'pg, PGlite and postgres.js', POSTGRES],
     ['RedisStore', 'node-redis and ioredis', REDIS],
   ])('%s accepts exactly the clients that %s declare', (_store, _clients, program) => {
-    // In there the packages are found.
+    // The packages resolve from this folder.
     const folder = mkdtempSync(fileURLToPath(new URL('node_modules/.types-', enginesFolder)))
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
     writeFileSync(join(folder, 'program.mts'), program)

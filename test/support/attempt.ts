@@ -4,7 +4,9 @@ import type { Transport } from '../../src/http/transport.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { transportUnderTest } from './transport-under-test.ts'
 
-/** Sends one request as the client would, with real timers and the transport under test unless others are given. */
+/**
+ * Sends one request as the client does. By default, with real timers and the transport under test.
+ */
 export function attempt(
   url: string,
   changes: Partial<AttemptRequest> = {},
@@ -27,5 +29,5 @@ export function attempt(
   })
 }
 
-/** A read: no body, and nothing that belongs to one. */
+/** The options of a read, without a body. */
 export const asRead: Partial<AttemptRequest> = { method: 'GET', headers: {}, body: undefined }

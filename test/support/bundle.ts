@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type BuildOptions, build } from 'esbuild'
 import { root } from '../../scripts/ensure-built.ts'
 
-/** A program as one file. Call `remove` when nobody starts it any more. */
+/** A program as one file. Call `remove` when it is no longer needed. */
 export interface Bundle {
   readonly file: string
   remove(): void
@@ -11,7 +11,7 @@ export interface Bundle {
 
 let bundles = 0
 
-/** Bundles a program of the tests, so that its threads and processes start in a third of the time. */
+/** Bundles a test program, so that its threads and processes start in a third of the time. */
 export async function bundleOf(name: string, options: BuildOptions): Promise<Bundle> {
   const folder = join(root, '.tmp')
   mkdirSync(folder, { recursive: true })
@@ -23,7 +23,8 @@ export async function bundleOf(name: string, options: BuildOptions): Promise<Bun
     format: 'esm',
     target: 'node22',
     logLevel: 'silent',
-    // The programs do their work when they are loaded, whatever package.json says of side effects.
+    // Keep side effects: the programs do their work when they are loaded, although package.json
+    // declares none.
     ignoreAnnotations: true,
     ...options,
   })

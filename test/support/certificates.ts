@@ -1,9 +1,9 @@
 /**
- * Certificates of an authority that exists in these tests only. All share one key, which therefore protects nothing;
- * made by `openssl ca`, valid for 127.0.0.1 (except the one that says otherwise).
+ * Certificates of a test authority. All share one published key, so they protect nothing. Made with
+ * `openssl ca`, valid for 127.0.0.1 unless stated otherwise.
  */
 
-/** Private key of all of them. */
+/** The private key of all certificates. */
 export const KEY = `-----BEGIN EC PRIVATE KEY-----
 MHcCAQEEIEpuF4k51YgRV7uKTXU4NorvO0V5PWzPTU/PrONIcVfjoAoGCCqGSM49
 AwEHoUQDQgAEkyCNWBRhj6fFuOSfk2w0hqB2OeYBPQuz2FIS12uQ5RNe5LfPzSSk
@@ -11,7 +11,7 @@ LNWMcl5+ORUipEE0mKepi2/kudD3plDOxQ==
 -----END EC PRIVATE KEY-----
 `
 
-/** The authority, which also is a self-signed certificate for 127.0.0.1. */
+/** The authority's certificate, self-signed and valid for 127.0.0.1. */
 export const AUTHORITY = `-----BEGIN CERTIFICATE-----
 MIIBzzCCAXSgAwIBAgIUNevsYaOznhfQx2zadwfWZr1SPT8wCgYIKoZIzj0EAwIw
 KzEpMCcGA1UEAwwgVGVzdCBDQSBvZiBjdXN0b21lci1vcmRlcmluZy1zZGswIBcN
@@ -26,7 +26,7 @@ AiEAy1Sd56lD8zuOkp/HSb52HrZOVhTKonSfF0509rjJb9M=
 -----END CERTIFICATE-----
 `
 
-/** Signed by itself, for 127.0.0.1. */
+/** A self-signed certificate for 127.0.0.1. */
 export const SELF_SIGNED = `-----BEGIN CERTIFICATE-----
 MIIBkjCCATigAwIBAgIUNs5QaQPdkqvsieQIhrEcPc0M0mIwCgYIKoZIzj0EAwIw
 FTETMBEGA1UEAwwKc2VsZnNpZ25lZDAgFw0yNjExMjExMDM5MTZaGA8yMTI2MTAy

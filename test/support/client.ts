@@ -10,11 +10,11 @@ export interface TestClient<S extends Schemas> {
   readonly client: CustomerOrderingClient<S>
   readonly runtime: FakeRuntime
   readonly requests: SentRequest[]
-  /** How many requests ended because their signal fired. */
+  /** Number of requests that ended because their signal fired. */
   aborted(): number
 }
 
-/** A client over a function that answers, with time that moves by itself. */
+/** A client whose fetch is a function, with automatic time. */
 export function clientOver<S extends Schemas = Schemas>(
   answer: (request: SentRequest, count: number) => Answer | Promise<Answer>,
   options: ClientOptions<S> = {},
@@ -34,7 +34,7 @@ export function clientOver<S extends Schemas = Schemas>(
   return { client, runtime, requests, aborted }
 }
 
-/** A client of a sandbox, with time that moves by itself. */
+/** A client of a sandbox, with automatic time. */
 export function clientOf(sandbox: Sandbox, options: ClientOptions = {}): CustomerOrderingClient {
   const { baseUrl, apiKey, fetch } = sandbox
   return new CustomerOrderingClient(

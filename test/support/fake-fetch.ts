@@ -1,4 +1,4 @@
-/** A request as a fake server sees it. */
+/** A request as the fake server received it. */
 export interface SentRequest {
   readonly method: string
   readonly url: URL
@@ -6,12 +6,15 @@ export interface SentRequest {
   readonly body: string
 }
 
-/** What a fake server answers: a response, JSON data for a 200, or `hang` for nothing until the caller gives up. */
+/**
+ * A fake server's response: a Response, JSON data for a 200, or `hang` to wait until the caller
+ * aborts.
+ */
 export type Answer = Response | object | typeof hang
 
 export const hang = Symbol('hang')
 
-/** A fetch that asks a function, with everything that was sent. It obeys its signal, as a real one does. */
+/** A fetch that calls a function with the request. It obeys its signal, as a real one does. */
 export function fakeFetch(answer: (request: SentRequest, count: number) => Answer | Promise<Answer>): {
   readonly fetch: typeof fetch
   readonly requests: SentRequest[]
@@ -49,7 +52,7 @@ export function json(body: unknown, status = 200, headers: Record<string, string
   })
 }
 
-/** An error of the service in its simplest shape. */
+/** An error of the service in its simplest form. */
 export function problem(status: number, code = `E${status}`, headers: Record<string, string> = {}): Response {
   return json({ code, message: `status ${status}` }, status, headers)
 }

@@ -3,35 +3,38 @@ import type { Runtime } from '../../src/runtime.ts'
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 import { storeOver } from './store-over.ts'
 
-/** What goes wrong with one operation of a store. */
+/** A fault of one store operation. */
 export type StoreFault =
   /** Throws before it returns a promise. */
   | 'throws'
-  /** Rejects; nothing was done. */
+  /** Rejects. Nothing is written. */
   | 'rejects'
-  /** Rejects, and is certain that nothing was or will be done: a full disk. */
+  /** Rejects, and is certain that nothing is or will be written, as with a full disk. */
   | 'refuses'
-  /** Does nothing and never answers. */
+  /** Does nothing and never responds. */
   | 'hangs'
-  /** Done at once, answered two seconds later. */
+  /** Applied immediately, and reported two seconds later. */
   | 'answers_late'
-  /** Done, but the answer is lost: it rejects. */
+  /** Applied, but rejects because the response is lost. */
   | 'loses_answer'
-  /** Done, and never answered. */
+  /** Applied, but never responds. */
   | 'done_unanswered'
-  /** Never answered; done a minute later, if it still can be. */
+  /** Never responds. Applied a minute later, if still possible. */
   | 'done_late'
-  /** Rejects; done a minute later, if it still can be: a statement whose client has stopped waiting. */
+  /**
+   * Rejects. Applied a minute later, if still possible: a statement whose client has stopped
+   * waiting.
+   */
   | 'rejects_done_late'
-  /** Answers that another writer was faster; nothing was done. */
+  /** Reports that another writer was faster. Nothing is written. */
   | 'loses'
 
 export type StoreOperation = 'get' | 'insert' | 'update'
 
-/** Decides about an operation; `count` is 1 for the first one of its name. */
+/** Selects the fault of an operation. `count` is 1 for the first one of its name. */
 export type StorePlan = (operation: StoreOperation, count: number, row?: StoredRow) => StoreFault | undefined
 
-/** That fault for every operation of that name, or only for those whose number it is. */
+/** The fault for every operation of that name, or only for those with these numbers. */
 export const on =
   (
     name: StoreOperation,
@@ -43,7 +46,7 @@ export const on =
       ? fault
       : undefined
 
-/** The first write of that name is given up and yet arrives a minute later; those after it fail. */
+/** The first write of that name is abandoned and applied a minute later. Later writes fail. */
 export function firstWriteLate(name: 'insert' | 'update'): StorePlan {
   return (operation, count) => {
     if (operation !== name) return undefined
@@ -51,7 +54,7 @@ export function firstWriteLate(name: 'insert' | 'update'): StorePlan {
   }
 }
 
-/** A store object of its own over the rows of another, as another process has it, with faults. */
+/** A separate store object with faults over the rows of another, as another process has. */
 export function faultyStore(
   rows: OrderStore,
   runtime: Runtime,

@@ -1,21 +1,22 @@
 import { queryObjects, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-// V8 drops code that nobody called for a while, about 0.9 MB at once, which would hide what a client keeps.
+// Keep compiled code: V8 drops about 0.9 MB of code that was not called for a while, which would
+// hide memory that a client keeps.
 setFlagsFromString('--no-flush-bytecode')
 setFlagsFromString('--expose-gc')
-/** Collects what nobody keeps. */
+/** Runs a full garbage collection. */
 export const collect = runInNewContext('gc') as () => void
 
-/** Bytes of this thread, within its heap and outside of it. */
+/** Bytes of this thread, inside and outside its heap. */
 export function used(): number {
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }
 
-/** What the process keeps, once all that can go is gone. */
+/** Bytes that the process keeps after all garbage is collected. */
 export async function kept(): Promise<{ readonly bytes: number; readonly objects: number }> {
-  // What finalizers let go of goes in the next round.
+  // Collect again, because finalizers release more objects.
   for (let round = 0; round < 3; round++) {
     collect()
     await new Promise((resolve) => setImmediate(resolve))

@@ -5,19 +5,21 @@ import type { CreateOrderRequest } from '../../src/schemas/order.ts'
 import { all } from './all.ts'
 import { failure, Lab, order, told } from './lab.ts'
 
-/** One thing that happens to the order r1, or in its world; it checks what its caller must see. */
+/**
+ * One step of a history, which changes the order r1 or its world and checks the caller's result.
+ */
 export type Step = (lab: Lab) => unknown
 
-/** What must be true at the end of a history. */
+/** The expected state at the end of a history. */
 export interface Ledger {
   readonly charges?: number
-  /** The key of each request, as a number: 0 for the key that was sent first, 1 for the next one. */
+  /** The key of each request as a number: 0 for the first key, 1 for the next. */
   readonly keys?: readonly number[]
   /** The record of r1. */
   readonly record?: object
 }
 
-/** The history of one order: a sentence, what happens, what must be true then, and what the service is like. */
+/** The history of one order: title, steps, expected end, and settings of the service. */
 export type History = readonly [
   title: string,
   steps: readonly Step[],
@@ -31,7 +33,7 @@ export function histories(rows: readonly History[]): void {
     test(title, async () => await happen(new Lab(service), steps, ledger))
 }
 
-/** Lets the steps happen, one after the other, and judges by the sandbox's ledger. */
+/** Runs the steps one after the other, and checks the sandbox's ledger. */
 export async function happen(lab: Lab, steps: readonly Step[], ledger: Ledger = {}): Promise<void> {
   for (const step of steps) await step(lab)
   if (ledger.charges !== undefined) lab.sandbox.expectCharges(ledger.charges)
@@ -39,25 +41,25 @@ export async function happen(lab: Lab, steps: readonly Step[], ledger: Ledger = 
   if (ledger.record !== undefined) expect(await lab.record('ref:r1')).toMatchObject(ledger.record)
 }
 
-/** The keys of all requests as numbers: 0 for the key that was sent first, 1 for the next one. */
+/** The keys of all requests as numbers: 0 for the first key, 1 for the next. */
 export function keysOf(lab: Lab): readonly number[] {
   const keys = [...new Set(lab.posts.map(({ key }) => key))]
   return lab.posts.map(({ key }) => keys.indexOf(key))
 }
 
-/** How a call of create() is made. */
+/** How create() is called. */
 export interface Call extends Omit<CreateOptions, 'service'> {
   /** The client, or its options. Default: a client of this process. */
   readonly by?: ClientOptions | ((lab: Lab) => CustomerOrderingClient)
   readonly request?: CreateOrderRequest
-  /** What responseInfo() must say. */
+  /** Expected fields of responseInfo(). */
   readonly info?: object
 }
 
 const clientOf = (lab: Lab, by: Call['by'] = {}): CustomerOrderingClient =>
   typeof by === 'function' ? by(lab) : lab.client(by)
 
-/** create() returns the order that the ledger shows for the reference, or the key. */
+/** create() must return the order that the ledger has for the reference or the key. */
 export function buys({ by, request = order('r1'), info, ...options }: Call = {}): Step {
   return async (lab) => {
     const result = await told(clientOf(lab, by).orders.create(request, options))
@@ -67,7 +69,7 @@ export function buys({ by, request = order('r1'), info, ...options }: Call = {})
   }
 }
 
-/** create() fails with an error like that. */
+/** create() must fail with an error like this. */
 export function fails(error: object, { by, request = order('r1'), ...options }: Call = {}): Step {
   return async (lab) =>
     expect(await failure(clientOf(lab, by).orders.create(request, options))).toMatchObject(error)
@@ -78,36 +80,36 @@ export const IN_DOUBT = { charged: 'unknown' } as const
 
 export const drain: Step = (lab) => lab.drain()
 export const topUp: Step = (lab) => lab.topUp()
-/** The store loses everything. */
+/** Empties the store. */
 export const wipe: Step = (lab) => lab.wipe()
-/** The service forgets all keys. */
+/** Makes the service forget all keys. */
 export const forgetKeys: Step = (lab) => lab.sandbox.forgetKeys()
-/** The clock of the wall moves. */
+/** Moves the wall clock. */
 export const jump =
   (milliseconds: number): Step =>
   (lab) =>
     lab.runtime.jump(milliseconds)
-/** Time passes for everybody. */
+/** Lets time pass for all processes. */
 export const passes =
   (milliseconds: number): Step =>
   (lab) =>
     lab.runtime.advance(milliseconds)
-/** The next requests go wrong. */
+/** Makes the next requests fail. */
 export const fault =
   (...rule: Parameters<Lab['fault']>): Step =>
   (lab) =>
     lab.fault(...rule)
 /** The next order is charged, and its response is lost. */
 export const LOSES_RESPONSE: Step = fault({ type: 'commitThenDrop' })
-/** The service works again. */
+/** Ends all faults. */
 export const healed: Step = (lab) => lab.sandbox.faults.clear()
 export const enqueues: Step = (lab) => lab.client().orders.enqueue(order('r1'))
-/** recover() tells these outcomes. */
+/** recover() must report these outcomes. */
 export const recovers =
   (...outcomes: readonly string[]): Step =>
   async (lab) =>
     expect((await all(lab.client().orders.recover())).map(({ outcome }) => outcome)).toEqual(outcomes)
-/** A person gives the order up. */
+/** A person abandons the order. */
 export const abandons =
   (
     name: { readonly externalOrderId: string } | { readonly idempotencyKey: string } = {
@@ -116,16 +118,16 @@ export const abandons =
   ): Step =>
   (lab) =>
     lab.client().orders.resolve(name, { as: 'abandoned' })
-/** The keys on the wire so far. */
+/** The keys sent so far must be these. */
 export const sent =
   (...keys: readonly number[]): Step =>
   (lab) =>
     expect(keysOf(lab)).toEqual(keys)
-/** The record of r1 at this moment. */
+/** The record of r1 must be like this now. */
 export const recorded =
   (record: object): Step =>
   async (lab) =>
     expect(await lab.record('ref:r1')).toMatchObject(record)
-/** Some steps several times. */
+/** Repeats steps. */
 export const times = (count: number, ...steps: readonly Step[]): Step[] =>
   Array.from({ length: count }, () => steps).flat()

@@ -3,7 +3,7 @@ import { POLLUTION } from './hostile-prototypes.ts'
 
 type Sdk = typeof import('customer-ordering-sdk')
 
-/** Where a value has something of its own that came from `Object.prototype`. */
+/** Finds the place where a value has an own property that came from `Object.prototype`. */
 function leaksOf(value: unknown, path: string, seen: Set<unknown> = new Set()): string[] {
   if (value === POLLUTION) return [path]
   if (typeof value !== 'object' || value === null || seen.has(value)) return []
@@ -14,13 +14,13 @@ function leaksOf(value: unknown, path: string, seen: Set<unknown> = new Set()): 
 }
 
 /**
- * Uses the client in every way, over the platform's own `fetch`, and throws at the first result that is not as ever.
- * References that begin with `lost-` are charged, and their first answer is lost.
+ * Uses the client in every way with the platform's own `fetch`, and throws at the first unexpected
+ * result. References that begin with `lost-` are charged, and their first response is lost.
  */
 export async function exercise(
   sdk: Sdk,
   openStore: () => OrderStore,
-  // `repeats`: whether the platform may send a lost POST again by itself.
+  // `repeats`: true if the platform may resend a lost POST on its own.
   {
     baseUrl,
     apiKey,
@@ -123,7 +123,7 @@ export async function exercise(
   expect(leaks.length === 0, `came from Object.prototype: ${leaks.join(', ')}`)
 }
 
-/** Every property of the global object and of what everything inherits from, to be compared. */
+/** Every property of the global object and of the built-in prototypes, for comparison. */
 export function globalsNow(): Map<string, PropertyDescriptor> {
   const found = new Map<string, PropertyDescriptor>()
   const note = (path: string, object: object): void => {
@@ -143,16 +143,16 @@ export function globalsNow(): Map<string, PropertyDescriptor> {
   return found
 }
 
-/** Where zod keeps its settings, so that all its copies share them. This package sets none. */
+/** zod keeps its settings here, so that all its copies share them. This package sets none. */
 const ZOD = /^globalThis\.__zod_global(Config|Registry)$/
 
-/** Names of what is not as it was. */
+/** Names of changed properties. */
 export function changesSince(before: ReadonlyMap<string, PropertyDescriptor>): string[] {
   const now = globalsNow()
   const same = (name: string): boolean => {
     const [old, current] = [before.get(name), now.get(name)]
     return (
-      // Some platforms make a list anew whenever it is read.
+      // Some platforms create a new list with each read.
       (Object.is(old?.value, current?.value) ||
         (Array.isArray(old?.value) && Array.isArray(current?.value))) &&
       old?.get === current?.get &&

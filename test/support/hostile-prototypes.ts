@@ -1,8 +1,9 @@
-/** What other code on a page or in a process may have done to the objects that everything inherits from. */
+/** Changes that other code may make to the built-in prototypes. */
 
 /**
- * Names that this package looks up in options, requests, records and errors. Not among them are those that the platform
- * itself looks up everywhere, such as `value` and `get` of property descriptors: nothing works with these.
+ * Names that this package reads from options, requests, records and errors. Excludes names that the
+ * platform reads everywhere, such as `value` and `get` of property descriptors: with those
+ * polluted, nothing works.
  */
 export const NAMES: readonly string[] = [
   'account',
@@ -30,10 +31,10 @@ export const NAMES: readonly string[] = [
   'within',
 ]
 
-/** A value that is wrong wherever it is taken for an option. */
+/** A value that is invalid for every option. */
 export const POLLUTION = 'from Object.prototype'
 
-/** Gives every object properties that it does not have itself. Returns what takes them away again. */
+/** Adds properties to the built-in prototypes. Returns a function that removes them. */
 export function pollute(names: readonly string[], enumerable: boolean): () => void {
   for (const name of names)
     Object.defineProperty(Object.prototype, name, {
@@ -47,7 +48,7 @@ export function pollute(names: readonly string[], enumerable: boolean): () => vo
   }
 }
 
-/** Forbids any change to the objects that everything inherits from, and to the functions that make them. */
+/** Freezes the built-in prototypes and constructors. */
 export function freezeIntrinsics(): void {
   const intrinsics = [
     Object,

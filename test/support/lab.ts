@@ -21,14 +21,14 @@ import { faultyStore, type StorePlan } from './faulty-store.ts'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
 import { storeOver } from './store-over.ts'
 
-/** How a call ended. */
+/** The result of a call. */
 export interface Told {
   readonly order?: Order
   readonly info?: ResponseInfo
   readonly error?: AnyCustomerOrderingError
 }
 
-/** One order request as the service saw it. */
+/** One order request as received by the service. */
 export interface Post {
   readonly key: string | null
   readonly body: string
@@ -37,22 +37,22 @@ export interface Post {
   readonly apiKey: string | null
 }
 
-/** A process: a client over a store object of its own, which can die or be stopped at any moment. */
+/** A process: a client with its own store object. A test can kill or pause it at any moment. */
 export interface LabProcess {
   readonly client: CustomerOrderingClient
   readonly store: OrderStore
-  /** It hears nothing any more and does nothing any more. */
+  /** Kills it: it receives nothing and does nothing from now on. */
   kill(): void
-  /** It stands still until {@link LabProcess.wake}: nothing is answered, no timer fires. */
+  /** Pauses it until {@link LabProcess.wake}: it gets no responses, and no timer fires. */
   stop(): void
   wake(): void
 }
 
-/** A service, rows that outlive processes, and time that passes only while everybody waits. */
+/** A service, rows that outlive processes, and time that passes only while everything waits. */
 export class Lab {
   readonly runtime: FakeRuntime
   readonly sandbox: Sandbox
-  /** The store of {@link Lab.client}; its rows are everybody's. */
+  /** The store of {@link Lab.client}. All processes share its rows. */
   rows: MemoryStore = new MemoryStore()
   readonly settled: SettledEvent[] = []
 
@@ -68,7 +68,7 @@ export class Lab {
     })
   }
 
-  /** Options of every client here. */
+  /** Options of every client of the lab. */
   get options(): ClientOptions {
     return {
       baseUrl: this.sandbox.baseUrl,
@@ -93,17 +93,23 @@ export class Lab {
     return new CustomerOrderingClient({ ...rest, ...options }, this.runtime)
   }
 
-  /** A client over the same rows that knows nothing of this process's calls, in a store that all processes share. */
+  /**
+   * A client with the same rows, in a store that all processes share. It knows nothing of this
+   * process's calls.
+   */
   shared(options: ClientOptions = {}): CustomerOrderingClient {
     return this.client({ store: storeOver(this.rows, { durability: 'server' }), ...options })
   }
 
-  /** A client over the same rows that knows nothing of this process's calls; `plan` breaks its store. */
+  /**
+   * A client with the same rows that knows nothing of this process's calls. `plan` adds faults to
+   * its store.
+   */
   elsewhere(options: ClientOptions = {}, plan?: StorePlan): CustomerOrderingClient {
     return this.client({ store: faultyStore(this.rows, this.runtime, plan), ...options })
   }
 
-  /** Another process over the same rows. */
+  /** Another process with the same rows. */
   process(options: ClientOptions = {}, plan?: StorePlan): LabProcess {
     const { runtime } = this
     let dead = false
@@ -111,7 +117,7 @@ export class Lab {
     let wake: () => void = () => {}
     const timers = new Set<() => void>()
     const waiting: (() => void)[] = []
-    /** Hands a result to the process once it can take it. */
+    /** Passes a result to the process once it is alive and not paused. */
     const heard = <T>(pending: Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         const hand = async (deliver: () => void): Promise<void> => {
@@ -183,11 +189,14 @@ export class Lab {
     }
   }
 
-  /** Starts a call and lets it go as far as it can without time passing. Later calls let time pass again. */
+  /**
+   * Starts a call and runs it as far as possible without time passing. Later calls let time pass
+   * again.
+   */
   async begin<T>(start: () => Promise<T>): Promise<{ readonly ending: Promise<T> }> {
     this.runtime.auto = false
     const ending = start()
-    // Looked at by the test later; until then a failure is nobody's business.
+    // The test handles a failure later, so it must not count as unhandled now.
     ending.catch(() => {})
     await this.runtime.settle()
     await this.runtime.settle()
@@ -208,7 +217,7 @@ export class Lab {
       }))
   }
 
-  /** Scope and row id of a slot, for the clients made here without other options. */
+  /** Scope and row id of a slot, for the lab's clients without other options. */
   place(slot: string, account: string | null = 'shop'): { readonly scope: string; readonly id: string } {
     return {
       scope: scopeOf(this.sandbox.baseUrl, account ?? undefined),
@@ -231,7 +240,7 @@ export class Lab {
     return record
   }
 
-  /** Writes over a row as somebody with access to the database would. */
+  /** Overwrites a row, as a person with access to the database could. */
   async tamper(slot: string, change: object | ((content: Record<string, unknown>) => void)): Promise<void> {
     const row = await this.row(slot)
     if (row === undefined) throw new Error(`there is no row of ${slot}`)
@@ -241,35 +250,38 @@ export class Lab {
     await this.rows.update({ ...row, data: JSON.stringify(content) }, row.version)
   }
 
-  /** A store that has lost everything. */
+  /** Empties the store. */
   wipe(): void {
     this.rows = new MemoryStore()
   }
 
-  /** What goes wrong with the next requests, or those of one operation; returns what ends that. */
+  /**
+   * Makes the next requests fail, or those of one operation. Returns a function that ends the
+   * fault.
+   */
   fault(action: FaultAction, times: number | 'always' = 1, operation?: SandboxOperation): () => void {
     return this.sandbox.faults.add({ action, times, ...(operation && { match: { operation } }) })
   }
 
-  /** Places an order as one call of the application does. */
+  /** Places an order with one call of the application. */
   create(request: CreateOrderRequest = order('r1'), options: CreateOptions = {}): Promise<Order> {
     return this.client().orders.create(request, options)
   }
 
-  /** r1 is refused because the wallet is empty, which it is no longer afterwards. */
+  /** r1 is refused because the wallet is empty. Tops up the wallet afterwards. */
   async refused(): Promise<void> {
     this.drain()
     await failure(this.create())
     this.topUp()
   }
 
-  /** r1 is charged, and the only response to it is lost. */
+  /** r1 is charged, and its only response is lost. */
   async doubted(): Promise<void> {
     this.fault({ type: 'commitThenDrop' })
     await failure(this.client({ maxRetries: 0 }).orders.create(order('r1')))
   }
 
-  /** The id of the order that was charged once. */
+  /** The id of the order, which must be charged exactly once. */
   charged(reference = 'r1'): string {
     return this.sandbox.expectChargedOnce(reference).orderId
   }
@@ -279,13 +291,13 @@ export class Lab {
     this.sandbox.setBalance(this.sandbox.customerId, 0)
   }
 
-  /** Puts money into the wallet. */
+  /** Tops up the wallet. */
   topUp(amount: number = 1_000_000): void {
     this.sandbox.topUp(this.sandbox.customerId, amount)
   }
 }
 
-/** How a call ended; anything that is not an error of this package ends the test. */
+/** The result of a call. An error of another package ends the test. */
 export async function told(call: Promise<Order>): Promise<Told> {
   try {
     const order = await call
@@ -297,7 +309,7 @@ export async function told(call: Promise<Order>): Promise<Told> {
   }
 }
 
-/** The error of a call that has to fail. */
+/** The error of a call that must fail. */
 export async function failure(call: Promise<unknown>): Promise<AnyCustomerOrderingError> {
   let result: unknown
   try {

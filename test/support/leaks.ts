@@ -1,26 +1,26 @@
 /**
- * Looks for a secret in everything that a program could print or keep: what I8 means, used by every harness. The secret
- * is looked for in all the spellings in which one was seen to leave, in the texts of all the ways to print a value, and
- * in the bytes of files.
+ * Looks for a secret in everything that a program could print or store. All harnesses check I8 with
+ * it. It searches for every known encoding of the secret, in the text of every way to print a
+ * value, and in the bytes of files.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 
-/** One way to write a secret. */
+/** One encoding of a secret. */
 export interface Spelling {
   readonly how: string
   readonly text: string
-  /** True for a piece of the secret as it is. */
+  /** True for a part of the unencoded secret. */
   readonly part: boolean
 }
 
-/** Shorter forms, as base64 leaves of a short secret, are found in any text. */
+/** Shorter forms, such as base64 of a short secret, occur in any text. */
 const SHORTEST = 8
 
 const known = new Map<string, readonly Spelling[]>()
 
-/** All spellings in which a secret could leave, whatever stands around it. */
+/** All encodings in which a secret could leak, whatever text surrounds it. */
 export function spellingsOf(secret: string): readonly Spelling[] {
   const before = known.get(secret)
   if (before !== undefined) return before
@@ -32,7 +32,7 @@ export function spellingsOf(secret: string): readonly Spelling[] {
   const length = secret.length
   const spellings: [how: string, text: string][] = [
     ['raw', secret],
-    // What is left of a key that was cut somewhere.
+    // The rest of a key that was truncated.
     ['raw, its first part', length >= 24 ? secret.slice(0, 16) : ''],
     ['raw, a part of it', length >= 24 ? secret.slice(8, 24) : ''],
     ['raw, its last part', length >= 24 ? secret.slice(-16) : ''],
@@ -74,7 +74,10 @@ export function spellingsOf(secret: string): readonly Spelling[] {
   return found
 }
 
-/** The characters of a longer text's base64 that depend on the secret alone, which begins so many bytes into a group. */
+/**
+ * The base64 characters of a longer text that depend only on the secret, which begins this many
+ * bytes into a group.
+ */
 function withinBase64(bytes: Buffer, position: number): string {
   const text = Buffer.concat([Buffer.alloc(position), bytes])
     .toString('base64')
@@ -84,14 +87,14 @@ function withinBase64(bytes: Buffer, position: number): string {
   return text.slice(first, last)
 }
 
-/** The spellings of a secret that stand in a text. */
+/** The encodings of a secret that a text contains. */
 export function spellingsIn(text: string, secret: string): string[] {
   return spellingsOf(secret)
     .filter((spelling) => text.includes(spelling.text))
     .map(({ how }) => how)
 }
 
-/** The same but for pieces of the secret, for texts in which somebody else has broken it to pieces before. */
+/** The same without parts of the secret, for texts in which other code has already cut it. */
 export function wholeSpellingsIn(text: string, secret: string): string[] {
   return spellingsOf(secret)
     .filter((spelling) => !spelling.part && text.includes(spelling.text))
@@ -107,13 +110,13 @@ const ALL = {
   breakLength: Number.POSITIVE_INFINITY,
 } as const
 
-/** Everything that a program could print of a value, by how it does it. */
+/** Everything that a program could print of a value, by printing method. */
 export function printed(value: unknown): Record<string, string> {
   const attempt = (print: () => unknown): string => {
     try {
       return String(print())
     } catch (error) {
-      // What a failed attempt says may hold the value, too.
+      // The error of a failed attempt may contain the value, too.
       return error instanceof Error ? `threw ${error.message}` : 'threw'
     }
   }
@@ -129,7 +132,7 @@ export function printed(value: unknown): Record<string, string> {
   }
 }
 
-/** Built-in prototypes: what is inherited from them is the platform's own, or is read by its own means below. */
+/** Built-in prototypes, whose members belong to the platform or are read separately below. */
 const BUILT_IN = new Set<object>(
   [Object, Array, Function, Error, Map, Set, Date, RegExp, Promise, Uint8Array, ArrayBuffer].map(
     ({ prototype }) => prototype as object,
@@ -137,8 +140,9 @@ const BUILT_IN = new Set<object>(
 )
 
 /**
- * What crash reporters do: every property of every object, enumerable or not, own or inherited, named by a text or a
- * symbol, and what collections, headers, bodies and bytes hold.
+ * Collects what crash reporters do: every property of every object, enumerable or not, own or
+ * inherited, with a string or symbol as name, and the content of collections, headers, bodies and
+ * bytes.
  */
 export function walked(root: unknown): string {
   const seen = new Set<unknown>()
@@ -165,14 +169,14 @@ export function walked(root: unknown): string {
       link !== null && !BUILT_IN.has(link);
       link = Object.getPrototypeOf(link) as object | null
     ) {
-      // Read with the object that inherits from it, so not once more as the prototype of its constructor.
+      // Skip it: it is read with the object that inherits from it.
       seen.add(link)
       for (const key of Reflect.ownKeys(link)) {
         texts.push(typeof key === 'symbol' ? (key.description ?? '') : key)
         try {
           pending.push(Reflect.get(link, key, value))
         } catch {
-          // An accessor that throws shows nothing.
+          // Skip an accessor that throws.
         }
       }
     }
@@ -181,8 +185,9 @@ export function walked(root: unknown): string {
 }
 
 /**
- * Says where a secret is, in which spelling, and how it would come out.
- * @param values everything that a caller can get hold of, by a name for the report
+ * Reports where a secret is, in which encoding, and how it would be printed.
+ *
+ * @param values all values that a caller can access, by name
  */
 export function leaks(
   secret: string,
@@ -196,14 +201,17 @@ export function leaks(
   )
 }
 
-/** The same by the two ways that show nearly everything, for harnesses that look a thousand times a second. */
+/**
+ * The same with the two most complete printing methods, for harnesses that check a thousand times a
+ * second.
+ */
 export function leaksAtAGlance(
   secret: string,
   values: Readonly<Record<string, unknown>>,
   spellings: typeof spellingsIn = spellingsIn,
 ): string[] {
   const text = [walked(values), json(values)].join('\n')
-  // Only then is it worth a closer look.
+  // Only then check all methods.
   return spellings(text, secret).length === 0
     ? []
     : [...leaks(secret, values, spellings), 'found by a glance']
@@ -217,7 +225,7 @@ function json(value: unknown): string {
   }
 }
 
-/** Nothing where a database has removed the file since the folder was read. */
+/** Skip a file that the database has removed since the folder was read. */
 function bytesOf(file: string): Buffer {
   try {
     return readFileSync(file)
@@ -227,7 +235,10 @@ function bytesOf(file: string): Buffer {
   }
 }
 
-/** Says which files of a folder, or which one file, hold a secret: databases, their logs and whatever lies beside. */
+/**
+ * Reports the files of a folder (or one file) that contain a secret: databases, their logs and
+ * other files.
+ */
 export function leaksInFiles(secret: string, path: string): string[] {
   const files = statSync(path).isDirectory()
     ? readdirSync(path, { recursive: true, encoding: 'utf8' }).map((name) => join(path, name))

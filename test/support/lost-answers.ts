@@ -1,6 +1,6 @@
 import type { Sandbox } from '../../src/sandbox/index.ts'
 
-/** Charges orders whose reference begins with `lost-`, and loses the first answer to each. */
+/** Charges orders whose reference begins with `lost-`, and loses the first response to each. */
 export function loseFirstAnswers(sandbox: Sandbox): void {
   const lost = new Set<string>()
   sandbox.faults.add({

@@ -1,6 +1,9 @@
 import { describe, it } from 'vitest'
 
-/** Instead of tests that need what this machine lacks: one that says so and is skipped, or, in CI, fails. */
+/**
+ * Replaces tests whose requirements are missing with one test that states it. It is skipped, or
+ * fails in CI.
+ */
 export function notRun(title: string, why: string): void {
   const said = `${title}: NOT RUN, ${why}`
   console.warn(said)
@@ -9,7 +12,7 @@ export function notRun(title: string, why: string): void {
   })
 }
 
-/** Defines tests unless something that they need is missing; `why` says what. */
+/** Defines tests unless a requirement is missing. `why` states which. */
 export function describeUnless(why: string | undefined, title: string, body: () => void): void {
   if (why === undefined) describe(title, body)
   else notRun(title, why)

@@ -9,7 +9,10 @@ import type { JournalRecord, RecordContent } from '../../src/orders/record.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { fakeRuntime } from './runtime.ts'
 
-/** What the order methods share, over an empty store of its own; nothing is sent unless `connection` says how. */
+/**
+ * The context of the order methods, with an empty store. Nothing is sent unless `connection`
+ * defines how.
+ */
 export function orderContext(
   changes: Partial<Omit<OrderContext, 'connection'>> = {},
   connection: Partial<Connection> = {},
@@ -39,7 +42,7 @@ export function orderContext(
   }
 }
 
-/** An open record of an order with the reference `r1`, in doubt, as a call leaves it. */
+/** An open record of an order with the reference `r1`, in doubt after a call. */
 export const LEFT_OPEN: RecordContent = {
   slot: 'ref:r1',
   key: 'key-r1',
@@ -59,7 +62,7 @@ export const LEFT_OPEN: RecordContent = {
   foreign: false,
 }
 
-/** Stores a record under the id of its slot; over the one given, where there is one. */
+/** Stores a record with the id of its slot, over the given row if there is one. */
 export async function remember(
   { connection, journal }: OrderContext,
   content: RecordContent,
@@ -70,7 +73,7 @@ export async function remember(
   return written.found
 }
 
-/** The record of a slot, or nothing. */
+/** The record of a slot, or undefined. */
 export async function recordOf(
   { connection, journal }: OrderContext,
   slot: string,
@@ -80,7 +83,7 @@ export async function recordOf(
   return 'why' in found ? undefined : found.record
 }
 
-/** What is stored, as it is found. */
+/** The stored records, as a read returns them. */
 export async function storedRecords({ journal }: OrderContext): Promise<FoundRecord[]> {
   const stored: FoundRecord[] = []
   for await (const row of journal.rows({ since: 0 })) {

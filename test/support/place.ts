@@ -7,7 +7,9 @@ import { MemoryStore } from '../../src/stores/memory.ts'
 import { orderContext } from './order-context.ts'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
 
-/** For the tests of one order method each: its context over a service that responds by a script, and times. */
+/**
+ * The environment for tests of one order method: its context with a scripted service, and times.
+ */
 export const API_KEY = 'api-key-of-this-shop'
 export const MINUTE = 60_000
 export const WINDOW = 20 * MINUTE
@@ -38,7 +40,7 @@ export const LOST: AttemptResult = {
 export const TIMED_OUT: AttemptResult = { kind: 'timeout' }
 export const ABORTED: AttemptResult = { kind: 'aborted' }
 
-/** Two minutes for the whole call and no retries, unless the test says otherwise. */
+/** Two minutes for the whole call and no retries by default. */
 export const callSettings = (changes: Partial<CallSettings> = {}): CallSettings => ({
   signal: undefined,
   timeout: 30_000,
@@ -48,7 +50,7 @@ export const callSettings = (changes: Partial<CallSettings> = {}): CallSettings 
   ...changes,
 })
 
-/** An API key that is asked for each time. */
+/** An API key that is requested each time. */
 export const rotating = (get: Credentials['get']): Credentials => ({ rotates: true, get })
 
 export interface Place {
@@ -57,11 +59,11 @@ export interface Place {
   readonly store: MemoryStore
   readonly settled: SettledEvent[]
   readonly requests: AttemptRequest[]
-  /** What was asked: the reference of an order that is sent, else path and query. */
+  /** The requests: the reference of a sent order, or path and query. */
   readonly asked: string[]
 }
 
-/** How the service responds, or what it does before it responds. */
+/** A response of the service, or an action before it. */
 export type Step = AttemptResult | ((place: Place, asked: string) => AttemptResult | Promise<AttemptResult>)
 
 export interface PlaceOptions {
@@ -71,7 +73,7 @@ export interface PlaceOptions {
   readonly context?: Partial<Omit<OrderContext, 'connection'>>
 }
 
-/** A service that responds so, step by step, with the last step for ever. */
+/** A service that responds with one step after the other, and repeats the last one forever. */
 export function placeWith(steps: readonly Step[] = [], given: PlaceOptions = {}): Place {
   const runtime = fakeRuntime({ auto: true, now: given.now ?? NOW })
   const store = new MemoryStore()
@@ -114,16 +116,16 @@ function askedBy({ body, url }: AttemptRequest): string {
 }
 
 export const GONE = new Error('gone')
-/** A store that fails. */
+/** Always rejects, as a failing store. */
 export const fails = (): Promise<never> => Promise.reject(GONE)
-/** A store, or anything else, that never responds. */
+/** Never responds, as a hanging store. */
 export const hangs = (): Promise<never> => new Promise(() => {})
 export const later = (runtime: FakeRuntime, milliseconds: number): Promise<void> =>
   new Promise((resolve) => void runtime.setTimer(resolve, milliseconds))
 
 type Operation = 'get' | 'insert' | 'update' | 'listOpen'
 
-/** Does this before each call of that operation. */
+/** Runs this before each call of the operation. */
 export function beforeCall(store: MemoryStore, operation: Operation, act: () => unknown): void {
   const real: (...args: never[]) => unknown = store[operation]
   Object.assign(store, {
@@ -134,7 +136,7 @@ export function beforeCall(store: MemoryStore, operation: Operation, act: () => 
   })
 }
 
-/** Does this in the place of the next call of that operation. */
+/** Runs this instead of the next call of the operation. */
 export function inPlaceOfNext(
   store: MemoryStore,
   operation: Operation,

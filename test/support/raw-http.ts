@@ -1,8 +1,8 @@
 import type { Server } from 'node:net'
 
-/** A request as its bytes were. */
+/** A request as its bytes. */
 export interface RawRequest {
-  /** Number of the connection it came on, from 1 on. */
+  /** Number of its connection, from 1. */
   readonly connection: number
   /** First line, for example `POST /v1/orders HTTP/1.1`. */
   readonly line: string
@@ -11,7 +11,7 @@ export interface RawRequest {
   readonly body: string
 }
 
-/** Listens on any free port, unless one is named, and says which. */
+/** Listens on any free port by default, and returns the port. */
 export function listening(server: Server, port = 0): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -23,7 +23,7 @@ export function listening(server: Server, port = 0): Promise<number> {
   })
 }
 
-/** The first complete request in some bytes, and how many of them it takes; nothing if it is not complete. */
+/** The first complete request in the bytes, and its length. Undefined if incomplete. */
 export function parseRequest(
   bytes: Buffer,
 ): { readonly request: Omit<RawRequest, 'connection'>; readonly length: number } | undefined {
@@ -40,7 +40,7 @@ export function parseRequest(
   return { request: { line, headers, body: bytes.subarray(end + 4, length).toString('utf8') }, length }
 }
 
-/** A whole answer with its length. */
+/** A complete response with its length. */
 export function answerText(status: number, body: string, headers: readonly string[] = []): string {
   const lines = [`HTTP/1.1 ${status} Some Reason`, 'content-type: application/json', ...headers]
   return `${lines.join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`

@@ -2,7 +2,7 @@ import { createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { listening, parseRequest, type RawRequest } from './raw-http.ts'
 
-/** A server that speaks bytes. */
+/** A server that handles bytes. */
 export interface RawServer {
   readonly url: string
   readonly port: number
@@ -13,10 +13,10 @@ export interface RawServer {
   readonly closed: () => Promise<void>
 }
 
-/** What becomes of a request: `count` is its number on the whole server, from 1 on. */
+/** Handles a request. `count` is its number on the server, from 1. */
 export type Serve = (socket: Socket, request: RawRequest, count: number) => void
 
-/** Listens on any free port until the test ends, and hands over every complete request. */
+/** Listens on any free port until the test ends, and passes on every complete request. */
 export async function rawServer(serve: Serve, onConnection?: (socket: Socket) => void): Promise<RawServer> {
   const requests: RawRequest[] = []
   const sockets = new Set<Socket>()
@@ -30,7 +30,7 @@ export async function rawServer(serve: Serve, onConnection?: (socket: Socket) =>
       for (const tell of onClosed) tell()
       onClosed = []
     })
-    // Resets are part of the game.
+    // Ignore connection resets, which are expected.
     socket.on('error', () => {})
     onConnection?.(socket)
     let received = Buffer.alloc(0)

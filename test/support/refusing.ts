@@ -2,7 +2,7 @@ import { createServer } from 'node:net'
 import type { AttemptResult } from '../../src/http/attempt.ts'
 import { listening } from './raw-http.ts'
 
-/** Where nobody listens: a port that was free a moment ago. */
+/** An address without a listener: a port that was free a moment ago. */
 export async function refusing(): Promise<string> {
   const server = createServer()
   const port = await listening(server)
@@ -10,6 +10,6 @@ export async function refusing(): Promise<string> {
   return `http://127.0.0.1:${port}`
 }
 
-/** What an attempt says of whether anything was sent; of another ending its kind. */
+/** The attempt's verdict on whether anything was sent, or the kind of another outcome. */
 export const unsentOf = (result: AttemptResult): unknown =>
   result.kind === 'failed' ? result.unsent : result.kind

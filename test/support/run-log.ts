@@ -4,8 +4,9 @@ import type { AttentionReason, RecoveryOutcome } from '../../src/orders/recovery
 import type { StoredRow } from '../../src/stores/store.ts'
 
 /**
- * What happened in one run, of whatever harness: every entry has its place in one order of events (`at`), so that the
- * invariants can ask what was true when. A harness fills it through {@link RunRecorder}.
+ * The log of one run of any harness. Every entry has its place in one order of events (`at`), so
+ * that the invariants can check what was true at a time. A harness fills it through
+ * {@link RunRecorder}.
  */
 export interface RunLog {
   readonly intents: readonly LoggedIntent[]
@@ -14,81 +15,98 @@ export interface RunLog {
   readonly reads: readonly LoggedRead[]
   readonly charges: readonly LoggedCharge[]
   readonly rows: readonly LoggedRow[]
-  /** True if every applied write of a row is in `rows`; false where a store can only be looked at now and then. */
+  /**
+   * True if every applied write of a row is in `rows`, false if a store can be read only now and
+   * then.
+   */
   readonly everyWrite: boolean
-  /** True if every request is in `requests` or `reads`, with the call that sent it. */
+  /** True if `requests` or `reads` contains every request, with the call that sent it. */
   readonly everyRequest: boolean
-  /** True if it is known of every call whether its caller's signal fired. */
+  /** True if it is known for every call whether its caller's signal fired. */
   readonly everyAbort: boolean
-  /** True if the service's list shows every order's reference, and its rows stay where they are. */
+  /**
+   * True if the service's list shows every order's reference, and its rows keep their positions.
+   */
   readonly listsReferences: boolean
   /** True if more than one API key was in use. */
   readonly rotated: boolean
-  /** True if faults had stopped, every process was gone, and one `recover()` ran to its end as the last thing. */
+  /**
+   * True if faults had stopped, every process had ended, and one last `recover()` ran to its end.
+   */
   readonly recovered: boolean
-  /** True if processes stood still for a while in the middle of their work: what one sends then may be past what is stored. */
+  /**
+   * True if processes were paused during their work. Then they may send requests that differ from
+   * the stored records.
+   */
   readonly stopped: boolean
-  /** How much longer than its time a call may take, on a machine that has much else to do, milliseconds. */
+  /** How much longer than its time a call may take on a busy machine, in milliseconds. */
   readonly slowness: number
-  /** Timers and listeners that were left when everything had ended. */
+  /** Timers and listeners left at the end. */
   readonly leftovers: number
-  /** True if a clock jumped, so that nobody can tell by its clock what was first. */
+  /** True if a clock jumped, so that clocks do not show which event was first. */
   readonly clocksDiffer: boolean
-  /** True if a store lost what it had acknowledged. */
+  /** True if a store lost acknowledged rows. */
   readonly lost: boolean
-  /** True if processes had a store each. */
+  /** True if each process had its own store. */
   readonly storesDiffer: boolean
-  /** Orders in the service's list that no call of the run has made. */
+  /** Orders in the service's list that no call of the run has created. */
   readonly otherOrders: number
   /** API keys that were used. */
   readonly secrets: readonly string[]
-  /** Texts that leave the client for other places than the service: rows of the store, errors. */
+  /** Texts that leave the client for places other than the service: rows of the store, errors. */
   readonly printed: readonly string[]
 }
 
-/** One thing to buy. */
+/** One intended purchase. */
 export interface LoggedIntent {
   readonly name: string
-  /** Names of the records that stand for it. */
+  /** Names of its records. */
   readonly slots: readonly string[]
-  /** How often the caller wants it; more than once only for anonymous orders that were deliberately repeated. */
+  /**
+   * How often the caller wants it. More than once only for deliberately repeated anonymous orders.
+   */
   wanted: number
 }
 
-/** Whether the wallet was charged, as a caller was told. */
+/** The reported state of the charge. */
 export interface Told {
   readonly charged: 'no' | 'yes' | 'unknown'
   readonly orderId?: string
-  /** The error's code, where there was one. */
+  /** The error's code, if any. */
   readonly code?: string
 }
 
-/** What a failed call tells. Anything but one of our errors is a failure of the harness or a bug. */
+/**
+ * The report of a failed call. An error of another package is a failure of the harness or a bug.
+ */
 export function toldBy(error: unknown): Told {
   if (!isCustomerOrderingError(error)) throw error
   const { charged, code, orderId } = error
   return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
 }
 
-/** What a recovery said of one record. */
+/** The report of a recovery about one record. */
 export interface Recovered {
   readonly intent: string
   readonly outcome: RecoveryOutcome['outcome']
-  /** The record's key; empty if the record cannot be read. */
+  /** The record's key. Empty if the record is unreadable. */
   readonly key: string
   readonly reason?: AttentionReason
   readonly orderId?: string
-  /** What its error says of the wallet, where there is one. */
+  /** The state of the charge in its error, if any. */
   readonly charged?: Told['charged']
-  /** True if it says that the list was longer than a look-up reads. */
+  /** True if it reports that the list was longer than a look-up reads. */
   readonly cut?: boolean
-  /** The clock on the wall of the process that recovers, milliseconds. */
+  /** The wall clock of the recovering process, in milliseconds. */
   readonly wall: number
-  /** When it was said, in the order of events; at the latest when the recovery ended, where the harness knows no better. */
+  /**
+   * The time of the report in the order of events. If the harness does not know it, the end of the
+   * recovery.
+   */
   readonly at?: number
 }
 
-/** A recovery's outcome as it is logged. */
+/** Converts a recovery's outcome to its log entry. */
 export function recoveredOf(
   intent: string,
   { outcome, record, order, reason, error }: RecoveryOutcome,
@@ -111,83 +129,95 @@ export function recoveredOf(
 export interface LoggedCall {
   readonly id: number
   readonly kind: 'create' | 'enqueue' | 'recover' | 'resolve'
-  /** Of all but `recover`. */
+  /** Present for every call except `recover`. */
   readonly intent?: string
-  /** Idempotency-Key that the caller gave, where the harness keeps it. */
+  /** The caller's Idempotency-Key, if the harness logs it. */
   readonly idempotencyKey?: string
-  /** What it asks for, in the words that tell one order from another (its metadata does not), where the harness keeps it. */
+  /** The payload without metadata, as text, if the harness logs it. */
   readonly payload?: string
-  /** Number of its process, where the harness keeps it. */
+  /** Number of its process, if the harness logs it. */
   readonly process?: number
   readonly at: number
-  /** The time by the run's clock, milliseconds. */
+  /** The time of the run's clock, in milliseconds. */
   readonly time: number
   readonly totalTimeout: number
   readonly maxRetries: number
-  /** The clock on the wall of its process when it began, milliseconds, where the harness keeps it. */
+  /** The wall clock of its process at its beginning, in milliseconds, if the harness logs it. */
   readonly wall?: number
-  /** Of `recover`, where the harness keeps it: for how long after its first send a key is sent again, milliseconds. */
+  /**
+   * For `recover`: how long after its first send it sends a key again, in milliseconds, if the
+   * harness logs it.
+   */
   readonly repeatsFor?: number
-  /** For how long after its first send a key may leave again, milliseconds, where the harness keeps it and there is a limit. */
+  /**
+   * How long after its first send a key may be sent again, in milliseconds, if the harness logs it
+   * and there is a limit.
+   */
   readonly sendsFor?: number
-  /** True if its process's clock on the wall was set meanwhile. */
+  /** True if its process's wall clock was set meanwhile. */
   clockSet?: boolean
-  /** Absent while the call goes on, and for ever if its process died, unless it is known when that was. */
+  /** Absent while the call runs, and forever if its process died, unless the time is known. */
   endedAt?: number
   endedTime?: number
   died?: boolean
-  /** When its process died, where the harness knows it. */
+  /** When its process died, if known. */
   diedAt?: number
   told?: Told
   recovered?: Recovered[]
-  /** True if the store failed, hung or lost an answer during the call. */
+  /** True if the store failed, hung or lost a response during the call. */
   storeTrouble?: boolean
-  /** When the caller's signal fired, where the harness keeps it and it did before the call's end. */
+  /** When the caller's signal fired, if the harness logs it and it fired before the call's end. */
   abortedAt?: number
-  /** True if it resolved, where it is an `enqueue()` or a `resolve()` of a harness that judges them. */
+  /** True if it resolved: an `enqueue()` or a `resolve()` of a harness that checks them. */
   succeeded?: boolean
-  /** Of `resolve`, where the harness keeps it: the order that a person has found, or that it is given up. */
+  /**
+   * For `resolve`, if the harness logs it: the order that a person has found, or that it is
+   * abandoned.
+   */
   readonly decision?: { readonly orderId?: string } | undefined
-  /** True if a write of a call that had ended or died landed during this one. */
+  /** True if a write of a call that had ended or died was applied during this one. */
   disturbed?: boolean
 }
 
-/** One order request, as the service saw it. */
+/** One order request as received by the service. */
 export interface LoggedRequest {
   readonly at: number
   readonly intent: string
   readonly key: string
   readonly body: string
-  /** The clock on the wall of the process that sends it, milliseconds, where the harness keeps it. */
+  /** The wall clock of the sending process, in milliseconds, if the harness logs it. */
   readonly wall?: number
-  /** The same clock when it surely had not looked yet whether it may send, where it may stand still after it has. */
+  /**
+   * The same clock at a time before the check whether the call may send, if the process may pause
+   * after the check.
+   */
   readonly awake?: number | undefined
-  /** The time by the run's clock, milliseconds, where the harness keeps it. */
+  /** The time of the run's clock, in milliseconds, if the harness logs it. */
   readonly time?: number
-  /** What the body asks for, as in {@link LoggedCall.payload}, where the harness keeps it. */
+  /** The body's payload, as in {@link LoggedCall.payload}, if the harness logs it. */
   readonly payload?: string
-  /** The call that sent it, where that is known. */
+  /** The call that sent it, if known. */
   readonly call?: number
-  /** True if it heard of another order, which says nothing of its own. */
+  /** True if it received another order, which proves nothing about its own. */
   misled?: boolean
-  /** Status of the answer, once there was one. */
+  /** Status of the response, once received. */
   status?: number
   code?: string
-  /** True if the answer reached the client whole. */
+  /** True if the client received the complete response. */
   heard?: boolean
   answeredAt?: number
-  /** The time by the run's clock, milliseconds, where the harness keeps it. */
+  /** The time of the run's clock, in milliseconds, if the harness logs it. */
   answeredTime?: number
 }
 
-/** One request that only reads orders, as it left its process. */
+/** One read request for orders, as sent. */
 export interface LoggedRead {
   readonly at: number
   /** Path and query. */
   readonly path: string
-  /** The call that sent it, where that is known. */
+  /** The call that sent it, if known. */
   readonly call?: number
-  /** True if a success reached the client whole. */
+  /** True if the client received a complete success. */
   answered?: boolean
 }
 
@@ -197,7 +227,7 @@ export interface LoggedCharge {
   readonly intent: string
   readonly key: string
   readonly orderId: string
-  /** When the request arrived that caused it. */
+  /** When the request that caused it arrived. */
   readonly requestedAt: number
   readonly call?: number
 }
@@ -208,7 +238,7 @@ export interface LoggedRow {
   readonly id: string
   readonly version: number
   readonly open: boolean
-  /** Absent if the record was forgotten, or the row removed. */
+  /** Absent if the record was forgotten or the row removed. */
   readonly record?: JournalRecord
 }
 
@@ -258,7 +288,7 @@ export class RunRecorder implements RunLog {
     Object.assign(call, { endedAt: this.next(), endedTime: time, ...end })
   }
 
-  /** A recovery says what became of a record. */
+  /** Logs a recovery's report about a record. */
   said(call: LoggedCall, recovered: Omit<Recovered, 'at'>): void {
     call.recovered ??= []
     call.recovered.push({ ...recovered, at: this.next() })
@@ -289,19 +319,19 @@ export class RunRecorder implements RunLog {
     this.charges.push({ ...charge, at: this.next() })
   }
 
-  /** A row was removed: the next one under its name begins with the first version. */
+  /** Logs that a row was removed. The next row with its id begins with version 1. */
   removed(id: string): void {
     this.rows.push({ at: this.next(), id, version: 0, open: false })
   }
 
-  /** A store has these rows, and nothing else of what was ever written. */
+  /** Logs that a store has exactly these rows. */
   lose(rows: readonly StoredRow[]): void {
     this.lost = true
     for (const id of new Set(this.rows.map((row) => row.id))) this.removed(id)
     for (const row of rows) this.row(row)
   }
 
-  /** A row was written. Its text must be plain, also where it is marked as sealed. */
+  /** Logs that a row was written. Its text must be plain, even if it is marked as sealed. */
   row(row: StoredRow): void {
     const { id, version, open, createdAt, updatedAt } = row
     const logged = { at: this.next(), id, version, open }

@@ -2,44 +2,47 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { createRandom } from '../../src/sandbox/service/random.ts'
 import { nextLoop, VirtualTime } from './virtual-time.ts'
 
-/** A runtime whose time stands still until the test moves it. */
+/** A runtime whose time moves only when the test moves it. */
 export interface FakeRuntime extends Runtime {
-  /** Moves both clocks on and fires the timers that are due, in the order of their times, letting work go on between. */
+  /** Moves both clocks and fires the due timers in order. Lets pending work run in between. */
   advance(milliseconds: number): Promise<void>
-  /** Moves the wall clock only, back or forth, as a clock correction does. */
+  /** Moves only the wall clock, forward or back, as a clock correction does. */
   jump(milliseconds: number): void
-  /** Lets everything run that can run without time passing. */
+  /** Lets all pending work run without time passing. */
   settle(): Promise<void>
-  /** Timers that wait. */
+  /** Number of pending timers. */
   readonly timers: number
-  /** Whether time moves by itself, see {@link FakeRuntimeOptions.auto}. May be switched at any time. */
+  /**
+   * True if time moves automatically, see {@link FakeRuntimeOptions.auto}. May be changed at any
+   * time.
+   */
   auto: boolean
 }
 
 export interface FakeRuntimeOptions {
   /** Wall clock at the start, milliseconds since 1970. Default 2023-11-14T22:13:20Z. */
   readonly now?: number
-  /** Decides what `random()` gives. Default 1. */
+  /** The result of `random()`. Default 1. */
   readonly seed?: number
   /**
-   * True to move time to the next timer whenever nothing else is left to do: sleeps end at once, in the order of their
-   * times, and a timeout still loses against an answer that is there already. Only for tests without real sockets or
-   * files, whose waiting cannot be told from idleness. Default false.
+   * True to move time to the next timer when everything is idle: sleeps end immediately and in
+   * order, and a timeout loses against a response that has already arrived. Use it only in tests
+   * without real sockets or files, whose waits look like idleness. Default false.
    */
   readonly auto?: boolean
 }
 
-/** Turns of the event loop without a new or cancelled timer that count as nothing left to do. */
+/** The number of turns of the event loop without a new or cancelled timer that counts as idle. */
 const IDLE_TURNS = 6
 
-/** Deterministic clocks, timers, randomness and ids; `deriveId` is the real one. */
+/** Deterministic clocks, timers, randomness and ids. `deriveId` is the real one. */
 export function fakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
-  // Its own clock is the one that nobody sets.
+  // `time.now` is the monotonic clock.
   const time = new VirtualTime(settle)
   time.now = 0
   const owner = {}
   const random = createRandom(options.seed ?? 1)
-  /** How far the clock on the wall is ahead of it. */
+  /** Difference of the wall clock from the monotonic clock. */
   let ahead = options.now ?? 1_700_000_000_000
   let ids = 0
   let auto = options.auto ?? false

@@ -3,16 +3,16 @@ import type { Sandbox, SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { Lab } from './lab.ts'
 import type { FakeRuntime } from './runtime.ts'
 
-/** A client of a sandbox, on one clock that moves by itself. */
+/** A client of a sandbox, with one automatic clock. */
 export interface Service {
   readonly sandbox: Sandbox
   readonly runtime: FakeRuntime
   readonly client: CustomerOrderingClient
-  /** Another client of the same sandbox, on the same clock. */
+  /** Another client of the same sandbox, with the same clock. */
   connect(options?: ClientOptions): CustomerOrderingClient
 }
 
-/** Makes a sandbox and a client of it. */
+/** Creates a sandbox and a client of it. */
 export function service(
   options: ClientOptions = {},
   sandboxOptions: SandboxOptions = {},

@@ -1,6 +1,6 @@
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 
-/** A store over another one, with some operations of its own. */
+/** A store that forwards to another one, with some operations replaced. */
 export function storeOver(store: OrderStore, own: Partial<OrderStore>): OrderStore {
   return {
     durability: store.durability,
@@ -15,7 +15,7 @@ export function storeOver(store: OrderStore, own: Partial<OrderStore>): OrderSto
   }
 }
 
-/** A store that tells of every row that it has written. */
+/** A store that reports every row it has written. */
 export function writesNoted(store: OrderStore, written: (row: StoredRow) => void): OrderStore {
   return storeOver(store, {
     async insert(row) {

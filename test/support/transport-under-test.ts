@@ -4,14 +4,14 @@ import { inject } from 'vitest'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** What the tests of a project send with; nothing is the platform's fetch. */
+    /** The transport of each project's tests. Undefined is the platform's fetch. */
     readonly transport: 'undici' | undefined
   }
 }
 
 let undici: Transport | undefined
 
-/** The transport that this run of the tests is about; nothing for the client's own choice. */
+/** The transport that this run tests. Undefined means the client's default. */
 export function transportUnderTest(): Transport | undefined {
   if (inject('transport') !== 'undici') return undefined
   undici ??= undiciTransport()

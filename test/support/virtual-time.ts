@@ -8,7 +8,7 @@ interface Timer {
   readonly callback: () => void
 }
 
-/** Nobody has anything left to do, and somebody is still waited for. */
+/** Nothing is left to do, but something is still awaited. */
 export class Deadlock extends Error {
   override readonly name = 'Deadlock'
 
@@ -17,7 +17,7 @@ export class Deadlock extends Error {
   }
 }
 
-/** Somebody does the same for ever. */
+/** The run repeats itself endlessly. */
 export class Livelock extends Error {
   override readonly name = 'Livelock'
 
@@ -26,24 +26,30 @@ export class Livelock extends Error {
   }
 }
 
-/** Far more turns than any run takes. */
+/** Far more turns than any run needs. */
 const MOST_TURNS = 1_000_000
 
-/** Resolves when all has happened that can happen without time passing. */
+/** Resolves when all pending work has run without time passing. */
 export type Turn = () => Promise<void>
 
 /**
- * The next turn of the event loop: streams and requests of the platform have done all they can, and Node has looked for
- * rejected promises that nobody handles.
+ * Waits for the next turn of the event loop: the platform's streams and requests have progressed,
+ * and Node has reported unhandled rejections.
  */
 export const nextLoop: Turn = () => new Promise((resolve) => setImmediate(resolve))
 
-/** The end of the microtasks, which costs less, where nothing happens but in them. Node looks for no rejected promises then. */
+/**
+ * Waits for the end of the microtasks, which is cheaper. Use it if all work is in microtasks. Node
+ * does not report unhandled rejections then.
+ */
 export const afterMicrotasks: Turn = () => new Promise((resolve) => process.nextTick(resolve))
 
-/** Time that passes only while everybody waits, for the clocks of all processes of a run and of their service. */
+/**
+ * Time that passes only while everything waits, for the clocks of all processes of a run and of
+ * their service.
+ */
 export class VirtualTime {
-  /** Milliseconds since 1970; both clocks of {@link runtime} start here. */
+  /** Milliseconds since 1970. Both clocks of {@link runtime} start here. */
   now: number = Date.UTC(2026, 0, 1)
   readonly #timers = new Set<Timer>()
   readonly #turn: Turn
@@ -55,12 +61,14 @@ export class VirtualTime {
     this.#mostTurns = mostTurns
   }
 
-  /** Number of timers that anybody waits for. */
+  /** Number of pending timers. */
   get timers(): number {
     return this.#timers.size
   }
 
-  /** Clocks, timers and ids for one process; the same seed gives the same random numbers and ids. */
+  /**
+   * Clocks, timers and ids for one process. The same seed gives the same random numbers and ids.
+   */
   runtime(owner: object, seed: number): Runtime {
     const random = createRandom(seed)
     let ids = 0
@@ -82,21 +90,21 @@ export class VirtualTime {
     return () => this.#timers.delete(timer)
   }
 
-  /** Resolves when that much time has passed. */
+  /** Resolves after that much time. */
   sleep(owner: object, milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
       this.setTimer(owner, resolve, milliseconds)
     })
   }
 
-  /** Number of timers that an owner waits for. */
+  /** Number of an owner's pending timers. */
   pending(owner: object): number {
     let count = 0
     for (const timer of this.#timers) if (timer.owner === owner) count++
     return count
   }
 
-  /** Lets an owner's timers fire later, as a machine's that was asleep. */
+  /** Delays an owner's timers, as if its machine had slept. */
   postpone(owner: object, milliseconds: number): void {
     for (const timer of this.#timers) if (timer.owner === owner) timer.at += milliseconds
   }
@@ -106,7 +114,7 @@ export class VirtualTime {
     for (const timer of this.#timers) if (timer.owner === owner) this.#timers.delete(timer)
   }
 
-  /** The promise's ending, reached by letting as much time pass as it takes. */
+  /** Waits for the promise's result, and lets time pass as needed. */
   async run<T>(promise: Promise<T>): Promise<T> {
     let settled = false
     const settle = (): void => {
@@ -129,7 +137,7 @@ export class VirtualTime {
     this.now = until
   }
 
-  /** Fires the timer that is due next, if that is not later than the time given. */
+  /** Fires the next timer if it is due by the given time. */
   fire(until: number = Number.POSITIVE_INFINITY): boolean {
     let next: Timer | undefined
     for (const timer of this.#timers)
@@ -145,7 +153,7 @@ export class VirtualTime {
 
 const derived = new Map<string, string>()
 
-/** The same names come again in every schedule of a run. */
+/** Cached, because every schedule of a run derives the same names. */
 function deriveId(name: string): string {
   const known = derived.get(name)
   if (known !== undefined) return known

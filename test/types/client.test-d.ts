@@ -188,7 +188,7 @@ describe('options', () => {
       { ...key, idempotencyScope: 'user' },
       // @ts-expect-error no header value
       { ...key, defaultHeaders: { a: 5 } },
-      // Right: what is read from the environment may be undefined, and means the default then.
+      // Valid: an environment variable may be undefined, which means the default.
       { ...key, account: undefined },
       // @ts-expect-error no store
       { ...key, store: new Map() },

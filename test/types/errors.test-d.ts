@@ -107,7 +107,7 @@ describe('errors inside results', () => {
         expectTypeOf(row.error).toEqualTypeOf<AnyCustomerOrderingError>()
         if (row.error.code === 'rate_limit') expectTypeOf(row.error).toEqualTypeOf<RateLimitError>()
       } else expectTypeOf(row.order).toEqualTypeOf<Order>()
-      // Also without the discriminant.
+      // This also narrows without the discriminant.
       if ('error' in row) expectTypeOf(row).toEqualTypeOf<CreateManyFailure>()
       expectTypeOf(outcome.error).toEqualTypeOf<AnyCustomerOrderingError | undefined>()
       if (outcome.error?.code === 'timeout') expectTypeOf(outcome.error).toEqualTypeOf<TimeoutError>()

@@ -11,7 +11,7 @@ import {
   supportReference,
 } from '../../src/errors.ts'
 
-/** The module as the other module format would load it: the same text, other classes. */
+/** The module as the other module format loads it: the same text with other classes. */
 const copyOf = './../../src/errors.ts?copy'
 const copy: typeof errors = await import(/* @vite-ignore */ copyOf)
 

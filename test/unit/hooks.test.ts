@@ -36,7 +36,7 @@ const throws = (): never => {
   throw new Error('mine')
 }
 
-/** What nobody has handled after that, which must not throw itself. */
+/** Runs `act`, which must not throw, and returns the unhandled rejections that it causes. */
 async function unhandledBy(act: () => void): Promise<unknown[]> {
   const unhandled: unknown[] = []
   const onUnhandled = (error: unknown): void => void unhandled.push(error)
@@ -51,7 +51,7 @@ async function unhandledBy(act: () => void): Promise<unknown[]> {
 }
 
 describe('hooks', () => {
-  /** What only looks like a promise, with this as its `then`. */
+  /** Values that look like promises, with this as `then`. */
   const promiseLike = (descriptor: PropertyDescriptor): unknown =>
     Object.defineProperty({}, 'then', descriptor)
   const reject = (_resolve: unknown, rejected: (error: Error) => void) => rejected(new Error('mine'))

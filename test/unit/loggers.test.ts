@@ -4,7 +4,7 @@ import { type ClientOptions, CustomerOrderingClient } from 'customer-ordering-sd
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 
-/** What a logger wrote, line by line. */
+/** The lines that a logger wrote. */
 class Lines extends Writable {
   readonly lines: string[] = []
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
@@ -15,7 +15,7 @@ class Lines extends Writable {
 
 type Given = NonNullable<ClientOptions['logger']>
 
-/** Each logger as its own documentation makes one, writing into a stream. */
+/** Each logger, created as in its own documentation, writing to a stream. */
 const LOGGERS: Readonly<Record<string, (out: Lines) => Promise<Given>>> = {
   pino: async (out) => {
     const { pino } = await load('pino')
@@ -41,7 +41,7 @@ const LOGGERS: Readonly<Record<string, (out: Lines) => Promise<Given>>> = {
   console: async (out) => new Console(out, out),
 }
 
-// By a name that the compiler does not follow: it is these packages that are tried, not their types.
+// Import by a computed name, because this tests the packages and not their types.
 async function load(name: string) {
   return await import(name)
 }

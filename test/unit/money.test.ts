@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { InvalidRequestError } from '../../src/errors.ts'
 import { formatAmount } from '../../src/money.ts'
 
-/** Spaces of every kind as plain ones, so that expectations can be read. */
+/** Replaces every kind of space with a plain one, so that expectations are readable. */
 function readable(text: string): string {
   return text.replaceAll(/[\u00a0\u202f]/g, ' ')
 }
@@ -29,7 +29,8 @@ describe('amounts', () => {
     expect(readable(formatAmount({ amount, currency }, 'en'))).toBe(text)
   })
 
-  // ISO 4217, list one of 2024-06-25: every code whose minor unit is not 2, and some where CLDR has another figure.
+  // ISO 4217, list one of 2024-06-25: every code whose minor unit is not 2, some of which differ in
+  // CLDR.
   test.each([
     ['0', 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'],
     ['0', 'XAG XAU XBA XBB XBC XBD XDR XPD XPT XSU XTS XUA XXX'],

@@ -7,7 +7,7 @@ function rules(minQuantity: number, maxQuantity: number, stepQuantity: number): 
   return { minQuantity, maxQuantity, stepQuantity }
 }
 
-/** Rules as a service might send them against its own schema. */
+/** Rules as a service might send them in violation of its own schema. */
 function oddRules(fields: object): QuantityRules {
   return fields as QuantityRules
 }

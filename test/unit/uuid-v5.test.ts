@@ -9,7 +9,7 @@ import { effort } from '../support/effort.ts'
 const sha1 = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex')
 const name = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
-  // Around the length from which on a name gets an array of its own.
+  // Lengths around the one from which a name gets its own array.
   fc.string({ unit: 'binary', minLength: 100, maxLength: 700 }),
 )
 

@@ -1,12 +1,12 @@
 import type { ContractRunner } from 'customer-ordering-sdk/stores/contract'
 
-/** A test runner that keeps results instead of reporting them, to look at how a suite fails. */
+/** A test runner that returns results instead of reporting them, to check how a suite fails. */
 export class CollectingRunner implements ContractRunner {
   readonly #tests: { readonly title: string; readonly body: () => Promise<void> }[] = []
 
   readonly #only: string | undefined
 
-  /** @param only the title of the one test that is kept; all of them by default */
+  /** @param only the title of the one test to run; default all */
   constructor(only?: string) {
     this.#only = only
   }

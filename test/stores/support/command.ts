@@ -6,7 +6,7 @@ import { createSandbox } from '../../../src/sandbox/index.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { failure, order } from '../../support/lab.ts'
 
-/** Runs the command without a process. */
+/** Runs the command in this process. */
 export async function command(
   line: string,
   folder: string,
@@ -32,7 +32,10 @@ export async function command(
   return { code, ...output }
 }
 
-/** A program leaves an order in doubt in its store; the command finds it there, recovers it, and leaves nothing open. */
+/**
+ * Checks that the command finds an order in doubt in a program's store, recovers it, and leaves no
+ * order open.
+ */
 export async function settlesThroughCommand(store: OrderStore, flags: string, folder: string): Promise<void> {
   const sandbox = createSandbox()
   const service = await serveSandbox(sandbox)

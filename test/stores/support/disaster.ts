@@ -1,4 +1,4 @@
-/** Clients of one store that go on while its server dies and comes back. */
+/** Clients of one store that continue while its server dies and restarts. */
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { expect } from 'vitest'
 import type { OrderStore } from '../../../src/stores/store.ts'
@@ -6,7 +6,7 @@ import type { OrderStore } from '../../../src/stores/store.ts'
 const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** Fails unless an order of all calls explains what each saw, while a disaster strikes the server twice. */
+/** Fails unless the history of all calls is linearizable while a disaster hits the server twice. */
 export async function expectHistoryThrough(
   disaster: () => Promise<void>,
   ...stores: readonly OrderStore[]
@@ -28,8 +28,9 @@ export async function expectHistoryThrough(
 }
 
 /**
- * The store, but a call that fails is over only when the server is back. Else the clients would fail all their calls
- * meanwhile, and each of those may or may not have been applied: too many possibilities to go through.
+ * Wraps the store so that a failed call ends only when the server is back. Otherwise the clients
+ * would fail all their calls meanwhile. Each of them may have been applied, which leaves too many
+ * possible histories.
  */
 function patient(store: OrderStore): OrderStore {
   const slowly = async <T>(call: Promise<T>): Promise<T> => {

@@ -1,13 +1,13 @@
-/** Packages that are not installed with the project. */
+/** Packages that are installed separately from the project. */
 import { createRequire } from 'node:module'
 
 export const enginesFolder: URL = new URL('../engines/', import.meta.url)
 const requireEngine = createRequire(new URL('package.json', enginesFolder))
 
-/** A module of that folder, typed by the one who asks. */
+/** Imports a module of that folder, with the caller's type. */
 export function engine<T>(name: string): T {
   return requireEngine(name) as T
 }
 
-/** Where such a module is, for what only imports it. */
+/** The path of such a module, for programs that import it. */
 export const enginePath = (name: string): string => requireEngine.resolve(name)

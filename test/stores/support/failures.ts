@@ -1,4 +1,4 @@
-/** How calls of a store fail, and what an order through such a store comes to. */
+/** Checks of failed store calls, and of orders with a failing store. */
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { expect } from 'vitest'
@@ -8,7 +8,7 @@ import type { OrderStore } from '../../../src/stores/store.ts'
 
 type Call = () => Promise<unknown>
 
-/** What a function throws, or the promise it returns rejects with; must be a StoreError. */
+/** The error that a function throws, or with which its promise rejects. It must be a StoreError. */
 export async function failureOf(action: () => unknown): Promise<StoreError> {
   try {
     await action()
@@ -19,11 +19,14 @@ export async function failureOf(action: () => unknown): Promise<StoreError> {
   throw new Error('it did not fail')
 }
 
-/** What a store says that the database said. */
+/** The database's error code in a store's error. */
 export const codeOf = ({ cause }: StoreError): unknown =>
   cause instanceof Error ? Reflect.get(cause, 'code') : undefined
 
-/** Fails unless the call fails with this in its message, and with this code of the database; returns the error. */
+/**
+ * Fails unless the call fails with this text in its message and this code of the database. Returns
+ * the error.
+ */
 export async function expectFailure(
   action: () => unknown,
   message: string | RegExp,
@@ -35,14 +38,14 @@ export async function expectFailure(
   return error
 }
 
-/** Every call that reads, of row 1 where it reads one. */
+/** Every read call. Those that read one row read row 1. */
 export const readsOf = (store: OrderStore): readonly Call[] => [
   () => store.get(SCOPE, makeRow(1).id),
   () => store.listOpen(SCOPE, { limit: 1 }),
   () => store.list(SCOPE, { limit: 1 }),
 ]
 
-/** Every call that writes: row 2 is new, row 1 has its first version. */
+/** Every write call. Row 2 is new, and row 1 has its first version. */
 export const writesOf = (store: OrderStore): readonly Call[] => [
   () => store.insert(makeRow(2)),
   () => store.update(nextVersion(makeRow(1)), 1),
@@ -51,7 +54,7 @@ export const writesOf = (store: OrderStore): readonly Call[] => [
 
 export const callsOf = (store: OrderStore): readonly Call[] => [...readsOf(store), ...writesOf(store)]
 
-/** Every argument of every call as a string that ends in the middle of a character. */
+/** Every string argument of every call, with half of a surrogate pair at its end. */
 export function callsWithHalfACharacter(store: OrderStore): readonly Call[] {
   const half = '\ud800'
   return [
@@ -66,7 +69,7 @@ export function callsWithHalfACharacter(store: OrderStore): readonly Call[] {
   ]
 }
 
-/** Fails unless each call fails, with this in its message; returns the errors. */
+/** Fails unless each call fails with this text in its message. Returns the errors. */
 export async function expectFailures(calls: readonly Call[], text: string): Promise<readonly StoreError[]> {
   const errors: StoreError[] = []
   for (const call of calls) errors.push(await failureOf(call))
@@ -74,7 +77,7 @@ export async function expectFailures(calls: readonly Call[], text: string): Prom
   return errors
 }
 
-/** Fails unless a new order through the store is told as not charged, and nothing was sent for it. */
+/** Fails unless a new order with the store is reported as not charged, and no request is sent. */
 export async function expectOrderNotSent(store: OrderStore): Promise<StoreError> {
   const sandbox = createSandbox()
   const { baseUrl, apiKey, fetch } = sandbox

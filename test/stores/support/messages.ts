@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process'
 
-/** The next message of a child process; rejects if it ends instead. */
+/** The next message of a child process. Rejects if the process ends first. */
 export function nextMessage(child: ChildProcess): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const onMessage = (message: unknown): void => {

@@ -1,4 +1,7 @@
-/** What every store in SQL does with tables that a newer version of the package has updated under it. */
+/**
+ * Checks how every SQL store handles tables that a newer version of the package has updated
+ * meanwhile.
+ */
 import { expect, it } from 'vitest'
 import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
@@ -6,17 +9,17 @@ import { expectFailures, readsOf } from './failures.ts'
 
 export const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version supports 1)'
 
-/** A database, and how to reach it past the store. */
+/** A database, with direct access to it. */
 export interface SqlEngine {
   readonly open: () => OrderStore
   readonly query: (sql: string) => Promise<readonly Record<string, unknown>[]>
-  /** The table of versions. */
+  /** The name of the table of versions. */
   readonly versions: string
   /** A query whose result changes with every table or index. */
   readonly schema: string
 }
 
-/** What a newer version may do to the tables; each raises their version. */
+/** Updates of a newer version. Each raises the version of the tables. */
 const UPDATES: readonly (readonly [what: string, sql: string])[] = [
   ['nothing but the version', ''],
   ['a state that this version does not know', "UPDATE customer_ordering_rows SET state = 'held';"],

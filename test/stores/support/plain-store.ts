@@ -8,11 +8,11 @@ import type {
   StoredRow,
 } from '../../../src/stores/store.ts'
 
-/** A correct store with its insides open, so that the negative controls can break one rule each. */
+/** A correct store with accessible internals, so that each negative control can break one rule. */
 export class PlainStore implements OrderStore {
   readonly durability: StoreDurability = 'memory'
   readonly rows: Map<string, StoredRow>
-  /** What methods call each other through: a store that replaces some of them. */
+  /** Methods call each other through this object, so that a store can replace some of them. */
   readonly #self: PlainStore
 
   constructor(self?: PlainStore) {

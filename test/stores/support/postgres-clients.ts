@@ -1,7 +1,7 @@
 import type { PostgresClient, PostgresParameter } from '../../../src/stores/postgres.ts'
 import { engine } from './engines.ts'
 
-/** As much of pg as the tests use. Its own types are not installed with the project. */
+/** The part of pg that the tests use. Its types are not installed with the project. */
 export interface PgClient extends PostgresClient {
   connect(): Promise<unknown>
   end(): Promise<void>
@@ -47,7 +47,7 @@ interface PGliteModule {
   readonly PGlite: { create(directory?: string): Promise<PGliteDatabase> }
 }
 
-/** As much of postgres.js as the tests use. */
+/** The part of postgres.js that the tests use. */
 export interface PostgresJs {
   unsafe(text: string, parameters?: PostgresParameter[]): Promise<readonly unknown[]>
   end(options?: { timeout: number }): Promise<void>
@@ -57,14 +57,14 @@ export const pg = (name: 'pg' | 'pg-8.0' = 'pg'): Pg => engine<Pg>(name)
 export const pglite = (): PGliteModule => engine<PGliteModule>('@electric-sql/pglite')
 export const postgresJs = (): ((url: string, options?: object) => PostgresJs) => engine('postgres')
 
-/** A pool that does not mind when the server ends its idle connections. */
+/** A pool that ignores that the server ends its idle connections. */
 export function makePool(url: string, options: PgOptions = {}): PgPool {
   const pool = new (pg().Pool)({ connectionString: url, max: 8, ...options })
   pool.on('error', () => {})
   return pool
 }
 
-/** Runs one statement with a connection of its own. */
+/** Runs one statement on a separate connection. */
 export async function execute(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   const client = new (pg().Client)({ connectionString: url })
   client.on('error', () => {})

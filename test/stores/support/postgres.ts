@@ -5,13 +5,13 @@ import { serviceScript } from './services.ts'
 
 const script = serviceScript('postgres')
 
-/** For hooks that start or stop a database, on a machine that has much else to do. */
+/** Time limit of hooks that start or stop a database on a busy machine. */
 export const HOOK_TIMEOUT = 120_000
 
-/** A server of one's own, see scripts/services/postgres.sh. */
+/** A private server, see scripts/services/postgres.sh. */
 export class PostgresServer {
   readonly url: string
-  /** Where it keeps everything. */
+  /** The server's directory. */
   readonly directory: string
 
   private constructor(directory: string, url: string) {
@@ -25,7 +25,7 @@ export class PostgresServer {
     return new PostgresServer(value('directory'), value('url'))
   }
 
-  /** The same server for another user or database. */
+  /** The URL for another user or database. */
   urlFor(change: { readonly user?: string; readonly password?: string; readonly database?: string }): string {
     const url = new URL(this.url)
     if (change.user !== undefined) url.username = change.user
@@ -34,7 +34,7 @@ export class PostgresServer {
     return url.href
   }
 
-  /** A file of the server. */
+  /** The path of a file of the server. */
   pathOf(name: string): string {
     return join(this.directory, name)
   }

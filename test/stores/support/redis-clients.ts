@@ -1,7 +1,7 @@
 import type { IoredisClient, NodeRedisClient, RedisClient } from '../../../src/stores/redis.ts'
 import { engine } from './engines.ts'
 
-/** As much of node-redis as the tests use. Its own types are not installed with the project. */
+/** The part of node-redis that the tests use. Its types are not installed with the project. */
 export interface NodeRedis extends NodeRedisClient {
   on(event: 'error', listener: (error: Error) => void): this
   connect(): Promise<this>
@@ -16,7 +16,7 @@ interface NodeRedisModule {
   readonly RESP_TYPES: { readonly BLOB_STRING: number }
 }
 
-/** As much of ioredis as the tests use. */
+/** The part of ioredis that the tests use. */
 export interface Ioredis extends IoredisClient {
   on(event: 'error', listener: (error: Error) => void): this
   connect(): Promise<void>
@@ -34,7 +34,7 @@ interface IoredisModule {
 export const nodeRedis = (name: 'redis' | 'redis-5' = 'redis'): NodeRedisModule => engine(name)
 export const ioredis = (name: 'ioredis' | 'ioredis-5' = 'ioredis'): IoredisModule => engine(name)
 
-/** A client and its end. */
+/** A client, and a function that closes it. */
 export interface Connection {
   readonly client: RedisClient
   close(): void
@@ -42,7 +42,10 @@ export interface Connection {
 
 export type ClientName = 'node-redis' | 'ioredis'
 
-/** Connects to the servers with these ports: to a single one with a plain client, to more with a cluster client. */
+/**
+ * Connects to the servers with these ports: to one with a plain client, to several with a cluster
+ * client.
+ */
 export async function connect(
   name: ClientName,
   ports: readonly number[],

@@ -3,7 +3,7 @@ import { RedisStore } from 'customer-ordering-sdk/stores/redis'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import type { Connection } from './redis-clients.ts'
 
-/** The store contract through two connections to the same rows. */
+/** The store contract with two connections to the same rows. */
 export function contractOver(
   name: string,
   connect: () => Promise<Connection>,

@@ -2,8 +2,8 @@ import { expect } from 'vitest'
 import { ioredis } from './redis-clients.ts'
 
 /**
- * Looks at everything that stores have in a server, past them: every row must be in those indexes that it belongs in
- * and in no others, no index may name a row that is not there, and nothing may expire.
+ * Checks the keys of all stores in a server directly: every row must be in exactly the right
+ * indexes, no index may name a missing row, and no key may expire.
  */
 export async function expectIndexed(port: number, rows?: number): Promise<void> {
   const client = new (ioredis().Redis)({ host: '127.0.0.1', port })
@@ -39,7 +39,7 @@ export async function expectIndexed(port: number, rows?: number): Promise<void> 
 }
 
 function splitKey(key: string): { readonly base: string; readonly name: string; readonly id: string } {
-  // The last one: a prefix that the client adds may have a tag of its own.
+  // Take the last tag, because a prefix of the client may have its own tag.
   const end = key.lastIndexOf('}:') + 2
   const [name = '', ...id] = key.slice(end).split(':')
   return { base: key.slice(0, end), name, id: id.join(':') }

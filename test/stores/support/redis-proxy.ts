@@ -1,14 +1,17 @@
 import { once } from 'node:events'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
-/** Stands between a client and a server, and can cut the line when the server has answered but nobody heard it yet. */
+/**
+ * A proxy between client and server. It can cut the connection after the server has responded and
+ * before the client receives the response.
+ */
 export class RedisProxy {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
   #cutting = false
   #answers = 0
   #loseEvery = Number.POSITIVE_INFINITY
-  /** Answers lost so far. */
+  /** Number of responses lost so far. */
   lost = 0
 
   private constructor(server: Server) {
@@ -29,12 +32,15 @@ export class RedisProxy {
     return typeof address === 'object' && address !== null ? address.port : 0
   }
 
-  /** Loses the next answer, and the connection with it. */
+  /** Loses the next response and its connection. */
   loseNextAnswer(): void {
     this.#cutting = true
   }
 
-  /** Loses each `count`th answer from now on, each with its connection. Counted, not timed: a fast machine loses as many. */
+  /**
+   * Loses every `count`th response from now on, with its connection. Counts instead of using time,
+   * so that fast machines lose as many.
+   */
   loseEvery(count: number): void {
     this.#answers = 0
     this.#loseEvery = count

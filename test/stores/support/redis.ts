@@ -8,10 +8,10 @@ import { serviceScript } from './services.ts'
 const run = promisify(execFile)
 const script = serviceScript('redis')
 
-/** One server, or a cluster of three, of one's own; see scripts/services/redis.sh. */
+/** A private server, or a private cluster of three; see scripts/services/redis.sh. */
 export class RedisServers {
   readonly ports: readonly number[]
-  /** Where they keep everything. */
+  /** The servers' directory. */
   readonly directory: string
 
   private constructor(directory: string, ports: readonly number[]) {
@@ -32,7 +32,7 @@ export class RedisServers {
     return this.ports[0] ?? 0
   }
 
-  /** Asks a server something, with a connection of its own, and returns the lines of its answer. */
+  /** Sends a command to a server on a separate connection, and returns the lines of the reply. */
   async ask(...command: (string | number)[]): Promise<readonly string[]> {
     return await this.askAt(this.port, ...command)
   }
@@ -43,7 +43,7 @@ export class RedisServers {
     return lines.filter((line) => line !== '')
   }
 
-  /** Kills all servers as a crash would, and starts them again with what they wrote down. */
+  /** Kills all servers, as a crash would, and restarts them with their stored data. */
   async crash(): Promise<void> {
     await run(script, ['restart', this.directory])
   }

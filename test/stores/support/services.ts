@@ -1,4 +1,4 @@
-/** Servers of databases, and tests that need them or their clients. */
+/** Database servers, and tests that need them or their clients. */
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -9,7 +9,7 @@ import { enginesFolder } from './engines.ts'
 export const serviceScript = (name: 'postgres' | 'redis'): string =>
   fileURLToPath(new URL(`../../../scripts/services/${name}.sh`, import.meta.url))
 
-/** What tells that a server is installed. */
+/** The script's check that a server is installed. */
 const SERVERS = {
   clients: [],
   postgres: [[serviceScript('postgres'), 'check']],
@@ -19,12 +19,12 @@ const SERVERS = {
   ],
 } as const
 
-/** Tests that need the clients, or a server as well. */
+/** Describes tests that need the clients, or a server as well. */
 export function describeWith(needed: keyof typeof SERVERS, title: string, body: () => void): void {
   describeUnless(missing(needed), title, body)
 }
 
-/** Why something that is needed is not here, or undefined. */
+/** The reason why something required is missing, or undefined. */
 function missing(needed: keyof typeof SERVERS): string | undefined {
   const clients = ['pg', 'redis', 'ioredis'].map((name) => `node_modules/${name}/package.json`)
   if (!clients.every((file) => existsSync(new URL(file, enginesFolder))))

@@ -50,20 +50,20 @@ interface Performed {
   readonly ending: Promise<Ending<string>>
   readonly requests: AttemptRequest[]
   readonly runtime: FakeRuntime
-  /** Time at which each request was sent. */
+  /** The time of each request. */
   readonly sentAt: number[]
 }
 
 const literal: Credentials = { rotates: false, get: () => 'key' }
 
-/** Success ends the call, a 4xx stops it, everything else is tried again. */
+/** A success ends the call, a 4xx stops it, and everything else is retried. */
 const judge = (result: AttemptResult): Judgement<string> => {
   if (result.kind === 'answer' && result.status < 300) return { next: 'done', value: result.text }
   if (result.kind === 'answer' && result.status < 500 && result.status !== 429) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
 }
 
-/** One call over a transport that gives these results in turn, the last one for ever. */
+/** One call over a transport that returns these results in turn, then the last one forever. */
 function run(
   results: readonly (AttemptResult | ((request: AttemptRequest) => Promise<AttemptResult>))[],
   given: Setting = {},
@@ -136,7 +136,7 @@ describe('a request', () => {
   test('a request has no content type without a body, and no key or authorization if none is given', async () => {
     const { ending, requests } = run([answer(200)], { credentials: { rotates: false, get: () => null } })
     await ending
-    // Not even as undefined, which some platforms send as a text.
+    // The key must be absent, not undefined, which some platforms send as text.
     expect(requests[0]?.headers).toStrictEqual({ accept: 'application/json' })
     expect(requests[0]?.url).toBe('https://api.example.com/base/v1/orders')
   })
@@ -258,7 +258,7 @@ describe('waiting between attempts', () => {
 })
 
 describe('the API key', () => {
-  /** A function that gives these keys in turn. */
+  /** Returns these keys in turn. */
   const rotating = (...keys: string[]): Credentials & { readonly asked: () => number } => {
     let count = 0
     return { rotates: true, get: () => keys[count++ % keys.length] ?? '', asked: () => count }

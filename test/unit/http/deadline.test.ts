@@ -105,7 +105,7 @@ describe('waiting for a promise', () => {
     ['deadline', (): Deadline => new Deadline(fakeRuntime(), 0, undefined)],
   ])('a wait of a call that has ended gives %s, even if the promise is settled', async (reason, make) => {
     expect(why(await make().race(Promise.resolve('x')))).toBe(reason)
-    // A rejection that nobody waits for must not end the process.
+    // An unawaited rejection must not end the process.
     const unhandled: unknown[] = []
     const onUnhandled = (error: unknown): void => void unhandled.push(error)
     process.on('unhandledRejection', onUnhandled)

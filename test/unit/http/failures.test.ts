@@ -36,7 +36,7 @@ const CREATE: Endpoint = {
 const NOW = Date.UTC(2026, 0, 1)
 const context: CallContext = { ...UNKNOWN_CALL, endpoint: CREATE, path: '/v1/orders', now: NOW }
 
-/** What a test says of a call and of its end. */
+/** The details of a call and of its result, as a test sets them. */
 interface Told extends Partial<CallContext> {
   readonly attempts?: number
   readonly secrets?: Iterable<string>
@@ -333,7 +333,7 @@ describe('a whole message', () => {
   const redirect = (status: number): AttemptResult => ({ kind: 'redirect', status, headers: new Headers() })
   const coded = (status: number, code: string): AttemptResult => answer(status, { code })
 
-  /** The last column: that the advice is good, too, where the wallet may have been charged or was. */
+  /** The last column: true if the advice also fits a wallet that may have been charged. */
   const cases: [result: AttemptResult, what: string, next: string, inDoubt?: true][] = [
     [answer(400, ''), 'returned 400 (invalid request body or headers)', 'Correct the request'],
     [answer(401, ''), 'returned 401 (missing or invalid API key)', 'Check the API key', true],

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, type MockInstance, test, vi } from 'vitest'
 import { redact } from '../../../src/http/redact.ts'
 
-// In base64 it has both characters that are others in URLs.
+// Its base64 contains both characters that differ in URLs.
 const KEY = 'sk/live+4eC3>>>???9HqLyjWD="rjtT1zdp7dc'
 
 describe('an API key in a text of the server', () => {
@@ -30,13 +30,13 @@ describe('an API key in a text of the server', () => {
   }
 
   test.each(Object.entries(texts))('an API key in a text is removed %s', (how, textOf) => {
-    // A key for each, because what is looked for is kept.
+    // Use a new key for each, because forms of a key are cached.
     const key = `${KEY}/${how.length}${how.at(-1)}`
     const clean = redact(textOf(key), [key])
     expect(clean).toContain('[redacted]')
     expect(clean).not.toContain(key)
     expect(clean).not.toContain(key.slice(-8))
-    // Nothing that decodes to a recognisable part of the key is left.
+    // No decodable part of the key remains.
     for (const part of clean.split(/[^\w+/=%-]+/)) {
       const readings = [
         decodeURIComponent(part),
@@ -63,7 +63,7 @@ describe('an API key in a text of the server', () => {
       fc.property(key, visible, visible, (secret, before, after) => {
         const clean = redact(btoa(before + secret + after), [secret])
         expect(clean).toContain('[redacted]')
-        // At most the bits at both ends, which are mixed with the neighbours, remain.
+        // At most the bits at both ends remain, which are mixed with their neighbours.
         const left = clean.split('[redacted]').map((part) => part.replaceAll('=', '').length)
         const around = Math.ceil(((before.length + after.length) * 8) / 6)
         expect(left.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(around + 3)
@@ -133,7 +133,7 @@ describe('the forms of a key, which cost more to compute than to search', () => 
   afterEach(() => {
     encoded.mockRestore()
   })
-  /** Whether the forms of the keys had to be worked out for this text. */
+  /** True if this text required the forms of the keys to be computed. */
   const worked = (text: string, ...keys: string[]): boolean => {
     encoded.mockClear()
     fresh(text, keys)

@@ -21,7 +21,7 @@ const situation: Situation = {
 const ask = (changes: Partial<Situation>): Decision => decide({ ...situation, ...changes })
 const waitOf = (decision: Decision): number => ('wait' in decision ? decision.wait : Number.NaN)
 
-/** All decisions of a call that goes on at the same pace until the policy stops it. */
+/** All decisions of a call that continues at the same pace until the policy stops it. */
 function follow(pace: Pace, changes: Partial<Situation> = {}): { waits: number[]; end: string | undefined } {
   const waits: number[] = []
   let counts = noCounts
@@ -248,7 +248,7 @@ describe('reading Retry-After', () => {
     'Thu, 01 Foo 2026 12:01:00 GMT',
     'Thu, 99 Jan 2026 12:01:00 GMT',
     '1767268860000 GMT',
-    // What Date.parse would understand all the same.
+    // Date.parse would accept these.
     'x Sun, 06 Nov 2094 08:49:37 GMT',
     'Sun, 06 Nov 2094 08:49:37 GMT (x)',
     'x Sun Nov  6 08:49:37 2094',

@@ -32,7 +32,7 @@ const request: AttemptRequest = {
   maxBytes: 1000,
 }
 
-/** One attempt over a fetch of the test's own. */
+/** One attempt with the test's fetch. */
 function attempt(
   fetch: (input: Request, init?: RequestInit) => unknown,
   changes: Partial<AttemptRequest> = {},
@@ -41,7 +41,7 @@ function attempt(
   return sendOver(kyTransport(fetch as typeof globalThis.fetch), runtime)({ ...request, ...changes })
 }
 
-/** A stream whose reading is decided by the test. */
+/** A stream whose reads the test controls. */
 const streamOf = (source: UnderlyingDefaultSource<unknown>): ReadableStream =>
   new ReadableStream(source, { highWaterMark: 0 })
 const never = (): Promise<never> => new Promise(() => {})
@@ -60,7 +60,8 @@ describe("a caller's fetch", () => {
     expect(sent).toMatchObject({ method: 'POST', url: request.url, redirect: 'manual' })
     expect([...(sent?.headers ?? [])]).toContainEqual(['authorization', 'Bearer key'])
     expect(text).toBe('{"a":1}')
-    // As it was given: a Request's body is a stream, which is sent in chunks or read into memory first.
+    // Pass the body unchanged: a Request's body is a stream, which is sent in chunks or read into
+    // memory first.
     expect(body).toBe('{"a":1}')
     expect(init?.signal).toBeInstanceOf(AbortSignal)
     expect(init?.signal?.aborted).toBe(false)
@@ -368,7 +369,8 @@ describe('a caller who gives up at any moment after the answer', () => {
     ],
   ]
   test.each(answers)('an aborted caller does not wait for a response %s', async (_what, answer) => {
-    // Between the answer and the first read of its body are a few turns of the microtask queue, ky's own included.
+    // A few microtask turns, including ky's own, lie between the response and the first read of its
+    // body.
     for (let turns = 0; turns < 40; turns++) {
       const runtime = fakeRuntime()
       const controller = new AbortController()

@@ -32,10 +32,10 @@ interface Server {
   readonly limits: (number | undefined)[]
   fetch(at: At): Promise<FetchedPage<Row>>
 }
-/** What a service responds with a page of its list, or what it says besides its rows. */
+/** The service's response to a page of its list, or its fields besides the rows. */
 type Respond = (page: readonly Row[], at: At, count: number, server: Server) => FetchedPage<Row>
 
-/** A service over a list that may change with each request. */
+/** A service with a list that may change with each request. */
 function serve(list: readonly Row[], respond: Respond | Partial<FetchedPage<Row>> = {}): Server {
   const server: Server = {
     list,
@@ -53,7 +53,7 @@ function serve(list: readonly Row[], respond: Respond | Partial<FetchedPage<Row>
   }
   return server
 }
-/** A list of honest totals that changes with that request. */
+/** A list with correct totals that changes with that request. */
 const changing = (list: readonly Row[], at: number, change: (list: readonly Row[]) => readonly Row[]) =>
   serve(list, (page, _at, count, server) => {
     const response = fetched(page, { total: server.list.length })
@@ -216,7 +216,7 @@ describe('a list that changes while it is read', () => {
   it('the list continues past a page of known rows, even after it stepped back', async () => {
     const server = serve(rows(40), (page, _at, count, own) => {
       if (count === 2) own.list = own.list.slice(0, 30)
-      // Behind the pages that are read again come, for once, only rows that moved there from before.
+      // Only rows that moved there follow the pages that are read again.
       if (count === 4) own.list = [...rows(10, 100), ...own.list]
       return fetched(page, { total: own.list.length })
     })
@@ -229,7 +229,7 @@ describe('a list that changes while it is read', () => {
       if (count === 10 || count === 13) own.list = [...rows(30, 1000 * count), ...own.list]
       return fetched(page)
     })
-    // What came more than two pages before is not known any more, so some come twice.
+    // The client does not remember rows of more than two pages before, so some are returned twice.
     expect(new Set(await collect(pagesOf(server)))).toEqual(new Set(ids(rows(150))))
   })
 
@@ -384,7 +384,7 @@ describe('pages', () => {
     const iterator = pagesOf(serve(rows(5)))[Symbol.asyncIterator]()
     const first = iterator.next()
     const second = iterator.next()
-    // By now the page is there, and the second step has not had its turn.
+    // The page has arrived by now, and the second next() has not had its turn.
     const third = first.then(() => iterator.next())
     const results = await Promise.all([first, second, third])
     expect(results.map(({ value }) => value?.id)).toEqual(ids(rows(3)))
@@ -430,7 +430,7 @@ describe('toArray', () => {
 })
 
 describe('leaving early', () => {
-  /** Answers the first page; the second hangs until its signal is aborted. */
+  /** Returns the first page. The second hangs until its signal is aborted. */
   function hanging(): { pages(signal?: AbortSignal): Pages<Row>; readonly signals: AbortSignal[] } {
     const signals: AbortSignal[] = []
     return {
@@ -511,7 +511,7 @@ describe('leaving early', () => {
   ])("when the caller's signal fires in the middle of a page, and %s", (_title, more) => {
     const reason = new Error('enough')
 
-    /** Steps over pages of four rows, which nobody gets after the signal. */
+    /** next() calls over pages of four rows, which return no row after the signal. */
     function begin(answering: (controller: AbortController) => void = () => {}): {
       readonly controller: AbortController
       readonly asked: number[]
@@ -578,7 +578,7 @@ describe('leaving early', () => {
   })
 
   it('an abort ends the list at any moment after a response, even one that makes it step back', async () => {
-    // Between the answer and its use are a few turns of the microtask queue.
+    // A few microtask turns lie between the response and its use.
     for (let turns = 0; turns < 20; turns++) {
       let left: Promise<unknown> = Promise.resolve()
       const leave = async (): Promise<unknown> => {
@@ -629,7 +629,7 @@ describe('memory', () => {
         fetches++
         const count = Math.min(size, 100_000 - offset)
         const items = Array.from({ length: count }, (_, i) => ({ id: `r${offset + i}` }))
-        // Of every page its first item, which was handed out long before the last.
+        // The first item of every page, which was returned long before the last.
         born.push(...items.slice(0, 1).map((item) => new WeakRef(item)))
         return { items, ids: items.map(({ id }) => id), info }
       },
@@ -641,7 +641,8 @@ describe('memory', () => {
     for await (const _ of pages) {
       count++
       if (count % 10_000 === 0) {
-        // WeakRefs live until the turn in which they were read or made is over.
+        // Wait a turn: WeakRefs keep their targets until the turn of their creation or last read
+        // ends.
         await new Promise((resolve) => setImmediate(resolve))
         collectGarbage()
         // This is the last item of its page, which must not outlive it.
@@ -652,7 +653,7 @@ describe('memory', () => {
     }
     expect(count).toBe(100_000)
     expect(fetches).toBe(1001)
-    // The engine itself keeps another page now and then, the list would keep one each time.
+    // The engine itself sometimes keeps one more page. The list would keep one each time.
     expect(least).toBe(0)
     expect(most).toBeLessThan(10)
   })

@@ -23,7 +23,7 @@ interface Request {
   fail(error: Error): Promise<void>
 }
 
-/** A service that answers when the test says so. */
+/** A service that responds when the test says so. */
 function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[]; flying(): number[] } {
   const requests: Request[] = []
   const open = new Set<Request>()
@@ -60,7 +60,7 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
   }
 }
 
-/** Begins to read, and says what has come so far. */
+/** Starts to read, and returns the items received so far. */
 function opened(
   start: Partial<Start>,
 ): ReturnType<typeof held> & { readonly found: string[]; readonly done: Promise<unknown> } {
@@ -75,7 +75,7 @@ function opened(
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const at = (offset: number): Row[] => rows(10, offset)
 
-/** Begins to read, and has got its first page. */
+/** Starts to read, after the first page. */
 async function reading(start: Partial<Start>, first = at(0), more: Partial<FetchedPage<Row>> = {}) {
   const walk = opened(start)
   await settled()
@@ -151,7 +151,7 @@ describe('reading ahead', () => {
   it('a smaller total does not make the list step back if the page starts with the previous last row', async () => {
     const { requests, flying, found } = await reading({ prefetch: 2 }, at(0), { total: 60 })
     await requests[1]?.answer(at(10), { total: 60 })
-    // Read before the other one, or after it: no row slipped past between the two.
+    // In either order of reads, no row moved between the two pages.
     await requests[2]?.answer(at(19), { total: 55 })
     expect(found).toEqual(idsOf(rows(29)))
     expect(flying()).toEqual([28, 37])
@@ -180,7 +180,7 @@ describe('reading ahead', () => {
   })
 
   it('prefetching requests one page behind a short page, even if the list requested that page itself', async () => {
-    // Totals that are the page's own count: nobody knows whether there is more.
+    // Totals that equal the page's own count do not show whether there is more.
     const { requests, flying } = await reading({ prefetch: 4 }, at(0), { total: 10 })
     expect(flying()).toEqual([10])
     await requests[1]?.answer(rows(4, 10), { total: 4 })
@@ -209,7 +209,7 @@ describe('reading ahead', () => {
     const { requests, flying, found, done } = await reading({ prefetch: 2 })
     await requests[1]?.answer(at(10))
     expect(flying()).toEqual([19, 28])
-    // Rows were put before the others after this page was read and before its predecessor was.
+    // Rows were inserted after this page and before its predecessor was read.
     await requests[2]?.answer(at(24))
     expect(found).toHaveLength(20)
     expect(flying()).toEqual([20])
@@ -251,7 +251,7 @@ describe('reading ahead', () => {
   it.each([
     [{ total: 25 }, [10, 19]],
     [{ total: 11 }, [10]],
-    // A page's own count: nothing is asked for ahead, and the walk itself asks once.
+    // A page's own count: nothing is prefetched, and the list itself requests one page.
     [{ total: 10 }, [10]],
     [{ hasMore: false }, []],
     [{ total: 5 }, [10, 19, 28, 37]],

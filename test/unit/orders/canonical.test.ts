@@ -2,7 +2,7 @@ import { createContext, runInContext } from 'node:vm'
 import { afterEach, describe, expect, test } from 'vitest'
 import { CanonicalJsonError, canonicalJson } from '../../../src/orders/canonical.ts'
 
-/** The error that a value is refused with; fails the test if it is not refused. */
+/** The error that rejects a value. Fails the test if the value is accepted. */
 function refusalOf(value: unknown): CanonicalJsonError {
   try {
     canonicalJson(value)

@@ -61,7 +61,7 @@ describe('a new order that no call has claimed', () => {
       keyOrigin: 'random',
       slot: 'key:d1',
     })
-    // A closed one goes on with the key that it has.
+    // A closed order continues with its key.
     expect(askedContent(context, duplicate, CLOSED, begun)).toMatchObject({ key: 'key-r1' })
   })
 })

@@ -26,7 +26,7 @@ function failed(unsent: false | Unsent, closed = false): AttemptResult {
   return { kind: 'failed', unsent, closed, detail: { name: 'Error' } }
 }
 
-/** Of a response that contradicts nothing. */
+/** The classification of a response without a contradiction. */
 const classify = (result: AttemptResult): Outcome => classifyAgainst(result, () => undefined)
 
 const refusal = { code: 'NOPE', message: 'no' }

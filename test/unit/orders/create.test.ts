@@ -77,7 +77,7 @@ async function left(
   })
 }
 
-/** Stores a record of the order as it waits to be sent. */
+/** Stores a record of the order that waits to be sent. */
 async function queued(place: Place, changes: Partial<RecordContent> = {}): Promise<void> {
   const unclaimed = { apiKeyTag: '', ambiguous: false, attempts: 0 }
   const { record, id, row } = await left(place, { ...unclaimed, ...changes })
@@ -85,7 +85,7 @@ async function queued(place: Place, changes: Partial<RecordContent> = {}): Promi
   await remember(place.context, unsent, { id, row, record })
 }
 
-/** A service that responds so, and the record that an earlier call left. */
+/** A service with these responses, and the record that an earlier call left. */
 async function placeLeft(
   changes: Partial<RecordContent>,
   steps: readonly Step[] = [],
@@ -102,7 +102,7 @@ const REFUSED = {
   refused: true,
   rejection: { kind: 'refused', status: 402, code: 'NO' },
 } as const
-/** All that is known of the order is its id, and no key may be sent again. */
+/** Only the order's id is known, and no key may be sent again. */
 const AGED = {
   state: 'created',
   ambiguous: false,
@@ -177,7 +177,7 @@ describe('an order that another process is working on', () => {
     const looks: number[] = []
     beforeCall(place.store, 'get', () => looks.push(place.runtime.now() - NOW))
     expect(await ended(place, 5000)).toMatchObject({ code: 'aborted', charged: 'unknown', attempts: 0 })
-    // The last look is for what can be said of the wallet.
+    // The last read only determines the reported charge.
     expect(looks).toEqual([0, 50, 150, 350, 750, 1550, 2550, 3550, 4550, 5000])
   })
 
@@ -320,7 +320,7 @@ describe('an order that was refused before', () => {
     [2, 'at the moment of this call', 0],
     [1, 'after this call was made', 1],
     [1, 'half a minute after it', 30_000],
-    // Its first key is not sent at all: nobody knows how old it is.
+    // The first key is not sent, because its age is unknown.
     [1, 'later, by a clock that was wrong', 30_001],
   ])('a refused order is sent with %i keys, if it was refused %s', async (count, _when, ahead) => {
     const place = placeWith([problem(402), CREATED])
@@ -380,7 +380,7 @@ describe('an order whose record somebody else has written meanwhile', () => {
     ['yes', { state: 'created', order: { id: 'o1' } }],
     ['unknown', {}],
     ['unknown', { state: 'rejected', rejection }],
-    // Only its state says that an order exists.
+    // Only the state shows that an order exists.
     ['unknown', { state: 'rejected', rejection, readable: true, order: ORDER }],
   ])('an overtaken call reports charged %s for the stored record: %j', async (charged, changes) => {
     expect(await refusal(overtaken(changes))).toMatchObject({ status: 402, charged })
@@ -407,7 +407,10 @@ describe('an order whose record somebody else has written meanwhile', () => {
 })
 
 describe('two calls of one process for the same order', () => {
-  /** Runs the second call while the first waits for its answer, which it gets once the second has ended or waits, too. */
+  /**
+   * Runs the second call while the first waits for its response, which arrives once the second has
+   * ended or waits, too.
+   */
   const beside = async (first: Given, second: (place: Place) => Promise<OrderReply<Order>>) => {
     let reply: () => void = () => {}
     const replied = new Promise<void>((resolve) => {

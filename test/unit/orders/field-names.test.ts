@@ -4,14 +4,14 @@ import { misnamedFields } from '../../../src/orders/intent.ts'
 
 const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }
 
-/** Paths and what the message names, `options` for an option of the call. */
+/** Paths and the names in the message. `options` means an option of the call. */
 const found = (fields: object): string[] =>
   misnamedFields(fields).map(({ path, message }) => {
     const [, option, field] = /^is a call option: pass (\w+) in|^must be spelled (\S+)$/.exec(message) ?? []
     return `${path} → ${option === undefined ? field : `options.${option}`}`
   })
 
-/** A new option of a call does not compile before it is here. */
+/** A new option of a call does not compile until it is listed here. */
 const OPTIONS: Readonly<Record<keyof CreateOptions | keyof EnqueueOptions, true>> = {
   signal: true,
   timeout: true,

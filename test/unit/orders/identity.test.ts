@@ -16,7 +16,10 @@ import {
   slotOf,
 } from '../../../src/orders/identity.ts'
 
-/** UUID v5 by RFC 9562, section 5.5, on Node's own SHA-1: a witness that shares nothing with the package. */
+/**
+ * UUID v5 by RFC 9562, section 5.5, with Node's own SHA-1: a reference that shares no code with the
+ * package.
+ */
 function derive(name: string): string {
   const namespace = Buffer.from('84a1a9a0ff0d4bf6bce3f9b27cb0e095', 'hex')
   const hash = createHash('sha1').update(namespace).update(name, 'utf8').digest().subarray(0, 16)
@@ -39,7 +42,8 @@ describe('derived keys', () => {
     expect(KEY_NAMESPACE).toBe('84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095')
   })
 
-  // Pinned for ever. If one of these fails, the code is wrong, not the vector: another key is a second charge.
+  // Pinned forever. If one of these tests fails, the code is wrong, not the vector: another key is
+  // a second charge.
   test.each<[server: string, account: string, externalOrderId: string, generation: number, key: string]>([
     ['https://api.example.com', 'shop-eu', 'order-1', 0, '4c2b1d36-cd00-5ff9-9074-c0dadc946804'],
     ['https://api.example.com', 'shop-eu', 'order-1', 1, 'c3dff727-3a24-5ab6-a389-b754c2646c65'],

@@ -26,10 +26,10 @@ const refused: RecordContent = { ...closed, state: 'rejected', rejection: { kind
 const order = { id: 'ord_1', status: 's', amount: 1 }
 const created: RecordContent = { ...closed, state: 'created', readable: true, order }
 
-/** What goes wrong with each operation; as a function where that changes. */
+/** The fault of each operation, or a function if it changes. */
 type Faults = Partial<Record<StoreOperation, StoreFault>>
 
-/** A journal over rows that it shares with others, and time that moves by itself. */
+/** A journal with rows that it shares with others, and automatic time. */
 function journal(faults: Faults | StorePlan = {}, codec?: Codec) {
   const plan: StorePlan = typeof faults === 'function' ? faults : (operation) => faults[operation]
   const runtime = fakeRuntime({ auto: true })
@@ -46,7 +46,7 @@ function journal(faults: Faults | StorePlan = {}, codec?: Codec) {
   }
 }
 
-/** The found record of a write that has to succeed. */
+/** The found record of a write that must succeed. */
 async function writes(written: Promise<Written>): Promise<FoundRecord> {
   const result = await written
   if (result.result !== 'written') throw new Error(`the write was ${result.result}`)
@@ -55,7 +55,7 @@ async function writes(written: Promise<Written>): Promise<FoundRecord> {
 
 const nothing: Found = { id: 'id' }
 
-/** What a write says of itself where the store does this. */
+/** The result of a write if the store has this fault. */
 const expected: Readonly<Record<StoreFault, Written['result']>> = {
   throws: 'doubt',
   rejects: 'doubt',
@@ -391,7 +391,7 @@ describe('lists and removals', () => {
       throw error
     }
     await own.prune({ created: 0, rejected: 0 }).catch(() => {})
-    // A WeakRef keeps what it refers to until the turn in which it was made has ended.
+    // Wait a turn: a WeakRef keeps its target until the turn of its creation ends.
     await new Promise((resolve) => setImmediate(resolve))
     collect()
     expect(reason?.deref()).toBeUndefined()

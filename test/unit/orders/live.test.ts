@@ -4,7 +4,7 @@ import { MemoryStore } from '../../../src/stores/memory.ts'
 
 const call = { fingerprint: 'f', idempotencyKey: undefined, request: { quantity: 1 } }
 
-/** Whether a promise has settled once everything that can run has run. */
+/** True if a promise has settled once all pending work has run. */
 async function settled(promise: Promise<unknown>): Promise<boolean> {
   let done = false
   promise.then(() => {

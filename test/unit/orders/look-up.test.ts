@@ -20,7 +20,7 @@ import {
 const settings = callSettings({ timeout: 1000, totalTimeout: 10_000 })
 const answer = (body: unknown, status = 200): AttemptResult => response(status, body)
 
-/** A service that responds so to a path, for each request by its number. */
+/** A service with these responses by path, each called with the number of the request. */
 const service = (respond: (path: string, count: number) => AttemptResult | Promise<AttemptResult>): Place =>
   placeWith([({ asked }, path) => respond(path, asked.length)])
 const readById = (place: Place, found: FoundRecord, changes: Partial<CallSettings> = {}) =>
@@ -62,7 +62,7 @@ const row = (externalOrderId: string): object => ({
   id: `o-${externalOrderId}`,
   metadata: { externalOrderId },
 })
-/** Answers that show these rows on the first page, and nothing after it. */
+/** Responses with these rows on the first page, and none after it. */
 const showing =
   (...rows: readonly object[]) =>
   (path: string): AttemptResult =>
@@ -91,7 +91,7 @@ describe('orders that are looked for in the list', () => {
   ])('orders stay open if the list may be available later: %s', async (_what, result, expected) => {
     const place = service((path) => (path.endsWith('offset=0') ? answer({ orders: [row('r1')] }) : result))
     const wanted = await lookups(place, 'r1', 'r2')
-    // What was found before is found.
+    // Earlier finds stay found.
     expect(await looked(place, wanted)).toEqual(['r1 created o-r1', `r2 ${expected}`])
   })
 

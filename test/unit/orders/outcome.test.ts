@@ -11,12 +11,15 @@ const AMBIGUOUS: History = { ambiguous: true, proven: false }
 const PROVEN: History = { ambiguous: false, proven: true }
 
 interface Row {
-  /** `charged record` with nothing in doubt; a reason after the record's state where it is closed without an order. */
+  /**
+   * `charged record` with nothing in doubt. The reason follows if the record is closed without an
+   * order.
+   */
   readonly clean: string
   /** The same after an attempt in doubt. */
   readonly ambiguous: 'yes created' | 'unknown open'
   readonly next: string
-  /** What the call does if an earlier attempt of it was answered with 201. */
+  /** The next step if an earlier attempt of the call got a 201. */
   readonly afterProof: 'stop' | 'replay'
   readonly doubt: boolean
   readonly hold?: 'refused' | 'aborted'
@@ -27,7 +30,7 @@ const UNPROCESSED = { clean: 'no rejected not_processed', ambiguous: 'unknown op
 const DOUBT = { clean: 'unknown open', ambiguous: 'unknown open', doubt: true } as const
 const CHARGED = { clean: 'yes created', ambiguous: 'yes created', doubt: false } as const
 
-/** The outcome table once more, in the test's own words, so that no slip of it hides here. */
+/** A second copy of the outcome table, so that a change of the table is noticed. */
 const EXPECTED: Readonly<Record<OutcomeKind, Row>> = {
   created: { ...CHARGED, next: 'stop', afterProof: 'stop' },
   created_flawed: { ...CHARGED, next: 'stop', afterProof: 'stop' },
@@ -138,7 +141,7 @@ describe('the outcome table', () => {
 const ends = fc.array(fc.constantFrom(...kinds), { minLength: 1, maxLength: 12 })
 const histories = fc.record({ ambiguous: fc.boolean(), proven: fc.boolean() })
 
-/** What each attempt of a call means, one after the other. */
+/** The verdict on each attempt of a call, in order. */
 function run(sequence: readonly OutcomeKind[], begin: History) {
   let history = begin
   return sequence.map((kind) => {

@@ -40,7 +40,7 @@ const broken: Codec = { encrypt: keyless, decrypt: keyless }
 const rowOf = (from: JournalRecord, codec?: Codec): Promise<StoredRow> =>
   encodeRecord('scope', 'id', from, codec)
 
-/** Deeper than any engine writes it. */
+/** Deeper than any engine can write. */
 function endless(): unknown {
   let value: unknown = []
   for (let depth = 0; depth < 200_000; depth++) value = [value]
@@ -94,7 +94,7 @@ describe('a stored record', () => {
     const { firstSentAt: _firstSentAt, ...unclaimed } = record
     expect(isUnsent({ ...unclaimed, apiKeyTag: '' })).toBe(true)
     expect(isUnsent(unclaimed)).toBe(false)
-    // Its key was sent, and refused, before it was asked for again.
+    // The key was sent and refused before the order was requested again.
     expect(isUnsent({ ...record, apiKeyTag: '' })).toBe(true)
     expect(isUnsent({ ...unclaimed, apiKeyTag: '', state: 'rejected' })).toBe(false)
   })

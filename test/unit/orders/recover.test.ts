@@ -37,7 +37,7 @@ import {
 } from '../../support/place.ts'
 import { errorOf } from '../../support/service.ts'
 
-/** The list of the service's orders is read as this. */
+/** Returns this response for a read of the list of orders. */
 const listing =
   (orders: readonly object[], placed: AttemptResult): Step =>
   (_place, asked) =>
@@ -56,7 +56,7 @@ async function enqueue(
   return await remember(context, { ...content, ...changes })
 }
 
-/** An order that a call has left open, in doubt. */
+/** An order that a call left open, in doubt. */
 async function leave(
   place: Place,
   reference: string,
@@ -75,7 +75,7 @@ async function leave(
   return await remember(place.context, left, queued)
 }
 
-/** Orders that calls have left open, in this order. */
+/** Orders that calls left open, in this order. */
 async function leaveAll(place: Place, references: readonly string[]): Promise<void> {
   for (const [index, reference] of references.entries())
     await leave(place, reference, { firstSentAt: NOW + index })
@@ -109,7 +109,7 @@ const textsOf = (outcomes: readonly RecoveryOutcome[]): string[] =>
 describe('recover()', () => {
   it('recover() continues every open order, in the order in which the windows end', async () => {
     const place = placeWith([CREATED])
-    // First sent long after it was begun.
+    // The first send was long after the beginning.
     await leave(place, 'r2', { firstSentAt: NOW - 2 * MINUTE })
     await leave(place, 'r1', { firstSentAt: NOW - 3 * MINUTE })
     place.runtime.jump(MINUTE)

@@ -1,4 +1,7 @@
-/** What each command does with what it finds, line by line: tests ask for each line, and the model whether one is wrong. */
+/**
+ * The steps of each command by situation. Tests check each line, and the model checks whether one
+ * is wrong.
+ */
 import type { Facts, Wanted } from '../../../src/orders/conditions.ts'
 import { ADOPTION_WINDOW, CLOCK_SKEW, PLAIN_FACTS } from '../../../src/orders/conditions.ts'
 import type { JournalRecord, RejectionKind } from '../../../src/orders/record.ts'
@@ -10,10 +13,10 @@ export const TOTAL = 2 * MINUTE
 
 export const here = { ...PLAIN_FACTS, now: NOW, safeRetryWindow: WINDOW, totalTimeout: TOTAL }
 
-/** The changes to a record; what is undefined is left out of it. */
+/** Changes to a record. Undefined fields are removed. */
 type Changes = { readonly [Field in keyof JournalRecord]?: JournalRecord[Field] | undefined }
 
-/** A record of an order with a reference, opened a minute ago by a call that is gone. */
+/** A record of an order with a reference, opened a minute ago by a call that has ended. */
 export function record(changes: Changes = {}): JournalRecord {
   const times = { firstSentAt: NOW - MINUTE, createdAt: NOW - MINUTE, updatedAt: NOW - MINUTE }
   const made: JournalRecord = { ...LEFT_OPEN, ...times, key: 'key-0', version: 1, fingerprint: 'same' }
@@ -54,7 +57,7 @@ const tight = NOW - WINDOW + TOTAL
 const caller = { keyOrigin: 'caller' } as const
 const random = { keyOrigin: 'random' } as const
 
-/** What `create()` does with what it finds under a reference: open, created, and closed without an order. */
+/** `create()` with a reference: open, created, and closed without an order. */
 const NAMED: readonly Line[] = [
   ['open and a live call has it', 'wait', busy],
   ['open and a live call has it, past the window', 'wait', { ...busy, firstSentAt: 0 }],
@@ -132,7 +135,7 @@ const NAMED: readonly Line[] = [
     'send first',
     refused({ generation: 1 }),
   ],
-  // No other store could compute the first one.
+  // No other store could compute the first key.
   ['refused under a later random key', 'send same', refused({ generation: 1, ...random })],
   ['refused under a random key whose window is over', 'send next', refused({ ...random, firstSentAt: 0 })],
   [
@@ -141,7 +144,7 @@ const NAMED: readonly Line[] = [
     refused({ firstSentAt: NOW + CLOCK_SKEW + 1 }),
   ],
   ['refused under the caller’s key inside its window', 'send same', refused(caller)],
-  // No other key may take its place.
+  // No other key may replace it.
   [
     'refused under the caller’s key, and its window is over',
     'refuse spent',
@@ -178,7 +181,7 @@ const NAMED: readonly Line[] = [
   ],
 ]
 
-/** What it does with what it finds of an order without a name. */
+/** `create()` with an order without a name. */
 const ANONYMOUS: readonly Line[] = [
   ['open and a live call has it', 'refuse duplicate', busy],
   ['touched just now', 'send stored'],
@@ -193,7 +196,7 @@ const ANONYMOUS: readonly Line[] = [
   ['refused, which makes it a new order', 'send new', refused()],
 ]
 
-/** What `enqueue()` does, where that is not what `create()` does. */
+/** `enqueue()`, if it differs from `create()`. */
 const ENQUEUED: readonly Line[] = [
   ['queued', 'tell', unclaimed],
   ['queued, another payload', 'refuse payload', unclaimed, payload],
@@ -228,7 +231,7 @@ export const stale = { firstSentAt: 0 } as const
 const old = { ...unclaimed, firstSentAt: undefined, updatedAt: 0 } as const
 const notGenuine = { isGenuine: () => false }
 
-/** What `recover()` does. */
+/** `recover()`. */
 const RECOVERED: readonly Line[] = [
   ['queued', 'send stored', unclaimed],
   ['queued, its row damaged', 'look_up corrupt', unclaimed, {}, notGenuine],
@@ -288,7 +291,7 @@ const found = { orderId: 'ord_1' }
 const unseen = { decidedAt: NOW - 2 * MINUTE }
 const seen = { decidedAt: NOW - MINUTE }
 
-/** What a person's word does: that the order exists, that it is given up, that it is to be forgotten. */
+/** A person's decision: the order exists, is abandoned, or is to be forgotten. */
 const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 'forget'>, ...Line])[] = [
   ...[unclaimed, {}, stale, unreadable, rejected('conflict'), refused()].map(
     (changes) => ['resolve', JSON.stringify(changes), 'verify', changes, {}, found] as const,
@@ -369,7 +372,7 @@ const MORE_ANONYMOUS: readonly Line[] = [
   ['created but unreadable, being read by a live call', 'wait', { ...unreadable, ...busy }],
 ]
 
-/** Where nothing is remembered. */
+/** No record exists. */
 const UNKNOWN: readonly (readonly [Command, ...Line])[] = [
   ['create', 'not remembered', 'send new'],
   ['create', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, { misfit: MISFIT }],
@@ -387,7 +390,7 @@ const UNKNOWN: readonly (readonly [Command, ...Line])[] = [
   ['forget', 'not remembered', 'nothing'],
 ]
 
-/** One line: `said` is the step that the rules say, in words. */
+/** One line. `said` is the step that the rules give, in words. */
 export interface RuleLine {
   readonly title: string
   readonly expected: string
@@ -420,7 +423,7 @@ export const LINES: readonly RuleLine[] = [
   ...UNKNOWN.map(([command, ...line]) => lineOf(command, 'ref:r1', line, false)),
 ]
 
-/** The first line that the rules, as they are now, do not say. */
+/** The first line that the current rules do not match. */
 export function wrongLine(): string | undefined {
   return LINES.find(({ expected, said }) => said() !== expected)?.title
 }

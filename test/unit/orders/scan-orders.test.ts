@@ -13,14 +13,14 @@ type Answer = (offset: number, page: number) => { readonly status?: number; read
 
 interface Walk {
   readonly listed: ListedOrder[]
-  /** Query of each request. */
+  /** The query of each request. */
   readonly queries: string[]
   readonly offsets: number[]
-  /** How the walk failed, where it did. */
+  /** The error of the walk, if any. */
   readonly error?: unknown
 }
 
-/** Walks a list that answers so. */
+/** Walks a list with these responses. */
 async function walk(
   answer: Answer,
   options: Partial<ScanOptions> & { readonly listEnvelope?: OrderContext['listEnvelope'] } = {},
@@ -58,7 +58,7 @@ async function walk(
 
 const rowsOf = (count: number, first = 0): { readonly id: string }[] =>
   Array.from({ length: count }, (_, index) => ({ id: `o${first + index}` }))
-/** A list that gives at most so many rows at once. */
+/** A list that returns this number of rows per page at most. */
 const list =
   (rows: Rows, most = 50, says: (offset: number) => object = () => ({})): Answer =>
   (offset) => ({ body: { orders: rows.slice(offset, offset + most), ...says(offset) } })
@@ -157,7 +157,7 @@ describe('a walk over a list without an empty page', () => {
 
   it('a walk ends after two pages without new rows, if the service has respected offset before', async () => {
     const rows = rowsOf(60)
-    // What lies past the end is moved back to the last page.
+    // An offset past the end returns the last page.
     const walked = await walk((offset) => list(rows)(offset < 60 ? offset : 50, 0))
     expect(walked).not.toHaveProperty('error')
     expect(idsOf(walked)).toHaveLength(60)

@@ -32,23 +32,23 @@ const CONFLICT = problem(409, 'IDEMPOTENCY_CONFLICT')
 
 interface Given extends PlaceOptions {
   readonly record?: Partial<JournalRecord>
-  /** Left out of the record. */
+  /** The field removed from the record. */
   readonly without?: 'busyUntil' | 'firstSentAt'
   readonly settings?: Partial<CallSettings>
   readonly options?: Partial<SendOptions>
-  /** Done before it is sent. */
+  /** Runs before the order is sent. */
   readonly first?: (place: Place) => void
 }
 
 type Sending = Place & {
   readonly sent: Sent
   readonly claimed: FoundRecord
-  /** What is stored afterwards. */
+  /** The stored record afterwards. */
   readonly stored: JournalRecord | undefined
   readonly keys: (string | undefined)[]
 }
 
-/** Sends a claimed order to a service that responds so, the last response for ever. */
+/** Sends a claimed order to a service with these responses, the last one forever. */
 async function send(steps: readonly Step[], given: Given = {}): Promise<Sending> {
   const place = placeWith(steps, given)
   const { context, runtime, requests } = place
@@ -87,13 +87,13 @@ const lacks = (of: object | undefined, ...fields: string[]): void => {
   for (const field of fields) expect(of).not.toHaveProperty(field)
 }
 
-/** Somebody else writes the record before the response comes. */
+/** Another call writes the record before the response arrives. */
 const overtaken: Step = async ({ context }) => {
   for (const found of await storedRecords(context))
     await remember(context, { ...found.record, claim: 'of another' }, found)
   return problem(402)
 }
-/** The store fails from then on. */
+/** The store fails from now on. */
 const unstored =
   (step: AttemptResult): Step =>
   ({ store }) => {
@@ -198,7 +198,7 @@ describe('an API key that is rotated during a call', () => {
       credentials: rotated(OTHER_API_KEY, OTHER_API_KEY, API_KEY),
     })
     expect(sentBy(sending)).toEqual([API_KEY, OTHER_API_KEY, OTHER_API_KEY, API_KEY])
-    // Claimed, rotated, rotated back, closed.
+    // The versions: claimed, rotated, rotated back, closed.
     expect(sending.stored).toMatchObject({ version: 4, state: 'rejected', attempts: 4 })
   })
 })
@@ -209,7 +209,7 @@ describe('an order that was refused before', () => {
   const earlier = { options: { earlier: REFUSED } }
   const limited: Rejection = { kind: 'not_processed', status: 429, code: 'NO' }
   const unlooked: Rejection = { ...REFUSED, kind: 'not_processed' }
-  /** Nobody else can have sent the key. */
+  /** No other process can have sent the key. */
   const ours = { refused: true, keyOrigin: 'random' } as const
   const refused = { refused: true }
   const [NO, BUSY_NOW] = [problem(402), problem(429)]
@@ -246,7 +246,7 @@ describe('an order that was refused before', () => {
     },
   )
 
-  /** Notes the claim under the next key. */
+  /** Records the claim with the next key. */
   const claimNoted = (): { claims: (JournalRecord | undefined)[]; steps: Step[] } => {
     const claims: (JournalRecord | undefined)[] = []
     const noted: Step = async (place) => {
@@ -287,7 +287,7 @@ describe('an order that was refused before', () => {
     const settings = { maxRetries: 1 }
     const { context, keys, stored } = await send(steps, { ...earlier, settings })
     expect(claims).toMatchObject([{ apiKeyTag: tagOf(context, keys[1] ?? '', API_KEY) }])
-    // Claimed, claimed under the next key, created: nothing had to be corrected in between.
+    // The versions: claimed, claimed with the next key, created. No correction in between.
     expect(stored).toMatchObject({ version: 3 })
     const proxied = await send([NO, CREATED], {
       settings,
@@ -310,7 +310,7 @@ describe('an order that was refused before', () => {
     expect(retried.sent.attempts).toBe(4)
   })
 
-  /** The response comes as the call's time is over, and before its attempt's. */
+  /** The response arrives at the end of the call's time, before the end of its attempt's. */
   const late: Step = async ({ runtime }) => {
     await later(runtime, BUSY)
     return NO

@@ -8,7 +8,7 @@ const key = { key: 'key-new', keyOrigin: 'derived', generation: 7, fields: { qua
 const { body: _body, ...closed } = { ...LEFT_OPEN, ambiguous: false, firstSentAt: 10, attempts: 2 }
 const refused = { kind: 'refused', status: 402 } as const
 
-/** A record in every phase, as it is stored. */
+/** A stored record in every phase. */
 const PHASES = {
   queued: { ...LEFT_OPEN, ambiguous: false, attempts: 0, apiKeyTag: '', rejection: refused },
   busy: { ...LEFT_OPEN, ambiguous: false, attempts: 0, firstSentAt: 10, busyUntil: 99 },
@@ -25,7 +25,7 @@ const PHASES = {
   },
 } as const satisfies Readonly<Record<string, RecordContent>>
 
-/** The fields that change, as JSON, and those that go. */
+/** The changed fields as JSON, and the removed fields. */
 function changes(before: RecordContent, after: RecordContent): string {
   const [from, to] = [before, after].map((record) => new Map<string, unknown>(Object.entries(record)))
   const names = [...new Set([...(from?.keys() ?? []), ...(to?.keys() ?? [])])].sort()

@@ -5,7 +5,7 @@ import { createOrderRequestSchema, orderSchema } from '../../../src/schemas/orde
 import { serviceSchema } from '../../../src/schemas/service.ts'
 import type { StandardSchemaV1 } from '../../../src/schemas/standard-schema.ts'
 
-/** What is wrong with a value, as `path: message` lines. */
+/** The issues of a value, as `path: message` lines. */
 const wrong = (schema: StandardSchemaV1, value: unknown): string[] => {
   const checked = check(schema, value)
   if (checked instanceof Promise) throw new Error('answered later')

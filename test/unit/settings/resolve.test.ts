@@ -35,9 +35,9 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-/** The words of a text, for cases that are words. */
+/** The words of a text, for test cases that are single words. */
 const words = (text: string): string[] => text.trim().split(/\s+/)
-/** Objects of one field, with each of these values. */
+/** Objects with one field, for each of these values. */
 const each = (name: string, ...values: unknown[]): object[] => values.map((value) => ({ [name]: value }))
 const titleOf = (value: unknown): string =>
   inspect(value, { breakLength: Number.POSITIVE_INFINITY }).slice(0, 60)
@@ -52,7 +52,7 @@ const schema = {
   '~standard': { version: 1, vendor: 'test', validate: (value: unknown) => ({ value }) },
 } as const
 
-/** Every option with values that are wrong and values that are right. */
+/** Every option with invalid and valid values. */
 const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }> = {
   baseUrl: {
     wrong: [
@@ -409,7 +409,7 @@ describe('apiKey', () => {
     const { orders, services, balance } = client
     const derived = client.withOptions({ timeout: 5 })
     for (const shown of [client, derived, orders, services, balance, orders.list()]) {
-      // A list that was not read is refused as JSON.
+      // A list that was not read rejects its conversion to JSON.
       const json = 'then' in shown ? '' : JSON.stringify(shown)
       const views = [inspect(shown, { showHidden: true, depth: null, getters: true }), json, String(shown)]
       expect(views.join()).not.toContain(KEY)
@@ -639,7 +639,7 @@ describe('options for a derived client', () => {
 
 describe('options of calls', () => {
   const { signal } = new AbortController()
-  /** Per reader and field, the values that it refuses there. */
+  /** By reader and field, the rejected values. */
   const wrong: Partial<Record<keyof typeof readArguments, Record<string, unknown[]>>> = {
     call: {
       timeout: notDurations,

@@ -162,7 +162,7 @@ describe('results of enqueue() and resolve()', () => {
   const taken = (
     facts: Partial<LoggedCall>,
     record: Partial<JournalRecord> | undefined,
-    /** Whose the order `o` is that the service charged. */
+    /** The source system of the charged order `o`. */
     buyer?: string,
   ): string[] => {
     const log = logOf()
@@ -262,7 +262,10 @@ describe('the time of a recovery', () => {
 })
 
 describe('the next key of an order', () => {
-  /** An order whose second key is sent although nobody refused the first, after a person gave up one generation. */
+  /**
+   * An order whose second key is sent without a refusal of the first, after a person abandoned one
+   * generation.
+   */
   const givenUp = (generation: number): string[] => {
     const log = logOf()
     stored(log, RECORD)

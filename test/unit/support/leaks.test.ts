@@ -1,4 +1,4 @@
-/** The detector of leaked API keys is used by every harness, so it has to notice a key in each place. */
+/** Every harness uses the detector of leaked API keys, so it must find a key in each place. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -97,7 +97,7 @@ describe('the detector of leaked API keys', () => {
 
   it.each(places)('the detector finds a key in %s', (place, value) => {
     expect(leaks(KEY, { value })).not.toEqual([])
-    // Nobody asks a part of a value for its text.
+    // A nested value's toString is not called.
     if (place !== 'toString') expect(leaks(KEY, { value: { error: value } })).not.toEqual([])
   })
 
@@ -138,7 +138,7 @@ describe('the detector of leaked API keys', () => {
     await store.insert({ ...row, id: 'c', data: '{}' })
     expect(leaksInFiles(KEY, folder)).toEqual([])
     await store.insert(row)
-    // Before the store is closed, a row stands in the write-ahead log only.
+    // Until the store is closed, a row is only in the write-ahead log.
     expect(leaksInFiles(KEY, folder).join()).toMatch(/-wal/)
     await store.close()
     expect(leaksInFiles(KEY, folder).join()).toMatch(/orders\.db: /)
