@@ -5,7 +5,8 @@ const NONCE = 12
 
 /**
  * Makes a codec that encrypts with AES-256-GCM. The codec encrypts with the first key and decrypts
- * with any of them, so you can rotate keys. It needs WebCrypto, which pages have only over https.
+ * with any of the keys, so you can rotate keys. The codec needs WebCrypto, which browsers give only
+ * to pages served over https.
  *
  * @param keys keys of 32 random bytes each, from your secret manager
  * @throws {ConfigurationError} if a key is not 32 bytes long
@@ -13,7 +14,7 @@ const NONCE = 12
  * const codec = aesGcm(Buffer.from(process.env.ORDERS_KEY ?? '', 'base64'))
  */
 export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
-  // Copied, so that a caller that reuses its array does not change the key.
+  // Copy each key, because the caller may reuse the array.
   const secrets = keys.map((key, index) => {
     if (!(key instanceof Uint8Array) || key.byteLength !== 32)
       throw new ConfigurationError(`Key ${index + 1} of aesGcm must be a Uint8Array of 32 bytes.`)
@@ -31,7 +32,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
     encrypt: async (text) => {
       const [key] = known()
       if (key === undefined) throw new TypeError('no key')
-      // Random: AES-GCM is broken once a nonce is used twice with the same key.
+      // The nonce is random: using a nonce twice with the same key breaks AES-GCM.
       const iv = crypto.getRandomValues(new Uint8Array(NONCE))
       const sealed = await crypto.subtle.encrypt(
         { name: 'AES-GCM', iv },
@@ -48,7 +49,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
           const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, await key, sealed)
           return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(opened)
         } catch {
-          // This text was encrypted with another key, or was changed since. Try the next key.
+          // The text was encrypted with another key, or was modified later. Try the next key.
         }
       }
       throw new Error('no key decrypts it')
@@ -58,7 +59,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
 
 function toBase64(bytes: Uint8Array): string {
   let binary = ''
-  // One at a time: spreading all bytes as arguments would overflow the stack.
+  // Convert one byte at a time: passing all bytes as arguments could overflow the stack.
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary)
 }

@@ -14,9 +14,8 @@ import { callSettings, readArguments } from './settings/arguments.ts'
 import { mergeOptions, resolveSettings, type Settings } from './settings/resolve.ts'
 
 /**
- * The method that `await using` needs. Left out if the compiler does not know
- * `Symbol.asyncDispose`: a program compiled with an older `lib` must still be able to read these
- * types.
+ * The method that `await using` needs. Omitted if the compiler's `lib` has no
+ * `Symbol.asyncDispose`, so that programs with an older `lib` still compile.
  */
 type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Name extends symbol }
   ? { readonly [Key in Name]: () => Promise<void> }
@@ -82,7 +81,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // Shared per store, so that all clients of one store know of each other's calls.
+    // Clients with the same store share these, so that each client sees the other clients' calls.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
@@ -91,9 +90,9 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Sends a request to an endpoint that this package does not know, with the retries, time limits,
-   * hooks and errors of the other methods. The client keeps no record of the request: never place
-   * orders with it.
+   * Sends a request to an endpoint that this package has no method for, with the retries, time
+   * limits, hooks and errors of the other methods. Never place orders with this method, because the
+   * client stores no record of the request.
    *
    * @throws {InvalidRequestError} if the path could leave the base URL, or an argument is wrong
    * @throws {ApiError} if the service returned an error status; common statuses have a subclass
@@ -119,12 +118,13 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Makes a client with some options changed. It shares everything else: the store, unless you pass
-   * another one, and the calls in progress.
+   * Makes a client with some options changed. Unless you pass another store, both clients share the
+   * store and see each other's calls in progress.
    *
-   * Remembered orders belong to a `server` and an `account`. With another one, the new client
+   * Remembered orders belong to a `server` and an `account`. If you change either, the new client
    * neither sees nor continues the orders of this client. So if you change `baseUrl`, also set
-   * `server`: the old address if the same service has moved, the new one if it is another service.
+   * `server`: to the old address if the same service has moved, to the new address if you switch to
+   * another service.
    *
    * @throws {ConfigurationError} naming the option that is unknown or wrong
    * @example
@@ -146,13 +146,13 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Waits for the orders being placed and for everything else that uses the store, stores outcomes
-   * that are not stored yet, and closes the store. A derived client that shares its store leaves
-   * the store open. Reads in progress continue.
+   * Waits for every call that uses the store, stores outcomes that are not stored yet, and closes
+   * the store. A client that `withOptions()` made with the same store does not close the store.
+   * Reads in progress continue.
    *
    * Every later call, reads included, rejects with a {@link ConfigurationError} before anything is
-   * sent. So does the next step of an iteration in progress. Derived clients that share the store
-   * are closed, too. Closing again does nothing, or retries what failed.
+   * sent. So does the next step of an iteration in progress. Clients that `withOptions()` made with
+   * the same store are closed, too. Calling `close()` again does nothing, or retries what failed.
    *
    * @throws {StoreError} if the store could not be closed
    * @example

@@ -2,7 +2,8 @@ import { bare, defined, isObject } from './defined.ts'
 
 /**
  * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` if
- * neither is proven. An intent is one thing to buy once, however many HTTP requests that takes.
+ * neither is proven. An intent is one order that the caller wants to buy once, however many HTTP
+ * requests that takes.
  */
 export type Charged = 'no' | 'yes' | 'unknown'
 
@@ -67,7 +68,7 @@ export interface ErrorFacts {
   readonly fields?: readonly string[] | undefined
   /** See {@link TimeoutError.deadline}. */
   readonly deadline?: 'attempt' | 'total' | undefined
-  /** The error or reason behind this one. */
+  /** The error or abort reason that caused this error. */
   readonly cause?: unknown
 }
 
@@ -101,7 +102,8 @@ const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 
 
 /**
  * Sets the error's name on the prototype, because minification changes class names. Also brands the
- * class, so that `instanceof` recognises errors of the copy in the other module format.
+ * class, so that `instanceof` recognises errors that the package's copy in the other module format
+ * created.
  */
 export function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {
@@ -123,7 +125,7 @@ function inspectView(
 
 /**
  * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of
- * the package. Without `instanceof`, `code` tells the kinds apart.
+ * the package. You can also distinguish errors by `code`.
  */
 export class CustomerOrderingError extends Error {
   static {

@@ -171,7 +171,7 @@ export class ApiError extends CustomerOrderingError {
     brand(this, 'ApiError')
   }
   override readonly code: ApiErrorCode = 'api'
-  /** Milliseconds that the service asked to wait (`Retry-After`), if it did. */
+  /** Milliseconds that the service asked to wait, if the response had `Retry-After`. */
   declare readonly retryAfter?: number
 }
 
@@ -207,7 +207,7 @@ export class PermissionDeniedError extends ApiError {
   override readonly code = 'permission_denied'
   /**
    * The permission that this endpoint needs (API document, "Endpoints"). Absent for endpoints that
-   * this package does not know.
+   * this package has no method for.
    */
   declare readonly requiredPermission?: Permission
 }
@@ -232,7 +232,7 @@ export class ConflictError extends ApiError {
 
 /**
  * The key or reference belongs to an order with another payload. This payload was not bought. The
- * other order may have been.
+ * other order may have been bought.
  */
 export class IdempotencyConflictError extends ConflictError {
   static {
@@ -274,7 +274,7 @@ export class OrderNotAcceptedError extends ApiError {
   override readonly code = 'order_not_accepted'
 }
 
-/** 429: too many requests. `retryAfter` is the time to wait, if the service returned it. */
+/** 429: too many requests. `retryAfter` is the time to wait, if the service returned one. */
 export class RateLimitError extends ApiError {
   static {
     brand(this, 'RateLimitError')

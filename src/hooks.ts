@@ -1,8 +1,8 @@
 import type { Charged } from './errors.ts'
 
-/** Fields of every event. No event holds a header, a body or a query string. */
+/** Fields of every event. No event contains a header, a body or a query string. */
 export interface CallEvent {
-  /** Id of the call, the same in all of its events. */
+  /** Id of the call, the same in every event of that call. */
   readonly callId: string
   /** Method of the client, for example `orders.create`. */
   readonly operation: string
@@ -39,9 +39,9 @@ export interface RetryEvent extends RequestEvent {
   /**
    * Why the call continues. `backoff`: retries with exponential backoff. `now`: retries immediately
    * after a closed connection. `refresh`: retries with another API key after a 401. `poll`: checks
-   * whether an earlier request with the key has ended. `replay`: repeats the request to read an
-   * unreadable success. `claimed`: waits at most `delayMs` for another process that is placing the
-   * same order (`attempt` is 0).
+   * whether an earlier request with the key has ended. `replay`: repeats the request, because the
+   * order in a success response was unreadable. `claimed`: waits at most `delayMs` for another
+   * process that is placing the same order (`attempt` is 0).
    */
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   /** Milliseconds of the wait. */
@@ -98,16 +98,17 @@ export interface Hooks {
 }
 
 /**
- * Destination of log lines; `console`, pino, winston and consola work. pino gets the fields first.
+ * Destination of log lines: `console`, or a logger from pino, winston or consola. The client passes
+ * the fields before the message to pino.
  */
 export interface Logger {
-  /** Requests, responses and calls that succeeded. */
+  /** Logs requests, responses, and calls that succeeded. */
   debug(message: string, fields?: object): void
-  /** Retries, and calls that failed. */
+  /** Logs retries, and calls that failed. */
   info(message: string, fields?: object): void
-  /** Orders whose outcome is unknown or not stored. */
+  /** Logs orders whose outcome is unknown or not stored. */
   warn(message: string, fields?: object): void
-  /** Hooks that throw. */
+  /** Logs hooks that throw. */
   error(message: string, fields?: object): void
 }
 
@@ -129,7 +130,7 @@ export class Reporter {
   readonly #hooks: Hooks
   readonly #logger: Logger | undefined
   readonly #least: number
-  /** True if a hook or a logger is set. Otherwise, no event is created. */
+  /** True if a hook or a logger is set. If false, no event needs to be created. */
   readonly watched: boolean
 
   constructor(hooks: Hooks, logger: Logger | undefined, level: LogLevel) {
@@ -169,7 +170,8 @@ export class Reporter {
     const line = `customer-ordering-sdk: ${message}`
     try {
       // A logger that throws must not make a payment fail, and its error cannot be reported
-      // anywhere. Fields come first for pino, which would silently drop them otherwise.
+      // anywhere. Pass the fields to pino first, because pino silently drops fields that follow the
+      // message.
       takeRejection(
         takesFieldsFirst(logger) ? logger[level](fields, line) : logger[level](line, fields),
         () => {},
@@ -195,7 +197,10 @@ function takesFieldsFirst(logger: object): logger is FieldsFirstLogger {
   return 'bindings' in logger && typeof logger.bindings === 'function'
 }
 
-/** An async hook returns a promise despite its type. A rejection must not end the process. */
+/**
+ * Handles the promise that an async hook or logger returns: an unhandled rejection would end the
+ * process.
+ */
 function takeRejection(returned: unknown, onRejected: () => void): void {
   if (returned !== undefined) Promise.resolve(returned).catch(onRejected)
 }

@@ -4,12 +4,13 @@ import { InvalidRequestError } from './errors.ts'
 const MOST = 10_000
 
 /**
- * Lazy results: nothing happens before you iterate or await this object. `for await (const item of
- * call)` yields one item after the other. `await call` returns an array, a page or a summary.
+ * The result of a call that starts only when you iterate or await this object. `for await (const
+ * item of call)` yields the items one by one. `await call` returns an array, a page or a summary.
  *
- * An async function that returns this object awaits it, as with any promise. To let the caller
- * iterate, return it from a function that is not async, or inside a function. It cannot become
- * JSON: `res.json(call)` throws instead of sending `{}`. Await it first.
+ * An async function that returns this object awaits it, as it awaits any promise. To let your
+ * caller iterate, return the object from a function that is not async, or return a function that
+ * makes it. The object cannot be written as JSON: `res.json(call)` throws instead of sending `{}`.
+ * Await it first.
  */
 export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   readonly #items: () => AsyncIterableIterator<Item>
@@ -33,7 +34,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#items()
   }
 
-  /** Called by `await`. Starts immediately and returns the whole result. */
+  /** Called by `await`. Starts the call immediately and returns the whole result. */
   // biome-ignore lint/suspicious/noThenProperty: it is meant to be awaited
   then<Fulfilled = Whole, Rejected = never>(
     onFulfilled?: ((whole: Whole) => Fulfilled | PromiseLike<Fulfilled>) | null,
@@ -42,14 +43,14 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#begin().then(onFulfilled, onRejected)
   }
 
-  /** Starts immediately, like {@link Lazy.then}. */
+  /** Starts the call immediately, like {@link Lazy.then}. */
   catch<Rejected = never>(
     onRejected?: ((reason: unknown) => Rejected | PromiseLike<Rejected>) | null,
   ): Promise<Whole | Rejected> {
     return this.#begin().catch(onRejected)
   }
 
-  /** Starts immediately, like {@link Lazy.then}. */
+  /** Starts the call immediately, like {@link Lazy.then}. */
   finally(onFinally?: (() => void) | null): Promise<Whole> {
     return this.#begin().finally(onFinally)
   }
@@ -76,7 +77,8 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
 }
 
 /**
- * Allows only one use of a run. A second use would look like another run, but report the first run.
+ * Lets a run be iterated or awaited only once. A second use would look like a new run, but would
+ * only report the first run.
  */
 export function once<Item>(
   call: string,
@@ -95,7 +97,7 @@ export function once<Item>(
   }
 }
 
-/** A list that may be read again. `await` returns an array. */
+/** A list that may be iterated several times. `await` returns an array. */
 export function listOf<Item>(call: string, items: () => AsyncIterableIterator<Item>): Lazy<Item, Item[]> {
   return new Lazy(items, async (all) => {
     const found: Item[] = []

@@ -7,7 +7,7 @@ export class Lifetime {
   #closed = false
   readonly #calls = new Set<Promise<unknown>>()
 
-  /** Ends this client together with the owner of its store. */
+  /** Closes this client when the client that owns the store is closed. */
   follow(owner: Lifetime): void {
     this.#owner = owner
   }

@@ -43,7 +43,7 @@ function decimalsOf(code: string): number {
  *
  * @param money any object with `amount` (integer, minor currency units) and `currency` (ISO 4217
  * code)
- * @param locale BCP 47 tag or tags; default: the runtime's own
+ * @param locale BCP 47 tag or tags; default: the runtime's locale
  * @throws {InvalidRequestError} if the amount is not a safe integer, the currency not three
  * letters, or the locale not a valid tag
  * @example
@@ -62,9 +62,9 @@ export function formatAmount(money: Money, locale?: Intl.LocalesArgument): strin
   const digits = String(Math.abs(amount)).padStart(decimals + 1, '0')
   const whole = Number(digits.slice(0, digits.length - decimals))
   const fraction = digits.slice(digits.length - decimals)
-  // Only the whole units go through Intl, as a number. For -5 cents they are -0, which keeps the
-  // sign. A decimal string would not be exact: older runtimes silently round it to a floating-point
-  // number.
+  // Intl formats only the whole units, as a number. For -5 cents the whole units are -0, which
+  // preserves the sign. A decimal string would not be exact: older runtimes silently round such a
+  // string to a floating-point number.
   return format
     .formatToParts(amount < 0 ? -whole : whole)
     .map((part) => (part.type === 'fraction' ? localDigits(format, fraction) : part.value))
@@ -86,7 +86,8 @@ function currencyFormat(currency: string, decimals: number, locale: Intl.Locales
 }
 
 /**
- * The fraction in the locale's own digits. A leading 1 keeps the zeros, and is removed afterwards.
+ * Writes the fraction in the locale's digits. A leading 1 preserves the zeros, and is removed
+ * afterwards.
  */
 function localDigits(format: Intl.NumberFormat, digits: string): string {
   const written = format.formatToParts(Number(`1${digits}`)).filter((part) => part.type === 'integer')

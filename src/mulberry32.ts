@@ -1,4 +1,7 @@
-/** A seeded source of numbers of at least 0 and below 1. Do not use them as secrets. */
+/**
+ * A seeded generator of pseudo-random numbers, at least 0 and below 1. Never use the numbers as
+ * secrets.
+ */
 export interface Mulberry32 {
   next(): number
   /** The state as a 32-bit integer, for `restore`. */

@@ -8,8 +8,9 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import type { OrderOutbox, OrderStore } from './stores/store.ts'
 
 /**
- * Encrypts and decrypts stored data. Each call may take up to ten seconds, and at most 450 ms once
- * the client's call has ended. `decrypt` must throw for a string that it cannot decrypt.
+ * Encrypts and decrypts stored data. Each call to the codec may take up to ten seconds, but at most
+ * 450 ms after the deadline of the client's call. `decrypt` must throw for a string that it cannot
+ * decrypt.
  */
 export interface Codec {
   /**
@@ -23,9 +24,9 @@ export interface Codec {
 }
 
 /**
- * Your schemas for fields that the API document does not show, from any library with Standard
- * Schema (zod, valibot, arktype, …). Each schema runs after the built-in check, on the same data.
- * Methods return its output, with its type.
+ * Your schemas for fields that the API document does not show, from any library that supports
+ * Standard Schema (zod, valibot, arktype, …). Each schema runs after the built-in check, on the
+ * same data. Methods return the schema's output, with its type.
  */
 export interface Schemas {
   /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover` and `reconcile`. */
@@ -55,9 +56,9 @@ type OutputOf<S extends Schemas, Name extends keyof Schemas, Default> =
  * header.
  *
  * The function is called before every request, so it can read a secret manager that rotates keys.
- * Cache slow reads in it. After a 401, the client calls the function once more and repeats the
- * request. A key has 1 to 4096 visible ASCII characters. One line break at the end, which files
- * usually have, is removed.
+ * Cache slow reads inside the function. After a 401, the client calls the function once more and
+ * repeats the request. A key has 1 to 4096 visible ASCII characters. A line break at the end, as in
+ * most files, is removed.
  */
 export type ApiKey = string | (() => string | Promise<string>) | null
 
@@ -65,8 +66,8 @@ export type ApiKey = string | (() => string | Promise<string>) | null
 export interface Retention {
   /**
    * Retention of created orders. During this time, `create()` with the same reference or key
-   * returns the remembered order. Later, the same call sends a request again. Must be at least
-   * {@link ClientOptions.safeRetryWindow}. Default 400 days (34,560,000,000).
+   * returns the remembered order. After this time, the same call sends a request again. Must be at
+   * least {@link ClientOptions.safeRetryWindow}. Default 400 days (34,560,000,000).
    */
   readonly created?: number | undefined
   /** Retention of refused, cancelled and abandoned orders. Default 7 days (604,800,000). */
@@ -80,10 +81,10 @@ export interface Retention {
  */
 export interface ClientOptions<S extends Schemas = Schemas> {
   /**
-   * Address of the service, before `/v1`, for example `https://api.example.com`. It must be https,
-   * except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
+   * Address of the service, before `/v1`, for example `https://api.example.com`. The address must
+   * be https, except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
    * {@link ClientOptions.allowInsecureHttp}. A user name, query or fragment is an error. A path is
-   * kept, without its trailing slashes. Required, here or as the environment variable
+   * allowed, and its trailing slashes are removed. Required, here or as the environment variable
    * `CUSTOMER_ORDERING_BASE_URL`.
    */
   readonly baseUrl?: string | URL | undefined
@@ -107,20 +108,20 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Label of the customer account that the API key acts for, for example `example.com/shop-eu`.
-   * Choose it once and keep it. The label separates remembered orders. Together with
-   * {@link ClientOptions.server} it determines the Idempotency-Key of an order with an
-   * `externalOrderId`, so a process that has lost the record sends the same key again.
+   * Choose the label once and never change it. Orders are remembered separately for each label.
+   * Together with {@link ClientOptions.server} the label determines the Idempotency-Key of an order
+   * with an `externalOrderId`, so a process that has lost the record sends the same key again.
    *
-   * Two accounts must never share a label, not even accounts of different companies: `shop` with
-   * the reference `1001` gives everyone the same key. Include your domain to make the label unique.
-   * Surrounding white space is removed.
+   * Two accounts must never share a label, not even accounts of different companies: with the label
+   * `shop` and the reference `1001`, every account would send the same key. Include your domain to
+   * make the label unique. Surrounding white space is removed.
    *
    * Required with a store that outlives the process. Default: none, and keys are random.
    */
   readonly account?: string | undefined
 
   /**
-   * Where orders are remembered, before and after their outcome is known. The default prevents
+   * The store that remembers orders, before and after their outcome is known. The default prevents
    * double charges by retries and concurrent calls in this process. A durable store
    * (`customer-ordering-sdk/stores/sqlite`, or your own) also prevents them after a crash. Default:
    * a new `MemoryStore`.
@@ -128,9 +129,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly store?: OrderStore | undefined
 
   /**
-   * Label of the service, for remembered orders and computed keys. Set it if the same service has
-   * several addresses, or moves to a new address: otherwise the client does not find its open
-   * orders. Sandbox and production must never share a label.
+   * Label of the service, for remembered orders and computed keys. Set it if the service has
+   * several addresses, or moves to a new address: the client finds open orders only under the label
+   * with which they were stored. Sandbox and production must never share a label.
    *
    * Default: {@link ClientOptions.baseUrl}, normalised. Required in a page if the store outlives
    * the page and `baseUrl` has the page's own origin, which depends on the address that the visitor
@@ -146,7 +147,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Milliseconds for a whole call with all attempts and waits. In lists, it applies to each page.
-   * It also counts against {@link ClientOptions.safeRetryWindow}. Default 120,000.
+   * It is also subtracted from {@link ClientOptions.safeRetryWindow}. Default 120,000.
    */
   readonly totalTimeout?: number | undefined
 
@@ -154,25 +155,26 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Maximum number of retries of a call, 0 to 100; 0 means one attempt. Retries of `orders.create`
    * are safe: they send the same key. They use exponential backoff with full jitter and honour
    * `Retry-After`. Polls of an earlier request with the same key, and replays of an unreadable
-   * response, do not count. Default 4.
+   * response, do not count as retries. Default 4.
    */
   readonly maxRetries?: number | undefined
 
   /**
    * Milliseconds from the first send of an Idempotency-Key during which it may be sent again. The
    * API document does not state how long the service remembers keys, and a forgotten key would
-   * charge a second time. Widen the window once your provider confirms a lifetime. Older orders are
-   * looked up and never sent again. A call's `totalTimeout` is subtracted, so the window must be
-   * longer than `totalTimeout` if a later call is to repeat a request. Default 20 minutes
-   * (1,200,000).
+   * charge a second time. Widen the window once your provider confirms how long it remembers keys.
+   * Older orders are looked up and never sent again. A call's `totalTimeout` is subtracted from the
+   * window, so a later call can repeat a request only if the window is longer than `totalTimeout`.
+   * Default 20 minutes (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 
   /**
-   * Which API keys share Idempotency-Keys at the service. With `'apiKey'`, the safe assumption,
-   * none do: an ambiguous order is sent again only under the API key that sent it. With
-   * `'customer'`, all API keys of a customer do, so an order may be sent again after a key
-   * rotation. Set `'customer'` only if your provider confirms it. Default `'apiKey'`.
+   * Which API keys share Idempotency-Keys at the service. `'apiKey'`, the safe assumption: no two
+   * API keys share them, so an ambiguous order is sent again only under the API key that sent it.
+   * `'customer'`: all API keys of a customer share them, so an order may be sent again after a key
+   * rotation. Set `'customer'` only if your provider confirms that they are shared. Default
+   * `'apiKey'`.
    */
   readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 
@@ -183,9 +185,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly remember?: 'order' | 'id' | undefined
 
   /**
-   * Minimum time for which settled orders are remembered. They stay longer if orders are rare: the
-   * clock may be wrong, so only newer orders prove that time has passed. Orders without a known
-   * outcome are never removed.
+   * Minimum time for which settled orders are remembered. If orders are rare, settled orders are
+   * remembered for longer: the clock may be wrong, so only newer orders prove that time has passed.
+   * Orders without a known outcome are never removed.
    */
   readonly retention?: Retention | undefined
 
@@ -210,7 +212,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly fetch?: typeof fetch | undefined
 
   /**
-   * Headers of every request, in visible ASCII. These headers are errors: `Authorization`,
+   * Headers of every request, in visible ASCII. These names are rejected: `Authorization`,
    * `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`, `Transfer-Encoding` and
    * `Cookie`.
    */
@@ -251,15 +253,17 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * True to accept a literal API key in a page or web worker, where every visitor can read it and
-   * spend the money in the wallet. Set it only for internal tools. Otherwise let your server add
-   * the key and set `apiKey: null`. Default false.
+   * spend the money in the wallet. Set it only for internal tools. For public pages, let your
+   * server add the key and set `apiKey: null`. Default false.
    */
   readonly dangerouslyAllowBrowser?: boolean | undefined
 }
 
 /** Options of one call, always its last argument. Each defaults to the client's option. */
 export interface RequestOptions {
-  /** Aborts the call. Its reason becomes the error's `cause`. For lists, it ends the iteration. */
+  /**
+   * Aborts the call, or the iteration of a list. The signal's reason becomes the error's `cause`.
+   */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds for one attempt, its body included. */
   readonly timeout?: number | undefined
@@ -269,7 +273,7 @@ export interface RequestOptions {
   readonly maxRetries?: number | undefined
   /**
    * Headers of this call, which override the client's. The names that
-   * {@link ClientOptions.defaultHeaders} rejects are errors here, too.
+   * {@link ClientOptions.defaultHeaders} rejects are rejected here, too.
    */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
@@ -277,9 +281,9 @@ export interface RequestOptions {
 /** Options of `orders.create`. */
 export interface CreateOptions extends RequestOptions {
   /**
-   * Idempotency-Key to send, 1 to 255 visible ASCII characters, used unchanged. One key is one
-   * order. Without an `externalOrderId`, the key also identifies the order, and an explicit
-   * `undefined` is an error. Default: computed from the reference, or random.
+   * Idempotency-Key to send, 1 to 255 visible ASCII characters, used unchanged. Use each key for
+   * one order only. Without an `externalOrderId`, the key also identifies the order, and an
+   * explicit `undefined` is an error. Default: computed from the reference, or random.
    */
   readonly idempotencyKey?: string | undefined
   /**
@@ -296,7 +300,7 @@ export interface EnqueueOptions extends Pick<CreateOptions, 'idempotencyKey' | '
   /**
    * The client's store inside your own transaction, for example `store.within(connection)` of a
    * `PostgresStore`. The order is remembered only if the transaction commits. Default: the store
-   * itself.
+   * itself, outside any transaction.
    */
   readonly within?: OrderOutbox | undefined
 }
@@ -314,7 +318,7 @@ export interface CreateManyProgress {
   readonly completed: number
   /** Orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number
-  /** Orders that existed before. */
+  /** Orders that existed before this run. */
   readonly replayed: number
   /** Rows that failed. */
   readonly failed: number
@@ -331,7 +335,8 @@ export interface CreateManyOptions extends RequestOptions {
 /** Options of `orders.waitFor`. */
 export interface WaitForOptions<T = Order> extends RequestOptions {
   /**
-   * Returns true once the order is as you want it. You decide, because statuses are undocumented.
+   * Returns true to end the wait. You decide which statuses to wait for, because they are
+   * undocumented.
    */
   readonly until: (order: T) => boolean | Promise<boolean>
   /** Milliseconds for the whole wait, not for one attempt. Default 120,000. */
@@ -343,13 +348,14 @@ export interface RecoverOptions extends RequestOptions {
   /**
    * `'all'` also repeats requests past the safe-retry window, after an abort, and after a refusal
    * that followed an ambiguous attempt. This can charge a second time if the service has forgotten
-   * the key. An order that was certainly charged is never repeated past the window. Default
-   * `'safe'`.
+   * the key. The request of an order that was certainly charged is never repeated past the window.
+   * Default `'safe'`.
    */
   readonly replay?: 'safe' | 'all' | undefined
   /**
-   * True to claim orders immediately, even if another process may still be placing them. Safe, and
-   * meant for the start after a crash, when the other process is known to be gone. Default false.
+   * True to claim orders immediately, even if another process may still be placing them. This is
+   * safe. Set it at the start after a crash, if the other process has certainly ended. Default
+   * false.
    */
   readonly takeOver?: boolean | undefined
 }
@@ -357,16 +363,19 @@ export interface RecoverOptions extends RequestOptions {
 /** Options of `list`. Call options apply to each page. */
 export interface ListOptions extends RequestOptions {
   /**
-   * Number of pages to fetch ahead, 0 to 16. Together they hold at most 1,000 items, or one page if
-   * pages are larger. Items keep the order of the list. Default 0: each page is fetched when it is
-   * needed.
+   * Number of pages to fetch ahead, 0 to 16. These pages have at most 1,000 items together, or are
+   * one page if pages are larger. Items are returned in the order of the list. Default 0: each page
+   * is fetched when it is needed.
    */
   readonly prefetch?: number | undefined
 }
 
 /** The part of a list to read. */
 export interface ListParams {
-  /** Maximum number of items per page, a positive integer. Default: the service's, which is 50. */
+  /**
+   * Maximum number of items per page, a positive integer. Default: the service's default, which is
+   * 50.
+   */
   readonly limit?: number | undefined
   /** Number of items to skip, 0 or more. Default 0. */
   readonly offset?: number | undefined

@@ -8,7 +8,7 @@ export type QuantityRules = Pick<Service, 'minQuantity' | 'maxQuantity' | 'stepQ
  * Why a quantity cannot be ordered:
  *
  * - `not_a_number`: not a number, or NaN or infinite
- * - `not_an_integer`: the API takes integers only
+ * - `not_an_integer`: the API accepts only integers
  * - `below_minimum`: less than `minQuantity`, or less than 1
  * - `above_maximum`: more than `maxQuantity`, or more than the largest safe integer
  * - `off_step`: does not fit `stepQuantity`, counted from zero or from `minQuantity`
@@ -43,14 +43,14 @@ export type QuantityCheck =
  * nothing.
  *
  * The API document does not state whether steps are counted from zero or from the minimum. So a
- * quantity fails only if it fits neither way; the service decides. Decimal arithmetic is exact: 0.3
- * is three steps of 0.1.
+ * quantity fails only if it fits neither way of counting; the service makes the final decision.
+ * Decimal arithmetic is exact: 0.3 is three steps of 0.1.
  *
- * Accepts any values in the service. A bound is ignored if it is not a finite number. The step is
- * ignored if it is not a finite number above zero, or if the minimum is unknown.
+ * The service's fields may have any value. A bound is ignored if it is not a finite number. The
+ * step is ignored if it is not a finite number above zero, or if the minimum is unknown.
  *
  * @param service a `Service`, or its three quantity fields
- * @param quantity the quantity to order: the API takes a positive integer
+ * @param quantity the quantity to order: the API accepts a positive integer
  * @throws {InvalidRequestError} if the service is not an object: without rules, any quantity would
  * pass
  * @example
@@ -81,7 +81,7 @@ interface Rules {
   /** Smallest and largest integer within the bounds; `from` may be above `to`. */
   readonly from: bigint
   readonly to: bigint
-  /** The integers that fit the step, one entry for each way of counting that finds any. */
+  /** The integers that fit the step, one entry for each way of counting that yields integers. */
   readonly steps: readonly Steps[]
   /** The service's fields, for messages. Undefined if they are not checked. */
   readonly min: number | undefined
@@ -150,19 +150,19 @@ function nearestValid({ from, to, steps }: Rules, quantity: number): number[] {
   return closest.map(Number)
 }
 
-/** The first of the integers that is not below `start`. */
+/** The smallest of these integers that is not below `start`. */
 function next({ first, every }: Steps, start: bigint): bigint {
   return start + modulo(first - start, every)
 }
 
-/** The last of the integers that is not above `start`. */
+/** The largest of these integers that is not above `start`. */
 function previous({ first, every }: Steps, start: bigint): bigint {
   return start - modulo(start - first, every)
 }
 
 /**
- * Which of base, base ± step, base ± 2 · step, … are integers. Undefined if none is (0.25, 0.75,
- * 1.25, …).
+ * Finds the integers among base, base ± step, base ± 2 · step, …. Undefined if there are none
+ * (0.25, 0.75, 1.25, …).
  *
  * Base and step are scaled to integers by a power of ten. Then q is one of the integers if and only
  * if q · scale and base have the same remainder modulo step. The function solves this congruence
@@ -179,7 +179,7 @@ function integerSteps(base: number, step: number): Steps | undefined {
   return { first: (scaledBase / divisor) * factor, every: scaledStep / divisor }
 }
 
-/** A finite number as JavaScript writes it, exactly: digits · 10^-decimals. */
+/** The exact decimal value of a finite number as JavaScript writes it: digits · 10^-decimals. */
 function decimal(value: number): [digits: bigint, decimals: number] {
   const [mantissa = '', exponent = '0'] = String(value).split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')

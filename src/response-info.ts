@@ -25,7 +25,8 @@ export interface ResponseInfo {
 }
 
 /**
- * The info of a result, or a function that creates it on first use, because few callers read it.
+ * The info of a result, or a function that creates the info on first use, because few callers read
+ * it.
  */
 export type InfoSource = ResponseInfo | (() => ResponseInfo)
 
@@ -33,7 +34,7 @@ export function infoFrom(source: InfoSource): ResponseInfo {
   return typeof source === 'function' ? source() : source
 }
 
-// Kept in a map, not on the results: a result is exactly what the service sent, and may even be
+// Stored in a map, not on the results: a result is exactly what the service sent, and may even be
 // frozen.
 const known = new WeakMap<object, InfoSource>()
 
@@ -44,8 +45,8 @@ export function attachInfo(result: unknown, info: InfoSource): void {
 
 /**
  * Returns what came with a result of this client: status, request id, headers, attempts. For
- * orders, also the key, whether the order existed before, and the ids to quote to support.
- * Undefined for anything else, even a copy of a result.
+ * orders, also the key, whether the order existed before, and the ids to quote to support. Returns
+ * undefined for anything else, even a copy of a result.
  *
  * @example
  * const { requestId, attempts, replayed } = responseInfo(order) ?? {}

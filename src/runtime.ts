@@ -2,27 +2,27 @@ import { v4 } from 'uuid'
 import { uuidV5 } from './uuid-v5.ts'
 
 /**
- * Everything that differs from one run to the next: clocks, timers, randomness and ids. The
- * client's second constructor parameter replaces any of it, which makes a client deterministic in
- * tests.
+ * Everything that differs from one run to the next: clocks, timers, randomness and ids. The second
+ * parameter of the client's constructor can replace any of these, which makes a client
+ * deterministic in tests.
  */
 export interface Runtime {
   /**
-   * Wall clock, milliseconds since 1970. It may jump. It is used only for the age of remembered
+   * Wall-clock time in milliseconds since 1970, which may jump. Used only for the age of remembered
    * orders.
    */
   now(): number
   /** Clock for durations and deadlines: milliseconds since an arbitrary start. Never goes back. */
   monotonic(): number
-  /** Calls back once after the given milliseconds; returns a function that cancels. */
+  /** Calls back once after the given milliseconds; returns a function that cancels the timer. */
   setTimer(callback: () => void, milliseconds: number): () => void
-  /** At least 0 and below 1. */
+  /** A random number, at least 0 and below 1. */
   random(): number
   /** A fresh UUID v4. */
   randomId(): string
   /**
-   * UUID v5 of a name in this package's fixed namespace. The same name gives the same id,
-   * everywhere and for ever.
+   * UUID v5 of a name in this package's fixed namespace. The same name gives the same id on every
+   * machine and in every version.
    */
   deriveId(name: string): string
 }

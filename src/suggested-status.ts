@@ -2,7 +2,7 @@ import { type AnyCustomerOrderingError, isCustomerOrderingError } from './errors
 
 /** Statuses for errors of calls that did not charge the wallet. */
 const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
-  // The program's own setup is wrong: its caller can do nothing about it.
+  // The program's own setup is wrong, which the program's caller cannot correct.
   configuration: 500,
   authentication: 500,
   permission_denied: 500,
@@ -30,16 +30,17 @@ const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
  * Returns the HTTP status with which your own API should respond after a client call threw this
  * error.
  *
- * It is 202 if the wallet was or may have been charged for this order: the order may exist, so your
- * caller must not order again under another reference. It is 500 for an error that is not from this
- * package.
+ * The status is 202 if the wallet was or may have been charged for this order: the order may exist,
+ * so your caller must not order again under another reference. The status is 500 for an error that
+ * is not from this package.
  *
  * @example
  * return Response.json({ charged: error.charged }, { status: suggestedStatus(error) })
  */
 export function suggestedStatus(error: unknown): number {
   if (!isCustomerOrderingError(error)) return 500
-  // The order that may have been charged is the earlier one with that reference, not this one.
+  // The order that may have been charged is an earlier order with the same reference or key, not
+  // the rejected order.
   if (error.code === 'idempotency_conflict') return 409
   if (error.charged !== 'no') return 202
   // The wallet belongs to the API key, not to the program's caller.

@@ -21,7 +21,10 @@ export function uuidV5(name: string): string {
 
 let derive: ((name: string) => string) | undefined
 
-/** Uses the platform's SHA-1 if it can be trusted, otherwise the uuid package's. */
+/**
+ * Uses the platform's SHA-1 if it gives the same ids as the uuid package, and the uuid package if
+ * not.
+ */
 export function fastest(find: () => Sha1 | undefined): (name: string) => string {
   try {
     const sha1 = find()
@@ -29,14 +32,17 @@ export function fastest(find: () => Sha1 | undefined): (name: string) => string 
     // Throws if the platform forbids SHA-1.
     sha1(new Uint8Array())
     const byPlatform = derivedBy(sha1)
-    // A wrong id would be another key, which could charge a second time.
+    // A wrong id would be a different idempotency key, which could charge the wallet twice.
     return PROBES.every((name) => byPlatform(name) === byPackage(name)) ? byPlatform : byPackage
   } catch {
     return byPackage
   }
 }
 
-/** Names that fill one block of SHA-1, several blocks, and more than the reused array holds. */
+/**
+ * Test names: one fits in a single SHA-1 block, one needs several blocks, and one is too long for
+ * the reused array.
+ */
 const PROBES: readonly string[] = [1, 30, 500].map((times) => '\u00e9 \u{1f600}'.repeat(times))
 
 /** Passes bytes: the uuid package encodes strings slowly, and parses a namespace string twice. */
@@ -63,7 +69,7 @@ function derivedBy(sha1: Sha1): (name: string) => string {
       const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
       return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
     } catch {
-      // The platform may have forbidden SHA-1 since.
+      // The platform may have forbidden SHA-1 after the test names were checked.
       return byPackage(name)
     } finally {
       // The name may contain an API key, which must not stay in memory.
@@ -72,7 +78,7 @@ function derivedBy(sha1: Sha1): (name: string) => string {
   }
 }
 
-/** Node's `crypto.hash`. Not imported, so that bundlers for browsers do not look for it. */
+/** Node's `crypto.hash`. Not imported, so that bundlers for browsers do not try to include it. */
 function platformSha1(): Sha1 | undefined {
   const hash = globalThis.process?.getBuiltinModule?.('crypto')?.hash
   return typeof hash === 'function' ? (bytes) => hash('sha1', bytes, 'hex') : undefined
