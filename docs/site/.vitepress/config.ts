@@ -68,7 +68,8 @@ export default defineConfig({
   lang: 'en',
   srcDir: '.pages',
   rewrites: { 'README.md': 'index.md' },
-  cleanUrls: true,
+  // A plain file server finds `recovery.html`, but not `recovery`.
+  cleanUrls: false,
   head: [['meta', { name: 'referrer', content: 'no-referrer' }]],
   // Those of GitHub have comments of too little contrast.
   markdown: {
@@ -80,6 +81,13 @@ export default defineConfig({
         const drawn = token?.info.trim() === 'mermaid' ? draw(token.content) : undefined
         return drawn ?? fence?.(tokens, index, ...rest) ?? ''
       }
+      const { code_inline: code } = renderer.rules
+      // Lets a narrow table break `refused_after_doubt` or `OrderConflictError` between their words.
+      renderer.rules.code_inline = (...args) =>
+        (code?.(...args) ?? '').replaceAll(
+          /(?<=[a-z\d)])(?=[A-Z(])|(?<=[a-zA-Z][_./,])(?=[a-zA-Z])/g,
+          '<wbr>',
+        )
     },
   },
   vite: {
