@@ -1,8 +1,9 @@
 /**
- * Crashes at every effect that placing an order has on the world (each call of the store, the send and the receipt), and
- * at every effect of what another process then does about it. Effects that fail, or whose answer is lost, as well.
+ * Crashes at every effect of placing an order (each store call, send and receipt), and at every
+ * effect of another process's recovery. Also covers effects that fail or whose response is lost.
  *
- * `npm run verify crashes` runs every pair of mishaps on every service, about 340,000 schedules, in a few minutes.
+ * `npm run verify crashes` runs every pair of mishaps on every service, about 340,000 schedules, in
+ * a few minutes.
  */
 import { afterAll, describe, expect, it } from 'vitest'
 import { sample } from '../../support/effort.ts'
@@ -14,7 +15,7 @@ describe('a crash at every effect of create(), then at every effect of its recov
     console.log(`${schedules} crash schedules`)
   })
 
-  // 37 is no multiple of what scenarios repeat by, so that a short run has some of each.
+  // 37 shares no divisor with the scenarios' repetition, so a short run has some of each.
   const all = sample(scenarios(false), 37)
   for (const naming of new Set(all.map((scenario) => scenario.naming))) {
     it(`no promise breaks for orders named by ${naming.name}`, async () => {
@@ -22,7 +23,7 @@ describe('a crash at every effect of create(), then at every effect of its recov
         if (scenario.naming !== naming) continue
         for await (const [schedule, { broken }] of enumerate(scenario, false)) {
           schedules++
-          // Only a failure is worth the price of an assertion here.
+          // Assert only on a failure, because assertions are slow here.
           if (broken.length > 0)
             expect.fail(`${scenario.name} ${JSON.stringify(schedule)}\n${broken.join('\n')}`)
         }

@@ -1,4 +1,4 @@
-/** Every crash point and every pair of mishaps as a program; `--help` tells how it is called. */
+/** Runs every crash point and every pair of mishaps as a program. `--help` prints the usage. */
 import { readArguments } from '../../../scripts/arguments.ts'
 import { enumerate, scenarios } from './scenarios.ts'
 

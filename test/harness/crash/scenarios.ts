@@ -5,36 +5,36 @@ import type { IntentPlan, Plan } from '../simulation/plan.ts'
 import { settle } from '../simulation/simulate.ts'
 import { World } from '../simulation/world.ts'
 
-/** How one order is named, and for which account. */
+/** The names of one order, and its account. */
 interface OrderNaming extends IntentPlan {
   readonly account: string | undefined
 }
 
-/** An order to be placed, what the service makes of it, and how the service acts where its documentation is silent. */
+/** An order, the service's result for it, and the service's undocumented behaviour. */
 export interface Scenario {
   readonly name: string
   readonly naming: OrderNaming
   readonly behaviour: Partial<SandboxBehaviour>
   readonly ending: Ending
-  /** How the order begins: placed at once, or written down for recovery to send. */
+  /** How the order begins: with create(), or with enqueue() and a recovery. */
   readonly begin: 'create' | 'enqueue'
 }
 
-/** What the service has in store for the first request, and for the wallet. */
+/** The service's reaction to the first request, and the wallet. */
 interface Ending {
   readonly name: string
   readonly fault?: FaultAction
   readonly times?: number
-  /** What the wallet holds; the order costs 250. */
+  /** The balance of the wallet. The order costs 250. */
   readonly balance: number
-  /** When the wallet is filled up. */
+  /** When the wallet is topped up. */
   readonly topUp?: 'before recovery' | 'before the caller asks again'
 }
 
-/** What is done about the first call, by another process. */
+/** What another process does about the first call. */
 type Remedy = 'recover' | 'take over' | 'create' | 'recover late'
 
-/** What goes wrong in one schedule: at which effect of the call, and of its remedy. */
+/** The mishaps of one schedule: at an effect of the call, and at one of its remedy. */
 export interface Schedule {
   readonly first?: readonly [effect: number, mishap: Mishap]
   readonly remedy: Remedy
@@ -64,10 +64,10 @@ const REMEDIES: readonly Remedy[] = ['recover', 'take over', 'create', 'recover 
 
 const DEATHS: ReadonlySet<Mishap> = new Set(['crash before', 'crash after', 'crash while it flies'])
 const OF_WRITES: readonly Mishap[] = [...DEATHS, 'unacknowledged', 'failed', 'late']
-// An effect that only looks has no after of its own.
+// A crash after a read equals one before the next effect.
 const OF_READS: readonly Mishap[] = ['crash before', 'failed']
 
-/** What can go wrong with each kind of effect. */
+/** The possible mishaps of each kind of effect. */
 const MISHAPS: Readonly<Record<EffectKind, readonly Mishap[]>> = {
   get: OF_READS,
   insert: OF_WRITES,
@@ -78,7 +78,10 @@ const MISHAPS: Readonly<Record<EffectKind, readonly Mishap[]>> = {
   seal: [],
 }
 
-/** Every combination of a naming, a service and an ending; `complete` also of each with both statuses of replays. */
+/**
+ * Every combination of a naming, a service and an ending. `complete` also varies the status of
+ * replays.
+ */
 export function scenarios(complete: boolean): Scenario[] {
   const found: Scenario[] = []
   for (const naming of NAMINGS)
@@ -121,7 +124,7 @@ function isAnonymous({ externalOrderId, idempotencyKey }: IntentPlan): boolean {
   return externalOrderId === undefined && idempotencyKey === undefined
 }
 
-/** What came of a schedule. */
+/** The result of a schedule. */
 export interface Outcome {
   readonly broken: readonly string[]
   /** Effects of the first call and of its remedy. */
@@ -168,7 +171,10 @@ function planOf({ naming: { account, ...intent }, behaviour, ending }: Scenario)
 const WORKERS = ['caller', 'helper', 'caller again'] as const
 const [CALLER, HELPER, CALLER_AGAIN] = [0, 1, 2]
 
-/** Runs one schedule: a call, its remedy by another process, the caller's next try, a last recovery without mishaps. */
+/**
+ * Runs one schedule: a call, its remedy in another process, the caller's next attempt, and a last
+ * recovery without mishaps.
+ */
 export async function runSchedule(scenario: Scenario, { first, remedy, second }: Schedule): Promise<Outcome> {
   const mishaps = [first, second].map((point) => (point === undefined ? NO_MISHAP : new Map([point])))
   const world = new World(planOf(scenario), new Set(), undefined, (process, effect) =>
@@ -208,7 +214,10 @@ async function direct(world: World, { ending: { topUp }, begin }: Scenario, reme
   await settle(world)
 }
 
-/** A caller that has its order does not ask again; without a name, asking again for an order that exists is a new one. */
+/**
+ * A caller that has its order does not call again. Without a name, a second call would be a new
+ * order.
+ */
 function mayAskAgain(world: World): boolean {
   const [intent] = world.intents
   if (intent !== undefined && isAnonymous(intent.plan)) return world.recordOf(intent)?.state !== 'created'
@@ -216,8 +225,9 @@ function mayAskAgain(world: World): boolean {
 }
 
 /**
- * Runs the schedules of a scenario: no mishap; each mishap at each effect of the call; and each crash in the call with
- * each crash in its remedy. `complete` pairs everything that can go wrong, not only crashes.
+ * Runs the schedules of a scenario: without a mishap, with each mishap at each effect of the call,
+ * and with each crash in the call combined with each crash in its remedy. `complete` combines all
+ * mishaps, not only crashes.
  */
 export async function* enumerate(
   scenario: Scenario,

@@ -1,6 +1,7 @@
 /**
- * Lets a seeded bug replace what a module of `src` exports, by reference and not by its text. The plugins add a few lines to
- * each module while it is loaded; bindings of modules are live, so every importer calls the replacement.
+ * Lets a seeded bug replace an export of a module of `src`, by reference and not by its text. The
+ * plugins add a few lines to each module while it is loaded. Module bindings are live, so every
+ * importer calls the replacement.
  */
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
@@ -10,7 +11,7 @@ import type { Plugin as VitePlugin } from 'vite'
 const SOURCE = fileURLToPath(new URL('../../../src/', import.meta.url))
 const EXPORTED = /^export (?:async )?(?:function\*?|class) (\w+)/gm
 
-/** The module with a way to assign to each function and class that it exports. */
+/** The module, with a setter for each exported function and class. */
 function withSeams(code: string): string {
   const names = [...code.matchAll(EXPORTED)].map(([, name]) => name)
   const entries = names.map((name) => `[${name}, (next) => { ${name} = next }]`)

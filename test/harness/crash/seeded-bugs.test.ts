@@ -5,10 +5,10 @@ import { afterAll, describe, expect, it } from 'vitest'
 import type { Trial } from './processes/notice.ts'
 import { SEEDED_BUGS } from './seeded-bugs.ts'
 
-/** The tests that guard the money: together they notice every bug. */
+/** The tests that guard the money. Together they detect every bug. */
 const FILES = [...new Set(SEEDED_BUGS.map(({ noticedBy }) => noticedBy))]
 
-// Without what this Vitest has set for its own workers.
+// Do not inherit settings of this Vitest's workers.
 const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VITEST|CI$)/.test(name)))
 const stdio = ['ignore', 'ignore', 'inherit', 'ipc'] as const
 const child = fork(new URL('./processes/notice.ts', import.meta.url), { env, stdio: [...stdio] })
@@ -16,19 +16,19 @@ afterAll(() => child.disconnect())
 
 let trials = 0
 
-/** What speaks against a run with a bug as proof that a test noticed it; nothing if it is one. */
+/** Why a run with a bug does not prove that a test detected it. Empty if it does. */
 async function objection(bug: string, files: readonly string[]): Promise<string> {
   const trial: Trial = { number: ++trials, bug, files }
   const messages = on(child, 'message', { close: ['exit'] })
   child.send(trial)
-  // A test whose time was up leaves its response behind.
+  // Ignore responses to a test that timed out.
   for await (const [told] of messages) if (told.number === trial.number) return told.objection
   return 'the run ended without a word'
 }
 
 describe('the tests that guard the money', () => {
   it('every test that guards the money exists', () => {
-    // Vitest says nothing of a name that fits no file.
+    // Vitest ignores a name that matches no file.
     const missing = FILES.filter((file) => !existsSync(new URL(`../../${file}.test.ts`, import.meta.url)))
     expect(missing).toEqual([])
   })

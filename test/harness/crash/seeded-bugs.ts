@@ -1,7 +1,7 @@
 /**
- * Realistic faults, each of which turns one safeguard off. The tests of this project must notice every one of them; a
- * harness that misses one is the bug. Each replaces what modules of `src` export (see `seams.ts`), so that a line may move
- * and a name may change without one that falls behind.
+ * Realistic bugs, each of which disables one safeguard. The tests must detect all of them; if a
+ * test misses one, the test is wrong. Each bug replaces exports of modules in `src` (see
+ * `seams.ts`), so that lines may move and names may change without breaking a bug.
  */
 import { defined } from '../../../src/defined.ts'
 import { InvalidRequestError, isCustomerOrderingError, StoreError } from '../../../src/errors.ts'
@@ -67,14 +67,16 @@ import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
 import { changeCells, dropRule, put, swap, swapMethod } from './swap.ts'
 
-/** A safeguard, and how it is turned off. */
+/** A safeguard, and how to disable it. */
 export interface SeededBug {
   readonly name: string
-  /** Puts it into the modules that are loaded. */
+  /** Inserts the bug into the loaded modules. */
   readonly sow: () => void
-  /** The file of tests that notices it, below `test`. */
+  /** The test file that detects it, below `test`. */
   readonly noticedBy: string
-  /** Why the simulation cannot notice it, where it cannot. The tests of this project notice every one all the same. */
+  /**
+   * Why the simulation cannot detect it, if it cannot. The project's tests detect it all the same.
+   */
   readonly outOfSimulation?: string
 }
 
@@ -606,7 +608,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
     noticedBy: 'client/recover/resolve',
     sow: () =>
       swap(markCreated, (original) => async (context, found, listed, deadline) => {
-        // Only a decision has the deadline of a call.
+        // Only the decision about a record uses the deadline of a call.
         if (deadline === undefined) return await original(context, found, listed, deadline)
         return createdOutcome(publicRecord({ ...found.record, state: 'created' }), listed.order)
       }),
@@ -830,7 +832,7 @@ export const SEEDED_BUGS: readonly SeededBug[] = [
   },
 ]
 
-/** No mistakes in what is promised, and so none that a harness may take for one. */
+/** Bugs that break no promise, which a harness must not report as broken promises. */
 const BROKEN_BUGS: readonly Pick<SeededBug, 'name' | 'sow'>[] = [
   {
     name: 'a bug that only throws',
@@ -862,7 +864,10 @@ const BROKEN_BUGS: readonly Pick<SeededBug, 'name' | 'sow'>[] = [
 
 const sown = new Set<string>()
 
-/** Puts a bug into the modules that are loaded, once: files of tests may share them. An unknown name is a mistake. */
+/**
+ * Inserts a bug into the loaded modules once, because test files may share them. An unknown name is
+ * an error.
+ */
 export function sow(name: string): void {
   if (sown.has(name)) return
   sown.add(name)
@@ -871,7 +876,7 @@ export function sow(name: string): void {
   bug.sow()
 }
 
-/** Every journal gets a store that does some things otherwise. */
+/** Gives every journal a store with some changed operations. */
 function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
   const changed = new WeakMap<OrderStore, OrderStore>()
   const over = (store: OrderStore): OrderStore => {
@@ -897,7 +902,7 @@ function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
   )
 }
 
-/** An order that another call has opened is continued with other content. */
+/** Continues an order that another call has opened, with other content. */
 function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial<RecordContent>): void {
   swap(begunContent, (original) => (context, intent, record, as, further) => {
     const content = original(context, intent, record, as, further)
@@ -906,7 +911,7 @@ function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial
   })
 }
 
-/** Every request goes out otherwise, below ky. */
+/** Changes every request below ky. */
 function eachFetch(change: (init: RequestInit) => RequestInit): void {
   swap(
     kyTransport,
@@ -914,13 +919,13 @@ function eachFetch(change: (init: RequestInit) => RequestInit): void {
   )
 }
 
-/** An attempt that ends so counts as one that was never made. */
+/** Treats such an attempt as one that was never made. */
 function countsAsUnsent(kind: OutcomeKind): void {
   const { clean, ambiguous, leavesDoubt } = OUTCOMES.unreachable
   put(OUTCOMES, kind, { clean, ambiguous, leavesDoubt })
 }
 
-/** Recovery says this of every order that is left to settle, and does nothing. */
+/** Makes recovery report this for every open order, and do nothing. */
 function insteadOfRecovery(say: (record: JournalRecord) => RecoveryOutcome): void {
   swap(recoverOne, (original) => async (context, id, options) => {
     const record = await newestRecord(context, { id })
@@ -930,7 +935,7 @@ function insteadOfRecovery(say: (record: JournalRecord) => RecoveryOutcome): voi
   })
 }
 
-/** Recovery says something else of what it did. */
+/** Makes recovery report another outcome. */
 function afterRecovery(say: (outcome: RecoveryOutcome) => RecoveryOutcome): void {
   swap(recoverOne, (original) => async (context, id, options) => {
     const step = await original(context, id, options)
@@ -938,7 +943,7 @@ function afterRecovery(say: (outcome: RecoveryOutcome) => RecoveryOutcome): void
   })
 }
 
-/** The next page is asked for as far on as the limit says, however short the page was. */
+/** Requests the next page at an offset computed from the limit, even after a short page. */
 function goingOnByLimit<T>(fetch: FetchPage<T>, { offset: begin, limit }: Start): FetchPage<T> {
   let skipped = 0
   return async (at) => {

@@ -4,7 +4,7 @@ import { killPlan } from '../fleet/plans.ts'
 import { fleetRound, type Round } from '../fleet/rounds.ts'
 import { startSharedStore } from '../fleet/shared-store.ts'
 
-/** `npm run verify kills` runs 500, or those of a seed. */
+/** `npm run verify kills` runs 500 rounds, or those from a given seed. */
 const ROUNDS = effort(2, 50)
 const FIRST_SEED = 1
 const AT_ONCE = 2
@@ -26,7 +26,7 @@ describe('a process that is killed while it places orders', () => {
         `${rounds.length} rounds, ${rounds.reduce((sum, { kills }) => sum + kills, 0)} processes killed`,
       )
       expect(broken).toEqual([])
-      // Rounds in which nothing was killed in mid-order would prove nothing.
+      // Rounds without a kill in the middle of an order would prove nothing.
       expect(rounds.reduce((sum, { kills }) => sum + kills, 0)).toBeGreaterThan(ROUNDS)
       expect(rounds.every(({ charges }) => charges > 0)).toBe(true)
     },

@@ -1,4 +1,4 @@
-/** Runs before each file of tests where a bug is provided; an empty name stands for none. */
+/** Runs before each test file that gets a bug. An empty name means none. */
 import { inject } from 'vitest'
 import { sow } from './seeded-bugs.ts'
 

@@ -1,9 +1,9 @@
-/** What seeded bugs are made with, in modules that were loaded with `seams.ts`. */
+/** Tools for seeded bugs in modules that were loaded with `seams.ts`. */
 
 /** A function or class, whatever its parameters. */
 type Replaceable = ((...args: never) => unknown) | (abstract new (...args: never) => object)
 
-/** Replaces a function or class that a module of `src` exports, for everybody who imports it. */
+/** Replaces an exported function or class of a module of `src` for all importers. */
 export function swap<T extends Replaceable>(original: T, replace: (original: T) => T): void {
   const seams: unknown = Reflect.get(globalThis, Symbol.for('customer-ordering-sdk.seams'))
   const assign: unknown = seams instanceof Map ? seams.get(original) : undefined
@@ -44,7 +44,7 @@ export function changeCells(
       if (changes(command)) Object.assign(row, { [command]: change(cell) })
 }
 
-/** Takes a condition out of the cells of one command, or of all. */
+/** Removes a condition from the cells of one command, or of all. */
 export function dropRule(rules: Cells, condition: unknown, of?: string): void {
   changeCells(
     rules,

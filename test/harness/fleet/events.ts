@@ -1,17 +1,17 @@
-/** What a process of the fleet writes down about itself, a line of JSON each, in the order in which it happened to it. */
+/** The log of a fleet's process about itself: one line of JSON for each event, in its own order. */
 import type { StoredRow } from '../../../src/stores/store.ts'
 import type { Recovered, Told } from '../../support/run-log.ts'
 import type { StoreAddress } from './open-store.ts'
 
-/** Milliseconds of a clock that all processes of a machine share and that nobody sets. */
+/** Milliseconds of a monotonic clock that all processes of the machine share. */
 export function machineTime(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
 
-/** The header by which the service tells whose request it is. */
+/** The header that identifies the process of a request. */
 export const CALL_HEADER = 'x-fleet-call'
 
-/** What a process's client is given. */
+/** The settings of a process's client. */
 export interface Limits {
   readonly timeout: number
   readonly totalTimeout: number
@@ -19,22 +19,22 @@ export interface Limits {
   readonly safeRetryWindow: number
 }
 
-/** What the parent passes as JSON in the first argument of a process. */
+/** The JSON that the parent passes as a process's first argument. */
 export interface Task extends Limits {
-  /** Made part of the names of its calls. */
+  /** A part of the names of its calls. */
   readonly name: string
   readonly seed: number
   readonly baseUrl: string
   readonly apiKey: string
   readonly store: StoreAddress
-  /** File to write the events to. */
+  /** The file for the events. */
   readonly log: string
   readonly references: readonly string[]
-  /** Those of the references that the wallet cannot pay for. */
+  /** The references that the wallet cannot pay for. */
   readonly dear?: readonly string[]
   /**
-   * `race`: asks for every order until it is told that there is one, or often enough. `finish`: does what a person does
-   * when everything is quiet again, until every order exists.
+   * `race`: calls create() for every order until it exists, or a maximum number of times. `finish`:
+   * acts as a person would after all disturbances, until every order exists.
    */
   readonly role: 'race' | 'finish'
   readonly concurrency: number
@@ -42,11 +42,11 @@ export interface Task extends Limits {
   readonly recover: 'no' | 'yes' | 'takeOver'
 }
 
-/** One line. `call` is missing where nobody's call is at work. */
+/** One line. `call` is missing if no call is running. */
 export type FleetEvent = {
   /** {@link machineTime}. */
   readonly at: number
-  /** The clock that claims go by. */
+  /** The clock of the claims. */
   readonly wall: number
 } & (
   | {
@@ -55,26 +55,26 @@ export type FleetEvent = {
       readonly kind: 'create' | 'recover' | 'resolve'
       readonly reference?: string
     }
-  /** By now the client has looked at its clock for this call; writing `began` down may have taken its time. */
+  /** The client has read its clock for this call by now. Writing `began` may have taken a while. */
   | { readonly event: 'called'; readonly call: string }
-  /** `waiting`: the store has not answered all of the call yet. */
+  /** `waiting`: the store has not yet responded to every call. */
   | { readonly event: 'told'; readonly call: string; readonly told: Told; readonly waiting: boolean }
   | { readonly event: 'recovered'; readonly call: string; readonly recovered: readonly Recovered[] }
   | { readonly event: 'resolved'; readonly call: string }
-  /** Asks the store for something. */
+  /** Calls the store. */
   | { readonly event: 'asked'; readonly call?: string }
-  /** Begins to write a row. */
+  /** Starts to write a row. */
   | { readonly event: 'writing'; readonly call?: string; readonly row: StoredRow }
   /** The store confirmed that it wrote the row. */
   | { readonly event: 'wrote'; readonly call?: string; readonly row: StoredRow }
   /** The store returned the row. */
   | { readonly event: 'saw'; readonly call?: string; readonly row: StoredRow }
   | { readonly event: 'store_failed'; readonly call?: string }
-  /** The ending could not be stored and is tried again in the background. */
+  /** The result could not be stored, and is retried in the background. */
   | { readonly event: 'unstored'; readonly call?: string }
-  /** Is about to send an order under this key. */
+  /** Is about to send an order with this key. */
   | { readonly event: 'sending'; readonly call?: string; readonly key: string }
-  /** An answer was read. */
+  /** A response was read. */
   | { readonly event: 'heard'; readonly call?: string; readonly requestId: string }
 )
 

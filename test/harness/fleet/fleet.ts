@@ -6,11 +6,11 @@ import type { StoreName } from './open-store.ts'
 import { API_KEY, fleetRound, type Round, summaryOf } from './rounds.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
-/** `npm run verify fleet` runs 500, or those of a seed. */
+/** `npm run verify fleet` runs 500 rounds, or those from a given seed. */
 const ROUNDS = effort(1, 12)
 const FIRST_SEED = 1
 
-/** The test of a fleet over one store; each store has a file of its own, so that they run side by side. */
+/** Tests a fleet with one store. Each store has its own test file, so that they run in parallel. */
 export function fleetHolds(name: StoreName): void {
   let shared: SharedStore | undefined
   beforeAll(async () => {
@@ -36,7 +36,7 @@ export function fleetHolds(name: StoreName): void {
           `${sum(({ milliseconds }) => milliseconds / 1000 / done.length).toFixed(1)} s a round`,
       )
       expect(leaksInFiles(API_KEY, shared.folder)).toEqual([])
-      // Rounds in which nobody was killed, stopped or refused in the middle of work would prove nothing.
+      // Rounds without a kill, a pause or a refusal during work would prove nothing.
       expect(sum(({ kills }) => kills)).toBeGreaterThan(ROUNDS)
       expect(sum(({ stops }) => stops)).toBeGreaterThan(ROUNDS)
       expect(sum(({ told }) => told.unknown)).toBeGreaterThan(ROUNDS)

@@ -1,8 +1,8 @@
 /**
- * Brings what the processes, the service and the parent wrote down into the one order of events that the invariants
- * want. All use the same clock, so only one thing has to be concluded: when a row was there. Between a write and its
- * confirmation a process may be stopped for long, or killed, while others already see what it wrote; so a row counts as
- * written at the first moment at which anybody knew of it, or of a later version.
+ * Merges the logs of the processes, the service and the parent into the order of events that the
+ * invariants need. All logs use the same clock. Only the time of a row must be inferred: between a
+ * write and its confirmation, a process may be paused or killed while others already see the row.
+ * So a row counts as written when any log first shows it or a later version.
  */
 
 import type { SandboxCharge, SandboxRequest } from '../../../src/sandbox/index.ts'
@@ -16,19 +16,19 @@ import {
 } from '../../support/run-log.ts'
 import { CALL_HEADER, type FleetEvent, type Limits } from './events.ts'
 
-/** A process as its parent saw it. */
+/** A process as observed by its parent. */
 export interface Life {
   readonly name: string
   readonly events: readonly FleetEvent[]
-  /** When it was gone. */
+  /** When it ended. */
   readonly endedAt: number
   readonly killed: boolean
-  /** When it stood still. */
+  /** When it was paused. */
   readonly stops: readonly { readonly from: number; readonly to: number }[]
   readonly limits: Limits
 }
 
-/** An order request as the service saw it. */
+/** An order request as received by the service. */
 export interface Arrival {
   readonly at: number
   readonly call: string
@@ -36,7 +36,7 @@ export interface Arrival {
   readonly reference: string
   readonly body: string
   readonly charged: boolean
-  /** Absent if there was no answer, or none of it got through. */
+  /** Absent if there was no response, or no part of it arrived. */
   readonly answer?: {
     readonly at: number
     readonly status: number
@@ -46,14 +46,14 @@ export interface Arrival {
   }
 }
 
-/** A request that only reads orders, as the service saw it. */
+/** A read request for orders, as received by the service. */
 export interface Reading {
   readonly at: number
   readonly call: string
   readonly path: string
 }
 
-/** Everything that was written down in a round. */
+/** All logs of a round. */
 export interface Records {
   readonly references: readonly string[]
   readonly lives: readonly Life[]
@@ -64,11 +64,11 @@ export interface Records {
   readonly rows: readonly StoredRow[]
 }
 
-/** How much longer than its time a call may take on a machine that has much else to do. */
+/** How much longer than its time a call may take on a busy machine. */
 const SLOWNESS = 30_000
 const LONGEST_HISTORY = 150
 
-/** What the service saw of the fleet's orders. */
+/** The service's log of the fleet's order requests. */
 export function arrivalsOf(
   requests: readonly SandboxRequest[],
   answers: ReadonlyMap<number, NonNullable<Arrival['answer']>>,
@@ -88,7 +88,7 @@ export function arrivalsOf(
   })
 }
 
-/** What the service saw of calls that read orders. A person who looks through the list is no call. */
+/** The service's log of read requests by calls. A person who reads the list is not a call. */
 export function readingsOf(requests: readonly SandboxRequest[]): Reading[] {
   return requests.flatMap(({ operation, headers, path, at }) => {
     const call = headers[CALL_HEADER]
@@ -102,7 +102,10 @@ function referenceOf(body: string): string {
   return metadata?.externalOrderId ?? ''
 }
 
-/** When each version of a row was there, oldest version first. Two different rows of one version are both in it. */
+/**
+ * When each version of a row existed, the oldest first. Two different rows of one version are both
+ * listed.
+ */
 function writtenRows(records: Records): Map<string, { readonly row: StoredRow; readonly at: number }> {
   const known = new Map<string, { readonly row: StoredRow; readonly at: number }>()
   const add = (row: StoredRow, at: number): void => {
@@ -128,19 +131,19 @@ function nameOf({ id, version, data }: StoredRow): string {
   return `${id} ${version} ${data}`
 }
 
-/** A call, as its process wrote it down. */
+/** A call, from its process's log. */
 interface Call {
   readonly kind: 'create' | 'recover' | 'resolve'
   readonly reference: string | undefined
   readonly life: Life
-  /** At the latest, as far as the client's own clock is concerned. */
+  /** The latest possible time by the client's own clock. */
   beganAt: number
-  /** By the clock on the wall, before it began. */
+  /** The wall clock before it began. */
   readonly wall: number
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
-  /** Rows that it began to write. */
+  /** Rows that it started to write. */
   readonly rows: StoredRow[]
-  /** When it last asked the store for something. */
+  /** When it last called the store. */
   lastAsked: number
   storeFailed: boolean
 }
@@ -174,7 +177,7 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
   return calls
 }
 
-/** The run as the invariants read it. */
+/** The run in the form that the invariants read. */
 export function runLogOf(records: Records): RunRecorder {
   const log = new RunRecorder()
   log.stopped = true
@@ -205,7 +208,8 @@ export function runLogOf(records: Records): RunRecorder {
             totalTimeout: life.limits.totalTimeout,
             maxRetries: life.limits.maxRetries,
             ...(reference === undefined ? {} : { intent: reference }),
-            // What one call could not store, its process stores later, while other calls are at work.
+            // A result that a call could not store is stored later by its process, during other
+            // calls.
             ...(troubled.has(reference) ? { storeTrouble: true } : {}),
           }),
         ),
@@ -285,7 +289,10 @@ export function runLogOf(records: Records): RunRecorder {
   return log
 }
 
-/** What a process was about to send, and when it surely had not looked yet whether it still may, by the wall clock. */
+/**
+ * The request that a process was about to send, and a wall-clock time before its last check whether
+ * it may.
+ */
 function sendingsOf({ events }: Life) {
   const awake = new Map<string | undefined, number>()
   return events.flatMap((event) => {
@@ -298,8 +305,8 @@ function sendingsOf({ events }: Life) {
 }
 
 /**
- * The moment of which an ending speaks. `'no'` is said of the record as the call closed it: whoever orders the same again
- * may do so while the caller has not heard it yet, if its process stands still just then.
+ * The time that a result is about. `'no'` is about the record as the call closed it: another caller
+ * may order the same while the process is paused before it reports.
  */
 function endOf(
   { ended, rows: own, lastAsked, beganAt }: Call,
@@ -316,13 +323,16 @@ function stoodStill({ stops }: Life, from: number, to: number): number {
 }
 
 /**
- * What was sent although the sender's claim had ended, so that others may have been at work on the same order. Only where
- * its log proves that it looked at the clock after that: it had something to write down before it sent.
+ * Requests sent after the sender's claim had ended, so that other processes may have worked on the
+ * order. Only if the log proves that the sender read the clock after that: it wrote a line before
+ * it sent.
  */
 export function sentAfterClaim({ lives }: Records): string[] {
   const broken: string[] = []
   for (const { events } of lives) {
-    /** By call: until when its newest claim holds, and when it was last seen to be awake; both by the wall clock. */
+    /**
+     * By call: the end of its newest claim, and the last time it was awake, both by the wall clock.
+     */
     const claims = new Map<
       string,
       { readonly key: unknown; readonly name: unknown; until: number; awake: number }
@@ -332,7 +342,7 @@ export function sentAfterClaim({ lives }: Records): string[] {
       if (call === undefined) continue
       const claim = claims.get(call)
       if (event.event === 'sending') {
-        // A recovery also goes on to orders that it does not claim.
+        // A recovery also reaches orders that it does not claim.
         if (claim !== undefined && claim.key === event.key && claim.awake > claim.until)
           broken.push(
             `${call} sent ${claim.name} ${Math.round(claim.awake - claim.until)} ms after its claim`,
@@ -347,7 +357,7 @@ export function sentAfterClaim({ lives }: Records): string[] {
   return broken
 }
 
-/** All that is known of one order, in order. */
+/** The history of one order. */
 export function historyOf(records: Records, reference: string): string[] {
   const start = Math.min(...records.lives.flatMap(({ events }) => events[0]?.at ?? []))
   const lines: { readonly at: number; readonly text: string }[] = []
@@ -367,7 +377,7 @@ export function historyOf(records: Records, reference: string): string[] {
     for (const event of events) {
       const { at, event: what } = event
       const call = 'call' in event && event.call !== undefined ? event.call : name
-      // What it saw, others wrote.
+      // Rows that it read, which other processes wrote.
       if (what === 'asked' || what === 'saw' || what === 'sending') continue
       if (what === 'writing' || what === 'wrote') {
         if (ids.has(event.row.id)) lines.push({ at, text: `${call} ${what} ${aboutRow(event.row)}` })

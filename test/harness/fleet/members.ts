@@ -1,4 +1,4 @@
-/** The processes of a round: how they are started and killed, and what they leave. */
+/** The processes of a round: how they are started and killed, and what remains of them. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs'
 import { walk } from '../../../src/stores/contract/rows.ts'
@@ -7,7 +7,7 @@ import { type FleetEvent, machineTime, type Task } from './events.ts'
 import type { Life } from './history.ts'
 import { openStore, type StoreAddress } from './open-store.ts'
 
-/** A process that was started, and what became of it. */
+/** A started process, and how it ended. */
 export interface Member {
   readonly task: Task
   readonly child: ChildProcess
@@ -15,7 +15,7 @@ export interface Member {
   readonly ended: Promise<void>
   endedAt?: number
   killed: boolean
-  /** What it wrote to its error output, if it ended badly by itself. */
+  /** Its error output, if it failed on its own. */
   failure?: string
 }
 
@@ -51,7 +51,7 @@ export function end(member: Member): void {
 
 export function lifeOf({ task, stops, killed, endedAt = machineTime() }: Member): Life {
   const { name, log } = task
-  // The last line may be half written.
+  // The last line may be incomplete.
   const lines = existsSync(log) ? readFileSync(log, 'utf8').split('\n').slice(0, -1) : []
   return {
     name,
@@ -63,7 +63,7 @@ export function lifeOf({ task, stops, killed, endedAt = machineTime() }: Member)
   }
 }
 
-/** All rows that the store has at the end. */
+/** All rows in the store at the end. */
 export async function allRows(address: StoreAddress, members: readonly Member[]): Promise<StoredRow[]> {
   const { store, close } = await openStore(address)
   try {

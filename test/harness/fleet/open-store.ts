@@ -1,4 +1,4 @@
-/** Where shared stores are, and how each process opens one for itself. */
+/** The location of shared stores, and how each process opens one. */
 
 import { PostgresStore } from '../../../src/stores/postgres.ts'
 import { RedisStore } from '../../../src/stores/redis.ts'
@@ -10,19 +10,19 @@ import { type ClientName, connect } from '../../stores/support/redis-clients.ts'
 export const STORE_NAMES = ['sqlite', 'postgres', 'redis'] as const
 export type StoreName = (typeof STORE_NAMES)[number]
 
-/** What a process has to know to open the store. */
+/** The data that a process needs to open the store. */
 export type StoreAddress =
   | { readonly store: 'sqlite'; readonly path: string }
   | { readonly store: 'postgres'; readonly url: string; readonly table: string }
   | { readonly store: 'redis'; readonly port: number; readonly prefix: string; readonly client: ClientName }
 
-/** An open store, and how to let go of everything under it. */
+/** An open store, and a function that releases everything under it. */
 export interface OpenStore {
   readonly store: OrderStore
   close(): Promise<void>
 }
 
-/** Opens the store, as each process does for itself. */
+/** Opens the store for one process. */
 export async function openStore(address: StoreAddress): Promise<OpenStore> {
   switch (address.store) {
     case 'sqlite': {

@@ -1,4 +1,4 @@
-/** What happens in a round: a fleet that races, or one process at a time that is killed again and again. */
+/** The plan of a round: a racing fleet, or single processes that are killed repeatedly. */
 import type { FaultAction } from '../../../src/sandbox/index.ts'
 import { seeded } from '../../../src/stores/contract/seeded.ts'
 import type { Limits, Task } from './events.ts'
@@ -6,38 +6,43 @@ import type { Limits, Task } from './events.ts'
 /** Price of one order in the sandbox. */
 export const PRICE = 250
 
-/** Something that is done to the fleet when the service has seen so many order requests. */
+/** A disturbance of the fleet after a number of order requests. */
 export type Disturbance = { readonly after: number } & (
   | {
       readonly does: 'kill'
       readonly victim: number
       readonly recover: Task['recover']
-      /** Milliseconds from the request to the kill; the next disturbance is counted from there. */
+      /** Milliseconds from the request to the kill. The next disturbance counts from there. */
       readonly later?: number
     }
   | { readonly does: 'stop'; readonly victim: number; readonly milliseconds: number }
   | { readonly does: 'crash' }
 )
 
-/** All that the seed decides, beside when a fault comes and what each process does. */
+/**
+ * Everything that the seed decides, except the timing of faults and the actions of each process.
+ */
 export interface Plan {
   readonly processes: number
   readonly orders: number
-  /** Every so many orders comes one that the wallet cannot pay: it must never be charged. */
+  /** One order after this many costs more than the wallet holds, and must never be charged. */
   readonly dear: number
   readonly concurrency: number
-  /** What processes are given, and the last one, when everything is quiet. */
+  /** Settings of the processes, and of the last one after all disturbances. */
   readonly limits: Readonly<Record<Task['role'], Limits>>
-  /** What processes do before they begin, but for replacements. */
+  /** The processes' first actions, except for replacements. */
   readonly recover: Task['recover']
   readonly disturbances: readonly Disturbance[]
   readonly faults: readonly (readonly [probability: number, action: FaultAction])[]
-  /** Whether the service answers a refusal again and again under its key, so that only a person, or a new key, can go on. */
+  /**
+   * True if the service repeats a refusal for its key, so that only a person or a new key can
+   * continue.
+   */
   readonly rememberedRefusals: readonly (402 | 422)[]
   readonly processingTime: number
-  /** Orders that the wallet can pay for at first. */
+  /** Number of orders that the wallet can pay for at first. */
   readonly funded: number
-  /** Refusals after which it can pay for all. */
+  /** Number of refusals before the wallet is topped up for all orders. */
   readonly refusals: number
 }
 
@@ -46,11 +51,11 @@ export const FLEET_ORDERS = 200
 const FLEET_KILLS = 3
 const STOPS = 4
 
-/** What racing processes are given: short enough that the end of a claim comes while the others race. */
+/** Settings of racing processes, short enough that claims end while others race. */
 const RACING = { timeout: 400, totalTimeout: 1_200, maxRetries: 4 } as const
 const FINISHING = { timeout: 10_000, totalTimeout: 30_000, maxRetries: 4 } as const
 
-/** What goes wrong with an order request, and how often. */
+/** The faults of order requests, with their frequencies. */
 const FLEET_FAULTS: Plan['faults'] = [
   [0.06, { type: 'commitThenDrop' }],
   [0.04, { type: 'drop' }],
@@ -70,7 +75,8 @@ const FLEET_FAULTS: Plan['faults'] = [
 /** A fleet that races for the same orders. */
 export function fleetPlan(seed: number): Plan {
   const random = seeded(seed)
-  // Counted in requests and not in milliseconds from the start, so that slow machines disturb in the middle of work, too.
+  // Count requests, not milliseconds from the start, so that slow machines are disturbed during
+  // work, too.
   const moment = (): number => 4 + random(FLEET_ORDERS - 10)
   const recoveries = ['no', 'yes', 'takeOver'] as const
   const kills = Array.from({ length: FLEET_KILLS }, () => ({
@@ -83,13 +89,13 @@ export function fleetPlan(seed: number): Plan {
     does: 'stop' as const,
     after: moment(),
     victim: random(PROCESSES),
-    // Some are over before their claim is, some long after it.
+    // Some pauses end before their claim does, some long after it.
     milliseconds: 50 + random(2_000),
   }))
   const crash = { does: 'crash' as const, after: moment() }
   const rememberedRefusals: Plan['rememberedRefusals'] = random(2) === 0 ? [] : [402, 422]
   const processingTime = random(15)
-  // Long, or so short that some orders are left to a person.
+  // Long, or so short that some orders need a person.
   const safeRetryWindow = random(2) === 0 ? 20 * 60_000 : 3 * RACING.totalTimeout
   return {
     processes: PROCESSES,
@@ -114,7 +120,9 @@ export const KILL_CHARGES: number = KILL_ORDERS - KILL_ORDERS / DEAR
 const KILLS = 4
 const ALONE = { timeout: 2_000, totalTimeout: 10_000, maxRetries: 2, safeRetryWindow: 20 * 60_000 } as const
 
-/** One process at a time, which is killed at any moment, and another one that recovers and goes on. */
+/**
+ * One process at a time, which is killed at any moment. Then another one recovers and continues.
+ */
 export function killPlan(seed: number): Plan {
   const random = seeded(seed)
   return {
@@ -130,7 +138,7 @@ export function killPlan(seed: number): Plan {
       [0.1, { type: 'status', status: 503, commit: true }],
     ],
     processingTime: random(20),
-    // Remembered server errors would be answered for ever, so that such an order could not be settled before its window ends.
+    // A key with a remembered server error could not be settled before its window ends.
     rememberedRefusals: random(2) === 0 ? [] : [402, 422],
     funded: 400,
     refusals: Number.POSITIVE_INFINITY,

@@ -22,32 +22,32 @@ import {
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 import { watchedSandbox } from './watched-sandbox.ts'
 
-/** When a round that does not end is given up, milliseconds. Nothing depends on it while all is well. */
+/** Time limit of a round that does not end, in milliseconds. Correct rounds do not depend on it. */
 const PATIENCE = 300_000
 
-/** What a round showed. */
+/** The results of a round. */
 export interface Round {
   readonly store: StoreName
   readonly seed: number
   readonly charges: number
   readonly kills: number
-  /** Processes that were stopped and went on. */
+  /** Number of processes that were paused and resumed. */
   readonly stops: number
-  /** Ends of the store's server. */
+  /** Number of times the store's server was killed. */
   readonly crashes: number
   /** Order requests that reached the service. */
   readonly requests: number
-  /** Endings that callers were told. */
+  /** Number of results that callers received. */
   readonly told: Readonly<Record<'yes' | 'no' | 'unknown', number>>
   readonly milliseconds: number
-  /** Broken promises, in words, each with the history of its order; empty if all held. */
+  /** Broken promises in words, each with the history of its order. Empty if all held. */
   readonly violations: readonly string[]
 }
 
-/** The key of all rounds, to be looked for wherever something is kept. */
+/** The API key of all rounds. Stored data is searched for it. */
 export const API_KEY = 'sk_live_Kq7-fleet-of-workers_Zx94'
 
-/** Runs one round over the store. */
+/** Runs one round with the store. */
 export async function fleetRound(
   shared: SharedStore,
   seed: number,
@@ -121,7 +121,7 @@ export async function fleetRound(
       count.kills++
       launch('race', recover)
     }
-    /** Requests that the next moment is counted from; none comes while somebody is about to be killed. */
+    /** Requests to count before the next disturbance. None during a pending kill. */
     let from = 0
     const replaceLater = async (victim: Member, later: number, recover: Task['recover']): Promise<void> => {
       from = Number.POSITIVE_INFINITY
@@ -131,7 +131,7 @@ export async function fleetRound(
       if (victim.endedAt === undefined) replace(victim, recover)
       from = sandbox.requests.length
       await victim.ended
-      // The database, its log, and whatever the process wrote down before it was killed.
+      // The database, its log, and everything the process wrote before it was killed.
       for (const where of [folder, shared.folder]) lookForLeaks(where)
     }
     const disturb = (what: Disturbance): void => {
@@ -141,7 +141,7 @@ export async function fleetRound(
         works.push(shared.crash().catch((error) => violations.push(`the server did not come back: ${error}`)))
         return
       }
-      // Who stands still already is not stopped again, for the first of two ends would wake it.
+      // Do not pause a paused process again: the first of the two resumes would wake it.
       const all = alive()
       const living =
         what.does === 'kill' ? all : all.filter(({ stops }) => (stops.at(-1)?.to ?? 0) < machineTime())
@@ -181,7 +181,7 @@ export async function fleetRound(
     observers.delete(observe)
     await Promise.all(works)
 
-    // Everything is quiet now: no process, no fault, no request, money enough.
+    // Now there are no processes, faults or requests, and the wallet holds enough.
     sandbox.faults.clear()
     sandbox.setBalance(sandbox.customerId, plan.orders * PRICE * 10)
     while (sandbox.requests.some(({ status }) => status === 'running')) await pause(10)
@@ -229,7 +229,7 @@ let roundsRun = 0
 const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds))
 
-/** What the fleet broke, each with the history of the order that it is about. */
+/** The broken promises of the fleet, each with the history of its order. */
 function judge(records: Records, dear: readonly string[]): string[] {
   const { references, ledger, rows, lives } = records
   const broken: string[] = []
@@ -260,7 +260,7 @@ function judge(records: Records, dear: readonly string[]): string[] {
       broken.push(`${reference} was not found again at the end`)
   }
   broken.push(...brokenPromises(runLogOf(records)), ...sentAfterClaim(records))
-  // A few histories tell as much as all.
+  // A few histories are enough.
   const shown = new Set<string>()
   return broken.map((text) => {
     const reference = references.findLast((each) => new RegExp(`\\b${each}(?!\\d)`).test(text))
@@ -279,7 +279,7 @@ export function summaryOf(round: Round): string {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  // So that no process is left behind, stopped for ever.
+  // Do not leave a process paused forever.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
   const { which, rounds, first } = readArguments(
     {

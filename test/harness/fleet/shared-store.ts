@@ -8,25 +8,25 @@ import { RedisServers } from '../../stores/support/redis.ts'
 import { bundleOf } from '../../support/bundle.ts'
 import type { StoreAddress, StoreName } from './open-store.ts'
 
-/** What a fleet shares, for many rounds. */
+/** A shared store for many rounds. */
 export interface SharedStore {
   readonly name: StoreName
   /** The file that its processes run. */
   readonly program: string
-  /** Where everything lies that the store, or its server, keeps on disk. */
+  /** The folders with all files of the store or its server. */
   readonly folder: string
-  /** A store without rows; `process` is the number of the process that opens it. */
+  /** Opens a store without rows. `process` is the number of the process that opens it. */
   address(round: string, process: number): StoreAddress
-  /** The server dies at once, as it is, and begins again with what it has written down. Absent if there is no server. */
+  /** Kills the server, and restarts it with its stored data. Absent if there is no server. */
   crash?(): Promise<void>
   stop(): Promise<void>
 }
 
-/** Starts what the store needs, and bundles the program of the processes that share it. */
+/** Starts the store's server, and bundles the program of the processes. */
 export async function startSharedStore(name: StoreName): Promise<SharedStore> {
   const { file, remove } = await bundleOf('fleet', {
     entryPoints: [fileURLToPath(new URL('./processes/race.ts', import.meta.url))],
-    // From where the clients of database servers are looked for.
+    // Resolve the clients of database servers from here.
     define: {
       'import.meta.url': JSON.stringify(new URL('../../stores/support/engines.ts', import.meta.url)),
     },
@@ -57,7 +57,8 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
       }
     }
     case 'redis': {
-      // With `everysec` Redis confirms writes that it has not handed to the system yet, while it waits for the disk.
+      // With `everysec`, Redis confirms writes that it has not passed to the system yet while it
+      // waits for the disk.
       const servers = await RedisServers.start('single', '--appendfsync', 'always')
       return {
         name,
@@ -66,7 +67,7 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
           store: name,
           port: servers.port,
           prefix: `fleet-${round}:`,
-          // Half of the fleet uses the one client, half the other.
+          // Half of the fleet uses one client, half the other.
           client: process % 2 === 0 ? 'ioredis' : 'node-redis',
         }),
         crash: () => servers.crash(),

@@ -1,4 +1,4 @@
-/** The service of a round, with all that it answered. */
+/** The service of a round, with a log of its responses. */
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/index.ts'
 import { machineTime } from './events.ts'
 import type { Arrival } from './history.ts'
@@ -6,15 +6,15 @@ import type { Arrival } from './history.ts'
 /** A sandbox that is watched. */
 export interface Watched {
   readonly sandbox: Sandbox
-  /** What the server serves. */
+  /** The handler for the server. */
   readonly served: Sandbox
-  /** When and how it answered each request, by the request's number. */
+  /** The time and kind of each response, by the request's number. */
   readonly answers: Map<number, NonNullable<Arrival['answer']>>
-  /** Called when a request has come, and when it is answered. */
+  /** Called when a request arrives and when it gets its response. */
   readonly observers: Set<() => void>
 }
 
-/** @param options of the sandbox; its clock is everybody's */
+/** @param options of the sandbox, whose clock all processes share */
 export function watchedSandbox(options: SandboxOptions): Watched {
   const answers = new Map<number, NonNullable<Arrival['answer']>>()
   const sandbox = createSandbox({ ...options, now: machineTime })

@@ -1,7 +1,7 @@
 /**
- * Answers of a service that has lost its mind: valid bodies of every documented answer with changes to their structure,
- * changes to their text, wrong headers, wrong statuses, and deliveries that end badly or never. Drawn by fast-check, so
- * that a failing one shrinks.
+ * Generates faulty responses: valid bodies of every documented response with changed structure or
+ * text, wrong headers, wrong statuses, and deliveries that break or never end. fast-check draws
+ * them, so that a failing one is shrunk.
  */
 import fc from 'fast-check'
 import { createRandom } from '../../../src/sandbox/service/random.ts'
@@ -9,7 +9,7 @@ import { used } from '../../support/heap.ts'
 import { spellingsIn, wholeSpellingsIn } from '../../support/leaks.ts'
 import type { VirtualTime } from '../../support/virtual-time.ts'
 
-/** What stands in place of the Authorization header that a service echoes. */
+/** Placeholder for the Authorization header that a service echoes. */
 const ECHO = '@@authorization@@'
 
 const order = {
@@ -75,12 +75,12 @@ const TEMPLATES: Readonly<Record<string, unknown>> = {
 }
 const TEMPLATE_NAMES = Object.keys(TEMPLATES)
 
-/** What a call asks for. */
+/** The resource that a call reads. */
 export type TemplateName = 'order' | 'orders' | 'service' | 'services' | 'balance'
 
 const parsed = (text: string): unknown => JSON.parse(text) as unknown
 
-/** Values that stand where something else should. Numbers that JavaScript cannot write are put into the text later. */
+/** Replacement values. Numbers that JavaScript cannot write are inserted into the text later. */
 const VALUES: readonly unknown[] = [
   null,
   true,
@@ -164,17 +164,17 @@ const DELIVERIES = [
   'endless',
 ] as const
 
-/** One answer, as plain data. */
+/** One response as plain data. */
 export interface AnswerPlan {
   readonly status: number
-  /** True for the template that the call asks for, whatever `template` says. */
+  /** True to use the template of the called endpoint, whatever `template` is. */
   readonly fitting: boolean
   readonly template: number
   readonly mutations: readonly { readonly at: number; readonly how: number; readonly value: number }[]
   readonly changes: readonly { readonly how: (typeof TEXT_CHANGES)[number]; readonly at: number }[]
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly delivery: (typeof DELIVERIES)[number]
-  /** How a service writes the Authorization header that it echoes. */
+  /** The encodings in which a service echoes the Authorization header. */
   readonly echo: number
 }
 
@@ -221,7 +221,7 @@ const HEADER_VALUES: readonly string[] = [
   '\xff\x80',
 ]
 
-/** How the header comes back. */
+/** The encoding of the echoed header. */
 const ECHOES: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.replace('Bearer ', ''),
@@ -233,7 +233,7 @@ const ECHOES: readonly ((text: string) => string)[] = [
   (text) => JSON.stringify(text).slice(1, -1),
 ]
 
-/** Draws an answer. Most begin well and have one or two things wrong; some are noise. */
+/** Draws a response. Most start valid and get one or two faults. Some are noise. */
 export const answerPlan: fc.Arbitrary<AnswerPlan> = fc.record({
   status: fc.oneof(
     { weight: 5, arbitrary: fc.constantFrom(200, 201) },
@@ -275,7 +275,7 @@ export const answerPlan: fc.Arbitrary<AnswerPlan> = fc.record({
   echo: fc.nat(ECHOES.length - 1),
 })
 
-/** Rarer than a draw can be: a stream without an end costs as much as thousands of other answers. */
+/** Rarer than a draw can be: an endless stream costs as much as thousands of other responses. */
 export const endlessPlan: AnswerPlan = {
   status: 200,
   fitting: false,
@@ -287,29 +287,29 @@ export const endlessPlan: AnswerPlan = {
   echo: 0,
 }
 
-/** An answer as it goes out, and what the one who sent it knows of it. */
+/** A response as sent, with the sender's knowledge of it. */
 export interface Answer {
   readonly plan: AnswerPlan
   readonly status: number
-  /** The text that was, or was about to be, delivered to its last letter; absent if it was not. */
+  /** The completely delivered text. Absent if it was not completely delivered. */
   readonly text?: string
-  /** True if nothing was answered at all. */
+  /** True if there was no response. */
   readonly failed: boolean
-  /** True if the API key is in the answer's body. */
+  /** True if the response body contains the API key. */
   readonly echoes: boolean
-  /** True if no more than a piece of it is there: a key that is broken cannot be told from any other text. */
+  /** True if it contains only a part of the key, which cannot be told from other text. */
   readonly broken: boolean
-  /** Bytes that the reader has taken so far. */
+  /** Bytes that the reader has read so far. */
   taken(): number
-  /** Most memory of this thread while a body without an end was read, bytes; 0 for others. */
+  /** Peak memory of this thread while an endless body was read, in bytes. 0 for other responses. */
   peak(): number
 }
 
-/** Size of a piece of a stream without an end. */
+/** Chunk size of an endless stream. */
 export const PIECE: number = 64 * 1024
 const noise = new Uint8Array(PIECE).fill(0x20)
 
-/** Sends an answer. What a fetch would throw is thrown. */
+/** Sends a response. Throws what a fetch would throw. */
 export function send(
   plan: AnswerPlan,
   suits: TemplateName,
@@ -325,7 +325,7 @@ export function send(
   let taken = 0
   let peak = 0
   const { delivery } = plan
-  // Before a stream breaks or stops, all of the text has come.
+  // All of the text arrives before a stream breaks or stalls.
   const whole = ['whole', 'chunks', 'text only', 'drips', 'breaks', 'stops'].includes(delivery)
   const failed = delivery === 'refused' || delivery === 'silent'
   told({
@@ -333,7 +333,7 @@ export function send(
     status: plan.status,
     ...(whole ? { text: new TextDecoder().decode(bytes) } : {}),
     failed,
-    // A piece of the key may be whole only where JSON no longer escapes what is in it.
+    // A part of the key may become complete only after JSON removes its escapes.
     echoes: [sentText, sentText.replaceAll('\\"', '"')].some((text) => spellingsIn(text, key).length > 0),
     broken: spellingsIn(sentText, key).length > 0 && wholeSpellingsIn(sentText, key).length === 0,
     taken: () => taken,
@@ -447,7 +447,7 @@ async function response(
     try {
       headers.append(name, value.replaceAll(ECHO, echo))
     } catch {
-      // No header can carry it.
+      // Headers cannot contain it.
     }
   }
   const { status } = plan
@@ -555,7 +555,7 @@ function collect(container: Record<string, unknown> | unknown[], places: Holder[
 function apply({ container, key }: Holder, how: (typeof MUTATIONS)[number], value: unknown): void {
   const fields = container as Record<string, unknown>
   const before = fields[key]
-  // A copy: a later change must not change the list of values.
+  // Copy the value: a later change must not change the list of values.
   const copy = typeof value === 'object' ? structuredClone(value) : value
   switch (how) {
     case 'remove':

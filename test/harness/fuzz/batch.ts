@@ -1,5 +1,6 @@
 /**
- * Batches of exchanges: a seed is a batch, which fast-check draws, repeats and shrinks. Runs in a worker thread, too.
+ * Batches of exchanges. A seed is a batch, which fast-check draws, repeats and shrinks. Also runs
+ * in a worker thread.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import fc from 'fast-check'
@@ -10,7 +11,7 @@ import { CALLS, type Exchange, exchange, runExchange } from './exchange.ts'
 /** Exchanges of one seed. */
 export const BATCH = 250
 
-/** What came of some seeds. */
+/** The results of some seeds. */
 export interface Counts {
   exchanges: number
   answers: number
@@ -22,9 +23,9 @@ export function noCounts(): Counts {
   return { exchanges: 0, answers: 0, accepted: 0, failures: [] }
 }
 
-/** Runs a seed: its exchanges, or the one that `path` leads to. Failures are shrunk and told in words. */
+/** Runs the exchanges of a seed, or the one at `path`. Failures are shrunk and described. */
 export async function runSeed(seed: number, counts: Counts, path?: string): Promise<void> {
-  // Thousands of errors a second are thrown whose places nobody looks at.
+  // Omit stack traces: thousands of errors are thrown each second.
   const { stackTraceLimit } = Error
   if (path === undefined) Error.stackTraceLimit = 0
   let current: Exchange | undefined
@@ -55,7 +56,10 @@ export async function runSeed(seed: number, counts: Counts, path?: string): Prom
   })
 }
 
-/** Rare among what is drawn, over the seeds one of every call: an answer without a flaw, and a stream without an end. */
+/**
+ * These are rarely drawn, so add one of each call across the seeds: a valid response and an endless
+ * stream.
+ */
 function examplesOf(seed: number): [Exchange][] {
   const names = Object.keys(CALLS)
   const example = (turn: number, answer: AnswerPlan): [Exchange] => {
@@ -75,11 +79,11 @@ export interface Batch {
   readonly stride: number
 }
 
-/** What a thread tells: everything since it last did. */
+/** A thread's report of everything since the last one. */
 export interface Progress extends Counts {
-  /** CPU time of this thread so far, milliseconds. */
+  /** CPU time of this thread so far, in milliseconds. */
   readonly cpu: number
-  /** Bytes that this thread keeps after a collection. */
+  /** Bytes that this thread keeps after a garbage collection. */
   readonly memory: number
 }
 

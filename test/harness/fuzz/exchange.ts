@@ -1,7 +1,8 @@
 /**
- * One public call against answers of {@link answerPlan}, in virtual time, and what must hold of it whatever came: the
- * call ends, in time, in a result of the documented shape or in one of this package's errors; `charged` says no more than
- * the answers allow; the journal can be read and says what the caller was told; no API key is anywhere; nothing is left.
+ * One public call with responses of {@link answerPlan}, in virtual time, and its checks. The call
+ * must end in time, with a result of the documented shape or an error of this package. `charged`
+ * must claim no more than the responses allow. The journal must be readable and agree with the
+ * caller's result. No API key may leak, and nothing may be left behind.
  */
 import { inspect } from 'node:util'
 import fc from 'fast-check'
@@ -59,7 +60,7 @@ const DISTURBED: AnswerPlan = {
   echo: 0,
 }
 
-/** The order's call heard 201, and could not read the order. */
+/** The order's call received a 201 that it could not read. */
 const UNREADABLE: AnswerPlan = {
   ...DISTURBED,
   status: 201,
@@ -74,12 +75,15 @@ type Settling = 'recover' | 'reconcile' | 'resolve'
 interface Call {
   readonly money: Money
   readonly suits: TemplateName
-  /** Makes the call; what it gives is checked by `fits`. */
+  /** Makes the call. `fits` checks the result. */
   readonly make: (client: CustomerOrderingClient, name: number) => Promise<unknown>
   readonly fits: (result: unknown) => boolean
-  /** Of a call that settles the order of an earlier one, or compares it: which it is. */
+  /** The kind of a call that settles or compares the order of an earlier call. */
   readonly settles?: Settling
-  /** What came before, so that there is something to settle: the answer to a first call, if it was sent, and the time since then. */
+  /**
+   * The history before the call, so that there is an order to settle: the response to a first call,
+   * if it was sent, and the time since then.
+   */
   readonly before?: { readonly answer: AnswerPlan | 'queued'; readonly pause: number }
 }
 
@@ -139,7 +143,7 @@ const reconciling = {
   fits: isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
 } as const
 
-/** Every way into the service. */
+/** Every public call that sends requests. */
 export const CALLS: Readonly<Record<string, Call>> = {
   'services.list': {
     money: 'none',
@@ -282,15 +286,15 @@ export const exchange: fc.Arbitrary<Exchange> = fc.record({
   name: fc.nat(1),
 })
 
-/** What came of an exchange. */
+/** The result of an exchange. */
 export interface Ended {
   readonly broken: readonly string[]
-  /** Answers that were sent. */
+  /** Responses that were sent. */
   readonly answers: number
   readonly accepted: boolean
-  /** Most bytes that were taken from one answer. */
+  /** Maximum bytes read from one response. */
   readonly taken: number
-  /** How much more memory this thread had than before, while it read a body without an end, bytes. */
+  /** Additional memory of this thread while it read an endless body, in bytes. */
   readonly peak: number
 }
 
@@ -298,7 +302,7 @@ const CLASSES = new Set<unknown>(
   Object.values(errors).filter((value) => typeof value === 'function' && value.prototype instanceof Error),
 )
 
-/** Runs one exchange and looks for anything that must not be. */
+/** Runs one exchange and checks it. */
 export async function runExchange(plan: Exchange): Promise<Ended> {
   const call = CALLS[plan.call]
   if (call === undefined) throw new TypeError(`there is no call ${plan.call}`)
@@ -314,7 +318,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   const events: unknown[] = []
   const lines: unknown[] = []
   const heard: Answer[] = []
-  /** Those to the call before as well. */
+  /** Include the requests of the call before. */
   const allHeard: Heard[] = []
   const { before } = call
   let early = before === undefined || before.answer === 'queued' ? undefined : before.answer
@@ -449,20 +453,21 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
     )
   }
   must(({} as Fields)['polluted'] === undefined, 'the prototype of all objects was changed')
-  // A service that breaks the key to pieces has made another text of it.
+  // A service that splits the key has created another text.
   const spellings = heard.some(({ broken: inPieces }) => inPieces) ? wholeSpellingsIn : spellingsIn
   if (spellings === spellingsIn) log.secrets.push(KEY)
   for (const invariant of [writeAhead, stability, agreement, silence, termination, amplification, monotony])
     broken.push(...invariant(log))
   const { serverMessage } = isObject(error) ? error : {}
   const values: Record<string, unknown> = { error, serverMessage, events, lines, rows: log.rows }
-  // What a read returns is the service's own data, whatever it is, but not what is stored of it; headers are the client's to clean.
+  // A read returns the service's own data unchanged. The stored part of it and the headers must be
+  // clean.
   const info = isObject(result) || Array.isArray(result) ? responseInfo(result as object) : undefined
   values['info'] = info
   values['headers'] = info === undefined ? [] : [...info.headers]
   const clean = call.money === 'order' || call.settles === 'recover' || call.settles === 'resolve'
   if (clean || !heard.some(({ echoes }) => echoes)) values['result'] = result
-  // By all means now and then, because it takes as long as the rest.
+  // Check this only sometimes, because it takes as long as everything else.
   const closely = heard.some(({ echoes, plan }) => echoes && plan.template % 8 === 0)
   const look = closely ? leaks : leaksAtAGlance
   broken.push(...look(KEY, values, spellings))
@@ -472,7 +477,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   return { broken, answers: heard.length, accepted, taken, peak }
 }
 
-/** True if an answer is what a good service says. */
+/** True if a correct service could send this response. */
 function isFlawless(plan: AnswerPlan | undefined): boolean {
   if (plan === undefined) return false
   const { status, fitting, mutations, changes, headers, delivery } = plan
@@ -503,11 +508,14 @@ function codeIn(text: string | undefined): string | undefined {
   return text?.includes('IDEMPOTENCY_IN_PROGRESS') === true ? 'IDEMPOTENCY_IN_PROGRESS' : undefined
 }
 
-/** The statuses that say, with an error's body or by themselves, that nothing was bought. */
+/** Statuses that state, alone or with an error body, that nothing was bought. */
 const REFUSALS = new Set([400, 402, 403, 404, 405, 406, 411, 413, 414, 415, 422, 431])
 const BY_THEMSELVES = new Set([401, 425, 429])
 
-/** True if an answer surely says that nothing was bought: written down anew here, not taken from the outcome table. */
+/**
+ * True if a response certainly states that nothing was bought. Implemented independently of the
+ * outcome table.
+ */
 function refuses({ status, text, failed }: Answer): boolean {
   if (failed) return false
   if (BY_THEMSELVES.has(status)) return true

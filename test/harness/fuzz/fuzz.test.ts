@@ -1,6 +1,4 @@
-/**
- * Every call against answers that are wrong in some or all of their parts. `npm run verify fuzz` sends a million of them.
- */
+/** Runs every call with faulty responses. `npm run verify fuzz` sends a million of them. */
 import { describe, expect, it } from 'vitest'
 import { effort, FULL } from '../../support/effort.ts'
 import { collect } from '../../support/heap.ts'
@@ -17,7 +15,7 @@ describe('whatever a service answers', () => {
     const { failures, answers, accepted, memory, ...rest } = await fuzz(ANSWERS, 1, 2)
     expect(failures.map(({ report }) => report)).toEqual([])
     expect(answers).toBeGreaterThanOrEqual(ANSWERS)
-    // A fuzzer whose every answer is refused tests little.
+    // A fuzzer whose every response is rejected tests little.
     expect(accepted).toBeGreaterThan(ANSWERS / 20)
     expect(memory.most).toBeLessThan(memory.first + MOST_KEPT)
     console.log({ answers, accepted, memory, ...rest })
@@ -42,7 +40,7 @@ describe('whatever a service answers', () => {
       expect(broken).toEqual([])
 
       expect(peak).toBeLessThan(64 * MB)
-      // An error's body is read to a lower limit than a list.
+      // The limit of an error's body is lower than that of a list.
       expect(taken).toBeLessThanOrEqual((status < 400 ? 16 * MB : MB / 4) + 2 * PIECE)
     }
   })

@@ -1,4 +1,4 @@
-/** The fuzzer as a program; `--help` tells how it is called. */
+/** Runs the fuzzer as a program. `--help` prints the usage. */
 import { availableParallelism } from 'node:os'
 import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
 import { noCounts, runSeed } from './batch.ts'
@@ -39,7 +39,7 @@ async function runOne(seed: number): Promise<void> {
   await runSeed(seed, counts, path)
   for (const { report } of counts.failures) console.log(report)
   if (counts.failures.length === 0) {
-    // A path that no failure has printed leads to some other exchange, and not to what it was meant for.
+    // Only a path that a failure has printed leads to the intended exchange.
     const elsewhere = path === undefined ? '' : ' The seed without --path tells whether another one is.'
     console.log(`Nothing is wrong in ${counts.exchanges} exchanges.${elsewhere}`)
   }

@@ -1,33 +1,34 @@
 /**
- * What `recover()`, `reconcile()` and `resolve()` say of the one order of an exchange, compared with every answer that was
- * heard of it, those to its first call included, and with what is stored in the end.
+ * Checks the results of `recover()`, `reconcile()` and `resolve()` for the one order of an
+ * exchange, against every response about it (including those to its first call) and against the
+ * stored record.
  */
 import type { CustomerOrderingError, OrderRecord, Reconciled, RecoveryOutcome } from '../../../src/index.ts'
 import type { Answer } from './answers.ts'
 
-/** The order that all of them are about. */
+/** The order of the exchange. */
 export const REFERENCE = 'r-1'
 export const ORDER_ID = 'ord_1'
-/** What it buys. */
+/** Its payload. */
 export const ORDERED = { serviceId: 'svc_1', target: '@x', quantity: 2 } as const
 
-/** An answer, and whether it was one to a request that places the order. */
+/** A response, and whether it responded to a create request. */
 export interface Heard {
   readonly answer: Answer
   readonly places: boolean
 }
 
-/** What is known of the order besides what was said. */
+/** Facts about the order besides the reports. */
 export interface Known {
   readonly heard: readonly Heard[]
-  /** The records that are stored in the end. */
+  /** The records stored at the end. */
   readonly stored: readonly OrderRecord[]
   readonly refuses: (answer: Answer) => boolean
-  /** True if the first answer to the call was what a good service says. */
+  /** True if a correct service could have sent the first response to the call. */
   readonly flawless: boolean
 }
 
-/** What was reported of a recovered record. */
+/** The report about a recovered record. */
 export interface Reported {
   readonly recovery?: string
   readonly charged?: string
@@ -42,10 +43,10 @@ function chargedOf({ state, rejection }: OrderRecord): 'no' | 'yes' | 'unknown' 
   return state === 'open' || rejection?.kind === 'conflict' ? 'unknown' : 'no'
 }
 
-/** What only another order has, wherever it stands in a body: its reference, its service or its quantity. */
+/** Values that only another order has, anywhere in a body: its reference, service or quantity. */
 const ANOTHERS = /"(?:externalOrderId":"(?!r-1")|serviceId":"(?!svc_1")|quantity":(?!2\b)[-\d])/
 
-/** A 201 is a charge, whatever came with it but words of another order. */
+/** A 201 is a charge unless its body belongs to another order. */
 export const proves = ({ status, failed, text = '' }: Answer): boolean =>
   status === 201 && !failed && !ANOTHERS.test(text)
 
@@ -69,7 +70,7 @@ function evidence({ heard, refuses }: Known) {
   }
 }
 
-/** What was told as `charged`, of whatever call. */
+/** Checks the reported `charged` of any call. */
 function judgeCharged(charged: string, stored: OrderRecord, known: Known, what: string, must: Must): void {
   const { proven, refused } = evidence(known)
   must(charged !== 'no' || refused, `${what} says 'no' where not every answer was a refusal`)
@@ -77,7 +78,7 @@ function judgeCharged(charged: string, stored: OrderRecord, known: Known, what: 
   must(charged === chargedOf(stored), `${what} says '${charged}' of a record that is ${stored.state}`)
 }
 
-/** What `recover()` gave, after it had the one record to settle. */
+/** Checks the result of `recover()` with one record to settle. */
 export function judgeRecovery(
   outcomes: readonly RecoveryOutcome[],
   reports: readonly Reported[],
@@ -95,7 +96,7 @@ export function judgeRecovery(
   must(!isCreated || proven || shown || found, 'recovered as created, and nobody has heard of an order')
   must(isCreated || !proven, `recovered as ${outcome} although 201 was heard`)
   must(isCreated || !known.flawless, `recovered as ${outcome} although the service showed the order`)
-  // A conflict stays listed, because what another payload bought under the key is unknown.
+  // A conflict stays listed, because it is unknown what another payload bought with the key.
   const isClosed = outcome === 'rejected' || reason === 'conflict'
   if (isClosed)
     must(record.rejection?.kind === 'conflict' ? conflict : refused, 'recovered as rejected without refusals')
@@ -117,7 +118,7 @@ export function judgeRecovery(
     judgeCharged(String(charged), stored, known, `the report of ${outcome}`, must)
 }
 
-/** What `reconcile()` gave, which looks and changes nothing. */
+/** Checks the result of `reconcile()`, which only reads. */
 export function judgeReconciliation(
   lines: readonly Reconciled[],
   before: readonly OrderRecord[],
@@ -144,7 +145,7 @@ export function judgeReconciliation(
     must(own[0]?.kind === 'matched', `${own[0]?.kind} although the service showed the order`)
 }
 
-/** How `resolve()` as created ended, which asks for the order first. */
+/** Checks the result of `resolve()` as created, which first reads the order. */
 export function judgeResolution(
   ended: { readonly record: OrderRecord } | { readonly error: CustomerOrderingError },
   known: Known,

@@ -1,24 +1,26 @@
 import { Worker } from 'node:worker_threads'
 import { type Batch, type Counts, noCounts, type Progress } from './batch.ts'
 
-/** Answers that a seed has at least. */
+/** Minimum number of responses of a seed. */
 const PER_SEED = 300
 
-/** How much more a thread may keep than after its first seed, bytes. */
+/** How much more memory a thread may keep than after its first seed, in bytes. */
 export const MOST_KEPT: number = 64 * 2 ** 20
 
-/** What came of many seeds. */
+/** The results of many seeds. */
 export interface Summary extends Counts {
   seeds: number
-  /** CPU time of all threads, milliseconds. */
+  /** CPU time of all threads, in milliseconds. */
   cpu: number
-  /** Most memory that a thread kept after a seed, and what one kept after its first seed, bytes. */
+  /**
+   * Maximum memory that a thread kept after a seed, and the memory after its first seed, in bytes.
+   */
   memory: { readonly first: number; readonly most: number }
-  /** Time that passed, milliseconds. */
+  /** Elapsed time, in milliseconds. */
   elapsed: number
 }
 
-/** Runs seeds from `from` on in threads until at least so many answers were sent. */
+/** Runs seeds from `from` on in threads until at least this many responses were sent. */
 export async function fuzz(
   answers: number,
   from: number,

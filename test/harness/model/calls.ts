@@ -1,6 +1,7 @@
 /**
- * What one call does, step by step, over the state of a world. Rules, transitions, outcome table and keys are the real ones;
- * what is here is the order of effects: read, decide, write, send, hear, settle.
+ * The steps of each call over the state of a world. Rules, transitions, outcome table and keys are
+ * the real ones. Only the order of effects is implemented here: read, decide, write, send, receive,
+ * settle.
  */
 import {
   askedContent,
@@ -55,7 +56,7 @@ import {
   type World,
 } from './world.ts'
 
-/** Where a rule or an event is used. */
+/** The places where a rule or an event is used. */
 export interface Watch {
   readonly entry: (cell: readonly unknown[], index: number) => void
   readonly event: (type: RecordEvent['type']) => void
@@ -63,10 +64,10 @@ export interface Watch {
 
 const ORDER = { id: 'o', serviceId: 's', target: 't', quantity: 1, amount: 1, currency: 'EUR', status: 's' }
 
-/** What may lead to a charge after the end of a call. */
+/** Effects that may lead to a charge after the end of a call. */
 const SENDING: ReadonlySet<Command> = new Set(['create', 'enqueue', 'recover'])
 
-/** Same names give same ids, which cost a hash each. */
+/** Cache the ids: equal names give equal ids, and each costs a hash. */
 const ids = new Map<string, string>()
 function deriveId(name: string): string {
   const id = ids.get(name) ?? platformRuntime.deriveId(name)
@@ -74,7 +75,7 @@ function deriveId(name: string): string {
   return id
 }
 
-/** A closed record has no body any more. */
+/** A closed record has no body. */
 const bodies = new Map<string, string>()
 
 export function calls(setting: Setting, watch: Watch) {
@@ -109,7 +110,7 @@ export function calls(setting: Setting, watch: Watch) {
     return apply(record, event)
   }
 
-  /** What is written is the process's own, and the same whoever draws ids first. */
+  /** Ids of written values depend only on the process, not on the order of draws. */
   function by(index: number, content: RecordContent): RecordContent {
     return { ...content, claim: `p${index}` }
   }
@@ -122,7 +123,7 @@ export function calls(setting: Setting, watch: Watch) {
       if (before !== undefined && isPending(before)) broken('I2: an order in doubt is forgotten')
       return stored(world, index, { version, record: undefined, damaged: false })
     }
-    // Only the claim of the next one like it takes the row of an order without a name.
+    // Only the claim of the next anonymous order takes the row.
     const taken = anonymous && content.state === 'open' && content.key !== before?.key
     if (before?.state === 'created' && content.state !== 'created' && !taken)
       broken('I11: a record leaves created')
@@ -135,9 +136,9 @@ export function calls(setting: Setting, watch: Watch) {
   function stored(world: World, index: number, row: Row): World {
     const { record } = row
     const drawn = world.drawn + (record?.key === `random-${world.drawn}` ? 1 : 0)
-    // Whatever was claimed may have been charged since, under any key.
+    // A claimed order may have been charged since, with any key.
     const backup = world.backup ?? (record !== undefined && isUnsent(record) ? row : undefined)
-    // A tick, so that what was written before a decision is told from what was written after it.
+    // A tick, which separates earlier writes from later ones.
     return { ...world, now: world.now + 1, rows: world.rows.with(storeOf(index), row), drawn, backup }
   }
 
@@ -153,7 +154,7 @@ export function calls(setting: Setting, watch: Watch) {
     })
   }
 
-  /** The step, and which entry of which cell it comes from. */
+  /** The step, with the entry of the cell that it comes from. */
   function decided<C extends Command>(command: C, row: Row, facts: Facts): StepOf[C] {
     const found = foundOf(row)
     const cell: readonly unknown[] = RULES[phaseOf(found, facts)][command]
@@ -166,7 +167,7 @@ export function calls(setting: Setting, watch: Watch) {
     return decide(command, found, facts)
   }
 
-  /** The end of a call, and what it tells. */
+  /** Ends a call with its result. */
   function ended(world: World, index: number, tells?: Process['tells'], returned?: string): World {
     const process = world.processes[index] ?? broken('a call ends that is not there')
     const processes = world.processes.with(index, undefined)
@@ -195,7 +196,7 @@ export function calls(setting: Setting, watch: Watch) {
     randomKey = `random-${world.drawn}`
   }
 
-  /** What is found, with the mark of a clock that went back. */
+  /** The row that is found, marked if a clock went back. */
   function trusted(world: World, index: number): World {
     const row = rowOf(world, index)
     if (row.record === undefined || !isFromFuture(row.record, world.now)) return world
@@ -226,7 +227,8 @@ export function calls(setting: Setting, watch: Watch) {
     if (call.command === 'create') {
       const again = record !== undefined && isAskedAgain(record)
       if (first && again) asked = record
-      // Each order without a name is one of its own, unless the one before it is in doubt or was never readable.
+      // Each anonymous order is separate, unless the previous one is in doubt or was never
+      // readable.
       if (first && anonymous && !again) world = { ...world, allowed: world.allowed + 1 }
     }
     const looked = { ...process, asked, older, reads: process.reads + 1, base: row.version }
@@ -281,7 +283,7 @@ export function calls(setting: Setting, watch: Watch) {
     return world
   }
 
-  /** True if recovery does not touch what it finds. */
+  /** True if recovery skips the row. */
   function isLeft(world: World, index: number, { call }: Process): boolean {
     const { record } = rowOf(world, index)
     const outwaited = call.takesOver === true
@@ -300,8 +302,8 @@ export function calls(setting: Setting, watch: Watch) {
       case 'wait':
         return goOn(world, index, process, { outwaited: true })
       case 'refuse': {
-        // A refusal writes nothing, so a write that another call gave up may still open the order: see "Not covered" in
-        // docs/verification.md.
+        // A refusal writes nothing, so an abandoned write may still open the order: see "Not
+        // covered" in docs/verification.md.
         const told = record === undefined ? 'no' : refusedAs(step.because, record)
         return ended(world, index, told === 'no' && world.late !== undefined ? undefined : told)
       }
@@ -332,9 +334,12 @@ export function calls(setting: Setting, watch: Watch) {
     }
   }
 
-  /** Of an order without a name that was created, a misfit says nothing: the call asks for another one. */
+  /**
+   * A misfit proves nothing about an anonymous order that was created, because the call requests
+   * another one.
+   */
   function refusedAs(because: string, record: JournalRecord): Process['tells'] {
-    // What its row serves by now says nothing about the order that is asked for again.
+    // The row's current order says nothing about the requested one.
     if (because === 'replaced') return 'unknown'
     return because === 'misfit' && record.state === 'created' ? 'no' : chargedOf(record)
   }
@@ -349,7 +354,7 @@ export function calls(setting: Setting, watch: Watch) {
     const { record } = row
     const intent = process.intent ?? broken('nothing is wanted')
     if (step.step === 'refuse') return ended(world, index)
-    // Whoever is told that the order is written down counts on this very one.
+    // A caller that enqueued an order relies on this order.
     const kept =
       step.step === 'write' ||
       (record?.fingerprint === intent.fingerprint && (intent.idempotencyKey ?? record.key) === record.key)
@@ -408,7 +413,7 @@ export function calls(setting: Setting, watch: Watch) {
     return goOn(world, index, process, { at: 'writes', content })
   }
 
-  /** What a step makes of a record, whose events are not named by what makes it. */
+  /** The effect of a step on a record, if its event does not depend on the caller. */
   function noted(before: JournalRecord | undefined, make: () => RecordContent): RecordContent {
     const content = make()
     if (before === undefined || before.state === 'rejected') watch.event('asked')
@@ -446,13 +451,13 @@ export function calls(setting: Setting, watch: Watch) {
     return goOn(world, index, process, { ...how, at: 'writes', content, unused, apiKey: world.apiKey })
   }
 
-  /** The list shows what was bought under a reference; another payload is somebody else's order. */
+  /** The list shows orders by reference. Another payload is another program's order. */
   function isListed({ bought }: World, record: JournalRecord | undefined): boolean {
     if (record?.externalOrderId === undefined) return false
     return bought.some(({ body }) => body === bodies.get(record.fingerprint))
   }
 
-  /** Stores that the order exists: found in the list, or by its id. */
+  /** Stores that the order exists, after a find in the list or by its id. */
   function proves(world: World, index: number, record: JournalRecord | undefined): World {
     const newest = record ?? broken('nothing is proven')
     const proof = { sent: undefined, order: { ...ORDER }, orderId: 'o', attempts: 0, claim: '' }
@@ -462,7 +467,7 @@ export function calls(setting: Setting, watch: Watch) {
     return ended(after, index, 'yes', returned && rawKey(returned.key))
   }
 
-  /** What a person's decision allows: to buy again, and to lose what was sent before it. */
+  /** Effects that a person's decision permits: another purchase, and the loss of an earlier one. */
   function given(before: World, after: World, index: number, { call, gives }: Process): World {
     const { record } = rowOf(before, index)
     const known = call.command === 'forget' && record !== undefined ? [record.key] : []
@@ -520,7 +525,8 @@ export function calls(setting: Setting, watch: Watch) {
     const own = world.doubtful.filter((other) => other !== key)
     if (own.length > 0) broken('I7: a new key is sent while an earlier one is in doubt')
     const known = world.keys[key]
-    // Of an order that a person has forgotten or given up, no store knows the body any more: the service says CONFLICT.
+    // No store has the body of an order that a person has forgotten or abandoned: the service
+    // responds with CONFLICT.
     const isForgotten = setting.taken || (!anonymous && world.allowed > 1)
     if (known?.bought === true && known.body !== body && !isForgotten) broken('I4: one key, two bodies')
     return goOn(
@@ -535,7 +541,7 @@ export function calls(setting: Setting, watch: Watch) {
     )
   }
 
-  /** How an attempt, or the call between two of them, has ended. */
+  /** The end of an attempt, or of the call between two attempts. */
   function hears(before: World, index: number, process: Process, kind: OutcomeKind | undefined): World {
     at(before)
     const world = before
@@ -568,7 +574,7 @@ export function calls(setting: Setting, watch: Watch) {
       const { busyUntil: until = 0, claim } = mine
       const apiKeyTag = tagOf(context, next.key, API_KEYS[process.apiKey] ?? null)
       const content = changed(next, { type: 'claimed', now: world.now, until, claim, apiKeyTag })
-      // What closes the record where this cannot be written.
+      // Closes the record if the result cannot be written.
       return goOn(after, index, heardBy, {
         at: 'moves',
         content,
@@ -592,7 +598,7 @@ export function calls(setting: Setting, watch: Watch) {
         )
   }
 
-  /** A proof goes over whatever was stored meanwhile, but over the next order without a name. */
+  /** A proof overwrites everything stored meanwhile, except the next anonymous order. */
   function bought(world: World, index: number, process: Process, kind: OutcomeKind | undefined): World {
     const mine = process.mine ?? broken('a proof of nothing')
     const order = kind === 'created' ? { ...ORDER } : undefined
@@ -632,7 +638,10 @@ export function calls(setting: Setting, watch: Watch) {
     })
   }
 
-  /** A call without a claim reads once more: `'no'` needs a write over what an earlier call may have given up. */
+  /**
+   * A call without a claim reads once more: `'no'` requires a write over everything that an earlier
+   * call may have abandoned.
+   */
   function leaves(world: World, index: number, process: Process): World {
     at(world)
     const intent = process.intent ?? broken('nothing is wanted')
@@ -651,7 +660,7 @@ export function calls(setting: Setting, watch: Watch) {
     })
   }
 
-  /** What makes a write that was given up come too late. */
+  /** Events that make an abandoned write come too late. */
   function over(index: number, intent: Intent, record: JournalRecord | undefined): RecordContent {
     if (record !== undefined) return by(index, changed(record, { type: 'rewritten', claim: '' }))
     const asked = noted(undefined, () => askedContent(context, intent, undefined, { moved: false }))
@@ -667,7 +676,7 @@ export function calls(setting: Setting, watch: Watch) {
     return ended(written(world, index, content), index, 'no')
   }
 
-  /** A write in doubt: it is given up, and may be applied later. */
+  /** A write in doubt: it is abandoned, and may be applied later. */
   function writesLate(world: World, index: number, process: Process): World {
     at(world)
     const { content, base, call, intent } = process
@@ -680,7 +689,7 @@ export function calls(setting: Setting, watch: Watch) {
       backup: world.backup ?? backup,
       late: { store: storeOf(index), base, row },
     }
-    // The decision may take effect at any time from now on.
+    // From now on, the decision may take effect at any time.
     if (call.command === 'abandon' || call.command === 'forget')
       return ended(given(world, late, index, process), index, 'unknown')
     if (call.command !== 'create' || intent === undefined) return ended(late, index, 'unknown')
@@ -700,12 +709,12 @@ function foundOf({ version, record, damaged: _damaged }: Row) {
   return { ...(version > 0 && { row }), ...(record && { record }) }
 }
 
-/** Without the API key that it belongs to. */
+/** Without its own API key. */
 export function rawKey(key: string): string {
   return key.slice(2)
 }
 
-/** False for what ends before the service looks at the order, and so at its key. */
+/** False if the attempt ends before the service checks the order and its key. */
 export function isLookedAt(kind: OutcomeKind): boolean {
   const { rejection } = OUTCOMES[kind].clean
   return rejection !== 'not_processed' && rejection !== 'cancelled'

@@ -1,11 +1,11 @@
-/** Which entries of the rules are used, and by which check each is found wrong once it is changed. */
+/** Shows which entries of the rules are used, and which check detects each changed entry. */
 import { type Command, type Phase, RULES } from '../../../src/orders/rules.ts'
 import { wrongLine } from '../../unit/orders/rule-lines.ts'
 import type { Found } from './search.ts'
 
-/** An entry of a cell: a step under a condition, or the step where none holds. */
+/** An entry of a cell: a step with a condition, or the last step. */
 export interface Entry {
-  /** Phase, command, condition and step: what the entry says, whatever stands before it. */
+  /** Phase, command, condition and step: the entry's content, whatever comes before it. */
   readonly name: string
   readonly phase: Phase
   readonly command: Command
@@ -25,7 +25,7 @@ const cells: ReadonlySet<readonly unknown[]> = new Set(
   Object.values(RULES).flatMap((row): (readonly unknown[])[] => Object.values(row)),
 )
 
-/** Every entry once, also where two phases share a row. */
+/** Every entry once, even if two phases share a row. */
 export const ENTRIES: readonly Entry[] = [...cells].flatMap((cell) => {
   const [phase, row] =
     Object.entries(RULES).find(([, each]) => Object.values<unknown>(each).includes(cell)) ?? []
@@ -39,7 +39,7 @@ export const ENTRIES: readonly Entry[] = [...cells].flatMap((cell) => {
   }))
 })
 
-/** A cell as somebody in a hurry would write it. */
+/** A cell with a plausible mistake. */
 export interface Neighbour {
   readonly name: string
   readonly entry: Entry
@@ -47,8 +47,8 @@ export interface Neighbour {
 }
 
 /**
- * The plausible wrong neighbours of an entry: its condition is forgotten (it is dropped), it does what the next one says, or,
- * where it is the last, what the next phase does in the end.
+ * The plausible wrong neighbours of an entry: the entry is dropped, it takes the step of the next
+ * one, or, as the last entry, the last step of the next phase.
  */
 function neighboursOf(entry: Entry): readonly Neighbour[] {
   const { cell, index, command, phase } = entry
@@ -91,7 +91,10 @@ function withCell<T>({ entry: { cell: before }, cell }: Neighbour, run: () => T)
   }
 }
 
-/** What notices a wrong neighbour: a promise that is broken in some world, and a line of the table. */
+/**
+ * The checks that detect a wrong neighbour: a broken promise in some world, and a line of the
+ * table.
+ */
 export interface Noticed {
   readonly promise: string | undefined
   readonly line: string | undefined

@@ -1,6 +1,7 @@
 /**
- * Every state of two processes over one order, within the bounds of each setting, with the real rules and transitions. Pairs
- * of wide calls, and every wrong neighbour, are for `npm run test:all`; the other wide settings for `npm run verify model`.
+ * Walks every state of two processes with one order, within the bounds of each setting, with the
+ * real rules and transitions. `npm run test:all` adds pairs of wide calls and every wrong
+ * neighbour, `npm run verify model` the other wide settings.
  */
 import { describe, expect, it } from 'vitest'
 import type { RecordEvent } from '../../../src/orders/transitions.ts'
@@ -9,14 +10,14 @@ import { ENTRIES, NEIGHBOURS, noticed, unused } from './coverage.ts'
 import { type Found, search } from './search.ts'
 import { SETTINGS } from './settings.ts'
 
-/** New states that one setting may have, and that one wrong neighbour may lead to. */
+/** Maximum new states of a setting, and of a wrong neighbour. */
 const BOUND = effort(20_000, 40_000)
 const FROM_A_NEIGHBOUR = effort(5_000, 20_000)
 
 const THREE_CALLS =
   'takes three calls for an order without a name: one asks for it again, one settles it, one takes its row over'
 
-/** Entries that no state uses, and why they stay. */
+/** Entries that no state uses, with the reason to keep them. */
 const UNUSED: Readonly<Record<string, string>> = {
   'busy × create, replaced: refuse replaced': THREE_CALLS,
   'open × create, replaced: refuse replaced': THREE_CALLS,

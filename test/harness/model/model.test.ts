@@ -1,5 +1,6 @@
 /**
- * The public API against a model, one command after the other. A failing run is printed with its seed and path, made short.
+ * Compares the public API with a model, command by command. A failing run is shrunk and printed
+ * with its seed and path.
  */
 import { describe, expect, it } from 'vitest'
 import { effort, sample } from '../../support/effort.ts'
@@ -9,7 +10,7 @@ import { checkModel } from './orders-model.ts'
 const SEED = 1
 const RUNS = effort(60, 1_500)
 
-/** Seeded bugs that it has to notice. A short run tries one. */
+/** Seeded bugs that the model must detect. A short run tries one. */
 const NOTICED = [
   'a refusal settles what an earlier attempt left in doubt',
   'an error of the server counts as a refusal',
@@ -29,7 +30,7 @@ describe('the model', () => {
     await withBug<typeof import('./orders-model.ts')>(name, program, async (model) => {
       const report = await model.checkModel(RUNS, SEED)
       expect(report).toBeDefined()
-      // A bug that does not even work proves nothing about the model.
+      // A bug that does not work proves nothing about the model.
       expect(report).not.toMatch(/(Type|Reference|Range|Syntax)Error/)
     })
   })

@@ -1,6 +1,7 @@
 /**
- * The public API against a model of a wallet and its orders: fast-check draws commands, the model says what each must do,
- * and after each the real client, store and sandbox must show what the model shows.
+ * Compares the public API with a model of a wallet and its orders. fast-check draws commands, and
+ * the model predicts each result. After each command, the real client, store and sandbox must agree
+ * with the model.
  */
 import fc from 'fast-check'
 import {
@@ -17,7 +18,7 @@ import { VirtualTime } from '../../support/virtual-time.ts'
 const PRICE = 250
 const START = 10 * PRICE
 const HOUR = 3_600_000
-/** Below the safe-retry window together, however many there are in a run. */
+/** Together below the safe-retry window, whatever their number in a run. */
 const MOMENT = 1_000
 
 type State = 'none' | 'queued' | 'open' | 'created' | 'rejected'
@@ -25,31 +26,31 @@ type State = 'none' | 'queued' | 'open' | 'created' | 'rejected'
 /** A key of an intent. */
 interface Key {
   readonly generation: number
-  /** When it was first sent; absent while the service has looked at no request that carried it. */
+  /** The time of its first send. Absent until the service has checked a request with it. */
   since?: number | undefined
-  /** The refusal that the record holds of it. */
+  /** The record's refusal of it. */
   refusal?: Refusal | undefined
 }
 
 type Refusal = '402' | '422'
 
-/** What the model knows of an intent. */
+/** The model's state of an intent. */
 interface Intent {
   state: State
-  /** True if recovery must not repeat the request by itself. */
+  /** True if recovery must not repeat the request. */
   held: boolean
-  /** When a queued order was written down. */
+  /** When a queued order was enqueued. */
   queuedAt: number
   key: Key
-  /** The first key, while a later one is the current one; 0 if it must not be sent again. */
+  /** The first key while a later one is current. 0 if it must not be sent again. */
   first?: Key | undefined
-  /** The highest generation that was ever taken. */
+  /** The highest generation used so far. */
   highest: number
-  /** Generations under which the service made an order. */
+  /** Generations with an order at the service. */
   readonly bought: Set<number>
 }
 
-/** What is known of an intent that nobody has asked for yet, or that was forgotten. */
+/** The state of an intent that was never requested, or was forgotten. */
 const unknownIntent = (): Omit<Intent, 'bought'> => ({
   state: 'none',
   held: false,
@@ -63,7 +64,7 @@ interface Model {
   balance: number
   now: number
   readonly intents: Intent[]
-  /** Orders without a name that were made. */
+  /** Anonymous orders that were created. */
   anonymous: number
   closed: boolean
 }
@@ -87,7 +88,7 @@ const options = (index: number) => (isReference(index) ? {} : { idempotencyKey: 
 const nameOf = (index: number) =>
   isReference(index) ? { externalOrderId: NAMES[index] ?? '' } : { idempotencyKey: NAMES[index] ?? '' }
 
-/** What goes wrong with the next order request. */
+/** Faults of the next order request. */
 const FAULTS = ['none', 'lost', 'answer lost', 'broken', 'broken after it', 'too many', 'refused'] as const
 type Fault = (typeof FAULTS)[number]
 
@@ -114,7 +115,7 @@ function arm({ faults }: Sandbox, fault: Fault): void {
     faults.add({ match, times: 1, action: { type: 'status', status: 422, code: 'NO' } })
 }
 
-/** What the service does with one request for a generation of an intent. */
+/** The service's result of one request for a generation of an intent. */
 type Heard = 'created' | 'nothing' | 'refused' | 'not processed'
 
 function serve(model: Model, { bought, key }: Intent, fault: Fault): Heard {
@@ -131,7 +132,9 @@ function serve(model: Model, { bought, key }: Intent, fault: Fault): Heard {
   return paid ? 'created' : 'refused'
 }
 
-/** Sends one request under the current key, whose window begins unless the service does not look at it. */
+/**
+ * Sends one request with the current key, whose window begins unless the service does not check it.
+ */
 function send(model: Model, intent: Intent, fault: Fault): Heard {
   const { key } = intent
   const heard = serve(model, intent, fault)
@@ -139,7 +142,7 @@ function send(model: Model, intent: Intent, fault: Fault): Heard {
   return heard
 }
 
-/** What the record says after one request. */
+/** Updates the record after one request. */
 function settle(intent: Intent, heard: Heard, doubt: boolean, fault: Fault): void {
   const { key } = intent
   key.refusal = undefined
@@ -155,15 +158,15 @@ function settle(intent: Intent, heard: Heard, doubt: boolean, fault: Fault): voi
 
 const refusalOf = (fault: Fault): Refusal => (fault === 'refused' ? '422' : '402')
 
-/** True if the list has an order of that reference, also one that was made before a person gave it up. */
+/** True if the list has an order with that reference, even one from before an abandonment. */
 const isListed = ({ bought }: Intent, index: number): boolean => isReference(index) && bought.size > 0
 
-/** True while a key may be sent again that was first sent then. */
+/** True if a key first sent at that time may be sent again. */
 const inWindow = ({ now }: Model, since: number = now): boolean => now - since < HOUR / 3 - 60_000
 
 /**
- * Takes the key with which a closed or queued order is sent: the first one while its window is open, else one that was
- * never sent. False if there is none, because the caller gave the key.
+ * Selects the key for a closed or queued order: the first one while its window is open, else an
+ * unsent one. Returns false if neither is possible, because the caller gave the key.
  */
 function takeKey(model: Model, intent: Intent, index: number): boolean {
   const { key, first } = intent
@@ -176,14 +179,17 @@ function takeKey(model: Model, intent: Intent, index: number): boolean {
   return true
 }
 
-/** Takes a key that was never sent. */
+/** Takes an unsent key. */
 function takeNextKey(intent: Intent): void {
   const { key } = intent
   if (key.generation === 0) intent.first = { ...key, since: key.since ?? 0 }
   intent.key = { generation: ++intent.highest }
 }
 
-/** True if a queued order is so old that its store may have been restored: it is looked for before it is sent. */
+/**
+ * True if a queued order is so old that its store may have been restored. Then it is looked up
+ * before it is sent.
+ */
 const isLookedFor = (model: Model, { queuedAt }: Intent, index: number): boolean =>
   isReference(index) && !inWindow(model, queuedAt)
 
@@ -201,7 +207,7 @@ function must(held: boolean, what: string): void {
   if (!held) throw new Error(what)
 }
 
-/** Everything that can be seen from outside must be what the model says. */
+/** Compares everything visible from outside with the model. */
 async function compare(model: Model, real: Real): Promise<void> {
   const { sandbox, time } = real
   sandbox.faults.clear()
@@ -237,7 +243,7 @@ function fits(record: OrderRecord | undefined, { state, key }: Intent): boolean 
 
 type Command = fc.AsyncCommand<Model, Real>
 
-/** A command whose work is a function, and which is followed by a comparison. */
+/** A command that runs a function and then compares. */
 class Step implements Command {
   readonly #words: string
   readonly #allowed: (model: Model) => boolean
@@ -274,7 +280,7 @@ const intentOf = (model: Model, index: number): Intent => {
   return intent
 }
 
-/** `create()`: what it tells, by what is remembered and what the service does. */
+/** `create()`: predicts its result from the record and the service. */
 function create(index: number, fault: Fault): Command {
   return new Step(`create(${NAMES[index]}) while ${fault}`, async (model, real) => {
     const intent = intentOf(model, index)
@@ -292,12 +298,12 @@ function create(index: number, fault: Fault): Command {
       return must(said === 'done', `an order that is listed was told '${said}'`)
     }
     const heard = send(model, intent, fault)
-    // An enqueued order is wanted until the service refuses it.
+    // An enqueued order stays open until the service refuses it.
     if (state === 'queued' && heard === 'not processed') {
       intent.queuedAt = model.now
       return must(said.endsWith(' unknown'), `an enqueued order was told '${said}'`)
     }
-    // Refused once more, it stays refused under its key: there is no retry left for another one.
+    // After another refusal, it stays refused with its key: no retry is left for another one.
     settle(intent, heard, state === 'open', fault)
     const expected = intent.state === 'created' ? 'done' : intent.state === 'rejected' ? ' no' : ' unknown'
     must(said.endsWith(expected), `told '${said}' instead of '${expected}'`)
@@ -339,13 +345,14 @@ function enqueue(index: number): Command {
   })
 }
 
-/** `recover()` while nothing goes wrong, or while every request is lost. */
+/** `recover()` without faults, or with every request lost. */
 function recover(fault: 'none' | 'lost'): Command {
   return new Step(`recover() while ${fault}`, async (model, real) => {
     real.sandbox.faults.clear()
     if (fault === 'lost') real.sandbox.faults.add({ times: 1_000, action: { type: 'drop' } })
     const outcomes = await real.time.run(all(real.client.orders.recover()))
-    // Those that may be repeated come first, nearest to the end of their window; queued ones last, oldest first.
+    // Repeatable orders come first, those near the end of their window before others. Queued ones
+    // come last, the oldest first.
     for (const { record, outcome } of outcomes) {
       const index = NAMES.findIndex((name) => record.slot === `${name.slice(0, 3)}:${name}`)
       if (index < 0) continue
@@ -380,7 +387,7 @@ function recover(fault: 'none' | 'lost'): Command {
 
 function recoverQueued(model: Model, intent: Intent, index: number, fault: 'none' | 'lost'): void {
   if (isLookedFor(model, intent, index)) {
-    // A list that cannot be read proves nothing, so the order is not sent.
+    // An unreadable list proves nothing, so the order is not sent.
     if (fault === 'lost') return
     if (isListed(intent, index)) {
       intent.state = 'created'
@@ -418,7 +425,7 @@ function resolve(index: number, as: 'created' | 'abandoned'): Command {
         return
       }
       must(said === 'done', `told '${said}'`)
-      // A person who gives an order up gives up every key of it.
+      // A person who abandons an order abandons all its keys.
       takeNextKey(intent)
       Object.assign(intent, { state: 'rejected', held: false, first: { generation: 0, since: 0 } })
     },
@@ -440,7 +447,7 @@ function forget(index: number): Command {
 
 const anIntent = fc.nat(NAMES.length - 1)
 
-/** All commands, as often as they are worth. */
+/** All commands, with their weights. */
 export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =>
   fc.commands(
     [
@@ -541,7 +548,7 @@ class ScopedStore extends MemoryStore {
   }
 }
 
-/** A new world, and what the model knows of it. */
+/** A new world, with the model's state. */
 export function setup(): { readonly model: Model; readonly real: Real } {
   const time = new VirtualTime()
   const sandbox = createSandbox({
@@ -559,7 +566,7 @@ export function setup(): { readonly model: Model; readonly real: Real } {
   }
 }
 
-/** Runs that many drawn runs; the report of a shrunk one if the client does not do what the model does. */
+/** Runs this many drawn runs. Returns the report of a shrunk failure, if any. */
 export async function checkModel(runs: number, seed: number): Promise<string | undefined> {
   const property = fc.asyncProperty(commands(40), async (drawn) => {
     await fc.asyncModelRun(setup, drawn)

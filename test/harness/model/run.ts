@@ -1,4 +1,4 @@
-/** The model as a program; `--help` tells how it is called. */
+/** Runs the model as a program. `--help` prints the usage. */
 import { positiveInteger, readArguments } from '../../../scripts/arguments.ts'
 import { ENTRIES, NEIGHBOURS, noticed, unused } from './coverage.ts'
 import { checkModel } from './orders-model.ts'
@@ -28,7 +28,7 @@ let failed = 0
 let walked = 0
 const small = SETTINGS.filter(({ wide }) => wide !== true)
 const searches = small.map((setting) => report(setting))
-// One at a time: a wide one needs up to a gigabyte.
+// Run one at a time: a wide setting needs up to a gigabyte.
 for (const setting of SETTINGS) if (setting.wide === true) report(setting)
 console.log(`${SETTINGS.length} settings, ${walked} states`)
 

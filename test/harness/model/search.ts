@@ -1,4 +1,4 @@
-/** Walks all worlds of a setting, and those to which a wrong rule leads from there. */
+/** Walks all worlds of a setting, and the worlds that a wrong rule leads to. */
 import type { RecordEvent } from '../../../src/orders/transitions.ts'
 import { Broken, numberOf, type Setting, type World } from './world.ts'
 import { worldsOf } from './worlds.ts'
@@ -13,14 +13,17 @@ interface Way {
 export interface Found {
   readonly setting: Setting
   readonly states: number
-  /** False where the bound ended it. */
+  /** False if the search stopped at the bound. */
   readonly whole: boolean
-  /** A promise that is broken, and how it came to that. */
+  /** A broken promise, and the steps that led to it. */
   readonly broken: string | undefined
   readonly events: ReadonlySet<RecordEvent['type']>
-  /** The worlds in which an entry of a cell says what is done. */
+  /** The worlds that use an entry of a cell. */
   readonly uses: ReadonlyMap<readonly unknown[], ReadonlyMap<number, readonly Way[]>>
-  /** Searches on from where an entry is used, after somebody has changed it: what is broken then, if anything is. */
+  /**
+   * Continues the search where an entry is used, after it was changed. Returns a broken promise, if
+   * any.
+   */
   searchFrom(cell: readonly unknown[], index: number, bound: number): string | undefined
 }
 
@@ -42,7 +45,7 @@ export function search(setting: Setting, bound: number): Found {
   })
   const seen = new Set<number>()
 
-  /** Goes on from these worlds; what is broken, if anything is. */
+  /** Continues from these worlds. Returns a broken promise, if any. */
   function walk(
     from: readonly Way[],
     most: number,
@@ -68,7 +71,7 @@ export function search(setting: Setting, bound: number): Found {
         const steps = [doing]
         for (let step: Way | undefined = way; step !== undefined; step = step.before) steps.unshift(step.what)
         if (error instanceof Broken) return [error.message, ...steps].join('\n')
-        // A step that cannot be taken ends a real call with an error of the program.
+        // In a real call, a step that cannot be taken would be a program error.
         if (!noting && error instanceof TypeError) return ['the step cannot be taken', ...steps].join('\n')
         throw error
       }

@@ -1,4 +1,4 @@
-/** The kinds of orders and services that are walked through. */
+/** The kinds of orders and services that the search walks through. */
 import type { Call, Fault, Pass, Setting } from './world.ts'
 
 const create = { command: 'create' } as const
@@ -52,9 +52,9 @@ const GIVEN: readonly Call[] = [
 
 const HIDDEN: readonly Pass[] = ['25 minutes pass', 'the row is damaged', 'the API key changes']
 
-/** Small ones, which together use every rule, and wide ones. */
+/** Small settings, which together use every rule, and wide ones. */
 export const SETTINGS: readonly Setting[] = [
-  // Calls one after the other.
+  // Sequential calls.
   ...[true, false].map((funds) => ({
     ...PLAIN,
     name: `one call after the other, ${funds ? 'funds' : 'no funds'}`,
@@ -151,7 +151,7 @@ export const SETTINGS: readonly Setting[] = [
     passes: ['25 minutes pass', 'the store is restored'],
     most: { calls: 3, faults: 0, passes: 2 },
   },
-  // Two at the same time.
+  // Two concurrent calls.
   {
     ...PLAIN,
     name: 'two orders of one name at the same time',
@@ -230,7 +230,7 @@ export const SETTINGS: readonly Setting[] = [
     passes: [],
     most: { calls: 2, faults: 1, passes: 0 },
   },
-  // Wide.
+  // Wide settings.
   ...(['ref:r', 'key:k'] as const).flatMap((order) =>
     both({
       ...PLAIN,

@@ -1,16 +1,19 @@
 /**
- * Runs files of tests in one Vitest, as often as the parent asks, each time with another bug in the source, and tells what
- * speaks against the run as proof that a test noticed the bug; nothing if it is one.
+ * Runs test files in one Vitest, once for each request of the parent, each time with another bug in
+ * the source. Reports why the run does not prove that a test detected the bug, or nothing if it
+ * does.
  */
 import { join } from 'node:path'
 import { createVitest, type TestModule } from 'vitest/node'
 import { root } from '../../../../scripts/ensure-built.ts'
 
-/** What the parent asks for. Without a name of a bug the source only has seams, and every test has to pass. */
+/**
+ * The parent's request. Without a bug's name, the source has only seams, and every test must pass.
+ */
 export interface Trial {
   readonly number: number
   readonly bug: string
-  /** Below `test`, without their endings. */
+  /** Below `test`, without extensions. */
   readonly files: readonly string[]
 }
 
@@ -22,7 +25,7 @@ const vitest = await createVitest('test', { root, watch: false, bail: 1, reporte
 async function run({ bug, files }: Trial): Promise<string> {
   for (const project of vitest.projects) project.provide('bug', bug)
   const found = await vitest.globTestSpecifications(files.map(pathOf))
-  // Without those that run the same file over another transport.
+  // Exclude projects that run the same file with another transport.
   const own = found.filter(({ project, moduleId }) =>
     moduleId.startsWith(join(root, `test/${project.name}/`)),
   )
@@ -48,7 +51,7 @@ function broken(modules: readonly TestModule[], count: number): string {
 function objectionTo(modules: readonly TestModule[], unhandled: number): string {
   const failed = modules.flatMap(({ children }) => [...children.allTests('failed')])
   const output = failuresIn(modules)
-  // A bug that does not even load, or names what is not there, proves nothing about the tests.
+  // A bug that does not load, or that names something missing, proves nothing about the tests.
   if (modules.some((module) => module.errors().length > 0)) return `no test ran\n${output}`
   if (failed.length === 0) return `no test notices it (${unhandled} errors outside of tests)`
   return /ReferenceError|SyntaxError|Cannot find module|Transform failed/.test(output)
@@ -56,7 +59,7 @@ function objectionTo(modules: readonly TestModule[], unhandled: number): string 
     : ''
 }
 
-// One after the other: a run has the whole of Vitest.
+// Run one after the other, because a run needs the whole Vitest.
 let last = Promise.resolve()
 process.on('message', (trial: Trial) => {
   last = last.then(async () => {

@@ -1,5 +1,5 @@
-// A process of the fleet. It may be killed or stopped at any moment, so each thing that happens to it is written to its log before
-// anything else happens, synchronously: a kill cannot take back what it has heard or told.
+// A process of the fleet. It may be killed or paused at any moment, so it writes each event to its
+// log synchronously before it continues: a kill cannot erase what it has received or reported.
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { openSync, writeSync } from 'node:fs'
 import { CustomerOrderingClient, isCustomerOrderingError, type Order } from '../../../../src/index.ts'
@@ -9,9 +9,9 @@ import { type Recovered, recoveredOf, type Told, toldBy } from '../../../support
 import { CALL_HEADER, type Happening, machineTime, type Task } from '../events.ts'
 import { openStore } from '../open-store.ts'
 
-/** How often a process asks for one order before it leaves the rest to others. */
+/** How often a process calls create() for one order before it leaves the rest to others. */
 const TRIES = 4
-/** How often everything is gone through when it is quiet. */
+/** How often all orders are processed after the disturbances. */
 const FINISHES = 8
 
 const task = JSON.parse(process.argv[2] ?? '') as Task
@@ -19,20 +19,20 @@ const random = seeded(task.seed)
 const log = openSync(task.log, 'a')
 const calls = new AsyncLocalStorage<string>()
 let callsMade = 0
-/** Operations of the store that a call waits for. */
+/** Store operations that a call waits for. */
 const unanswered = new Map<string, number>()
 
 function note(happening: Happening): void {
   writeSync(log, `${JSON.stringify({ at: machineTime(), wall: Date.now(), ...happening })}\n`)
 }
 
-/** The call that is at work here, where there is one. */
+/** The current call, if any. */
 function ofCall(): { readonly call?: string } {
   const call = calls.getStore()
   return call === undefined ? {} : { call }
 }
 
-/** The store, but all that goes in and out is written down. */
+/** The store, with a log of all calls and results. */
 function watched(store: OrderStore): OrderStore {
   const asked = async <T>(operation: () => Promise<T>): Promise<T> => {
     const call = calls.getStore() ?? ''
@@ -115,7 +115,7 @@ const client = new CustomerOrderingClient({
   },
 })
 
-/** Runs one public call under a name of its own. */
+/** Runs one public call with its own name. */
 async function called<T>(
   kind: 'create' | 'recover' | 'resolve',
   reference: string | undefined,
@@ -128,7 +128,7 @@ async function called<T>(
   return await ending
 }
 
-/** Asks for an order; what the caller is told. */
+/** Calls create(). Returns the result for the caller. */
 function create(reference: string): Promise<Told> {
   return called('create', reference, async (call) => {
     const told = await client.orders
@@ -147,7 +147,7 @@ function create(reference: string): Promise<Told> {
   })
 }
 
-/** Goes through what is open; the outcomes so far if the store fails meanwhile. */
+/** Recovers open orders. Returns the outcomes so far if the store fails. */
 function recover(takeOver: boolean): Promise<readonly Recovered[]> {
   return called('recover', undefined, async (call) => {
     const recovered: Recovered[] = []
@@ -163,7 +163,7 @@ function recover(takeOver: boolean): Promise<readonly Recovered[]> {
   })
 }
 
-/** Orders that are still wanted, in an order of this process's own. */
+/** The remaining orders, in this process's own sequence. */
 async function race(references: readonly string[], tries: number): Promise<readonly string[]> {
   const waiting = references.map((reference) => ({ reference, left: tries }))
   for (let last = waiting.length - 1; last > 0; last--) {
@@ -177,7 +177,7 @@ async function race(references: readonly string[], tries: number): Promise<reado
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
         const { charged, orderId, code } = await create(next.reference)
         if (charged === 'yes' && orderId !== undefined) continue
-        // An unresolved order is for a person.
+        // An unresolved order needs a person.
         if (next.left > 1 && code !== 'unresolved_order') waiting.push({ ...next, left: next.left - 1 })
         else wanted.push(next.reference)
       }
@@ -186,14 +186,17 @@ async function race(references: readonly string[], tries: number): Promise<reado
   return wanted
 }
 
-/** The sandbox returns an order's metadata as they were sent. */
+/** The sandbox returns an order's metadata as it was sent. */
 function externalOrderIdOf({ metadata }: Order): unknown {
   return typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata
     ? metadata.externalOrderId
     : undefined
 }
 
-/** What a person does with orders that the client leaves to a person: looks at the service, and says what was found. */
+/**
+ * Acts as a person for orders that need one: looks them up at the service, and reports the result
+ * to the client.
+ */
 async function decide(references: readonly string[]): Promise<void> {
   const orders = await client.orders.list({ limit: 100 }).toArray({ max: 10_000 })
   for (const reference of references) {
