@@ -10,12 +10,12 @@ export interface AttemptRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
-  /** Milliseconds that the attempt may take, up to the last byte of the body. */
+  /** Time limit of the attempt in milliseconds, including the response body. */
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
   /**
-   * Maximum number of decompressed bytes to read from a success. For other responses, the maximum
-   * is {@link MAX_ERROR_BYTES}.
+   * Maximum number of decompressed bytes to read from the body of a 2xx response. For other
+   * responses, the maximum is {@link MAX_ERROR_BYTES}.
    */
   readonly maxBytes: number
   /**
@@ -28,14 +28,14 @@ export interface AttemptRequest {
 /** Maximum number of decompressed bytes to read from an error response. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
-/** Milliseconds that a transport gets to return the read part of a discarded body. */
+/** Milliseconds to wait, after a body is discarded, for the part that was already read. */
 const LET_GO = 100
 
-/** Why a body is incomplete. */
+/** Why a body could not be read completely. */
 export type BodyProblem = NonNullable<BodyText['problem']> | 'timeout' | 'aborted'
 
 /**
- * The result of one attempt. `unsent` is set only if the transport proves that no byte of the
+ * The result of one attempt. `unsent` is false unless the transport proves that no byte of the
  * request was sent.
  */
 export type AttemptResult =
@@ -43,7 +43,7 @@ export type AttemptResult =
       readonly kind: 'answer'
       readonly status: number
       readonly headers: ResponseHeaders
-      /** The decoded part of the body that was read. It is complete unless `problem` is set. */
+      /** The decoded body. It is incomplete if `problem` is set. */
       readonly text: string
       readonly problem?: BodyProblem | undefined
     }
@@ -62,8 +62,8 @@ export type AttemptResult =
 export type Send = (request: AttemptRequest) => Promise<AttemptResult>
 
 /**
- * Returns the result if it has a response. Does not test `'headers' in result`, which a polluted
- * prototype would pass.
+ * Returns the result if the attempt got a response. Does not test `'headers' in result`, because a
+ * polluted `Object.prototype` would make that true for every result.
  */
 export function answerOf(
   result: AttemptResult | undefined,
@@ -80,7 +80,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     if (request.signal?.aborted === true) return { kind: 'aborted' }
     const controller = new AbortController()
     let stopped: 'timeout' | 'aborted' | undefined
-    // A transport that ignores its signal must not keep the caller waiting.
+    // Ends the current wait: a transport that ignores its signal must not keep the caller waiting.
     let leave = (): void => {}
     const stop = (why: 'timeout' | 'aborted'): void => {
       if (stopped !== undefined) return
@@ -90,7 +90,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     }
     const onAbort = (): void => stop('aborted')
     request.signal?.addEventListener('abort', onAbort, { once: true })
-    // A plain timer: AbortSignal.any with AbortSignal.timeout never fires on some runtimes
+    // Uses a plain timer: on some runtimes, AbortSignal.any with AbortSignal.timeout never fires
     // (measured).
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
     try {
@@ -111,7 +111,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         return { kind: stopped ?? 'aborted' }
       }
       const { status, headers } = response
-      // The request was sent. A response without a status, from a custom transport, proves nothing.
+      // A custom transport may return a response without a status. Such a response does not prove
+      // whether the service processed the request.
       if (!Number.isInteger(status)) {
         discard(response)
         const detail = detailOf(new TypeError('the transport gave no status'), false)
@@ -127,11 +128,11 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         const cut = (): void => resolve({ text: '', problem: 'cut' })
         leave = () => {
           discard(response)
-          // A transport that never ends its read must not keep the caller waiting.
+          // A transport whose read never ends must not keep the caller waiting.
           const cancel = runtime.setTimer(cut, LET_GO)
           reading.then(cancel, cancel)
         }
-        // The request was sent: from here on, an error of the transport proves nothing.
+        // After a response, a transport error no longer proves that nothing was sent.
         reading.then(resolve, cut)
         // The caller may have aborted between the response and this read.
         if (stopped !== undefined) leave()
@@ -148,11 +149,12 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       let detail: FailureDetail = bare({ name: 'Error' })
       let unsent: false | Unsent = false
       try {
-        // A transport without `whyUnsent` is the caller's code: stack frames help to find its bugs.
+        // A transport without `whyUnsent` is the caller's code, and stack frames help to find bugs
+        // in it.
         detail = detailOf(error, transport.whyUnsent === undefined)
         unsent = transport.whyUnsent?.(error) ?? false
       } catch {
-        // The thrown value may itself throw when its fields are read.
+        // Reading the fields of the thrown value may itself throw.
       }
       const { code } = detail
       const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'

@@ -8,7 +8,10 @@ import { type Deadline, Interruption } from './deadline.ts'
 import { requestIdOf } from './redact.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
 
-/** What an endpoint needs and what its 404 means (API document, "Endpoints" and "Errors"). */
+/**
+ * An endpoint, the permission that it requires, and the resource that is missing after a 404 (API
+ * document, "Endpoints" and "Errors").
+ */
 export interface Endpoint {
   /** The client method that calls the endpoint, for messages and events. */
   readonly operation: string
@@ -17,65 +20,67 @@ export interface Endpoint {
   readonly missing?: MissingResource
 }
 
-/** Where API keys come from. */
+/** The source of API keys. */
 export interface Credentials {
   /**
-   * Returns the key for one attempt, or null if a proxy adds it. Throws a `ConfigurationError` if
-   * there is no usable key.
+   * Returns the key for one attempt, or null if a proxy adds the key. Throws a `ConfigurationError`
+   * if there is no usable key.
    */
   get(): Promise<string | null> | string | null
-  /** True if the next call of `get` may return another key. */
+  /** True if the next call of `get` may return a different key. */
   readonly rotates: boolean
   /**
-   * The tag of the API key that the proxy adds, from the last response with such a tag, if any.
+   * Tag of the API key that the proxy adds, from the last response that had a tag. Undefined before
+   * the first such response.
    */
   proxyTag?: string | undefined
 }
 
 /** What all calls of a client share. */
 export interface Connection {
-  /** Without a trailing slash. */
+  /** Base URL without a trailing slash. */
   readonly baseUrl: string
   readonly send: Send
   readonly credentials: Credentials
-  /** Sent with every request. Names are in lower case. */
+  /** Headers of every request, with lower-case names. */
   readonly headers: Readonly<Record<string, string>>
   readonly runtime: Runtime
   readonly reporter: Reporter
 }
 
 /**
- * Settings of one call with all defaults filled in. No field is optional, so none is read from a
- * polluted `Object.prototype`.
+ * Settings of one call with all defaults filled in. No field is optional, because an absent field
+ * would be read from a polluted `Object.prototype`.
  */
 export interface CallSettings {
   readonly signal: AbortSignal | undefined
-  /** Milliseconds for one attempt, including the response body. */
+  /** Time limit of one attempt in milliseconds, including the response body. */
   readonly timeout: number
-  /** Milliseconds for the whole call. */
+  /** Time limit of the whole call in milliseconds. */
   readonly totalTimeout: number
   readonly maxRetries: number
   /** Additional headers of this call, with lower-case names. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The judge's decision about one attempt. */
+/** What {@link Call.judge} decides after an attempt. */
 export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
-  /** If no retry is left, the call fails with this error. */
+  /** If no retry is left, the call fails with `error`. */
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
-  /** `error` is set if it explains more than the attempt's own error. */
+  /** If `error` is set, it replaces the error that follows from the attempt's result. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /**
- * One call: the request that every attempt repeats byte for byte, and the judge of its responses.
- * No field is optional, so none is read from a polluted `Object.prototype`.
+ * One call: the request, which is the same byte for byte in every attempt, and the function that
+ * judges each result. No field is optional, because an absent field would be read from a polluted
+ * `Object.prototype`.
  */
 export interface Call<T> {
   readonly endpoint: Endpoint
-  /** Path below the base URL, percent-encoded, with the leading slash. */
+  /** Percent-encoded path below the base URL, with a leading slash. */
   readonly path: string
-  /** Query string with the leading `?`, or empty. */
+  /** Query string with a leading `?`, or empty or undefined for no query. */
   readonly query: string | undefined
   readonly body: string | undefined
   readonly idempotencyKey: string | undefined
@@ -86,31 +91,33 @@ export interface Call<T> {
   readonly maxBytes: number
   /**
    * Number of attempts that the public method, such as `create()`, made before this call. Events
-   * continue counting from there.
+   * add this number to their own attempt number.
    */
   readonly attemptsBefore: number
   /** API key of the first attempt, if it was already fetched. */
   readonly credential: string | null | undefined
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
-  /** Last check before every send. If it returns false, nothing is sent and the call ends. */
+  /**
+   * The last check before every send. If it resolves to false, nothing is sent and the call ends.
+   */
   readonly beforeSend: ((credential: string | null) => Promise<boolean>) | undefined
   /**
-   * Returns true once it is too late to send. A transport checks this again right after it has
-   * connected.
+   * Returns true once it is too late to send the request. A transport may check this again right
+   * after connecting.
    */
   readonly isLate: (() => boolean) | undefined
 }
 
-/** History of a call. */
+/** What a call has done so far. */
 export interface Trail {
   attempts: number
-  /** Retries so far that count against `maxRetries`. */
+  /** Number of retries that counted against `maxRetries`. */
   retries: number
   /** The result of the last attempt. */
   last?: AttemptResult
-  /** True if `totalTimeout` limited the last attempt, not `timeout`. */
+  /** True if `totalTimeout`, rather than `timeout`, limited the last attempt. */
   cutByDeadline: boolean
-  /** The API keys that were sent, which must be redacted. */
+  /** API keys that were sent and must be redacted. */
   readonly secrets: Set<string>
 }
 
@@ -133,7 +140,7 @@ export type Ending<T> =
       readonly trail: Trail
     }
 
-/** The loop of every call: send, judge, wait, until the judge or the retry policy ends the call. */
+/** Performs a call: sends the request, judges the result, and waits before each retry. */
 export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call
@@ -153,7 +160,8 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     }
     if (credential !== null) trail.secrets.add(credential)
     if (call.beforeSend !== undefined && !(await call.beforeSend(credential))) return { end: 'held', trail }
-    // Checked again after each wait: a call that ends before it sends leaves the order unambiguous.
+    // Checks the deadline again, because the API key and `beforeSend` may have taken time. A call
+    // that ends before it sends leaves the order unambiguous.
     const late = deadline.over()
     if (late !== undefined) return { end: late.why, trail }
     const remaining = deadline.remaining()
@@ -237,7 +245,10 @@ function eventOf<T>(call: Call<T>, trail: Trail): RequestEvent {
   }
 }
 
-/** Returns the API key, the interruption of the wait for it, or the error that prevented it. */
+/**
+ * Returns the API key, an {@link Interruption} if the call must end before it has the key, or the
+ * error that `get` threw.
+ */
 export async function askCredential(
   credentials: Credentials,
   deadline: Deadline,

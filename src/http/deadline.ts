@@ -1,6 +1,6 @@
 import type { Runtime } from '../runtime.ts'
 
-/** Why a wait ended early: the caller's signal, or the call's total time. */
+/** Why a wait ended early: the caller aborted, or the call's total time was up. */
 export class Interruption {
   readonly why: 'aborted' | 'deadline'
 
@@ -16,10 +16,7 @@ export class Interruption {
  */
 export const GRACE = 450
 
-/**
- * The limits of a call: its total time and the caller's signal. Every await of a call goes through
- * here.
- */
+/** The limits of a call: its total time and the caller's signal. */
 export class Deadline {
   readonly startedAt: number
   readonly signal: AbortSignal | undefined
@@ -33,7 +30,7 @@ export class Deadline {
     this.signal = signal
   }
 
-  /** Milliseconds left; zero or less once the time is up. */
+  /** Milliseconds until the deadline; zero or less after it. */
   remaining(): number {
     return this.#endsAt - this.#runtime.monotonic()
   }
@@ -44,23 +41,24 @@ export class Deadline {
   }
 
   /**
-   * The deadline of one step that may continue after this deadline. No signal ends the step.
+   * Creates the deadline of a step that may continue after the call has ended. The caller's signal
+   * does not end the step.
    * @param past maximum milliseconds after this deadline
-   * @param most maximum milliseconds in all
+   * @param most maximum milliseconds in total
    */
   grace(past: number = 2 * GRACE, most: number = GRACE): Deadline {
     return new Deadline(this.#runtime, Math.min(most, this.remaining() + past), undefined)
   }
 
-  /** The reason why the call has to end now, if there is one. */
+  /** Returns why the call must end now, or undefined if it may continue. */
   over(): Interruption | undefined {
     if (this.signal?.aborted === true) return new Interruption('aborted')
     return this.remaining() > 0 ? undefined : new Interruption('deadline')
   }
 
   /**
-   * Returns the promise's value, or an {@link Interruption} as soon as the call has to end. A later
-   * rejection is caught, so that it cannot end the process.
+   * Returns the promise's value, or an {@link Interruption} as soon as the call must end. A later
+   * rejection of the promise is caught, so that it cannot end the process.
    */
   race<T>(pending: Promise<T>): Promise<T | Interruption> {
     const ended = this.over()
@@ -95,7 +93,7 @@ export class Deadline {
     })
   }
 
-  /** Waits the given milliseconds, or returns the {@link Interruption} that ended the wait. */
+  /** Waits the given milliseconds. Returns an {@link Interruption} if the call must end first. */
   async sleep(milliseconds: number): Promise<Interruption | undefined> {
     let cancel: () => void = () => {}
     const timer = new Promise<undefined>((resolve) => {

@@ -33,25 +33,25 @@ import { parseRetryAfter } from './retry.ts'
 import type { Unsent } from './transport.ts'
 
 /**
- * What an error reports about a call, besides how the call ended. No field is optional, so none is
- * read from a polluted `Object.prototype`.
+ * What an error reports about a call, besides how the call ended. No field is optional, because an
+ * absent field would be read from a polluted `Object.prototype`.
  */
 export interface CallContext {
   readonly endpoint: Endpoint
   /** Path below the base URL without the query. */
   readonly path: string
-  /** Undefined for reads: they never charge, so their messages need not mention the wallet. */
+  /** Undefined for plain reads, which never charge: their messages do not mention the wallet. */
   readonly charged: Charged | undefined
   readonly idempotencyKey: string | undefined
   readonly externalOrderId: string | undefined
   readonly orderId: string | undefined
-  /** Time of the wall clock, in milliseconds, for a `Retry-After` that is a date. */
+  /** Wall-clock time in milliseconds, used when `Retry-After` is a date. */
   readonly now: number
-  /** The reason of the caller's signal. */
+  /** The `reason` of the caller's aborted signal. */
   readonly reason: unknown
 }
 
-/** Defaults for the fields of a {@link CallContext} that are unknown. */
+/** Defaults for unknown fields of a {@link CallContext}. */
 export const UNKNOWN_CALL = {
   charged: undefined,
   idempotencyKey: undefined,
@@ -61,7 +61,7 @@ export const UNKNOWN_CALL = {
   reason: undefined,
 } as const
 
-/** A success response whose body is not as documented. */
+/** A 2xx response whose body is not as documented. */
 interface Answered {
   readonly attempts: number
   readonly status: number | undefined
@@ -73,15 +73,15 @@ type Failure = Exclude<Ending<unknown>, { readonly end: 'done' }>
 type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
-/** The next step, and `true` if the step is also right while the order is ambiguous. */
+/** The next step, and `true` if the step is safe even while the order is ambiguous. */
 type Advice = readonly [next: string, inDoubt?: true]
 
 /** The error class of a status, what the status means, and what to do next. */
 type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
 
 /**
- * Advice without `true` is not given while an order is ambiguous. It may change the request, and
- * another payload under the same key is a conflict.
+ * While an order is ambiguous, messages contain only advice with `true`. Other advice may change
+ * the request, and a different payload under the same key is a conflict.
  */
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
@@ -105,7 +105,7 @@ const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
     'Wait',
   ],
 }
-/** The meaning of an HTML page instead of a response from the service. */
+/** Meaning and advice for an HTML page, which comes from another server than the service. */
 const PAGE = [
   "an HTML page, not this service's response",
   'Check baseUrl and any proxy or gateway in between',
@@ -114,7 +114,7 @@ const PAGE = [
 const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
 const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check serverCode']
 
-/** What happened to a request of which no byte was sent. */
+/** Why no byte of a request was sent, as messages report it. */
 const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "could not connect: the server's certificate is not trusted",
@@ -131,8 +131,8 @@ const NO_TLS: Advice = ['Check the scheme and port of baseUrl (the server may no
 const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
 /**
- * Advice for codes that explain more than the kind of failure does: undici's codes for a closed
- * transport, OpenSSL's for a port without TLS, and our own.
+ * Advice for error codes that explain more than "no response": undici's codes for a closed
+ * transport, OpenSSL's codes for a port without TLS, and our own code for a blocked port.
  */
 const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['UND_ERR_CLOSED', RENEW],
@@ -142,7 +142,7 @@ const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['BAD_PORT', ['Use a port that fetch does not block', true]],
 ])
 
-/** Why a success could not be read: the error, what happened, and what to do next. */
+/** For each problem of a 2xx body: the error class, what happened, and what to do next. */
 const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: string, ...Advice]>> = {
   none: [InvalidResponseError, 'is not as documented', ...ADDRESS],
   aborted: [InvalidResponseError, 'is not as documented', ...ADDRESS],
@@ -177,7 +177,7 @@ export function chargedSentence(charged: Charged, repeat: string = REPEAT): stri
   return moneySentence(charged) + next + never
 }
 
-/** {@link chargedSentence} for `client.request`, which keeps no record of its requests. */
+/** {@link chargedSentence} for `client.request`, which stores no record of a request. */
 function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent.'
@@ -193,7 +193,7 @@ export function conflictSentence(charged: Charged): string {
   return `${moneySentence(charged, 'The existing order')} A different order needs its own reference or key.${next}`
 }
 
-/** The end of a message, with a leading space: the charge, and what to do next. */
+/** Returns the end of a message: whether the wallet was charged, and what to do next. */
 function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
@@ -208,7 +208,7 @@ function factsOf(context: CallContext, attempts: number): ErrorFacts {
   return { charged, attempts, idempotencyKey, externalOrderId, orderId }
 }
 
-/** The error for a success whose body is not as documented. */
+/** Creates the error for a 2xx response whose body is not as documented. */
 export function unexpectedBody(
   context: CallContext,
   answered: Answered,
@@ -223,7 +223,7 @@ export function unexpectedBody(
   )
 }
 
-/** The typed error for a call that ended without a result. */
+/** Creates the typed error for a call that ended without a result. */
 export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrderingError {
   return knownError(makeError(ending, context))
 }
@@ -236,8 +236,8 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const next = (advice: Advice): string => nextSteps(context, advice)
   const { last } = trail
   if (end === 'credentials') {
-    // The error of the caller's own function stays reachable as `cause`. The message never quotes
-    // that error, because it may contain secrets.
+    // The error that the caller's `apiKey` function threw becomes the `cause`. The message never
+    // quotes that error, because it may contain secrets.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
     return new ConfigurationError(known + next(['Correct it', true]), { ...facts, cause: error })
   }
@@ -274,7 +274,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   })
 }
 
-/** The error for a call without a response. */
+/** Creates the error for a call without a response. */
 function notConnected(
   { unsent, detail }: Of<'failed'>,
   call: string,
@@ -304,7 +304,7 @@ function notConnected(
   })
 }
 
-/** The error for a refusal by the service, or by a gateway in front of it. */
+/** Creates the error for an error status from the service, or from a gateway in front of it. */
 function refused(
   { status, headers, text }: Of<'answer'>,
   call: string,
@@ -321,7 +321,7 @@ function refused(
   const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
   const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]
   const refusal = known ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
-  // An HTML page comes from another server at that address, so ids and permissions are not the
+  // An HTML page comes from another server, such as a gateway, so ids and permissions are not the
   // cause.
   const isPage = status < 500 && /^\s*</.test(text)
   const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...PAGE] : refusal
@@ -345,7 +345,7 @@ function refused(
   })
 }
 
-/** A new error for `cause`. The platform's own error may contain the request and its API key. */
+/** Creates a new error for `cause`: the platform's own may contain the request and its API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
   const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
   return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })

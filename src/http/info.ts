@@ -9,8 +9,8 @@ import type { ResponseHeaders } from './transport.ts'
 type AnswerFacts = Pick<ResponseInfo, 'status' | 'requestId'>
 
 /**
- * The fields of a call without a response. Inherits nothing, so that a polluted prototype adds no
- * field.
+ * The fields of a call without a response. The object has no prototype, so a polluted
+ * `Object.prototype` adds no field.
  */
 const NO_ANSWER: { readonly status: undefined; readonly headers: undefined } = /* @__PURE__ */ bare({
   status: undefined,
@@ -23,11 +23,12 @@ export function factsOf({ secrets, last }: Trail): AnswerFacts {
   return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
 }
 
-// The functions below create the response info on first use. They keep nothing else of the call in
-// memory, especially not its body. Accessors of an object literal would not do: V8 keeps such
-// objects alive until the next full garbage collection (measured with Node 24).
+// infoLater() and headersLater() create the response info when it is first read. They hold no
+// reference to the response body, which can be large. An object literal with getters would not
+// work: V8 keeps such an object alive until the next full garbage collection (measured with Node
+// 24).
 
-/** Makes the response info of a call. */
+/** Returns a function that creates the response info of a call. */
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
   const { status, headers } = answerOf(last) ?? NO_ANSWER
   return () => ({
@@ -38,19 +39,19 @@ export function infoLater({ attempts, secrets, last }: Trail, durationMs: number
   })
 }
 
-/** Makes the headers of a call's last response. */
+/** Returns a function that creates the headers of a call's last response. */
 export function headersLater({ secrets, last }: Trail): () => Headers {
   const { headers } = answerOf(last) ?? NO_ANSWER
   return () => cleaned(headers, secrets)
 }
 
-/** The headers of a call without a response. */
+/** Returns the empty headers of a call without a response. */
 export function noHeaders(): Headers {
   return new Headers()
 }
 
 /**
- * Returns the status and request id of a response info. A missing field must not be read from a
+ * Returns the status and request id of a response info. Does not read an absent field from a
  * polluted `Object.prototype`.
  */
 export function answerFacts(info: AnswerFacts): AnswerFacts {
@@ -58,7 +59,7 @@ export function answerFacts(info: AnswerFacts): AnswerFacts {
   return defined({ status, requestId })
 }
 
-/** The headers of a response, as a redacted copy if the server echoed an API key. */
+/** Returns the headers of a response, as a redacted copy if the server echoed an API key. */
 function cleaned(headers: ResponseHeaders | undefined, secrets: Iterable<string>): Headers {
   const clean: [string, string][] = []
   let found = false
