@@ -46,7 +46,7 @@ export function parseRows<T>(
   { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
-    // Reads the raw row, on which the documented schema guarantees this field. The caller's schema
+    // Reads the raw row, in which the documented schema guarantees this field. The caller's schema
     // may have renamed it.
     const ids = items.map((row) => String(isObject(row) && row[identifier]))
     return { value: { items: values, ids, total, hasMore } }

@@ -28,8 +28,8 @@ export interface Page<T> extends AsyncIterable<T> {
  * {@link Page}.
  *
  * Nothing is fetched until you iterate or await, and each iteration starts from the beginning. Only
- * one page is in memory, plus those that `prefetch` keeps in flight. Leaving the loop cancels every
- * request in flight. The call's `signal` does the same, and the next step rejects with a
+ * one page is in memory, plus the pages that `prefetch` requests early. Leaving the loop cancels
+ * every request in flight. The call's `signal` does the same, and the next step rejects with a
  * `RequestAbortedError`, even in the middle of a page.
  *
  * The list may change while it is read. A row that moves to the next page is returned once. If the
@@ -39,7 +39,7 @@ export interface Page<T> extends AsyncIterable<T> {
  * rejects with an `InvalidResponseError`.
  */
 export class Pages<T> extends Lazy<T, Page<T>> {
-  /** A walk that stays at the beginning. */
+  /** A walk that stays at the beginning. Each iteration copies it. */
   readonly #walk: Walk<T>
 
   /** @internal */
@@ -76,7 +76,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
 
   /**
    * Returns the first items as an array, at most `max`. Fetches only the pages that it needs. `max`
-   * is required, because an array of a whole list could exhaust the memory.
+   * is required, because an array of a whole list could exhaust memory.
    *
    * @throws {InvalidRequestError} if `max` is not a positive integer
    * @throws {ApiError} if a page cannot be read: a subclass for each status
@@ -105,7 +105,7 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
     if (position === items.length || signal?.aborted === true) return undefined
     // Never undefined: the position is within the array.
     const value = items[position++] as T
-    // Drops the page before returning its last item, because the consumer may take hours with that
+    // Drops the page before returning its last item, because the consumer may spend hours on that
     // item.
     if (position === items.length) {
       items = []

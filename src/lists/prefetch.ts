@@ -58,15 +58,15 @@ interface Ahead<T> {
 
 /**
  * Fetches pages for a walk over a list, some of them before the walk needs them. The walk decides
- * where to go next. It gets the page that it would have fetched itself, or a page that provably
- * continues the previous one:
+ * where to go next. The walk gets the page that it would have fetched itself, or a page that
+ * provably continues the previous page:
  *
  * - If the previous page has arrived, the request starts where that page ended. This is the walk's
  *   own next request, sent early.
  * - If the previous page is in flight, the request starts one row before its expected end. The new
  *   page is used only if it begins with the last row of the previous page. The service may process
- *   concurrent requests in any order. Without this check, a row that is added or removed meanwhile
- *   could be missed.
+ *   concurrent requests in any order. Without this check, rows could be missed if the list changes
+ *   between two requests.
  *
  * Any page that does not fit (a capped limit, a short page, shifted rows, an error) is dropped. The
  * walk's page is then fetched without reading ahead, and the window starts again at one page.

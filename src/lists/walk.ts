@@ -16,7 +16,7 @@ interface Position {
   offset: number
   /** End of the rows read so far. `offset` is less while a walk reads earlier pages again. */
   frontier: number
-  /** Ids of the two previous pages, or of more pages if these are short. */
+  /** Ids of the two previous pages, or of more pages if those two are short. */
   near: readonly ReadonlySet<string>[]
   /** Number of rows of the largest page. */
   largest: number
@@ -24,14 +24,14 @@ interface Position {
   total: number | undefined
   /** Number of pages at the frontier that had something new. */
   count: number
-  /** Ids of a much earlier page, and how often they were returned again. */
+  /** Ids of a much earlier page, and how often the same ids were returned again. */
   mark: readonly string[]
   rounds: number
   ended: boolean
   readonly progress: Progress
 }
 
-/** One walk over a list. Keeps the ids of a few pages, but no rows. */
+/** One walk over a list. Remembers the ids of a few pages, but no rows. */
 export class Walk<T> {
   readonly start: Start
   readonly #fetch: FetchPage<T>
@@ -80,8 +80,8 @@ export class Walk<T> {
   }
 
   /**
-   * {@link next} without fetching ahead: the caller may never read a page ahead, and could not
-   * cancel its request.
+   * Like {@link next}, but fetches no page ahead: the caller might never read that page, and could
+   * not cancel its request.
    */
   async nextAlone(): Promise<FoundPage<T> | undefined> {
     return await this.#next(() => this.page())
@@ -116,7 +116,7 @@ export class Walk<T> {
     const end = offset + received
     const atFrontier = offset >= at.frontier
     const known = new Set(ids)
-    // The rows of a first page are not copied: most lists have no other page.
+    // Do not copy the rows of a first page, because most lists have only one page.
     const items = near.length === 0 && known.size === received ? rows : unseen(rows, ids, near)
     if (received > 0) {
       at.largest = Math.max(at.largest, received)
@@ -238,7 +238,8 @@ export class Progress {
 
   /**
    * True after two consecutive pages without new rows. Rows that shifted by a whole page can cause
-   * one such page. Two mean the end: some services return the last page for any later offset.
+   * one such page. Two such pages mean the end: some services return the last page for any later
+   * offset.
    * @param charged what an error about this list reports about the wallet
    * @throws {InvalidResponseError} if the service never respected `offset`, so that rows may be
    * missing

@@ -1,8 +1,8 @@
 /**
  * Canonical JSON (RFC 8785, "JSON Canonicalization Scheme"): one value always gives the same
  * string. That string is the request body of an order, byte-identical on every attempt and in every
- * process. Keys and fingerprints derive from it. Anything that JSON cannot carry is an error: a
- * payload that silently lost a field would be a different order.
+ * process. Keys and fingerprints are derived from that string. Anything that JSON cannot carry is
+ * an error: a payload that silently lost a field would be a different order.
  */
 
 /** Deepest accepted nesting of objects and arrays. The outermost one counts as 1. */
@@ -45,7 +45,7 @@ export class CanonicalJsonError extends Error {
  *
  * - Members are sorted by the UTF-16 code units of their names, including names that look like
  *   numbers (`"10"` before `"9"`).
- * - Only own enumerable members with string names count. `undefined` members are dropped, as
+ * - Only own enumerable members with string names are written. `undefined` members are dropped, as
  *   JSON.stringify does. An own member called `__proto__` is ordinary data. Members of
  *   `Object.prototype` and `Array.prototype` are ignored.
  * - A `toJSON` method of the value or its class is called once, so a `Date` becomes its ISO string.
@@ -105,7 +105,7 @@ function writeText(text: string, depth: number, trail: Trail): string {
 }
 
 function writeObject(value: object, depth: number, trail: Trail): string | undefined {
-  // A cycle always reaches this depth, so no other check for cycles is needed on the way down.
+  // A cycle always reaches this depth, so cycles need no other check.
   if (depth === MAX_DEPTH) throw tooDeep(value, depth, trail)
   trail.holders[depth] = value
   const toJson = jsonMethod(value)
@@ -143,9 +143,9 @@ function writeName(name: string, depth: number, trail: Trail): string {
 }
 
 function writeArray(value: readonly unknown[], depth: number, trail: Trail): string {
-  // `Object.keys` lists indices first and in order. If their count and the last one match the
-  // length, the array has no hole and no named member. A hole could read a value from
-  // Array.prototype, and JSON would lose a named member.
+  // `Object.keys` lists indices first and in order. If the number of keys and the last key match
+  // the length, the array has no hole and no named member. A hole could read a value from
+  // Array.prototype, and JSON would drop a named member.
   const keys = Object.keys(value)
   const { length } = value
   if (keys.length !== length || (length > 0 && keys[length - 1] !== String(length - 1))) {
@@ -163,8 +163,9 @@ function writeArray(value: readonly unknown[], depth: number, trail: Trail): str
 }
 
 /**
- * The `toJSON` of the value or its class. Skips the built-in prototypes of every realm, where a
- * `toJSON` is pollution: Object.prototype has no prototype, and Array.prototype is an array.
+ * The `toJSON` of the value or its class. Skips the built-in prototypes of every realm, because a
+ * `toJSON` there is pollution. Object.prototype is recognised by its missing prototype, and
+ * Array.prototype by being an array.
  */
 function jsonMethod(value: object): unknown {
   for (let holder = value; ; ) {

@@ -23,7 +23,7 @@ export interface Beginning {
 }
 
 /**
- * The record content with which a call continues or begins an order.
+ * The record content for a call that begins or continues an order.
  * @param record the record of this intent; absent for a new intent
  */
 export function begunContent(
@@ -68,7 +68,9 @@ export function askedContent(
   return apply(closed, { type: 'asked', order: intent, key, moved, heard, claim })
 }
 
-/** The record content with which recovery repeats a request, or a call sends an enqueued order. */
+/**
+ * The record content for a recovery that repeats a request, or a call that sends an enqueued order.
+ */
 export function repeatedContent(
   context: OrderContext,
   record: JournalRecord,
@@ -76,7 +78,7 @@ export function repeatedContent(
 ): RecordContent {
   const { connection, safeRetryWindow } = context
   const timing = { now: connection.runtime.now(), safeRetryWindow, totalTimeout }
-  // The order was never sent, so its key is chosen as if the order were placed now.
+  // If the order was never sent, choose its key as if the order were placed now.
   const start = isUnsent(record) ? startOf(record, timing) : undefined
   return apply(startedWith(context, record, start ?? 'same'), { type: 'resumed', by: 'recovery' })
 }
@@ -108,7 +110,7 @@ export function startedWith(context: OrderContext, record: JournalRecord, start:
   return apply(record, { type: 'went_back', key: keyOf(context, record, 0), createdAt })
 }
 
-/** The earlier refusal under the key with which an order is sent again, if there was one. */
+/** The earlier refusal under the key that is sent again. Undefined if there was no refusal. */
 export function heardUnder(
   record: JournalRecord,
   { key, generation }: Pick<RecordContent, 'key' | 'generation'>,
@@ -136,7 +138,7 @@ export function makeKey(
   }
 }
 
-/** The next key of a remembered order: one that was never sent. */
+/** The next key of a remembered order. This key was never sent. */
 export function nextKey(context: OrderContext, record: RecordContent): IntentKey {
   return keyOf(context, record, highestGeneration(record) + 1)
 }

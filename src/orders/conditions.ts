@@ -1,6 +1,6 @@
 /**
- * What the clocks show about a record, and the conditions that the rules use. Each condition is
- * named after what it finds.
+ * Checks of a record's times, and the conditions that the rules use. A condition is true if the
+ * record is as the condition's name describes.
  */
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
@@ -38,19 +38,19 @@ export interface Timing {
 }
 
 /**
- * True if the service still remembers a key first sent at `sentAt`, and will until a whole call has
- * ended.
+ * True if the service remembers a key that was first sent at `sentAt` until a call that starts now
+ * has ended.
  */
 export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
-  // A negative age means that the clock went back: the real age is unknown.
+  // A negative age means that the clock went back, so the real age is unknown.
   return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow
 }
 
 /**
  * The key for an order whose requests were all cleanly refused, or never processed. Undefined if no
- * key may be sent. The first key is preferred, because a process that has lost the record derives
- * the same key, and the service charges a key only once.
+ * key may be sent. The first key is preferred: a process that has lost the record derives the same
+ * key, and the service charges each key only once.
  */
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
@@ -66,8 +66,8 @@ export function startOf(record: JournalRecord, timing: Timing): Start | undefine
 }
 
 /**
- * True while the key may be repeated safely: the service still remembers it, with time for a whole
- * call.
+ * True while the key may be sent again safely: the service remembers the key until a call that
+ * starts now has ended.
  */
 export function inWindow(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record)
@@ -85,8 +85,8 @@ export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
 }
 
 /**
- * True if the record's times are in the future. The clock went back, so nobody knows when its keys
- * were first sent.
+ * True if the record's times are in the future. The clock went back, so it is unknown when the
+ * record's keys were first sent.
  */
 export function isFromFuture(
   { firstSentAt, first, updatedAt }: Pick<JournalRecord, 'firstSentAt' | 'first' | 'updatedAt'>,
@@ -99,8 +99,8 @@ export function isFromFuture(
 
 /** True if the call that claimed the record may still be running. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
-  // A claim from the future means that the clock went back. If it counted, the record would look
-  // busy until the clock catches up.
+  // Ignore a claim from the future: the clock went back, and the record would look busy until the
+  // clock catches up.
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
@@ -118,8 +118,8 @@ export interface Facts extends Timing {
   /** True if a call of this process is working on the order. */
   readonly isLive: boolean
   /**
-   * True if the claim of another process no longer counts: this call has waited long enough, or may
-   * take over.
+   * True if this call may ignore the claim of another process, because this call has waited long
+   * enough or may take over.
    */
   readonly outwaited: boolean
   /** Key of the unfinished anonymous order that this call found at its start and continues. */
@@ -128,9 +128,9 @@ export interface Facts extends Timing {
   readonly isNotListed: boolean
   /** True to repeat requests that recovery would leave to a person. */
   readonly replaysAll: boolean
-  /** When the person decided, in milliseconds since 1970. */
+  /** When the person decided about the order, in milliseconds since 1970. */
   readonly decidedAt: number
-  /** Id of the order that the person found. */
+  /** Id of the order that the person found at the service. */
   readonly orderId: string | undefined
 }
 
@@ -148,7 +148,7 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   orderId: undefined,
 }
 
-/** A question about a record and the facts. It means the same in every phase. */
+/** A test of a record and the facts, with the same meaning in every phase. */
 export type Condition<Known> = (record: Known, facts: Facts) => boolean
 
 export const misfit: Condition<unknown> = (_record, { wanted }) => wanted?.misfit !== undefined
@@ -160,13 +160,16 @@ export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
 /**
- * The order was moved from this caller's key to another key. When the key was first sent, and so
- * its window, is unknown.
+ * The order was moved from this caller's key to another key. The record does not show when this key
+ * was first sent, so the key's window is unknown.
  */
 export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true
 
-/** A second key is safe only if the service itself refused everything under the first one. */
+/**
+ * Another key is safe only if the service itself refused everything that was sent under the
+ * record's key.
+ */
 export const otherKeyUnproven: Condition<JournalRecord> = (record, facts) => {
   const { attempts, rejection, foreign } = record
   const provenRefused = attempts === 0 || (rejection?.kind === 'refused' && !foreign)
@@ -188,7 +191,7 @@ export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
 /**
  * An equal call is placing an anonymous order, and this call may mean another order. If that call
- * only reads an existing order, this call simply waits for it.
+ * only reads an existing order, this call simply waits for that call.
  */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'
@@ -204,7 +207,8 @@ export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
   asked !== undefined && isAnonymous(slot) && key !== asked
 
 /**
- * The order that this call continues was bought meanwhile: a new order would be a second charge.
+ * The order that this call continues was bought after this call began: a new order would be a
+ * second charge.
  */
 export const boughtMeanwhile: Condition<JournalRecord> = ({ key }, { asked }) => asked === key
 
@@ -216,7 +220,8 @@ export const startsFirst: Condition<JournalRecord> = (record, facts) => startOf(
 export const startsNext: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'next'
 
 /**
- * The record looks unsent, but it may come from a backup, and the order may have been sent since.
+ * The record looks unsent, but it may come from a backup, and the order may have been sent after
+ * the backup.
  */
 export const maybeRestored: Condition<JournalRecord> = (record, facts) =>
   record.externalOrderId !== undefined && !facts.isNotListed && mayBeRestored(record, facts)
@@ -242,14 +247,14 @@ export const unsettled: Condition<JournalRecord> = (record) => isPending(record)
  * the order without the person knowing.
  */
 export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedAt, now }) =>
-  // If the clock went back, assume a change. A time far ahead was written earlier, by a wrong
-  // clock.
+  // If the clock went back, assume a change. Ignore an `updatedAt` far in the future: it was
+  // written earlier, by a wrong clock.
   decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId
 
-/** True for a call that orders a named order again without a different key. */
+/** True if a call places a named order again without a different key. */
 function isSameAgain(record: JournalRecord, facts: Facts): boolean {
   return !isAnonymous(record.slot) && !otherKey(record, facts)
 }

@@ -24,9 +24,9 @@ export interface OrderContext {
   readonly idempotencyScope: 'apiKey' | 'customer'
   /** How much of a created order is remembered. */
   readonly remember: 'order' | 'id'
-  /** Finds the rows of a list response, if the caller sets it. */
+  /** The caller's function that finds the rows of a list response, if set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
-  /** Milliseconds for which closed records are kept. */
+  /** Milliseconds for which closed records are remembered. */
   readonly retention: { readonly created: number; readonly rejected: number }
 }
 

@@ -6,15 +6,16 @@ import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 export interface CreateManySuccess<Output> {
   /** True: `order` exists. */
   readonly ok: true
-  /** The row's order, as the source provided it. */
+  /** The row's request, as the source provided it. */
   readonly request: CreateOrderRequest
   /** The order, new or remembered. */
   readonly order: Output
   /**
-   * True if the order existed before, false if this call created it, undefined if that is unknown.
+   * True if the order existed before this run, false if this run created it, undefined if that is
+   * unknown.
    */
   readonly replayed: boolean | undefined
-  /** The wallet was charged, by this run or before. */
+  /** The wallet was charged, by this run or earlier. */
   readonly charged: 'yes'
 }
 
@@ -22,7 +23,7 @@ export interface CreateManySuccess<Output> {
 export interface CreateManyFailure {
   /** False: `error` shows why. */
   readonly ok: false
-  /** The row's order, as the source provided it. */
+  /** The row's request, as the source provided it. */
   readonly request: CreateOrderRequest
   /** Why the row failed. */
   readonly error: AnyCustomerOrderingError
@@ -33,24 +34,24 @@ export interface CreateManyFailure {
 /** Result of one row, narrowed by `ok`. */
 export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
-/** Places one row. Never rejects with one of our errors: a failed row is a result, too. */
+/** Places one row. Never rejects with an error of this package: a failed row is a result, too. */
 export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>
 
 export interface CreateManySettings {
-  /** Maximum number of orders in progress or waiting to be taken by the caller. */
+  /** Maximum number of orders in progress plus results that the caller has not taken yet. */
   readonly concurrency: number
   readonly onProgress: ((progress: CreateManyProgress) => void) | undefined
   readonly signal: AbortSignal | undefined
 }
 
 /**
- * Places rows for as long as the caller takes results, and yields each result once it is ready. A
- * row is read only while fewer than `concurrency` orders are in progress or waiting to be taken, so
- * memory stays constant.
+ * Places rows while the caller takes results, and yields each result once it is ready. A row is
+ * read only while the orders in progress and the results not yet taken are fewer than
+ * `concurrency`, so memory stays constant.
  *
- * Leaving the loop ends the source without waiting for a pending row. It does wait for the orders
- * in progress, so that none is left ambiguous. The signal ends those, too. A row that the source
- * returns afterwards is not placed.
+ * Leaving the loop ends the source without waiting for a pending row, but waits for the orders in
+ * progress, so that no order is left ambiguous. The signal also ends the calls in progress. A row
+ * that the source returns afterwards is not placed.
  */
 export async function* createMany<Output>(
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
@@ -64,7 +65,7 @@ export async function* createMany<Output>(
   let reading = false
   /** True once no further row may be read. */
   let ended = false
-  /** True once the source has ended, so that `return()` is not called. */
+  /** True once the source has ended: its `return()` must not be called then. */
   let exhausted = false
   let failure: { readonly error: unknown } | undefined
   let wake: () => void = () => {}
@@ -79,7 +80,7 @@ export async function* createMany<Output>(
     try {
       onProgress?.({ ...progress })
     } catch (error) {
-      // An error of the caller's listener ends the iteration, after the results that are ready.
+      // An error that `onProgress` throws ends the iteration, after the results that are ready.
       fail(error)
     }
     wake()
@@ -171,7 +172,7 @@ export async function* createMany<Output>(
 export interface CreateManySummary {
   /** Orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number
-  /** Orders that existed before. */
+  /** Orders that existed before this run. */
   readonly replayed: number
   /** Number of rows that failed: the length of `failures`. */
   readonly failed: number
@@ -179,7 +180,7 @@ export interface CreateManySummary {
   readonly failures: readonly CreateManyFailure[]
 }
 
-/** Takes all results, so that all rows are placed, and counts them. */
+/** Takes all results, so that all rows are placed, and counts the results. */
 export async function createManySummary(
   results: AsyncIterable<CreateManyResult<unknown>>,
 ): Promise<CreateManySummary> {

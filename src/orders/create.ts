@@ -62,9 +62,9 @@ const LONGEST_LOOK = 1000
 const LONGEST_WAIT = 15_000
 
 /**
- * Places one order. It finds out whether the intent is new, known or in progress
- * (docs/guide/concepts.md). It then claims the intent durably, sends it, stores the outcome, and
- * returns or throws it.
+ * Places one order. First finds out whether the intent is new, remembered or in progress
+ * (docs/guide/concepts.md). Then claims the intent durably, sends the order, stores the outcome,
+ * and returns the order or throws an error.
  */
 export function placeOrder<Output>(
   context: OrderContext,
@@ -109,8 +109,8 @@ class Placement implements Task<'create', Placed> {
   #credential: string | null | undefined
   #before: Before | undefined
   /**
-   * False if an equal call was refused while this one waited for it. Only a call that begins after
-   * a refusal may move on to a new key.
+   * False if this call waited for an equal call that did not get the order. Only a call that begins
+   * after a refusal may move on to a new key.
    */
   #entitled = true
   #attempts = 0
@@ -231,7 +231,7 @@ class Placement implements Task<'create', Placed> {
 
   #send(as: Sends, found: Found): Turn<Placed> {
     const { row, record } = found
-    // A new intent in a used slot does not take over the previous order's times or `charged`.
+    // A new intent in a used slot does not inherit the previous order's times or `charged`.
     const over: Found = as === 'new' ? { id: found.id, ...defined({ row }) } : found
     const { duplicateKey } = this.#call
     const further = { totalTimeout: this.#settings.totalTimeout, duplicateKey }
@@ -254,8 +254,8 @@ class Placement implements Task<'create', Placed> {
         sendUntil: undefined,
       },
       sent: (sent, claimed) => this.#sent(sent, claimed, as === 'stored' && !queued),
-      // The next read shows which writer was faster. From the second loss on, wait first, so that
-      // the store can settle.
+      // Another writer was faster, so read the record again. From the second time on, wait first,
+      // so that the other writers can finish.
       lost: () => ({ again: ++this.#losses > 1 ? this.#interval : 0 }),
       unwritten: async (written, content) => {
         throw await unclaimedError(this.#call, written, over, content)
@@ -276,8 +276,8 @@ class Placement implements Task<'create', Placed> {
       const { key } = record
       return replyOf(this.#call, order, { key, answered, attempts, replayed, remembered })
     }
-    // Another call may have settled the record meanwhile. If the order exists, return it instead of
-    // an error.
+    // Another call may have settled the record while this call was sending. If the order exists,
+    // return it instead of an error.
     const grace = this.deadline.grace()
     const newest = sent.overtaken ? await newestRecord(this.#context, claimed, grace) : undefined
     if (newest !== undefined && mayReturn(newest, this.#intent.fingerprint))
@@ -287,7 +287,8 @@ class Placement implements Task<'create', Placed> {
   }
 
   /**
-   * Reports that the call waits for another process. Otherwise, the wait would look like a hang.
+   * Reports that the call waits for another process. Without this event, the wait would look like a
+   * hang.
    */
   #reportWait({ key }: JournalRecord): void {
     this.#context.connection.reporter.retry({
@@ -300,8 +301,8 @@ class Placement implements Task<'create', Placed> {
   }
 
   /**
-   * True if the record was written before this call began. A time far ahead also counts as before:
-   * the clock has gone back since.
+   * True if the record was written before this call began. A time far in the future also counts as
+   * before: the clock went back after the write.
    */
   #isOlder({ updatedAt }: JournalRecord): boolean {
     const ahead = updatedAt - this.#startedAt
@@ -327,8 +328,8 @@ class Placement implements Task<'create', Placed> {
   }
 
   /**
-   * The error of a call that ended before it claimed the record. Takes another moment to find out
-   * whether the wallet may have been charged.
+   * The error of a call that ended before it claimed the record. Reads the record once more after
+   * the call's end, to find out whether the wallet may have been charged.
    */
   async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
     const { charged, record } = await leaveBehind(this.#call, this.#before?.asked)

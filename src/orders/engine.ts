@@ -98,8 +98,8 @@ export function plainFacts(
 }
 
 /**
- * Returns the record. If its times are in the future, permanently marks its keys as being of
- * unknown age. If the store does not accept the mark, this call still uses it.
+ * Returns the record. If the record's times are in the future, permanently marks its keys as being
+ * of unknown age. If the store does not accept the mark, this call still treats the keys as marked.
  */
 export async function withTrustedTimes<F extends Found>(
   { connection, journal }: OrderContext,
@@ -137,8 +137,8 @@ const LAST_LOOK = 500
 
 /**
  * The error of a call whose claim was not stored, or may not have been. A late write of this call
- * or an earlier one may still be applied, and recovery would then send the order. Only overwriting
- * the record with a closed one ensures that nothing is bought.
+ * or of an earlier call may still be applied, and recovery would then send the order. Only
+ * overwriting the record with a closed record ensures that nothing is bought.
  */
 export async function unclaimedError(
   { context, deadline, errors }: OrderCall,
@@ -155,8 +155,8 @@ export async function unclaimedError(
         ? cancelled(content)
         : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
     const grace = deadline.grace(0)
-    // The earlier order in the slot stays, because the new order was not claimed. A codec that has
-    // just failed is not called again.
+    // Do not close the earlier order in the slot, because the new order was not claimed. Do not
+    // call a codec again that has just failed.
     const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
     const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
     if (!(await fenced)) charged = 'unknown'
@@ -167,23 +167,23 @@ export async function unclaimedError(
     : errors.interrupted(over, charged, content.key)
 }
 
-/** What a call without a claim leaves behind. */
+/** The record after a call without a claim, and what it proves about the wallet. */
 interface LeftBehind {
   readonly charged: Charged
   readonly record: JournalRecord | undefined
 }
 
 /**
- * `charged` of a call without a claim. Report `'no'` only after overwriting the record: a write
- * that another call abandoned could still reopen it, and recovery would send the order.
+ * Finds `charged` for a call without a claim. Reports `'no'` only after overwriting the record: a
+ * write that another call abandoned could still reopen it, and recovery would send the order.
  */
 export async function leaveBehind(
   { context, intent, deadline, duplicateKey }: OrderCall,
   asked: JournalRecord | undefined,
 ): Promise<LeftBehind> {
   const { journal } = context
-  // Earlier writes may have used some of the time after the deadline, and the write below may need
-  // some.
+  // Earlier writes may have used part of the time after the deadline, and the write below needs the
+  // rest.
   const grace = deadline.grace(LAST_LOOK)
   const found = await journal.load(intent.rowId, grace).catch(() => undefined)
   if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
@@ -210,8 +210,8 @@ function cancelled(content: RecordContent): RecordContent {
 }
 
 /**
- * Overwrites the record with a closed one, or with itself if the codec fails. Returns true if no
- * earlier write can still be applied. A store that refuses the write guarantees that, too.
+ * Overwrites the record with the given content, or with itself if the codec fails. Returns true if
+ * no earlier write can still be applied. The result `refused` guarantees that, too.
  */
 export async function writeOver(
   journal: Journal,

@@ -39,8 +39,8 @@ export async function enqueueOrder(
         'within',
       )
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
-    // Without a name, nobody could find the outcome later, and a second call would place another
-    // order.
+    // Without a reference or key, the outcome could not be found later, and a second call would
+    // place another order.
     if (isAnonymous(intent.slot))
       refuseArgument('is missing: set it, or options.idempotencyKey', 'metadata.externalOrderId')
   } catch (error) {
@@ -63,7 +63,7 @@ export async function enqueueOrder(
       if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
       return found
     },
-    // The facts as recovery will see them: one request, under an API key that is unknown here.
+    // The facts that recovery will have: one request, under an API key that is unknown here.
     facts: () => ({ ...plainFacts(context, { totalTimeout: timeout }), wanted: intent }),
     perform: (step, found) => {
       const { record } = found

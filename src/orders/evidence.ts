@@ -1,7 +1,6 @@
 /**
- * Decides whether an order from the service may belong to a record. Responses get mixed up, proxies
- * return responses to other requests, and another integration of the same customer may use the same
- * references.
+ * Decides whether an order from the service may belong to a record. A response may belong to
+ * another request, and another integration of the same customer may use the same references.
  */
 import { isObject } from '../defined.ts'
 import { REDACTED } from '../http/redact.ts'
@@ -75,8 +74,8 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: F
 
 /**
  * True if a listed order has a different target from the request. That proves nothing: the service
- * may spell targets differently, or another integration may use the same reference. So the order is
- * neither adopted nor bought again.
+ * may spell targets differently, or another integration may use the same reference. So the listed
+ * order is not adopted, and the requested order is not sent again.
  */
 export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): boolean {
   return target !== undefined && !mayHaveTag(derive, asked, 'target', target)

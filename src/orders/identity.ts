@@ -1,11 +1,11 @@
 /**
- * Decides which calls are the same order, and under which key the service knows it. Pure functions;
- * their only input from outside is {@link Derive}.
+ * Decides which calls mean the same order, and which key the service gets for that order. All
+ * functions are pure: {@link Derive} is a parameter.
  *
- * Everything here is frozen for ever, because records on disk have these names. After a store is
- * lost, a derived first key protects the wallet only if every version of this package derives the
- * same key. A better rule gets a new version tag (`k2`, …) next to the old tag. Test vectors pin
- * the current rules.
+ * Never change a rule in this file, because stored records have the names that these rules made.
+ * After a store is lost, a derived first key protects the wallet only if every version of this
+ * package derives the same key. A better rule gets a new version tag (`k2`, …) next to the old tag.
+ * Test vectors pin the current rules.
  */
 import { canonicalJson } from './canonical.ts'
 
@@ -20,8 +20,8 @@ export const KEY_NAMESPACE = '84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095'
  * 9562 section 5.5) of the name's UTF-8 bytes within {@link KEY_NAMESPACE}, in lower case.
  *
  * Any language can compute version 5, and it runs synchronously without WebCrypto, which insecure
- * origins lack. Its 36 characters fit every known limit on idempotency keys. SHA-1 is enough: keys
- * must be repeatable and distinct, not secret.
+ * origins lack. The 36 characters of a UUID fit every known limit on idempotency keys. SHA-1 is
+ * enough: keys must be repeatable and distinct, not secret.
  */
 export type Derive = (name: string) => string
 
@@ -45,7 +45,8 @@ const ANONYMOUS = 'anon:'
  * have the same slot (within one {@link scopeOf}).
  *
  * The reference comes first, because it is the caller's name for the order and outlives processes.
- * Then comes the caller's key, then the payload. The prefixes keep the three apart.
+ * Then comes the caller's key, then the payload. The prefixes ensure that a reference, a key and a
+ * payload never have the same slot.
  *
  * @returns `ref:<externalOrderId>`, `key:<idempotencyKey>` or `anon:<fingerprint>`
  */
@@ -92,7 +93,7 @@ export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
 }
 
 /**
- * The content of a request as one UUID: every top-level field, unknown ones included, except
+ * The content of a request as one UUID: every top-level field, including unknown fields, except
  * `metadata`. `metadata` describes the order for the caller and may differ between two attempts.
  *
  * @param request plain data as it will be sent; `undefined` fields count as absent
@@ -105,13 +106,13 @@ export function fingerprintOf(derive: Derive, request: Readonly<Record<string, u
 
 /**
  * A short tag of each top-level field's value, except `metadata`. Tags stay in a record after its
- * body was dropped, so that a conflict can still name the fields that differ.
+ * body is dropped, so that a conflict can still name the fields that differ.
  *
  * The salt prevents one precomputed table from finding known values in all stolen records. A tag of
  * 32 bits is too short to confirm a guess. If two values share a tag by chance (1 in 4 billion),
  * only a message fails to name the field: {@link fingerprintOf} decides whether requests differ.
  *
- * @param salt random string that is kept next to the tag
+ * @param salt random string that is stored with the tag
  * @returns eight lower-case hexadecimal characters for each field that is sent
  * @throws {CanonicalJsonError} if a field cannot be written as JSON unchanged
  */
@@ -157,7 +158,7 @@ function sameMember(
  * 32 bits are enough to notice a rotation (1 miss in 4 billion) and far too few to confirm a
  * guessed API key. The salt of each record keeps tags of two records from being compared.
  *
- * @param salt random string that is kept next to the tag
+ * @param salt random string that is stored with the tag
  * @param apiKey the API key, or null if a proxy adds it
  * @returns eight lower-case hexadecimal characters, or `none` without an API key
  */
@@ -168,9 +169,10 @@ export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): 
 const BY_PROXY = 'p'
 
 /**
- * The tag of an API key that a proxy adds. The proxy computes the same tag and compares the two.
+ * The tag of an API key that a proxy adds. The proxy computes the same tag and compares the two
+ * tags.
  *
- * @param proxyTag the proxy's name for the API key, in every response
+ * @param proxyTag the proxy's name for the API key, which is in every response of the proxy
  */
 export function proxiedTag(derive: Derive, salt: string, proxyTag: string): string {
   return BY_PROXY + apiKeyTag(derive, salt, proxyTag)
@@ -187,7 +189,7 @@ function shortTag(derive: Derive, parts: readonly unknown[]): string {
 
 /**
  * The scope of records: server and account. Records of two scopes never mix. The API key is not
- * part of it, because open orders must be found after a key rotation.
+ * part of the scope, because open orders must be found after a key rotation.
  *
  * @param server label of the service ({@link normalizeServer})
  * @param account label of the customer account; records without an account have a separate scope
@@ -211,7 +213,8 @@ export function rowIdOf(derive: Derive, slot: string): string {
  * and Unicode form of the host, the default port, dot segments, needless escapes (RFC 3986, section
  * 6.2.2), trailing slashes, and the dot at the end of a host. The path keeps its case.
  *
- * User name, password, query and fragment are left out: a label is stored and must hold no secret.
+ * User name, password, query and fragment are left out: a label is stored and must contain no
+ * secret.
  *
  * @param baseUrl an absolute http or https address
  * @returns for example `https://api.example.com/ordering`

@@ -17,9 +17,9 @@ export interface Intent {
   readonly slot: string
   /** Id of the slot's row in the store. */
   readonly rowId: string
-  /** Canonical JSON: the bytes of every attempt. */
+  /** The canonical JSON that every attempt sends. */
   readonly body: string
-  /** A private copy of the body, to name the fields that differ. */
+  /** A private copy of the request, to name the fields that differ in a conflict. */
   readonly request: Readonly<Record<string, unknown>>
   readonly fingerprint: string
   readonly externalOrderId?: string
@@ -27,7 +27,7 @@ export interface Intent {
   readonly idempotencyKey?: string
   /**
    * Why the order does not fit `options.service`. This matters only if the order is sent as a new
-   * one.
+   * order.
    */
   readonly misfit?: Issue
 }
@@ -114,8 +114,8 @@ function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service)
 }
 
 /**
- * The slot of an order with invalid arguments, as far as its name can be read. An earlier, valid
- * call under that name may have been charged. Calls no getter.
+ * The slot of an order with invalid arguments, if its reference or key can be read. An earlier,
+ * valid call with the same reference or key may have been charged. Calls no getter.
  */
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   const externalOrderId = ownValue(ownValue(request, 'metadata'), 'externalOrderId')
@@ -124,8 +124,8 @@ export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string
 }
 
 /**
- * True if row, payload and key of a stored record fit together. A record that was changed from
- * outside could buy another order, or the same order twice.
+ * True if row, payload and key of a stored record fit together. Sending a record that something
+ * else has changed could buy another order, or the same order twice.
  */
 export function isGenuine(
   derive: Derive,
@@ -189,8 +189,8 @@ const PLACES: Readonly<Record<string, string>> = {
 }
 
 /**
- * Minimum length of a name whose near misses count. Shorter names are too close to other words:
- * `services`, `budget`, `readers`.
+ * Minimum length of a known name for which one wrong letter is a misspelling. Shorter names are too
+ * similar to other words: `services`, `budget`, `readers`.
  */
 const LONG = 8
 
@@ -210,7 +210,8 @@ export function misnamedFields(request: unknown): readonly Issue[] {
 }
 
 /**
- * In `metadata`, only misspellings of its one known name count: its other fields are the caller's.
+ * In `metadata`, reports only misspellings of `externalOrderId`: the caller chooses all other
+ * fields.
  */
 function collect(issues: Issue[], fields: unknown, prefix: string): void {
   if (typeof fields !== 'object' || fields === null) return

@@ -18,17 +18,17 @@ import {
 import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
 /**
- * Maximum number of attempts to write a proven charge over other writers' versions, before it is
- * left to the background.
+ * Maximum number of attempts to write a proven charge over other writers' versions, before further
+ * attempts are made in the background.
  */
 const MAX_MERGES = 8
 /**
- * Milliseconds between background attempts to store a proven charge. After the last one, it is left
- * to `recover()`.
+ * Milliseconds between background attempts to store a proven charge. After the last attempt,
+ * `recover()` must store it.
  */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 
-/** What the store has under a name: nothing, a row whose record was forgotten, or a record. */
+/** The content stored under a name: nothing, a row whose record was forgotten, or a record. */
 export interface Found {
   readonly id: string
   readonly row?: StoredRow
@@ -59,7 +59,7 @@ export interface JournalOptions {
   readonly runtime: Runtime
 }
 
-/** Milliseconds for which closed records are kept. */
+/** Milliseconds for which closed records are remembered. */
 interface Kept {
   readonly created: number
   readonly rejected: number
@@ -73,7 +73,7 @@ const pruned = new WeakMap<OrderStore, Map<string, number>>()
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
 /**
- * The write-ahead journal over a store. It reads records, writes them conditionally, and finds out
+ * The write-ahead journal in a store. It reads records, writes them conditionally, and finds out
  * whether a failed write was applied. It decides nothing about orders.
  */
 export class Journal {
@@ -82,7 +82,7 @@ export class Journal {
   readonly #rows: Rows
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
-  /** Background work in progress over the store, and the journal that it belongs to. */
+  /** Background work in progress for the store, each entry with its journal. */
   readonly #background: Map<() => Promise<void>, Journal>
 
   constructor({ store, scope, codec, runtime }: JournalOptions) {
@@ -190,7 +190,7 @@ export class Journal {
   /**
    * Writes a proof of a charge over the newest version, whichever call wrote that version, and
    * tries again until the proof is stored. Only a proof of a charge may override any other outcome.
-   * Returns false if the store could not accept it now. The write is then retried in the
+   * Returns false if the store did not accept the proof. The write is then retried in the
    * background.
    * @param signal ends the wait, but not the writing; without it, the wait ends at the deadline
    */
@@ -211,8 +211,8 @@ export class Journal {
   }
 
   /**
-   * Empties a closed record. Returns false if it changed meanwhile.
-   * @throws {StoreError} if the store did not confirm it
+   * Empties a closed record. Returns false if the record has changed since it was read.
+   * @throws {StoreError} if the store did not confirm the removal
    */
   async forget({ row }: FoundRecord, deadline: Deadline): Promise<boolean> {
     const emptied = (): Promise<boolean> =>
@@ -221,7 +221,7 @@ export class Journal {
     return await this.#rows.confirmed(emptied, otherwise, deadline)
   }
 
-  /** {@link prune}, at most once an hour, in the background. */
+  /** Runs {@link prune} in the background, at most once an hour. */
   pruneHourly(kept: Kept, reporter: Reporter): void {
     const times = pruned.get(this.store) ?? new Map<string, number>()
     pruned.set(this.store, times)
@@ -240,7 +240,7 @@ export class Journal {
    */
   async prune(kept: Kept): Promise<void> {
     const pruned = this.#prune(kept)
-    // Code that closes the store, or the connections under it, waits for this first.
+    // Code that closes the store, or its connections, waits for this removal first.
     const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
     this.#background.set(finish, this)
     await pruned.finally(() => this.#background.delete(finish))
@@ -265,7 +265,8 @@ export class Journal {
 
   /**
    * Makes a last attempt to store what is still unstored, and ends the background work. With
-   * `whole`, it includes the other journals of the store, because the store is about to close.
+   * `whole`, does the same for the other journals of the store, because the store is about to
+   * close.
    */
   async flush({ whole }: { readonly whole: boolean }): Promise<void> {
     const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)
@@ -287,8 +288,8 @@ export class Journal {
       if (result !== 'lost') return false
       const current = await this.load(found.id, last).catch(() => undefined)
       if (current === undefined || current instanceof Interruption) return false
-      // A record that was forgotten or pruned meanwhile comes back: a proven charge must not get
-      // lost.
+      // Write the record again if it was forgotten or pruned in the meantime: a proven charge must
+      // not get lost.
       newest = { ...current, record: current.record ?? newest.record }
     }
     return false
@@ -318,7 +319,7 @@ export class Journal {
     schedule()
   }
 
-  /** Writes what a call has learnt. The codec gets a moment even after the call's deadline. */
+  /** Writes what a call has learnt. The codec gets a short time even after the call's deadline. */
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     const sealing = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
     return this.#write(found, content, deadline, this.store, sealing)
@@ -334,8 +335,8 @@ export class Journal {
   }
 
   /**
-   * The deadline for storing a call's outcome. The outcome is stored even if the call is over,
-   * because the caller must be told what is stored.
+   * The deadline for storing a call's outcome. It extends past the call's own deadline, because the
+   * call reports whether its outcome is stored.
    * @param signal ends the wait early
    */
   #settling(deadline: Deadline, signal?: AbortSignal): Deadline {

@@ -43,8 +43,8 @@ export class LiveCalls<Result> {
   }
 
   /**
-   * Registers a call. The returned function ends it. Must follow {@link get} without an await, or
-   * two calls could enter.
+   * Registers a call. The returned function ends it. Call it right after {@link get}, without an
+   * await in between: two calls for one order could enter.
    */
   enter(id: string, call: Omit<LiveCall<Result>, 'ended'>): (result: Result | undefined) => void {
     let end: (result: Result | undefined) => void = () => {}
@@ -74,8 +74,8 @@ export class LiveCalls<Result> {
 }
 
 /**
- * Why a call must not return the order of a concurrent call under the same name. Undefined if it
- * may.
+ * Why a call must not return the order of a concurrent call under the same name. Undefined if the
+ * call may return that order.
  */
 export function whyNotJoin(
   { slot, fingerprint, idempotencyKey }: Intent,

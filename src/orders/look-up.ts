@@ -32,14 +32,14 @@ export interface NotListed {
   readonly found: FoundRecord
 }
 
-/** Codes of errors after which a later look-up may succeed. */
+/** Codes of errors after which a later lookup may succeed. */
 const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
 /** Statuses with the same meaning: the service did not process the request, or not in time. */
 const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
 /**
- * Number of times the list is read. Rows move during a read, so once is not enough. A third time
- * would prove no more.
+ * Number of times the list is read. Rows move during a read, so one read is not enough. A third
+ * read would prove no more.
  */
 const SWEEPS = 2
 
@@ -160,7 +160,8 @@ export async function* lookUp(
       }
     } catch (caught) {
       error = failureOf(caught)
-      // Throws if the client was closed meanwhile, which ends the walk. A missing API key does not.
+      // Throws if the client was closed during the read, which ends the walk. A missing API key
+      // does not end the walk.
       checkOpen()
       looked = !PASSING.has(error.code) && !PASSING_STATUSES.has(error.status)
     }
@@ -183,14 +184,14 @@ export async function* lookUp(
 }
 
 /**
- * The source systems to search: the record's own, then all. The service may name the system
- * differently, or derive it from the API key.
+ * The source systems to search: the record's own, then all. The service may name the record's
+ * source system differently, or derive it from the API key.
  */
 export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
   return new Set([sourceSystem, undefined])
 }
 
-/** Groups look-ups by source system, so that each search reads only the orders of one system. */
+/** Groups lookups by source system, so that each search reads only the orders of one system. */
 function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {
   const groups = new Map<string | undefined, Lookup[]>()
   for (const lookup of lookups) {
@@ -201,18 +202,18 @@ function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Loo
 }
 
 /**
- * Milliseconds for which a record is not looked up again, after a look-up that could not read the
+ * Milliseconds for which a record is not looked up again after a lookup that could not read the
  * whole list.
  */
 const CUT_PAUSE = 15 * 60 * 1000
 
-// Not stored in the record: a lost entry only costs another read of the list, and a write would
-// compete with calls.
+// Not stored in the record: if an entry is lost, the list is only read once more, whereas a write
+// could make a call's own write fail.
 const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
 
 /**
- * Records whose last look-up stopped before the end of the list. Kept per store, not per client,
- * because clients share stores.
+ * Records whose last lookup stopped before the end of the list. Remembered per store, not per
+ * client, because clients share stores.
  */
 class Cuts {
   readonly #context: OrderContext
@@ -239,7 +240,7 @@ class Cuts {
       orders++
     }
     const fields = { pages: MAX_PAGES, orders, pauseMs: CUT_PAUSE }
-    reporter.log('warn', 'the order list is longer than a look-up reads; the rest was not searched', fields)
+    reporter.log('warn', 'the order list is longer than a lookup reads; the rest was not searched', fields)
   }
 
   #nameOf({ found }: Lookup): string {
@@ -249,7 +250,7 @@ class Cuts {
 
 function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The look-up stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
+    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
     { ...recordFacts(record), charged: 'unknown' },
   )
 }

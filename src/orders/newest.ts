@@ -1,5 +1,5 @@
 /**
- * The newest version of an order's record. The row of an anonymous order may meanwhile hold the
+ * Finds the newest version of an order's record. The row of an anonymous order may by now hold the
  * next equal order.
  */
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
@@ -16,8 +16,9 @@ import { apply, isKnown, type Proof } from './transitions.ts'
 const LOOK = 5000
 
 /**
- * Stores that an order exists, even if its record has changed meanwhile. `later`: the store did not
- * accept this yet. `displaced`: the row holds the next equal order, which must not be overwritten.
+ * Stores that an order exists, even if its record has changed since it was read. `later`: the store
+ * has not accepted the write yet. `displaced`: the row holds the next equal order, which must not
+ * be overwritten.
  */
 export async function proveCreated(
   { journal }: OrderContext,
@@ -47,14 +48,15 @@ export async function loadNewest(
   return isAnother(found.record, record) ? { id } : found
 }
 
-/** True if a row now holds another anonymous order than before. */
+/** True if a row now holds a different anonymous order. */
 export function isAnother(newest: RecordContent, before: RecordContent): boolean {
   return isAnonymous(newest.slot) && newest.key !== before.key
 }
 
 /**
- * True if the row now holds the next equal order, which must stay. A proof may overwrite a next
- * order that was refused, or a decision to abandon this order.
+ * True if the row now holds the next equal order, which must not be overwritten. A proof may
+ * overwrite the next order if that order was refused, and may overwrite a decision to abandon this
+ * order.
  */
 function isDisplaced(newest: RecordContent, mine: RecordContent): boolean {
   return isAnother(newest, mine) && (newest.state === 'created' || isPending(newest))
@@ -100,7 +102,8 @@ export async function markCreated(
   }
   const end = deadline ?? lookOf(context)
   const proven = await proveCreated(context, found, proof, end, deadline?.signal)
-  // The store has no record of this order any more, so nothing there can contradict the proof.
+  // The store no longer has a record of this order, so nothing in the store can contradict the
+  // proof.
   if (proven === 'displaced') {
     const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
     return createdOutcome(publicRecord(record), order)

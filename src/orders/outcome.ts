@@ -57,7 +57,7 @@ export interface OutcomeRow {
    * Whether the attempt is ambiguous: it may have reached the service, and its outcome is unknown.
    */
   readonly leavesDoubt: boolean
-  /** Set if recovery must not repeat the request on its own, and why. */
+  /** Why recovery must not repeat the request on its own. Absent if recovery may repeat it. */
   readonly hold?: Hold
 }
 
@@ -66,12 +66,12 @@ const UNKNOWN: Meaning = { charged: 'unknown', state: 'open' }
 const REFUSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'refused' }
 const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'not_processed' }
 const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancelled' }
-/** This payload was not bought, but another payload under the key may have been. */
+/** This payload was not bought, but another payload under the key may have been bought. */
 const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
 
 /**
- * Makes a row. After an ambiguous attempt, only a proof of a charge counts. An outcome whose clean
- * meaning is `UNKNOWN` makes its attempt ambiguous.
+ * Makes a row of the outcome table. After an ambiguous attempt, only a proof of a charge counts. An
+ * outcome whose clean meaning is `UNKNOWN` makes its attempt ambiguous.
  */
 function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow {
   const ambiguous = clean === YES ? YES : UNKNOWN
@@ -205,7 +205,8 @@ export function classify(
       if (result.unsent === 'unreachable') return { kind: 'unreachable' }
       if (result.unsent === 'certificate') return { kind: 'untrusted' }
       if (result.unsent === 'transport_closed') return { kind: 'transport_closed' }
-      // Connected too late to send: the same as if the check before sending had ended the call.
+      // The connection was ready too late to send. The outcome is the same as if the call had ended
+      // before the attempt.
       if (result.unsent === 'late') return { kind: 'not_sent' }
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':

@@ -105,7 +105,7 @@ export class PlaceOrderErrors {
     const why = {
       window:
         'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
-      age: 'is too old to tell whether this call means the same order',
+      age: 'is so old that this call may mean another order',
       api_key: 'used another API key, and the service may scope idempotency keys by API key',
       unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
@@ -147,7 +147,7 @@ export class PlaceOrderErrors {
 
   /**
    * The claim was not stored, or may not have been.
-   * @param charged `charged` of the error
+   * @param charged what is proven about the wallet
    * @param key the key that would have been sent
    * @param record the record of the same intent
    */
@@ -177,10 +177,11 @@ export class PlaceOrderErrors {
     return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
   }
 
-  /** The order was sent, but cannot be returned. `charged` is as stored. */
+  /** The order was sent, but cannot be returned. `charged` is the value that the store proves. */
   sent(sent: Sent, charged: Charged, now: number): CustomerOrderingError {
     const { ending, outcome, orderId, record, attempts } = sent
-    // A success arrived, so the order is reported as unreadable, however the last attempt ended.
+    // A success response arrived, so the order is reported as unreadable, however the last attempt
+    // ended.
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
       const { status, requestId } = bare(factsOf(ending.trail))
@@ -221,7 +222,7 @@ export function orderCall(
   return { endpoint, path: ORDERS_PATH, ...known, now: 0, reason: signal?.reason }
 }
 
-/** What the record proves about the wallet before a call did anything. */
+/** What the record proves about the wallet before the call has sent anything. */
 export function moneyOf(record: JournalRecord | undefined): Charged {
   return record === undefined ? 'no' : chargedOf(record)
 }

@@ -38,7 +38,7 @@ export type Reconciled<Output = Order> =
 export interface ReconcileSettings<Output> {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined
-  /** Reports only records written since then, in milliseconds since 1970; 0 reports all. */
+  /** Reports only records written since this time, in milliseconds since 1970; 0 reports all. */
   readonly since: number
   readonly finish: Finish<Output>
   /** Throws once the client is closed, so that the walk ends early. */
@@ -105,7 +105,7 @@ export async function* reconcile<Output>(
       yield { ...compare(record, listed), ...defined({ order }) }
     }
   }
-  // The rest includes open records: only recovery can find out whether the service has their
+  // The remaining records may be open: only recovery can find out whether the service has their
   // orders.
   for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
   // Some orders of the list may belong to a record that cannot be read.

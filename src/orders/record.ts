@@ -48,8 +48,8 @@ export interface OrderRecord {
   /** Your own reference for the order. */
   readonly externalOrderId?: string
   /**
-   * The order as the service returned it. If the response was flawed, it may have only an `id`.
-   * Absent if the order was never readable.
+   * The order as the service returned it. If the response was flawed, `order` may have only an
+   * `id`. Absent if the order was never readable.
    */
   readonly order?: Partial<Order>
   /**
@@ -91,20 +91,20 @@ export interface FirstKey {
    * When the key was first sent, in milliseconds since 1970. 0 if the key must not be sent again.
    */
   readonly sentAt: number
-  /** The service's last refusal under it. */
+  /** The service's last refusal under the first key. */
   readonly rejection?: Rejection
-  /** True if the service cleanly refused every body that this store sent under it. */
+  /** True if the service cleanly refused every body that this store sent under the first key. */
   readonly refused: boolean
 }
 
-/** The whole record, as the journal keeps it. */
+/** The whole record, as the journal stores it. */
 export interface JournalRecord extends OrderRecord {
   readonly keyOrigin: KeyOrigin
   /** The highest generation that was ever used, if it is not the current one. */
   readonly highest?: number
   /**
-   * Facts about the first key while a later key is current. Kept for derived keys only: an earlier
-   * random key is never sent again.
+   * Facts about the first key while a later key is current. Stored only for derived keys: an
+   * earlier random key is never sent again.
    */
   readonly first?: FirstKey
   /**
@@ -120,20 +120,22 @@ export interface JournalRecord extends OrderRecord {
   readonly fields: Readonly<Record<string, string>>
   /** Canonical request body; only while the record may have to be sent again. */
   readonly body?: string
-  /** 32-bit tag of the API key that sent the current key; empty if none has sent it. */
+  /**
+   * 32-bit tag of the API key that sent the current key; empty if the current key was never sent.
+   */
   readonly apiKeyTag: string
   /**
    * Random id of the call that last wrote the record. It identifies a write whose response was
    * lost.
    */
   readonly claim: string
-  /** True if `order` is the whole order as returned (or the part that `remember` keeps). */
+  /** True if `order` is the whole order as returned (or the part that `remember` selects). */
   readonly readable: boolean
   /** True if the service cleanly refused a body under the current key. */
   readonly refused: boolean
   /**
-   * True if the service reported that the current key belongs to a payload that this store never
-   * saw refused.
+   * True if the service reported that the current key belongs to another payload, and this store
+   * has no refusal of that payload.
    */
   readonly foreign: boolean
   readonly hold?: Hold
@@ -187,8 +189,8 @@ export function publicRecord(record: JournalRecord): OrderRecord {
 }
 
 /**
- * True if an anonymous call means the stored order, not another equal one, because no caller has
- * the outcome or the content of the stored order yet.
+ * True if a call without a reference or key continues the stored order instead of placing another
+ * equal order: no caller has received the outcome or the content of the stored order yet.
  */
 export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
   return (

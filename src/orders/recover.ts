@@ -34,7 +34,7 @@ export interface RecoverSettings<Output> {
    * an ambiguous attempt.
    */
   readonly replay: 'safe' | 'all'
-  /** True to claim records that a live call of another process may still hold. */
+  /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
   /**
@@ -95,7 +95,7 @@ export async function* recover<Output>(
           ? await recoverOne(context, id, { ...options, notListed, callId })
           : await leaveOpen(context, id)
     } catch (error) {
-      // A failure is the outcome of its own record only. The walk goes on.
+      // A failure concerns only the record that caused it. The walk continues.
       step = await leaveOpen(context, id, failureOf(error))
       // The record cannot even be read: the store itself fails, and would fail for every other
       // record.
@@ -121,7 +121,7 @@ export async function* recover<Output>(
     }
     const step = await settle(looked.found.id, true)
     if (step === undefined) continue
-    // The list does not have the order, but something else keeps it from being sent.
+    // The order is not in the list, but another rule prevents sending it.
     if ('found' in step) {
       const { found, reason } = step
       yield await report({ outcome: 'needs_attention', record: publicRecord(found.record), reason })
@@ -158,7 +158,7 @@ async function pendingRecords(
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
       // Records that were never sent have no window. They come after the others, oldest first.
       if (isUnsent(record)) times.set(row.id, now + context.safeRetryWindow + record.createdAt)
-      // Records past their window can wait: a late look-up loses nothing.
+      // Records past their window can wait: a late lookup loses nothing.
       else times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
     }
   }
@@ -188,8 +188,8 @@ export async function recoverOne(
     // One request only, so only one attempt's time is subtracted from the window.
     ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
-    // The API key is fetched only once no claim counts. Marking the record's times must not make a
-    // claim count again.
+    // The API key is fetched only if no other call has a valid claim. Marking the record's times
+    // must not make an old claim valid again.
     outwaited: options.takeOver || credential !== undefined,
     isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',
@@ -259,7 +259,8 @@ function repeating(
     over,
     send,
     how: {
-      // One request for each key: if the refusal repeats, an enqueued order moves to its next key.
+      // Allow one request for each key: if the refusal repeats, an enqueued order moves to the next
+      // key.
       settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
       callId,
       credential,

@@ -96,8 +96,8 @@ export type RecoveryOutcome<Output = Order> =
   | RecordInNeed
 
 /**
- * Reads an existing order with the caller's own schema. Throws one of our errors if the schema
- * rejects it.
+ * Reads an existing order with the caller's own schema. Throws an error of this package if the
+ * schema rejects the order.
  */
 export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
@@ -114,7 +114,7 @@ export function createdOutcome(record: OrderRecord, order: Order | undefined): R
   return { outcome: 'created', record, order }
 }
 
-/** The outcome of a record whose request was repeated with this result. */
+/** Returns the outcome of a record from the result of repeating its request. */
 export function repeatedOutcome(
   newest: JournalRecord,
   order: Order | undefined,
@@ -154,14 +154,14 @@ export async function finished<Output>(
 
 /**
  * Returns an error that concerns only one order. Rethrows an error that ends a whole run: the
- * caller's abort, or an error that is not ours.
+ * caller's abort, or an error that is not from this package.
  */
 export function failureOf(error: unknown): AnyCustomerOrderingError {
   if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
   return error
 }
 
-/** Takes the place of a record that cannot be read. */
+/** A placeholder for a record that cannot be read. */
 export function unreadableRecord(row: StoredRow): OrderRecord {
   const { version, createdAt, state } = row
   return {

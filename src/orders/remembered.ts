@@ -40,8 +40,8 @@ export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRe
 }
 
 /**
- * Yields all readable records, then throws if others were unreadable: a normal end would hide
- * those.
+ * Yields all readable records, then throws if others were unreadable: a normal end would hide the
+ * unreadable records.
  */
 async function* views(
   context: OrderContext,
@@ -100,7 +100,7 @@ export async function isTaken(
   const search = async (): Promise<boolean | Interruption> => {
     for await (const other of records(context, { since: 0 })) {
       if (typeof other === 'object' && other.order?.id === orderId && other.slot !== slot) return true
-      // The call is over, so nothing waits for the other rows.
+      // Stop reading: the call is over, and needs no more rows.
       const over = look.deadline.over()
       if (over !== undefined) return over
     }
@@ -116,7 +116,7 @@ async function inTime<T>(reading: Promise<T | Interruption>, name: OrderName, lo
 }
 
 /**
- * The record of that name. A key may also belong to an order with a reference, or to an anonymous
+ * The record with that name. A key may also belong to an order with a reference, or to an anonymous
  * order.
  */
 async function findRecord(
@@ -136,10 +136,10 @@ async function findRecord(
   const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
   const found = await journal.load(id, deadline)
   if (found instanceof Interruption || found.record !== undefined || field === 'externalOrderId') return found
-  // Open records are few, and most searches are for them, so they come first.
+  // Search the open records first: there are few of them, and most searches are for an open record.
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
-      // The call is over, so nothing waits for the other rows.
+      // Stop reading: the call is over, and needs no more rows.
       const over = deadline.over()
       if (over !== undefined) return over
       const record = await journal.decode(row)

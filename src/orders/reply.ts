@@ -37,7 +37,7 @@ export interface Placed extends OrderReply<Order> {
 /** How a call got its order. */
 interface Told {
   readonly key: string | undefined
-  /** From the response, if there was one. */
+  /** Facts from the response. Undefined if there was no response. */
   readonly answered: Pick<OrderInfo, 'status' | 'requestId' | 'headers'> | undefined
   readonly attempts: number
   readonly replayed: boolean | undefined
@@ -122,14 +122,14 @@ export async function readReply(call: OrderCall, found: FoundRecord): Promise<Pl
 
 /**
  * Looks up an order that was apparently never sent. Returns the order from the list, or undefined
- * if the list does not have it. Throws if the outcome stays unknown.
+ * if the list does not have it. Throws if the list does not settle whether the order was sent.
  */
 export async function listedReply(call: OrderCall, found: FoundRecord): Promise<Placed | undefined> {
   const { context, deadline, errors } = call
   const { record } = found
   const settings: CallSettings = {
     ...call.settings,
-    // Read again for each page, so that the whole walk ends in time.
+    // A getter, which is read for each page, so that all pages together end by the deadline.
     get totalTimeout() {
       return Math.max(1, deadline.remaining())
     },

@@ -114,7 +114,7 @@ function taskOf(
 function abandoning(context: OrderContext, over: FoundRecord): Turn<OrderRecord> {
   const { runtime } = context.connection
   const { record } = over
-  // A key that is the order's name cannot change, so a later refusal under it still proves nothing.
+  // A key that is the order's name cannot change, so a later refusal under that key proves nothing.
   // Any other key is replaced for good, so that the next call buys again.
   const claim = runtime.randomId()
   const named = record.slot.startsWith('key:')

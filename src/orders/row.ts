@@ -6,10 +6,10 @@ import type { StoredRow } from '../stores/store.ts'
 import { isPending, type JournalRecord } from './record.ts'
 
 /**
- * Number of the layout of `data`. A row with a higher number comes from a newer package and is
- * never changed. A new value of a known field, such as another `hold`, needs a higher number: an
- * older package would report the row as damaged. A new optional field that an older package may
- * ignore needs no new number.
+ * Number of the layout of `data`. A row with a higher number was written by a newer version of this
+ * package, and is never changed. A new value of a known field, such as another `hold`, needs a
+ * higher number: an older version would report the row as damaged. A new optional field that an
+ * older version may ignore needs no new number.
  */
 const LAYOUT = 1
 
@@ -18,7 +18,10 @@ const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-/** The row of a record, including fields that a newer package added to the same layout. */
+/**
+ * Encodes a record as a row. Keeps fields that a newer version of this package added to the same
+ * layout.
+ */
 export async function encodeRecord(
   scope: string,
   id: string,
@@ -39,7 +42,10 @@ export async function encodeRecord(
   }
 }
 
-/** Throws unless the codec returns a well-formed string: the record could not be read later. */
+/**
+ * Throws unless the codec returns a well-formed string: a store may change any other value, and the
+ * record could then never be decrypted.
+ */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
   if (!isStorable(sealed)) throw new TypeError('codec.encrypt() did not return a well-formed string')
@@ -53,7 +59,7 @@ export function isStorable(sealed: unknown): sealed is string {
 
 /**
  * A record as JSON. If its order is nested too deeply for this engine, only the order's documented
- * fields are kept.
+ * fields are stored.
  */
 function textOf(content: { readonly order?: Partial<Order> }): string {
   try {
@@ -66,8 +72,8 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
 }
 
 /**
- * A row without a record. It takes version 1, so that an abandoned insert of the same row comes too
- * late.
+ * A row without a record. The row has version 1, so that an abandoned insert of the same row comes
+ * too late.
  */
 export function emptyRow(scope: string, id: string, now: number): StoredRow {
   const times = { createdAt: now, updatedAt: now }
@@ -75,8 +81,8 @@ export function emptyRow(scope: string, id: string, now: number): StoredRow {
 }
 
 /**
- * The row of a forgotten record. It is kept as long as a rejected record, because an abandoned
- * write must not start the order again.
+ * The row of a forgotten record. The row is kept as long as a rejected record, because an abandoned
+ * write must not reopen the order.
  */
 export function forgottenRow(row: StoredRow, now: number): StoredRow {
   return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: now, data: FORGOTTEN }
@@ -210,7 +216,7 @@ function isRecord(
 
 /**
  * The error for a codec that cannot decrypt what it encrypts. Does not quote the codec's own error,
- * which may hold a secret.
+ * which may contain a secret.
  */
 export class RoundTripError extends TypeError {
   constructor() {
@@ -219,8 +225,8 @@ export class RoundTripError extends TypeError {
 }
 
 /**
- * Makes the codec decrypt its first encrypted string before anything is stored. Otherwise, an
- * unreadable record would be noticed only after its order was charged. If this check fails, the
+ * Makes the codec decrypt its first encrypted string before anything is stored. Without this check,
+ * an unreadable record would be noticed only after its order was charged. If the check fails, the
  * next string is checked.
  */
 export function withRoundTrip(codec: Codec): Codec {

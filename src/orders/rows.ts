@@ -8,8 +8,8 @@ import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/stor
 export const STORE_TIMEOUT = 10_000
 
 /**
- * How far back the witness for a pruning is searched, as multiples of its minimum age. If orders
- * are rare, the witness is further back.
+ * How far back to search for the witness of {@link Rows.prunableBefore}, in multiples of the
+ * witness's minimum age. If orders are rare, the witness is further back.
  */
 const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
@@ -98,7 +98,7 @@ export class Rows {
     if (isThisWrite(current, row)) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
     // A database client may repeat a statement that was applied, and report that the repetition was
-    // rejected. So the row decides, too.
+    // rejected. So a rejection proves nothing if the row could not be read.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
     return { result: refused ? 'refused' : 'doubt', cause: failure }
   }
@@ -126,8 +126,8 @@ export class Rows {
    * The time before which closed records may be removed; 0 if no record may be. This process's
    * clock alone must not decide: while it is far ahead, all records look old. So another record,
    * the witness, must be newer than the removed ones by three quarters of the retention. The
-   * witness itself must be at least a quarter of the retention old: a record that a clock far ahead
-   * has just written is no witness.
+   * witness itself must be at least a quarter of the retention old: a record that was just written
+   * by a clock far ahead is no witness.
    */
   async prunableBefore(kept: number): Promise<number> {
     const now = this.#runtime.now()
@@ -141,8 +141,8 @@ export class Rows {
   }
 
   /**
-   * The store's result, within {@link STORE_TIMEOUT} and by the deadline. Throws a StoreError
-   * otherwise.
+   * Returns the store's result. Throws a StoreError if the store fails, or does not respond within
+   * {@link STORE_TIMEOUT} and by the deadline.
    */
   async confirmed<T>(
     operation: () => Promise<T>,
@@ -159,7 +159,10 @@ export class Rows {
     return result
   }
 
-  /** The result, within {@link STORE_TIMEOUT} and by the deadline, or the interruption. */
+  /**
+   * Returns the result if it arrives within {@link STORE_TIMEOUT} and by the deadline, or the
+   * interruption.
+   */
   bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {
     const time = Math.min(STORE_TIMEOUT, deadline.remaining())
     return new Deadline(this.#runtime, time, deadline.signal).race(pending)
@@ -188,14 +191,17 @@ export function isConfirmed(applied: boolean | Interruption): boolean {
 }
 
 /**
- * True if the stored row is this very write. No other write has its content, which includes the
- * call's `claim`.
+ * True if the stored row is the result of this write. No other write has its content, which
+ * includes the call's `claim`.
  */
 export function isThisWrite(stored: StoredRow | undefined, row: StoredRow): boolean {
   return stored?.version === row.version && stored.data === row.data
 }
 
-/** The interruption of a call. Throws if the call is not over: then the store was too slow. */
+/**
+ * Returns the interruption of a call. If the call is not over, the store was too slow, so it
+ * throws.
+ */
 function overOr(deadline: Deadline): Interruption {
   const over = deadline.over()
   if (over !== undefined) return over

@@ -7,7 +7,7 @@ import type { AttentionReason } from './recovery-outcome.ts'
 
 /**
  * Phase of a name in the store:
- * - `absent`: nothing was ever stored; `forgotten`: a row whose record was dropped;
+ * - `absent`: nothing was ever stored; `forgotten`: a row whose record was deleted;
  * - `queued`: enqueued and never sent, and there is a key that may be sent;
  * - `busy`: a call in progress is working on it;
  * - `open`: its outcome is unknown, and its key may be sent; `stale`: no key may be sent any more;
@@ -17,15 +17,17 @@ import type { AttentionReason } from './recovery-outcome.ts'
 export type Phase = 'absent' | 'forgotten' | KnownPhase
 type KnownPhase = 'queued' | 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
 
-/** `resolve`: a person confirms that an order exists. `abandon`: a person gives the order up. */
+/**
+ * `resolve`: a person confirms an order. `abandon`: a person closes the record without an order.
+ */
 export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' | 'forget'
 
 /**
  * The order that is claimed and sent:
- * - `new`: a new order, under its first key, whatever its row held before;
+ * - `new`: a new order, under its first key, whatever the row contained before;
  * - `stored`: the order in the record; if it was never sent, under the key that {@link Start}
  *   names;
- * - `overdue`: the same, even past the window of its key;
+ * - `overdue`: like `stored`, even past the window of the order's key;
  * - `same`, `first`, `next`: a closed order that is ordered again, with that key; `given`: with the
  *   caller's key.
  */
@@ -61,12 +63,12 @@ export type Refusal =
   | 'misfit'
   /** Nothing is remembered under the name. */
   | 'unknown'
-  /** The order was created, or has another id. */
+  /** The order was created, or has a different id. */
   | 'created'
   | 'other_order'
   /** A call wrote the record after the person decided. */
   | 'changed'
-  /** Not settled, so it cannot be forgotten. */
+  /** The order is not settled, so its record cannot be forgotten. */
   | 'unsettled'
 
 /** Why recovery looks an order up instead of repeating its request. */
@@ -107,7 +109,7 @@ export interface StepOf {
     | { readonly step: 'read' }
     | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
     | Refuse<'spent' | 'corrupt' | 'misfit'>
-  readonly enqueue: /** Enqueues the order; `given`: under another key than before. */
+  readonly enqueue: /** Enqueues the order; `given`: under a different key. */
     | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
     /**
      * Takes the record from a call that is presumed dead. If that call wakes up, it can no longer
@@ -122,7 +124,7 @@ export interface StepOf {
   readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
 }
 
-/** Conditions with their steps, checked in this order. The last entry is the step if none holds. */
+/** Conditions with their steps, in order. The last entry is the step if no condition is true. */
 type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
 type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
 
@@ -148,7 +150,7 @@ const SPENT = [
 /** Recovery must not repeat an ambiguous request on its own. */
 const HELD_BACK = [
   [when.damaged, lookUp('corrupt')],
-  // Never overridden: under another API key, the same key may place a new order.
+  // Never overridden: under another API key, the same idempotency key may place a new order.
   [when.otherApiKey, lookUp('api_key_changed')],
   [when.replaysAll, send('overdue')],
   [when.aborted, lookUp('aborted')],
@@ -165,7 +167,7 @@ const NOT_REMEMBERED: Row<undefined> = {
 }
 
 /**
- * The step of each command in each phase: the first one whose condition holds, otherwise the last.
+ * The step of each command in each phase: the first step whose condition is true, or the last step.
  * docs/protocol.md prints it.
  */
 export const RULES: Readonly<
@@ -254,7 +256,8 @@ export const RULES: Readonly<
       [when.bodyGone, lookUp('unreadable')],
       [when.damaged, lookUp('corrupt')],
       [when.otherApiKey, lookUp('api_key_changed')],
-      // Not even with `replay: 'all'`: the order is bought, and a forgotten key would buy it again.
+      // Do not send the order, not even with `replay: 'all'`: it is bought, and a forgotten key
+      // would buy it again.
       [when.pastWindow, lookUp('past_window')],
       send('stored'),
     ],
@@ -336,7 +339,8 @@ function isStep<Known, Step extends AnyStep>(
 }
 
 /**
- * Ends the call, which might otherwise send the order. A step without a branch does not compile.
+ * Throws, because a call that continues after an unknown step might send the order. A step without
+ * a branch does not compile.
  */
 export function unknownStep(step: never): never {
   throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)

@@ -13,8 +13,8 @@ export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
   /**
-   * Whether the orders searched for may have been charged. Decides `charged` of a failed read's
-   * error.
+   * Whether the orders searched for may have been charged. Determines `charged` of the error if a
+   * read fails.
    */
   readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
@@ -32,8 +32,8 @@ const MOST_OVERLAP = 10
 
 /**
  * Reads the order list once. Assumes nothing about the order of rows, the envelope, or whether
- * `limit` is honoured. Rows may move meanwhile. Pages overlap: otherwise, the next page would miss
- * a row whenever an earlier row is removed. Rows without an id are skipped, and ids may repeat. A
+ * `limit` is honoured. Rows may move during the scan. Pages overlap, because the next page would
+ * miss a row if an earlier row was removed. Rows without an id are skipped, and ids may repeat. A
  * missing row proves nothing.
  */
 export async function* scanOrders(

@@ -34,13 +34,13 @@ export interface SendOptions {
   /** API key of the first attempt. */
   readonly credential: string | null
   /**
-   * The refusal that an earlier call got under this key. If this call gets the same refusal, it
-   * moves on to a key that was never sent.
+   * The refusal that an earlier call received under this key. If this call receives the same
+   * refusal, it continues with a key that was never sent.
    */
   readonly earlier: Rejection | undefined
   /** The client method that sends the record, as events name it. */
   readonly operation: string
-  /** True to send only once, whatever the response. For recovery. */
+  /** True to send only once, whatever the response. Only recovery sets this. */
   readonly once: boolean
   /**
    * True if the order was enqueued and never sent. If nothing is bought and the service does not
@@ -53,7 +53,7 @@ export interface SendOptions {
   readonly sendUntil: number | undefined
 }
 
-/** Result of sending a record. The call has tried to store it. */
+/** Result of sending a record, which the call has tried to store. */
 export interface Sent {
   readonly charged: Charged
   /** The order, if it is readable. */
@@ -68,15 +68,15 @@ export interface Sent {
   readonly record: JournalRecord
   /** False if the outcome could not be stored. */
   readonly remembered: boolean
-  /** True if the outcome was not stored because another call wrote the record meanwhile. */
+  /** True if the outcome was not stored because another call wrote the record after the claim. */
   readonly overtaken: boolean
   /** True if a fresh key was sent exactly once and got a response: this call created the order. */
   readonly fresh: boolean
 }
 
 /**
- * Sends a claimed record's key and body until the outcome table says stop. Stores the outcome and
- * returns it. Claim the record first: nothing may be sent for another call's version.
+ * Sends a claimed record's key and body until the outcome table requires a stop. Stores the outcome
+ * and returns it. Claim the record first: nothing may be sent for another call's version.
  */
 export async function sendOrder(
   context: OrderContext,
@@ -90,7 +90,7 @@ export async function sendOrder(
   let retriesLeft = options.settings.maxRetries
   let { earlier, unused } = options
   let credential: string | null | undefined = options.credential
-  /** The API key that the record's tag stands for. */
+  /** The API key whose tag is in the record. */
   let claimedFor = options.credential
   for (;;) {
     const { record } = mine
@@ -102,7 +102,7 @@ export async function sendOrder(
     // True while the proxy has named its API key but the stored record has no tag for it. Without
     // the tag, a later process would repeat the order under whichever API key the proxy uses then.
     let unwritten = false
-    // Recovery sets its own window. A call uses the record's.
+    // Recovery passes its own limit. Any other call uses the record's window.
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
     const headers: Record<string, string> = { ...options.settings.headers }
@@ -170,7 +170,7 @@ export async function sendOrder(
     const meaning = meaningOf(verdict, history, record)
     const heard = rejectionOf(meaning, outcome, trail)
     const moves = heard !== undefined && movesOn(context, record, heard, earlier)
-    // A conflict counts as one more refusal if the order's own refused payloads explain it.
+    // Treat a conflict as a refusal if only this order's own refused payloads can explain it.
     const rejection: Rejection | undefined = moves ? { ...heard, kind: 'refused' } : heard
     const sent = { ending, attempts, record: mine.record, outcome }
     const unordered = ({ result }: Written): Sent => ({
@@ -281,13 +281,13 @@ export function chargedAsStored(result: Written['result'], charged: Charged): Ch
 }
 
 /**
- * What the end of a call means: the table row of its last attempt, or of `not_sent` if there was
- * none. A call that ends before a retry keeps the meaning of its last attempt.
+ * What the end of a call means: the table row of its last attempt, or of `not_sent` if there was no
+ * attempt. A call that ends before a retry keeps the meaning of its last attempt.
  */
 export function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
   const meaning: Meaning = verdict ?? judgeOutcome('not_sent', history)
-  // The key belongs to a payload that this store never saw: no refusal under it proves that nothing
-  // was bought.
+  // The key belongs to a payload that this store never saw: no refusal under the key proves that
+  // nothing was bought.
   if (record.foreign && meaning.charged === 'no')
     return { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
   return meaning
@@ -307,8 +307,8 @@ function rejectionOf(
 /**
  * True if the order moves on to a key that was never sent. Either the service repeated its refusal
  * in a new call, or it reports a conflict although it refused every payload under the key. A
- * service that remembers refusals by key would repeat this one for ever. For any other service, the
- * key makes no difference.
+ * service that remembers refusals by key would repeat the refusal for ever. For any other service,
+ * a new key changes nothing.
  */
 export function movesOn(
   context: OrderContext,

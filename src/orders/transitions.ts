@@ -37,11 +37,14 @@ export type RecordEvent =
       readonly key: IntentKey
       /** True if the caller gave a closed record another key. */
       readonly moved: boolean
-      /** The refusal under this key, for `recover()`. The same refusal leads to another key. */
+      /**
+       * The refusal under this key. If `recover()` gets the same refusal, it continues with another
+       * key.
+       */
       readonly heard: Rejection | undefined
       readonly claim: string
     }
-  /** A call continues what an earlier one opened. */
+  /** A call or a recovery continues an order that an earlier call opened. */
   | { readonly type: 'resumed'; readonly by: 'call' | 'recovery' }
   /** A call claims the record. This write permits the call to send. */
   | {
@@ -85,11 +88,14 @@ export type RecordEvent =
     }
   /** An order exists and was charged. */
   | ({ readonly type: 'proven' } & Proof)
-  /** The clock went back, so nobody knows how old the keys are. */
+  /** The clock went back, so the age of the keys is unknown. */
   | { readonly type: 'distrusted'; readonly busy: boolean; readonly claim: string }
   /** `enqueue()` takes the record from a call that is presumed dead. */
   | { readonly type: 'taken_over'; readonly claim: string }
-  /** Only the writer changes. A write that a call gave up is then rejected if it arrives later. */
+  /**
+   * Only the random id of the last write changes. If a write that an earlier call abandoned arrives
+   * later, the store rejects it.
+   */
   | { readonly type: 'rewritten'; readonly claim: string }
   /** A person abandoned the order. */
   | {
@@ -150,7 +156,7 @@ export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof):
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
-/** The key keeps the time of its first send, which limits its window. */
+/** Preserves the time when the key was first sent, because the key's window begins then. */
 function asked(
   record: RecordContent | undefined,
   { order, key, moved, heard, claim }: Event<'asked'>,
@@ -191,7 +197,7 @@ function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent
 function movedOn(record: RecordContent, key: IntentKey): RecordContent {
   const { firstSentAt: _sent, ...next } = withKey(record, key)
   const first = key.keyOrigin === 'derived' ? firstKeyOf(record) : undefined
-  // Only a caller's keys are kept: no caller can name a derived or random key.
+  // Remember only keys that a caller chose: no caller can pass a derived or random key again.
   const left = record.keyOrigin === 'caller' ? leftKeys(record) : record.left
   return { ...next, refused: false, ...defined({ first, left }) }
 }
@@ -207,7 +213,7 @@ function withKey(record: RecordContent, key: IntentKey): RecordContent {
   return { ...rest, ...key, ambiguous: false, foreign: false }
 }
 
-/** The keys that an order leaves behind, including the current key if it was ever sent. */
+/** The keys that an order no longer uses, including the current key if it was ever sent. */
 export function leftKeys({ left, key, firstSentAt }: RecordContent): readonly string[] | undefined {
   return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
@@ -280,8 +286,8 @@ function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }
 function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>): RecordContent {
   const { firstSentAt, first } = record
   return {
-    // A claim from the future does not count. Writing the mark would make it count until the clock
-    // catches up, so the claim is released.
+    // A claim from the future is invalid. This write would make the claim valid until the clock
+    // catches up, so release the claim.
     ...(busy ? record : released(record)),
     claim,
     ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
@@ -290,8 +296,8 @@ function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>)
 }
 
 /**
- * The next call buys again, under another key. If the key is the order's name, it stays, and a
- * refusal under it proves nothing.
+ * The next call buys again, under another key. A key that is the order's name cannot change, and a
+ * refusal under that key proves nothing.
  */
 function abandoned(record: RecordContent, { key, claim }: Event<'abandoned'>): RecordContent {
   const next =

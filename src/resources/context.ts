@@ -6,7 +6,7 @@ import { attachInfo } from '../response-info.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { Parse } from '../schemas/parse.ts'
 
-/** What every resource needs. */
+/** The settings and state that every resource needs. */
 export interface ResourceContext {
   readonly connection: Connection
   readonly lifetime: Lifetime

@@ -59,8 +59,8 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * Give each order your own `metadata.externalOrderId`. Calls with the same reference are for the
    * same order: retries, restarts and several workers charge the wallet at most once, and all of
-   * them return that order. After an error with `charged: 'unknown'`, make the same call again.
-   * Never order again under another reference.
+   * these calls return that order. After an error with `charged: 'unknown'`, make the same call
+   * again. Never order again under another reference.
    *
    * Retries up to 4 times by default, with exponential backoff, within 120,000 ms (`totalTimeout`).
    *
@@ -96,7 +96,7 @@ export class Orders<S extends Schemas = Schemas> {
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
    * @throws {UnresolvedOrderError} if a call is placing the order right now, or if the order was
    *   sent before and `recover()` would not repeat it
-   * @throws {StoreError} if the order could not be stored; roll the transaction back
+   * @throws {StoreError} if the order could not be stored; roll back the transaction
    * @example
    * await connection.query('BEGIN')
    * await connection.query('INSERT INTO checkouts (id) VALUES ($1)', [checkout.id])
@@ -115,8 +115,9 @@ export class Orders<S extends Schemas = Schemas> {
    * or a key, so that a second run after a crash buys nothing twice.
    *
    * Leaving the loop calls `return()` of the source without waiting for its next row, but waits for
-   * the orders that are being placed, each within its `totalTimeout`. The signal ends those, too.
-   * You can use a run once: iterate it, or await it to place all rows and get a summary.
+   * the orders that are being placed, each within its `totalTimeout`. The signal also ends the
+   * calls in progress. You can use a run once: iterate it, or await it to place all rows and get a
+   * summary.
    *
    * @throws {InvalidRequestError} if `rows` is not iterable
    * @throws {RequestAbortedError} after the last result, if `signal` ended the run
@@ -177,7 +178,8 @@ export class Orders<S extends Schemas = Schemas> {
    * Polls an order until `until` returns true, and returns the order.
    *
    * Polls every 0.5 to 1 s at first, slows down to every 15 to 30 s, and speeds up again when the
-   * status changes. A 404 in the first ten seconds counts as "too new to be read".
+   * status changes. A 404 in the first ten seconds does not end the wait: the order may be too new
+   * to be read.
    *
    * @throws {TimeoutError} after `timeout` milliseconds (default 120,000); waiting again is safe
    * @throws {RequestAbortedError} if `signal` ended the wait
@@ -185,7 +187,8 @@ export class Orders<S extends Schemas = Schemas> {
    * await client.orders.waitFor(order.id, { until: ({ status }) => status === 'delivered', timeout: 600_000 })
    */
   async waitFor(orderId: string, options: WaitForOptions<OrderOf<S>>): Promise<OrderOf<S>> {
-    // The reader checks only that `until` is a function. The compiler has checked its types.
+    // The reader checks only that `until` is a function. The compiler has checked its parameters
+    // and result.
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
     const { connection, defaults, lifetime } = this.#context
@@ -237,9 +240,9 @@ export class Orders<S extends Schemas = Schemas> {
    * Settles every order that an earlier call left without a known outcome, with one request for
    * each. Run it when your program starts.
    *
-   * Many processes can run it at the same time, and killing and repeating it is safe. Nothing
-   * happens until you iterate or await the result, which you can do once. Leaving the loop ends the
-   * run; `await` completes it and returns a summary.
+   * Many processes can run it at the same time, and a run that was killed can be repeated safely.
+   * Nothing happens until you iterate or await the result, which you can do once. Leaving the loop
+   * ends the run; `await` completes it and returns a summary.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {RequestAbortedError} if `signal` ended the run; running it again is safe
@@ -261,7 +264,7 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Closes an order by a person's decision. `{ as: 'abandoned' }` can cost a second charge: the
+   * Closes an order by a person's decision. `{ as: 'abandoned' }` can lead to a second charge: the
    * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads that
    * order from the service and closes the record with it.
    *
@@ -283,7 +286,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Deletes the record of a settled order, for example at a customer's request. Returns false if
-   * there was none. The next call with the order's reference or key sends the order again.
+   * there was no record. The next call with the order's reference or key sends the order again.
    *
    * @throws {InvalidRequestError} if the order is not settled
    * @throws {TimeoutError} if the store was not read within `totalTimeout`; nothing was deleted

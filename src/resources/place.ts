@@ -92,7 +92,8 @@ export async function placeRow<Output>(
   row: CreateManyRow,
   call: RequestOptions,
 ): Promise<CreateManyResult<Output>> {
-  // Throws, and returns no result: once the client is closed, the run must not take another row.
+  // Throws instead of returning a result: once the client is closed, the run must not read another
+  // row.
   context.lifetime.check('unknown')
   const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
   try {

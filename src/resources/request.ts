@@ -11,7 +11,7 @@ import { only, plainObject, type Read, type Readers } from '../settings/readers.
 /** HTTP methods of `client.request`. */
 export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
-/** A request to an endpoint that this package does not know. */
+/** A request to an endpoint that this package has no method for. */
 export interface RawRequest<Schema extends StandardSchemaV1 | undefined = StandardSchemaV1 | undefined> {
   /** HTTP method. */
   readonly method: RequestMethod
@@ -78,7 +78,7 @@ const REQUEST: Readers<RawRequest<StandardSchemaV1>> = {
 const readRequest = argument(REQUEST)
 
 /**
- * Sends a request to any endpoint, with the client's retries, time limits and errors. Keeps no
+ * Sends a request to any endpoint, with the client's retries, time limits and errors. Stores no
  * record of the request.
  */
 export async function sendRequest(

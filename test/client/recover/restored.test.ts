@@ -145,7 +145,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
   })
 })
 
-describe('a list of orders that is longer than a look-up reads', () => {
+describe('a list of orders that is longer than a lookup reads', () => {
   const PAGES = 200
 
   /** A service whose list has twice as many rows as a look-up reads. */
@@ -179,7 +179,7 @@ describe('a list of orders that is longer than a look-up reads', () => {
       error: { code: 'unresolved_order', charged: 'unknown', externalOrderId: 'r1' },
     })
     expect(outcome?.error?.message).toContain(`after ${PAGES} pages`)
-    expect(lines.join('\n')).toContain('longer than a look-up reads')
+    expect(lines.join('\n')).toContain('longer than a lookup reads')
     expect(gets(lab)).toBe(PAGES)
   })
 
