@@ -10,7 +10,7 @@ import {
   type TransportResponse,
 } from './transport.ts'
 
-/** The options that ky always gets. */
+/** Options that ky gets for every request. */
 const ONE_ATTEMPT = {
   headers: {},
   retry: 0,
@@ -20,10 +20,11 @@ const ONE_ATTEMPT = {
 } satisfies Options
 
 /**
- * All other options that ky reads or passes to `Request`. They are set only if a polluted
- * `Object.prototype` would supply them: ky copies all options once per option, which takes 17 kB a
- * call (measured). These need values: ky drops undefined `searchParams`, and Node reads the last
- * four from the prototype if they are undefined.
+ * All other options that ky reads or passes to `Request`, and that need a value: ky drops undefined
+ * `searchParams`, and Node would read an undefined `body`, `window`, `referrer` or `signal` from a
+ * polluted `Object.prototype`. For the options in `NOT_GIVEN`, undefined is enough. Both groups are
+ * set only if `Object.prototype` is polluted, because they make ky allocate 17 kB per call
+ * (measured).
  */
 const NOTHING_ELSE = {
   prefix: '',
@@ -41,22 +42,24 @@ const NOT_GIVEN = [
 ]
 
 function nothingElse(): Options {
-  // The values are undefined, which ky's types allow only for absent properties.
+  // Every value is undefined. ky's types allow undefined only for an absent property, hence
+  // `never`.
   const notGiven: Readonly<Record<string, never>> = Object.fromEntries(NOT_GIVEN.map((name) => [name]))
   return { ...notGiven, ...NOTHING_ELSE }
 }
 
 /**
- * A transport that uses ky for exactly one attempt, without retries, redirects, hooks or thrown
- * statuses.
- * @param given replaces the platform's fetch; then no failure proves that nothing was sent
+ * Creates a transport that sends each request once through ky. ky neither retries nor follows
+ * redirects, and does not throw for an error status.
+ * @param given replaces the platform's fetch. Its failures never prove that nothing was sent.
  */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Kept to detect a fetch that is patched later: it is used, but its failures prove nothing.
+  // Shows whether the global fetch is patched later. A patched fetch is used, but its failures do
+  // not prove that nothing was sent.
   const platform = globalThis.fetch
-  // Checks the prototype: setting the option throws on platforms without it (workerd before
-  // 2024-11-11), and makes fetch polyfills change the URL. Checks only when a request is sent,
-  // because touching `Request` makes Node load its whole fetch.
+  // Checks whether the platform supports the option `cache`. Without support, setting the option
+  // throws (workerd before 2024-11-11) or makes fetch polyfills change the URL. Called only when a
+  // request is sent, because reading `Request` makes Node load its whole fetch.
   const takesCache = () => {
     const { Request } = globalThis
     return Request?.prototype !== undefined && 'cache' in Request.prototype
@@ -68,16 +71,17 @@ export function kyTransport(given?: typeof fetch): Transport {
     let thrown: { readonly error: unknown } | undefined
     const sendOnce = async (): Promise<Response> => {
       try {
-        // Does not pass ky's Request: fetch would take it apart again and stream its body.
+        // Does not pass ky's Request, which fetch would unpack again and whose body it would
+        // stream.
         return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && takesCache()))
       } catch (error) {
-        // Keeps the original error: whether ky wraps an error depends on the runtime.
+        // Stores the original error, because ky wraps errors on some runtimes.
         thrown = { error }
         throw error
       }
     }
-    // ky gets no headers and no body, or it would create a second Request from them. `FetchInit`
-    // already has them.
+    // `FetchInit` contains the headers and the body. If ky got them too, it would create a second
+    // Request.
     return ky(url, { ...(polluted() && nothingElse()), ...ONE_ATTEMPT, method, fetch: sendOnce }).then(
       (response) => new FetchedResponse(response),
       () => {
@@ -120,25 +124,26 @@ class FetchInit implements RequestInit {
 }
 
 /**
- * The error for a fetch that returns no Response. It has no stack, which would point to this file
- * instead of the cause.
+ * Creates the error for a fetch that returns no Response. Its stack is empty, because a stack would
+ * point to this file instead of the cause.
  */
 function noResponse(): TypeError {
   return Object.assign(new TypeError('fetch returned no Response'), { stack: '' })
 }
 
-/** A response from fetch, which may be the caller's own fetch. */
+/** A response from the platform's fetch or the caller's own. */
 class FetchedResponse implements TransportResponse {
   readonly status: number
   readonly headers: Response['headers']
   readonly #response: Response
-  /** Ends the current read, even if fetch ignores its signal. */
+  /** Ends the current read, even if fetch ignores the abort signal. */
   #leave: (() => void) | undefined
 
   constructor(response: Response) {
     const { status, headers, type } = response
     const hidden = type === 'opaqueredirect'
-    // A caller's fetch may return anything. The Fetch standard's network error has status 0.
+    // The caller's fetch may return anything, for example the Fetch standard's "network error", a
+    // response with status 0.
     if (typeof headers?.forEach !== 'function' || !(hidden || status > 0)) throw noResponse()
     this.status = hidden ? 0 : status
     this.headers = headers
@@ -151,8 +156,8 @@ class FetchedResponse implements TransportResponse {
   }
 
   /**
-   * Counts decoded bytes, so that a decompression bomb cannot exceed the cap. Relies on no header,
-   * because browsers hide the header that shows compression.
+   * Limits the decompressed size by counting bytes, so that a decompression bomb cannot fill the
+   * memory. Cannot rely on headers: browsers hide the one that shows compression.
    */
   async read(maxBytes: number): Promise<BodyText> {
     const chunks: Uint8Array[] = []
@@ -199,30 +204,32 @@ class FetchedResponse implements TransportResponse {
 
 /**
  * True for Node's own, unwrapped fetch with its own dispatcher. Anything else (a mock, an
- * instrumented fetch, a dispatcher that retries) may have sent the request before the failure that
- * it reports.
+ * instrumented fetch, a dispatcher that retries) may have sent the request before it reports a
+ * failure.
  */
 function isNodeFetch(candidate: typeof fetch): boolean {
   const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
   const { Bun, Deno } = scope
   if (Bun !== undefined || Deno !== undefined) return false
-  // Only Node's own fetch can require this module. A bound function or a proxy hides its source.
+  // Only the source of Node's own fetch contains this require call. A bound function or a proxy
+  // hides its source, and fails this test.
   if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
     return false
   const [first, second] = [1, 2].map(
     (generation) => scope[Symbol.for(`undici.globalDispatcher.${generation}`)],
   )
-  // Since undici 8 (Node 26), the first symbol has a wrapper of the second symbol's dispatcher.
+  // Since undici 8 (Node 26), the first symbol holds a wrapper around the second symbol's
+  // dispatcher.
   const wrapper = second !== undefined && isObject(first) && first.constructor?.name === 'Dispatcher1Wrapper'
   return [second, wrapper ? undefined : first].every(
     (dispatcher) => dispatcher === undefined || isPlainAgent(dispatcher),
   )
 }
 
-/** True for undici's Agent, if neither it nor its connections were composed with interceptors. */
+/** True for an undici Agent without interceptors on the agent or on its connections. */
 function isPlainAgent(dispatcher: unknown): boolean {
   if (!isObject(dispatcher)) return false
-  // A composed dispatcher is a proxy with another `dispatch` than its prototype.
+  // A dispatcher with interceptors is a proxy whose `dispatch` differs from its prototype's.
   const prototype: unknown = Object.getPrototypeOf(dispatcher)
   const [factory] = Object.getOwnPropertySymbols(dispatcher)
     .filter(({ description }) => description === 'factory')

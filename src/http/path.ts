@@ -2,8 +2,8 @@ import { invalidArgument } from '../errors.ts'
 
 /**
  * Percent-encodes an identifier as one path segment. Throws for an empty identifier, and for `.`
- * and `..`, which would reach another endpoint. It also throws if these would appear only after a
- * proxy has decoded the path again.
+ * and `..`, which would reach another endpoint, even if they appear only after a proxy has decoded
+ * the path again.
  */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
@@ -25,19 +25,20 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Returns why a path, without slashes at its ends, could reach another endpoint, or undefined. A
- * proxy may decode the path up to five times. Identifiers and the paths of `client.request` share
- * this rule.
+ * Returns why a path could reach another endpoint, even if proxies decode it up to five times.
+ * Returns undefined for a safe path. Checks identifiers and the paths of `client.request`.
+ * @param path without slashes at its start and end
  */
 export function pathProblem(path: string): string | undefined {
   let decoded = path
   for (let round = 0; round < 5; round++) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: this line rejects them.
     if (/[\u0000-\u001f\u007f]/.test(decoded)) return 'must not contain control characters'
-    // A decoded ? or # ends the path, so only the part before it counts. URLs drop trailing spaces.
+    // A decoded ? or # ends the path, so only the part before ? or # is checked. URLs drop trailing
+    // spaces.
     const segments = decoded.replace(/[?#].*/s, '').split(/[/\\]/)
     if (segments.some((part) => /^\.{0,2} *$/.test(part))) return 'must not contain empty or dot segments'
-    // Decodes each character separately: a proxy may decode a path that decodeURIComponent rejects.
+    // Decodes each byte separately: a proxy may decode a path that decodeURIComponent rejects.
     const next = decoded.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
       String.fromCharCode(Number(`0x${hex}`)),
     )
@@ -47,7 +48,7 @@ export function pathProblem(path: string): string | undefined {
   return undefined
 }
 
-/** The query string with a leading `?`, or an empty string. Omits undefined values. */
+/** Returns the query string with a leading `?`, or an empty string. Omits undefined values. */
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
   let text = ''
   for (const name of Object.keys(query)) {

@@ -2,8 +2,8 @@ import { bare, defined, isObject } from '../defined.ts'
 import type { Unsent } from './transport.ts'
 
 /**
- * Facts about a failure before a response: only names and codes, never a message, which may contain
- * a secret.
+ * What is known about a request that failed without a response: names and codes, but no message,
+ * because a message may contain a secret.
  */
 export interface FailureDetail {
   readonly name: string
@@ -17,15 +17,15 @@ export interface FailureDetail {
 type Link = Readonly<Record<string, unknown>>
 
 /**
- * System calls that happen before a connection exists. The error's code alone proves nothing: on an
- * established connection, Linux reports a lost route as `EHOSTUNREACH` or `ENETUNREACH` of `read`,
- * and by then the order may exist (measured, test/server/unsent.test.ts).
+ * System calls that happen before a connection exists. The error's code alone proves nothing: if
+ * the route is lost on an established connection, Linux reports `EHOSTUNREACH` or `ENETUNREACH` for
+ * the system call `read`, and by then the order may exist (measured, test/server/unsent.test.ts).
  */
 const BEFORE_CONNECTION = /^(connect|getaddrinfo|query[A-Z]\w*)$/
 
 /**
- * zlib's codes for a body in another format than its header states. A body that ends early counts
- * as cut off.
+ * zlib's codes for a body whose format differs from its `Content-Encoding`. The code for a body
+ * that ends early is not included, because such a body is reported as cut off.
  */
 const UNDECODABLE = /^(Z_DATA_ERROR$|ERR_+(BROTLI|ERROR_FORMAT))/
 
@@ -33,16 +33,17 @@ const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT_ALTNAME_INVALID$|DEPTH_ZERO_SELF_SIGNED_CERT$|SELF_SIGNED_CERT_IN_CHAIN$|UNABLE_TO_VERIFY_|UNABLE_TO_GET_ISSUER_CERT)/
 
 /**
- * OpenSSL's codes for a port without TLS. An established connection may report them as well
- * (measured, test/server/unsent.test.ts), so they are proof only while connecting.
+ * OpenSSL's codes for a port without TLS. An established connection may report these codes as well
+ * (measured, test/server/unsent.test.ts), so they prove that nothing was sent only while
+ * connecting.
  */
 const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
 
 /**
  * Returns why an error of Node's sockets proves that nothing was sent, or false if it does not. The
- * codes are proof only for a transport that sends each request once, over its own connections. May
- * throw, because a thrown value may itself throw when its fields are read.
- * @param connecting true if the transport knows that the error ended the attempt to connect
+ * error codes are proof only for a transport that sends each request once, over its own
+ * connections. May throw, because reading the fields of a thrown value may itself throw.
+ * @param connecting true if the transport knows that the error occurred while connecting
  */
 export function provenUnsent(error: unknown, connecting: boolean): false | Unsent {
   const link = tellingLink(error)
@@ -57,7 +58,7 @@ export function provenUnsent(error: unknown, connecting: boolean): false | Unsen
   return CERTIFICATE.test(code) && 'certificate'
 }
 
-/** Our code for a port that the Fetch standard blocks: Node's fetch has only a message for it. */
+/** Our code for a port that the Fetch standard blocks. Node's fetch reports only a message. */
 const BAD_PORT = 'BAD_PORT'
 
 function neverConnected(link: Link): boolean {
@@ -69,14 +70,14 @@ function neverConnected(link: Link): boolean {
   )
 }
 
-/** True for a body that arrived but cannot be decompressed. */
+/** True for the error of a body that arrived but cannot be decompressed. */
 export function isUndecodable(error: unknown): boolean {
   return UNDECODABLE.test(wordsOf(tellingLink(error)).code ?? '')
 }
 
 /**
- * Describes an error by the codes in its chain of causes. May throw, because a thrown value may
- * itself throw when its fields are read.
+ * Describes an error by the codes in its chain of causes. May throw, because reading the fields of
+ * a thrown value may itself throw.
  * @param withFrames true to add the stack frames of an error without a code
  */
 export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
@@ -86,7 +87,7 @@ export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
     : words
 }
 
-/** The outermost error of the chain that has a code, or the error itself. */
+/** Returns the outermost error in the chain of causes that has a code, or else the error itself. */
 function tellingLink(error: unknown): Link {
   const links = chain(error)
   return links.find((link) => wordsOf(link).code !== undefined) ?? links[0] ?? {}
@@ -103,14 +104,14 @@ function framesOf({ stack, message }: Link): string | undefined {
   return places.length === 0 ? undefined : places.join('\n')
 }
 
-/** The error and its causes, outermost first; at most ten, because causes may form a ring. */
+/** Returns the error and its causes, outermost first. Stops at ten: causes may form a cycle. */
 function chain(error: unknown): Link[] {
   const links: Link[] = []
   for (let link = error; isObject(link) && links.length < 10; link = fieldOf(link, 'cause')) links.push(link)
   return links
 }
 
-/** The name and codes of one error. */
+/** Returns the name and codes of one error, without its causes. */
 function wordsOf(link: Link): FailureDetail {
   const [name, syscall] = [fieldOf(link, 'name'), fieldOf(link, 'syscall')]
   const code = fieldOf(link, 'code') ?? (fieldOf(link, 'message') === 'bad port' ? BAD_PORT : undefined)
@@ -122,16 +123,16 @@ function wordsOf(link: Link): FailureDetail {
 }
 
 /**
- * A field of the error or its class, but not of `Object.prototype`: a polluted `code` could falsely
- * prove that nothing was sent.
+ * Returns a field of the error or its class, but not of `Object.prototype`, where a polluted `code`
+ * could falsely prove that nothing was sent.
  */
 function fieldOf(link: Link, name: string): unknown {
   return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined
 }
 
 /**
- * True for a string in the fixed shape of names and codes. A secret in an error of the caller's
- * fetch does not have this shape.
+ * True for a string that is shaped like a name or a code. Any other string in an error of the
+ * caller's fetch may contain a secret.
  */
 function isWord(value: unknown, shape: RegExp): value is string {
   return typeof value === 'string' && shape.test(value)

@@ -11,8 +11,9 @@ export const LIKE_A_KEY = 16
 
 /**
  * Redacts API keys in a string from the server, including keys that are percent-encoded, in base64
- * or hexadecimal, or escaped in nested JSON. Services echo keys in "invalid key" messages, which
- * end up in errors.
+ * or hexadecimal, or escaped in nested JSON. Some services echo the key in an "invalid key"
+ * message, which would end up in an error.
+ * @param shortest minimum length of a key that is redacted
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
   const keys = [...secrets].filter(({ length }) => length >= shortest)
@@ -23,8 +24,8 @@ export function redact(text: string, secrets: Iterable<string>, shortest = 0): s
 }
 
 /**
- * Patterns by their keys. A program has one key, or two during a rotation, and creating a pattern
- * costs more than using it.
+ * Cached patterns, by the API keys that they match. Creating a pattern costs more than using it,
+ * and a program has only one key, or two during a rotation.
  */
 const patterns = new Map<string, RegExp | undefined>()
 const MAX_PATTERNS = 8
@@ -33,7 +34,8 @@ function patternOf(keys: readonly string[]): RegExp | undefined {
   const name = keys.join('\n')
   if (!patterns.has(name)) {
     if (patterns.size === MAX_PATTERNS) patterns.clear()
-    // One pass, longest form first, so that no key is searched for in a replacement.
+    // Replaces all forms in one pass, so that no key is searched for in a replacement. The longest
+    // form is tried first, because it may contain a shorter one.
     const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
     const literal = forms.map((form) => form.replace(/[^\w-]/g, '\\$&'))
     patterns.set(name, forms.length === 0 ? undefined : new RegExp(literal.join('|'), 'g'))
@@ -50,7 +52,7 @@ function formsOf(secret: string): string[] {
   const hex = Array.from(secret, (character) => character.charCodeAt(0).toString(16)).join('')
   const json = escaped(secret)
   const slashed = json.replaceAll('/', '\\/')
-  // Leaves out the encoded forms of very short keys, which would match parts of any string.
+  // Omits the encoded forms of very short keys, which would match parts of unrelated strings.
   const encoded = [...base64, ...url, hex, hex.toUpperCase()].filter((form) => form.length >= 8)
   const forms = [...encoded, percent, lower, json, slashed, escaped(json), escaped(slashed), secret]
   return [...new Set(forms)].filter(Boolean)
@@ -64,8 +66,10 @@ function escaped(text: string): string {
 }
 
 /**
- * Returns the base64 characters that depend only on the key if it is encoded as part of a longer
- * string, as in `Basic` credentials. They differ by the key's position in a group of three bytes.
+ * Returns the base64 characters that depend only on the key if the key is encoded as part of a
+ * longer string, as in `Basic` credentials. These characters depend on the key's position in a
+ * group of three bytes.
+ * @param before number of bytes in that group before the key
  */
 function withinBase64(secret: string, before: number): string {
   const encoded = btoa('-'.repeat(before) + secret)
@@ -81,7 +85,7 @@ export const REQUEST_ID: readonly string[] = [
   'cf-ray',
 ]
 
-/** Returns the request id of a response, from the first of these headers that has one. */
+/** Returns the request id from the first header in {@link REQUEST_ID} with a valid value. */
 export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
   for (const name of REQUEST_ID) {
     const value = headers.get(name)

@@ -25,8 +25,8 @@ export const MAX_ITEM_BYTES: number = 1024 * 1024
 export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
 
 /**
- * A call that returns its parsed response and keeps no record. No field is optional, so none is
- * read from a polluted `Object.prototype`.
+ * A call that returns its parsed response and stores no record. No field is optional, because an
+ * absent field would be read from a polluted `Object.prototype`.
  */
 export interface ReadCall<T> {
   readonly endpoint: Endpoint
@@ -36,12 +36,12 @@ export interface ReadCall<T> {
   readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
   readonly maxBytes: number
-  /** False for a request that may be repeated only if it certainly never arrived. */
+  /** False for a request that may be repeated only if the service certainly did not process it. */
   readonly repeatable: boolean
   /**
-   * What the call means for the wallet. `none`: it only reads. `may_move`: it may charge the wallet,
-   * so its errors report whether it did. `in_doubt`: it searches for an order that may have been
-   * charged. `charged`: it reads an order that was charged.
+   * What errors report about the wallet. `none`: nothing, because the call only reads. `may_move`:
+   * whether the call charged the wallet. `in_doubt`: the call searches for an order that may have
+   * been charged. `charged`: the call reads an order that was charged.
    */
   readonly money: 'none' | 'may_move' | 'in_doubt' | 'charged'
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
@@ -59,10 +59,10 @@ export const READ_ITEM: PlainRead = {
   repeatable: true,
   money: 'none',
 }
-/** The same for a page of a list. */
+/** A read of one page of a list: like {@link READ_ITEM}, but with a larger body. */
 export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_LIST_BYTES }
 
-/** The `charged` of an error after the request was sent. */
+/** The `charged` field of an error after the request may have been sent. */
 const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
   none: undefined,
   may_move: 'unknown',
@@ -164,8 +164,8 @@ export function isTransient(result: AttemptResult): boolean {
 }
 
 /**
- * Ends a call as if no response had arrived: the response came in time, but the caller's schema
- * took too long to check it.
+ * Ends a call as if no response had arrived, because the call had to end while the caller's schema
+ * was still checking the response.
  */
 function cutShort({ why }: Interruption, { last: _last, ...trail }: Trail): Ending<never> {
   return { end: why, trail }
@@ -175,19 +175,23 @@ function isSuccess({ status, problem }: Answer): boolean {
   return status >= 200 && status < 300 && problem === undefined
 }
 
-/** The parsed body of a success, or an {@link Interruption} if a schema took too long. */
+/**
+ * Judges a 2xx response by its body. Returns an {@link Interruption} if the call must end before
+ * the caller's schema has checked the body.
+ */
 function judgeSuccess<T>(
   call: ReadCall<T>,
   deadline: Deadline,
   answer: Answer,
   trail: Trail,
 ): Judgement<T> | Promise<Judgement<T> | Interruption> {
-  // An order that a look-up finds will be stored, so it is redacted.
+  // An order that a lookup finds is stored later, so API keys in its body are redacted here.
   const stored = call.money === 'in_doubt' || call.money === 'charged'
   const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
   const parsed = body === undefined ? wrong('is not JSON') : call.parse(body.json)
   if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
-  // A caller's schema may be async. Its time counts towards the call's total time.
+  // The caller's schema may be async, and the time that it takes counts towards the call's total
+  // time.
   return deadline
     .race(parsed)
     .then((checked) =>
@@ -202,7 +206,7 @@ function judgeChecked<T>(
   checked: Checked<T>,
 ): Judgement<T> {
   if ('value' in checked) return { next: 'done', value: checked.value }
-  // A caller's schema may quote the value that it rejects.
+  // The caller's schema may quote a rejected value, which may contain an API key.
   const issues = checked.issues.map((issue) => ({
     path: redact(issue.path, trail.secrets),
     message: redact(issue.message, trail.secrets),
@@ -212,7 +216,8 @@ function judgeChecked<T>(
     { attempts: trail.attempts, status, requestId: requestIdOf(headers, trail.secrets), issues },
     'Check baseUrl and schemas',
   )
-  // A proxy that loses its connection may end the body as if the body were complete.
+  // A proxy that loses its connection to the service may end a truncated body as if it were
+  // complete.
   return call.repeatable && isTruncated(text)
     ? { next: 'retry', pace: 'backoff', error }
     : { next: 'stop', error }

@@ -1,16 +1,17 @@
 /**
- * Why a call sends again. The reason decides how long the call waits and which limit applies:
- * - `now`: immediately, for the first retry after a socket closed under the request (a stale
- *   keep-alive connection);
+ * Why a call repeats its request. The reason decides how long the call waits and which limit
+ * applies:
+ * - `now`: immediately, for the first retry after the connection was lost (often a stale keep-alive
+ *   connection);
  * - `backoff`: after exponential backoff with full jitter;
  * - `refresh`: immediately, because a 401 may mean that the API key was rotated and a fresh one is
  *   available;
- * - `poll`: the service is still processing this key, and waiting for it is not a retry;
+ * - `poll`: the service is still processing this key, so a poll is not a retry;
  * - `replay`: a success could not be read, so the same key is sent again to read it.
  */
 export type Pace = 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
 
-/** How often a call has sent again so far, by reason. */
+/** How often a call has repeated its request so far, by reason. */
 export interface Counts {
   /** Retries with pace `now`, `backoff` or `refresh`; these count against `maxRetries`. */
   readonly retries: number
@@ -20,7 +21,7 @@ export interface Counts {
 
 export const noCounts: Counts = { retries: 0, polls: 0, replays: 0 }
 
-/** The policy's decision: wait `wait` milliseconds and send again, or stop. */
+/** The result of {@link decide}: wait `wait` milliseconds and repeat the request, or stop. */
 export type Decision =
   | { readonly wait: number; readonly counts: Counts }
   /**
@@ -28,17 +29,17 @@ export type Decision =
    */
   | { readonly stop: 'exhausted' | 'deadline' }
 
-/** Everything that the decision depends on. */
+/** Everything on which {@link decide} depends. */
 export interface Situation {
   readonly pace: Pace
   readonly counts: Counts
   /** Maximum number of retries; zero means none. Polls and replays are not retries. */
   readonly maxRetries: number
-  /** Milliseconds that the service asked to wait: a lower bound. */
+  /** Minimum wait in milliseconds that the service asked for in `Retry-After`. */
   readonly retryAfter?: number | undefined
   /** Milliseconds until the call's deadline. */
   readonly remaining: number
-  /** At least 0 and below 1. */
+  /** A random number for the jitter, at least 0 and below 1. */
   readonly random: number
 }
 
@@ -51,15 +52,15 @@ const POLL_BASE = 500
 const POLL_CAP = 5_000
 
 /**
- * The one retry policy of all calls: exponential backoff with full jitter, from 250 ms up to 10 s.
- * Polls wait 0.5 s to 5 s.
+ * The retry policy of all calls: exponential backoff with full jitter, in steps from 250 ms to 10
+ * seconds. Polls wait 0.5 to 5 seconds.
  */
 export function decide(situation: Situation): Decision {
   const { pace, counts, maxRetries, retryAfter, remaining, random } = situation
   let wait: number
   let next: Counts
   if (pace === 'poll') {
-    // Equal jitter: never less than half the step, because the earlier request is still running.
+    // Equal jitter waits at least half the step, because the service is still processing the order.
     const step = Math.min(POLL_CAP, POLL_BASE * 2 ** counts.polls)
     wait = counts.polls === 0 ? POLL_BASE : step / 2 + (random * step) / 2
     next = { ...counts, polls: counts.polls + 1 }
@@ -74,8 +75,8 @@ export function decide(situation: Situation): Decision {
     next = { ...counts, retries: counts.retries + 1 }
   }
   if (retryAfter !== undefined) wait = Math.max(wait, retryAfter)
-  // Stops if the wait is too long: a shorter wait would overload the server again, and waiting
-  // until the deadline would turn the service's response into a timeout.
+  // Stops if the wait would pass the deadline. A shorter wait could overload the server again, and
+  // waiting until the deadline would replace the service's response by a timeout.
   return wait >= remaining ? { stop: 'deadline' } : { wait, counts: next }
 }
 
@@ -87,9 +88,9 @@ const ZONED_DATE =
 const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/
 
 /**
- * Returns the milliseconds of a `Retry-After` header (RFC 9110 section 10.2.3: seconds or an HTTP
- * date), or undefined if it is negative, malformed or empty. Accepts fractions, because a call that
- * ignored them would retry too early.
+ * Returns the wait of a `Retry-After` header in milliseconds (RFC 9110 section 10.2.3: seconds or
+ * an HTTP date), or undefined if the header is negative, malformed or empty. Accepts fractions of a
+ * second, because a call that ignored them would retry too early.
  */
 export function parseRetryAfter(header: string | null, now: number): number | undefined {
   const text = header?.trim() ?? ''

@@ -11,8 +11,8 @@ export interface TransportRequest {
   /** Ends the attempt, and the read of the body, when the time is up or the caller aborts. */
   readonly signal: AbortSignal
   /**
-   * Returns true once it is too late to send the request. Check it after connecting and before the
-   * first byte, so that a machine that slept sends nothing too late.
+   * Returns true once it is too late to send the request. Call this after connecting and before the
+   * first byte, because the machine may have slept since the request was made.
    */
   readonly isLate: (() => boolean) | undefined
 }
@@ -31,53 +31,57 @@ export interface TransportResponse {
 
 /**
  * Sends the client's requests. Each call of `send` sends one request, once, and follows no
- * redirect: the client handles retries, time limits and errors. `undiciTransport()` of
- * `customer-ordering-sdk/undici` creates one. By default, the client uses the global `fetch`.
+ * redirect: the client handles retries, time limits and errors. By default, the client uses the
+ * global `fetch`. For Node, `undiciTransport()` of `customer-ordering-sdk/undici` creates a
+ * transport.
  */
 export interface Transport {
-  /** Sends the request and resolves with the head of the response. Rejects with any error. */
+  /**
+   * Sends the request. Resolves once the response headers have arrived. May reject with any error.
+   */
   send(request: TransportRequest): Promise<TransportResponse>
   /**
-   * Returns why an error of `send` proves that no byte of the request was sent, or false if it does
-   * not. With proof, the client closes the order as not charged: a wrong proof can cost a second
-   * charge. Omit this method in a wrapper that may send a request more than once.
+   * Returns why an error of `send` proves that no byte of the request was sent, or false if the
+   * error proves nothing. After such a proof, the client closes the order as not charged, so a
+   * wrong proof can cost a second charge. Omit this method in a wrapper that may send a request
+   * more than once.
    */
   whyUnsent?(error: unknown): false | Unsent
 }
 
 /**
- * Why no byte of a request was sent: no connection, an untrusted certificate, a transport that its
- * owner closed, or a send that came too late.
+ * Why no byte of a request was sent: there was no connection, the certificate was not trusted, the
+ * transport was closed, or it was too late to send.
  */
 export type Unsent = 'unreachable' | 'certificate' | 'transport_closed' | 'late'
 
-/** The part of a response's headers that the client reads. */
+/** The methods of a response's headers that the client calls. */
 export interface ResponseHeaders {
   /** Returns the value of a header, or null. Names are case-insensitive. */
   get(name: string): string | null
-  /** Calls back once for each header, with its lower-case name. */
+  /** Calls `each` once for each header, with its value and its lower-case name. */
   forEach(each: (value: string, name: string) => void): void
 }
 
-/** The decoded part of a body. */
+/** A decoded body, which may be incomplete. */
 export interface BodyText {
-  /** The body as a string. */
+  /** The body, or the part that was read, as a string. */
   readonly text: string
-  /** Undefined if the body is complete. */
+  /** Why the body is incomplete. Undefined for a complete body. */
   readonly problem: 'cut' | 'too_large' | 'undecodable' | undefined
 }
 
 let decoder: TextDecoder | undefined
 
 /**
- * Decodes the bytes read so far in one go: in Node, decoding in pieces is several times slower and
- * makes strings that take twice the memory.
+ * Decodes all chunks together: in Node, decoding them one by one is several times slower, and the
+ * resulting string takes twice the memory.
  */
 export function bodyText(chunks: readonly Uint8Array[], problem?: BodyText['problem']): BodyText {
   const [first] = chunks
   const bytes = chunks.length > 1 ? joined(chunks) : first
-  // A cut body needs its own decoder. In stream mode, the decoder drops half a character at the
-  // body's end, but remembers it for the next body.
+  // An incomplete body may end within a character. A decoder in stream mode drops those last bytes,
+  // but would add them to the next body, so an incomplete body gets a decoder that is not reused.
   decoder ??= new TextDecoder()
   const text =
     problem === undefined ? decoder.decode(bytes) : new TextDecoder().decode(bytes, { stream: true })

@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { anyText, atSight, isJsonObject, isSafeInteger, NO_OBJECT, safeInteger } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Wallet balance (API document, "Balance"). Fields the document does not show are kept. */
+/** Wallet balance (API document, "Balance"). Undocumented fields are returned unchanged. */
 export interface Balance {
   /** Wallet balance in minor currency units; always a safe integer. */
   readonly amount: number
@@ -18,7 +18,7 @@ export const balanceSchema: StandardSchemaV1<unknown, Balance> = /* @__PURE__ */
   makeBalanceSchema,
 )
 
-/** The full schema, which also provides the messages. */
+/** Creates the full schema, which also provides the messages. */
 export function makeBalanceSchema(): z.ZodMiniType<Balance> {
   return z.looseObject({ amount: safeInteger(), currency: anyText() }, NO_OBJECT)
 }

@@ -4,8 +4,8 @@ import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * The message of a type check: what the value must be, and what it is. A missing field is reported
- * as missing, not as a value of the wrong type.
+ * Makes the message of a type check: which type the value must have, and which type it has. A
+ * missing field is reported as missing, not as a value of the wrong type.
  */
 export function mustBe(what: string): MustBe {
   return {
@@ -23,8 +23,8 @@ function kindOf(value: unknown): string {
 }
 
 /**
- * An integer that JavaScript represents exactly. `JSON.parse` has rounded any larger integer, which
- * must never pass as an amount of money.
+ * An integer that JavaScript represents exactly. `JSON.parse` rounds larger integers, and a rounded
+ * integer must never pass as an amount of money.
  */
 export const safeInteger = (): z.ZodMiniType<number> =>
   z
@@ -62,24 +62,24 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return prototype === Object.prototype || prototype === null
 }
 
-/** Returns a JSON object, without any field `__proto__`. Undefined for any other value. */
+/** Returns a JSON object without its field `__proto__`, or undefined for any other value. */
 export function anyObject(value: unknown): JsonObject | undefined {
   if (isJsonObject(value)) return value
   const parsed = z.safeParse(z.looseObject({}), value)
   return parsed.success ? parsed.data : undefined
 }
 
-/** The check of {@link filled} without a schema. */
+/** The same check as {@link filled}, without a schema. */
 export function isFilled(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== ''
 }
 
-/** The check of {@link safeInteger} without a schema. */
+/** The same check as {@link safeInteger}, without a schema. */
 export function isSafeInteger(value: unknown): value is number {
   return Number.isSafeInteger(value)
 }
 
-/** The check of {@link anyNumber} without a schema. */
+/** The same check as {@link anyNumber}, without a schema. */
 export function isAnyNumber(value: unknown): value is number {
   return Number.isFinite(value)
 }
@@ -91,9 +91,9 @@ export interface AtSight<T> extends StandardSchemaV1<unknown, T> {
 }
 
 /**
- * Makes a schema with a fast path for valid values. A page of a thousand rows then costs a few
- * comparisons per row. The full schema is created on first use, so a process that sees only valid
- * data never creates it.
+ * Makes a schema with a fast path for valid values: each row of a page then costs only a few
+ * comparisons. The full schema is created for the first value that fails the fast check, so a
+ * process that sees only valid data never creates it.
  *
  * @param isRight see {@link AtSight}
  * @param make creates the full schema, which checks every other value and reports what is wrong
@@ -143,8 +143,8 @@ export function parseJson(text: string): { readonly json: unknown } | undefined 
 }
 
 /**
- * Checks a value with any Standard Schema: our own (zod/mini) are sync, a caller's may be async. A
- * schema that throws counts as one issue.
+ * Checks a value with any Standard Schema. Our own schemas (zod/mini) are sync, and the caller's
+ * may be async. If the schema throws, the result has one issue.
  */
 export function check<T>(
   schema: StandardSchemaV1<unknown, T>,
@@ -173,8 +173,8 @@ export function checkNow<T>(schema: StandardSchemaV1<unknown, T>, value: unknown
 }
 
 /**
- * Names of the standard properties of `Object.prototype`. Counting them is not enough: some
- * platforms have no `__proto__`.
+ * Names of the standard properties of `Object.prototype`. Comparing only their number is not
+ * enough, because some platforms have no `__proto__`.
  */
 const STANDARD: ReadonlySet<PropertyKey> = new Set([
   ...['constructor', 'hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable', 'toLocaleString', 'toString'],
@@ -189,7 +189,10 @@ const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
 /** The properties of `Object.prototype` when it was last found clean. */
 let right: readonly PropertyKey[] = []
 
-/** True if `Object.prototype` is polluted. All rows of a page share one check. */
+/**
+ * True if `Object.prototype` is polluted. The result is cached until the current synchronous code
+ * ends, so that all rows of a page share one check.
+ */
 export function polluted(): boolean {
   if (known === undefined) {
     const names = Reflect.ownKeys(Object.prototype)
@@ -201,7 +204,7 @@ export function polluted(): boolean {
   return known
 }
 
-/** A copy without inherited properties, which could be mistaken for fields of the data. */
+/** Returns a copy that inherits no properties, which could be mistaken for fields of the data. */
 function owned(value: unknown, depth: number): unknown {
   if (!isObject(value) || Array.isArray(value) || depth === 0) return value
   const own: Record<string, unknown> = Object.create(null)
@@ -228,7 +231,7 @@ function pathText(path: StandardSchemaV1.Issue['path']): string {
 }
 
 /**
- * Maximum length of a path in a message. The path into a deeply nested value can have thousands of
+ * Maximum length of a path in a message. The path to a deeply nested field can have thousands of
  * characters.
  */
 const LONGEST_PATH = 80

@@ -28,8 +28,8 @@ const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
 
 /**
  * Finds the rows of a list response: the response itself if it is an array, otherwise its only
- * property that is an array. If several properties are arrays, takes the only array whose rows all
- * have an identifier. It never guesses beyond that.
+ * array property. If several properties are arrays, the rows are the only array whose elements all
+ * have an identifier. If that array is not unique either, the result is an issue, not a guess.
  */
 export function readEnvelope(body: unknown, identifier: string): Checked<ListEnvelope> {
   if (Array.isArray(body)) return { value: { items: body } }

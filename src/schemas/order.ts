@@ -31,7 +31,7 @@ export interface OrderMetadata {
  *
  * Other fields are sent unchanged and are part of the order's identity. Misspelt known fields and
  * call options are rejected (docs/guide/orders.md). The type has only the documented fields, so a
- * misspelt field does not compile. Add the fields that your provider has told you about.
+ * misspelt field does not compile. If your provider supports more fields, add them to the type.
  *
  * @example
  * declare module 'customer-ordering-sdk' {
@@ -56,7 +56,10 @@ export interface RequestBody extends CreateOrderRequest {
   readonly [field: string]: unknown
 }
 
-/** An order as the service returns it (API document, "Order"). Fields the document does not show are kept. */
+/**
+ * An order as the service returns it (API document, "Order"). Undocumented fields are returned
+ * unchanged.
+ */
 export interface Order {
   /** Order identifier. */
   readonly id: string
@@ -83,7 +86,7 @@ function isMetadata(value: unknown): boolean {
   return isJsonObject(value) && (!('externalOrderId' in value) || isFilled(value['externalOrderId']))
 }
 
-/** The full schema, which also provides the messages. */
+/** Creates the full schema, which also provides the messages. */
 export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
   return z.looseObject(
     {
@@ -109,7 +112,7 @@ export const orderSchema: AtSight<Order> = /* @__PURE__ */ atSight(
   makeOrderSchema,
 )
 
-/** The full schema, which also provides the messages. */
+/** Creates the full schema, which also provides the messages. */
 export function makeOrderSchema(): z.ZodMiniType<Order> {
   return z.looseObject({ id: filled(), status: anyText(), amount: safeInteger() }, NO_OBJECT)
 }

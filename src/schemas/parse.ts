@@ -6,8 +6,8 @@ import type { StandardSchemaV1 } from './standard-schema.ts'
 export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
 
 /**
- * Checks with the documented schema, then with the caller's, whose output is the result. `T` is
- * that output, or the documented type without a caller's schema.
+ * Makes a parser that checks a value with the documented schema, then with the caller's own schema,
+ * if there is one. `T` is the output type of the last schema.
  */
 export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | undefined): Parse<T> {
   // The casts are safe: T is the output of whichever schema is used, which the types cannot state.
@@ -19,7 +19,8 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
 }
 
 /**
- * Checks first that the value has this id, because a proxy may return another request's response.
+ * Makes a parser that first rejects a value with a different id, because a proxy may return another
+ * request's response.
  */
 export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
   return (body) => {
@@ -38,8 +39,8 @@ export interface RowReader<T> {
 }
 
 /**
- * Makes the reader of a list's rows. There is no fast path with a caller's schema, which must check
- * every value. `T` as in {@link parser}.
+ * Makes the reader of a list's rows. The caller's own schema must check every value, so there is no
+ * fast path with such a schema. `T` is the same as in {@link parser}.
  */
 export function rowReader<T>(
   documented: StandardSchemaV1 & AtSight<unknown>,

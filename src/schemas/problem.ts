@@ -2,9 +2,9 @@ import { bare, defined, isObject } from '../defined.ts'
 import { anyObject, parseJson } from './check.ts'
 
 /**
- * Body of an error response. The API document does not show its shape, so all common shapes are
- * understood: `code` and `message` at the top, inside `error`, in the first of `errors`, or as RFC
- * 9457 problem details.
+ * Body of an error response. The API document does not show its shape, so the client reads all
+ * common shapes: `code` and `message` at the top, inside `error`, in the first of `errors`, or as
+ * RFC 9457 problem details.
  */
 export interface ErrorResponse {
   readonly [field: string]: unknown
@@ -19,7 +19,7 @@ export interface Problem {
   readonly recognised: boolean
   readonly code?: string
   readonly message?: string
-  /** The documented code, if exactly one of the two is found near the top of the body. */
+  /** The documented code, if exactly one of the two codes is near the top of the body. */
   readonly idempotency?: IdempotencyCode
 }
 
@@ -76,8 +76,8 @@ const DEEPEST = 4
 const MOST_NODES = 200
 
 /**
- * Finds a documented code that is a complete value near the top of the body. If both codes are
- * there, neither is trusted.
+ * Finds a documented code near the top of the body, as a complete value or after `/`, `#` or `:`.
+ * If both codes are there, neither is trusted.
  */
 function documentedCode(body: unknown): IdempotencyCode | undefined {
   const found = new Set<string>()

@@ -13,7 +13,9 @@ import {
   safeInteger,
 } from './check.ts'
 
-/** An orderable store product (API document, "Service"). Fields the document does not show are kept. */
+/**
+ * An orderable store product (API document, "Service"). Undocumented fields are returned unchanged.
+ */
 export interface Service {
   /** Identifier of the product; the `serviceId` of an order. */
   readonly productId: string
@@ -28,8 +30,8 @@ export interface Service {
   /** Step that a quantity must respect. May be a fraction. */
   readonly stepQuantity: number
   /**
-   * State of the stock. The name and values of the field are not documented, so the service's value
-   * is kept unchanged.
+   * Any other field, returned unchanged. One of them is the state of the stock, whose name and
+   * values the API document does not show.
    */
   readonly [field: string]: unknown
 }
@@ -47,7 +49,7 @@ export const serviceSchema: AtSight<Service> = /* @__PURE__ */ atSight(
   makeServiceSchema,
 )
 
-/** The full schema, which also provides the messages. */
+/** Creates the full schema, which also provides the messages. */
 export function makeServiceSchema(): z.ZodMiniType<Service> {
   return z.looseObject(
     {
