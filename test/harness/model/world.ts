@@ -1,10 +1,13 @@
-/** The states that the model checker walks through: an order's rows, a service, two processes, and what is between them. */
+/**
+ * The states of the model checker: an order's rows, a service, two processes, and the messages
+ * between them.
+ */
 import type { Intent } from '../../../src/orders/intent.ts'
 import type { JournalRecord, RecordContent, Rejection } from '../../../src/orders/record.ts'
 import type { Command } from '../../../src/orders/rules.ts'
 
 export const MINUTE = 60_000
-/** Of a whole call, and of one attempt. */
+/** Durations of a call and of an attempt. */
 export const TOTAL: number = 2 * MINUTE
 export const ATTEMPT: number = MINUTE / 2
 export const WINDOW: number = 20 * MINUTE
@@ -12,25 +15,25 @@ export const WINDOW: number = 20 * MINUTE
 export const FORGETS: number = 21 * MINUTE
 export const API_KEYS = ['secret-one', 'secret-two'] as const
 
-/** What a process is called for. */
+/** One call of a process. */
 export interface Call {
   readonly command: Command
-  /** The process that makes it; default any. */
+  /** The process that makes the call. Default: either. */
   readonly by?: number
-  /** Of `create` and `enqueue`; default `a`. */
+  /** For `create` and `enqueue`. Default: `a`. */
   readonly payload?: 'a' | 'b'
-  /** Of `create` and `enqueue`: the key that the caller gives beside the reference. */
+  /** For `create` and `enqueue`: the caller's key in addition to the reference. */
   readonly key?: 'k' | 'l'
-  /** Of `create` and `enqueue`: the order does not fit the service that is given with it. */
+  /** For `create` and `enqueue`: the order does not fit the given service. */
   readonly misfit?: true
-  /** Of `recover`: repeats all; claims what a call holds. */
+  /** For `recover`: repeats everything, and takes over claims. */
   readonly all?: true
   readonly takesOver?: true
-  /** Of `resolve`: id of an order that never was. */
+  /** For `resolve`: an order id that does not exist. */
   readonly otherOrder?: true
 }
 
-/** What may go wrong. Each costs one of the faults of a setting. */
+/** Possible faults. Each costs one of the faults of a setting. */
 export type Fault =
   | 'a process is killed'
   | 'a write comes late'
@@ -40,7 +43,7 @@ export type Fault =
   | 'the service fails'
   | 'nothing is sent'
 
-/** What may happen beside the calls. Each costs one of the passes of a setting. */
+/** Possible events outside the calls. Each costs one of the passes of a setting. */
 export type Pass =
   | '16 minutes pass'
   | '25 minutes pass'
@@ -50,7 +53,7 @@ export type Pass =
   | 'the row is damaged'
   | 'the store is restored'
 
-/** One kind of order over one kind of service, and how much may happen. */
+/** One kind of order with one kind of service, and the number of events. */
 export interface Setting {
   readonly name: string
   readonly order: 'ref:r' | 'key:k' | 'anon'
@@ -58,17 +61,17 @@ export interface Setting {
   readonly faults: readonly Fault[]
   readonly passes: readonly Pass[]
   readonly most: { readonly calls: number; readonly faults: number; readonly passes: number }
-  /** 1: calls one after the other. */
+  /** 1 means that calls run one after the other. */
   readonly processes: 1 | 2
   /** True if the processes are calls of one client. */
   readonly oneClient?: true
-  /** True if each process has a store of its own. */
+  /** True if each process has its own store. */
   readonly unshared?: true
   readonly funds: boolean
   readonly remembersRefusals: boolean
   /** True if the service has another order under the key. */
   readonly taken?: true
-  /** True for one that is too large for `npm test`. */
+  /** True for a setting that is too large for `npm test`. */
   readonly wide?: true
 }
 
@@ -81,7 +84,7 @@ export interface Row {
 /** A request that has left its process. */
 export interface Request {
   readonly by: number
-  /** As the service knows it: with the API key that it belongs to. */
+  /** The key with its API key, as the service sees it. */
   readonly key: string
   readonly body: string
 }
@@ -93,21 +96,21 @@ export interface Late {
   readonly row: Row
 }
 
-/** A call at work. */
+/** A call in progress. */
 export interface Process {
   readonly call: Call
   readonly intent: Intent | undefined
   readonly at: 'reads' | 'writes' | 'sends' | 'waits' | 'settles' | 'moves' | 'leaves' | 'fences'
-  /** Wall clock at the begin, and end by the clock that nobody sets. */
+  /** The wall clock at the beginning, and the end by the monotonic clock. */
   readonly began: number
   readonly ends: number
   readonly reads: number
   readonly sent: number
   readonly outwaited: boolean
   readonly notListed: boolean
-  /** The order without a name that this call asks for again. */
+  /** The anonymous order that this call requests again. */
   readonly asked: JournalRecord | undefined
-  /** What was stored before this call was made. */
+  /** The stored row before this call was made. */
   readonly older: JournalRecord | undefined
   readonly base: number
   readonly content: RecordContent | 'emptied' | undefined
@@ -122,11 +125,11 @@ export interface Process {
   /** True if the key may be sent past its window. */
   readonly overdue: boolean
   readonly tells: 'no' | 'yes' | 'unknown' | undefined
-  /** What a person's decision gives up: keys that were sent when it was made. */
+  /** The keys that a person's decision gives up: those sent before it. */
   readonly gives: readonly string[]
 }
 
-/** An order that the service made. */
+/** An order at the service. */
 export interface Bought {
   readonly key: string
   readonly body: string
@@ -134,10 +137,10 @@ export interface Bought {
 
 export interface World {
   readonly now: number
-  /** The clock that nobody sets. */
+  /** The monotonic clock. */
   readonly clock: number
   readonly rows: readonly Row[]
-  /** What a backup has of the row. */
+  /** The backup of the row. */
   readonly backup: Row | undefined
   readonly apiKey: number
   readonly keys: Readonly<
@@ -145,25 +148,25 @@ export interface World {
   >
   readonly funds: boolean
   readonly bought: readonly Bought[]
-  /** How many orders callers have asked for, and people have allowed to buy again. */
+  /** The number of orders that callers requested, or that people allowed to buy again. */
   readonly allowed: number
   readonly processes: readonly (Process | undefined)[]
   readonly wire: readonly Request[]
   readonly late: Late | undefined
   /** Keys whose last request has no definite refusal yet. */
   readonly doubtful: readonly string[]
-  /** Keys of orders that a caller was given, or that a person gave up. */
+  /** Keys of orders that a caller received, or that a person abandoned. */
   readonly heard: readonly string[]
-  /** True once a call was told 'no' and nobody has asked since. */
+  /** True after a call reported 'no', until the next call. */
   readonly no: boolean
-  /** Random keys that were drawn. */
+  /** The random keys so far. */
   readonly drawn: number
   readonly calls: number
   readonly faults: number
   readonly passes: number
 }
 
-/** A promise is broken. */
+/** A broken promise. */
 export class Broken extends Error {}
 
 export function broken(what: string): never {
@@ -173,7 +176,9 @@ export function broken(what: string): never {
 const shapes = new Map<string, number>()
 const known = new WeakMap<object, number>()
 
-/** The same number for equal values, so that states are compared without being written out. */
+/**
+ * Returns the same number for equal values, so that states are compared without serializing them.
+ */
 export function numberOf(value: object): number {
   const before = known.get(value)
   if (before !== undefined) return before

@@ -1,4 +1,4 @@
-/** Everything that may happen next in a world: the calls' own steps, the service, and what goes wrong. */
+/** The possible next events in a world: the calls' steps, the service, and faults. */
 import type { OutcomeKind } from '../../../src/orders/outcome.ts'
 import { isPending } from '../../../src/orders/record.ts'
 import { calls, rawKey, type Watch } from './calls.ts'
@@ -26,7 +26,7 @@ export interface Worlds {
   next(world: World): Generator<Happening>
 }
 
-/** What the service says without looking at an order, by the fault that it is. */
+/** The service's response without a check of the order, by fault. */
 const FAILURES: Readonly<Partial<Record<Fault, readonly OutcomeKind[]>>> = {
   'the service fails': ['rate_limited', 'server_error'],
   'nothing is sent': ['unreachable'],
@@ -43,7 +43,7 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
 
   const STEPS = { reads, writes, sends, settles, moves: settles, leaves, fences } as const
 
-  /** What the service makes of a request, and what it says. */
+  /** The service's result and response for a request. */
   function arrives(
     world: World,
     { key, body }: Request,
@@ -57,13 +57,13 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     const keys = { ...world.keys, [key]: { body, bought: world.funds, at: world.clock } }
     if (!world.funds) return { world: { ...world, keys }, kind: 'refused' }
     if (world.bought.length + 1 > world.allowed) broken('I1: charged twice')
-    // What a person has given up may still be on its way.
+    // The request of an abandoned order may still be in transit.
     if (world.no && !world.heard.includes(rawKey(key)))
       broken("I5: charged after 'no', and nobody has asked again")
     return { world: { ...world, keys, bought: [...world.bought, { key, body }] }, kind: 'created' }
   }
 
-  /** What must be so in every state. */
+  /** The promises that hold in every state. */
   function judge(world: World): void {
     const { rows, bought, processes, wire, late } = world
     if (bought.length === 0 && rows.some(({ record }) => record?.state === 'created'))
@@ -113,11 +113,11 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     }
     return {
       ...world,
-      // What is written in the very millisecond of a decision may be from before or after it.
+      // A write in the same millisecond as a decision may be from before or after it.
       now: world.now + (asks || command === 'recover' ? 0 : 1),
       calls: world.calls - 1,
       no: asks ? false : world.no,
-      // Whoever has all repeated takes the risk that the service has forgotten the key.
+      // A person who repeats everything accepts that the service may have forgotten the key.
       allowed: world.allowed + (call.all ? 1 : 0),
       processes: world.processes.with(index, process),
     }
@@ -146,7 +146,7 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
         const { backup } = world
         const idle = world.processes.every((process) => process === undefined)
         if (backup === undefined || !idle) return undefined
-        // What was bought since, or may yet be, is in no store any more.
+        // No store knows of later or pending purchases any more.
         const heard = [...world.bought.map(({ key }) => key), ...world.doubtful].map(rawKey)
         return { ...passed, rows: world.rows.with(0, backup), heard }
       }
@@ -176,7 +176,7 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
         yield [
           `${index} hears ${kind}`,
           () => {
-            // The request is lost, or is still on its way.
+            // The request is lost, or still in transit.
             const kept = kind === 'aborted' ? world.wire : world.wire.filter(({ by }) => by !== index)
             return hears({ ...less, wire: kept }, index, process, kind)
           },
@@ -184,14 +184,14 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     }
   }
 
-  /** Everything that may happen next. */
+  /** All possible next events. */
   function* next(world: World): Generator<Happening> {
     judge(world)
     const { processes, wire, late } = world
     for (const [index, process] of processes.entries()) {
       if (process === undefined) {
         if (world.calls > 0)
-          // A call for an order that a call of the same client is placing joins that one.
+          // A call joins another call of the same client for the same order.
           for (const call of setting.calls)
             if ((call.by ?? index) === index && !(call.command === 'create' && isLive(world, index)))
               yield [`${index} begins ${JSON.stringify(call)}`, () => begin(world, index, call)]
@@ -224,7 +224,7 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     const wire = world.wire.filter((other) => other !== request)
     const { by } = request
     const process = world.processes[by]
-    // Not what an earlier call has left on its way.
+    // Exclude writes that an earlier call has abandoned.
     const isOwn = rawKey(request.key) === process?.mine?.key && request.body === process.mine.body
     const waits = process?.at === 'waits' && isOwn ? process : undefined
     yield [

@@ -2,7 +2,7 @@ import { type ConnectionAge, FAULTS, type Fault, type TransportName } from './fa
 
 /** One cell of the matrix, for one version of Node. */
 export interface Cell {
-  /** The row of the outcome table that it checks, and how it comes about. */
+  /** The row of the outcome table that it checks, and the fault that causes it. */
   readonly name: string
   readonly fault: Fault
   readonly age: ConnectionAge
@@ -12,7 +12,7 @@ export interface Cell {
 const TRANSPORTS: readonly TransportName[] = ['global fetch', 'undici']
 const AGES: readonly ConnectionAge[] = ['fresh', 'reused']
 
-/** Every cell. */
+/** All cells. */
 export const CELLS: readonly Cell[] = FAULTS.flatMap((fault) =>
   AGES.filter((age) => fault.ages?.includes(age) ?? true).flatMap((age) =>
     TRANSPORTS.filter((transport) => (fault.transport ?? transport) === transport).map((transport) => ({
@@ -24,10 +24,10 @@ export const CELLS: readonly Cell[] = FAULTS.flatMap((fault) =>
   ),
 )
 
-/** What came of a cell: nothing wrong, or what is. */
+/** The result of a cell: the problems found, if any. */
 export interface CellResult {
   readonly name: string
   readonly problems: readonly string[]
-  /** Code of the failure as the system or the transport named it, if there was one. */
+  /** The failure's code from the system or the transport, if any. */
   readonly cause?: string
 }

@@ -2,62 +2,62 @@ import { request as sendRequest } from 'node:http'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { listening, parseRequest, type RawRequest } from '../../support/raw-http.ts'
 
-/** What the service answered. */
+/** The service's response. */
 export interface ServiceAnswer {
   readonly status: number
   readonly headers: readonly string[]
   readonly body: string
 }
 
-/** One request that has arrived completely, and what can be done with it. */
+/** One complete request, and actions for it. */
 export interface Exchange {
   readonly socket: Socket
   readonly request: RawRequest
-  /** Has the service act on the request, and says what it answered. May be called again. */
+  /** Forwards the request to the service, and returns the response. May be called again. */
   forward(): Promise<ServiceAnswer>
-  /** Tells the caller that its time is up. */
+  /** Ends the caller's time. */
   timeUp(): void
-  /** The same as soon as the caller has read the headers of an answer. */
+  /** Ends the caller's time as soon as the caller has read the headers of a response. */
   timeUpAfterHeaders(): void
   /** Resolves when the connection is closed. */
   closed(): Promise<void>
-  /** Does something when the next other request has been answered. */
+  /** Runs something after the next other response. */
   afterNext(act: () => Promise<unknown>): void
 }
 
-/** A place inside a request: right behind its headers, or amid its body. */
+/** A place in a request: after its headers, or within its body. */
 export type Inside = 'behind the head' | 'amid the body'
 
-/** What happens between a caller and the service. Reacts to events only: nothing here waits for time to pass. */
+/** Actions between a caller and the service. They react only to events and never to time. */
 export interface Behaviour {
-  /** A connection has just been accepted. */
+  /** A new connection was accepted. */
   readonly onConnection?: (socket: Socket) => void
-  /** The first byte of a request has arrived. True if nothing more happens to it. */
+  /** The first byte of a request arrived. True means that nothing more happens to it. */
   readonly onFirstByte?: (socket: Socket) => boolean
-  /** How far the first request comes, and what then becomes of its connection, and of that to the service. */
+  /** How much of the first request is forwarded, and what happens then to its two connections. */
   readonly breaks?: { readonly where: Inside; readonly how: 'reset' | 'end' }
-  /** Nothing means that it is forwarded and answered. */
+  /** By default, the request is forwarded and gets its response. */
   readonly onRequest?: (exchange: Exchange) => Promise<void> | void
 }
 
-/** A TCP proxy in front of one service that misbehaves as told. */
+/** A TCP proxy with faults in front of one service. */
 export interface FaultProxy {
   readonly url: string
-  /** What is done to connections and requests from now on; nothing for a proxy in good order. */
+  /** The fault for connections and requests from now on. Undefined means none. */
   behaviour: Behaviour
-  /** Every complete request. */
+  /** All complete requests. */
   readonly requests: readonly RawRequest[]
-  /** How many requests were broken off in their midst. */
+  /** Number of requests that were cut off. */
   readonly partial: () => number
-  /** Number of the connection that the newest byte came on, from 1 on. */
+  /** Number of the connection with the newest byte, from 1. */
   readonly lastConnection: () => number
-  /** Resolves when nothing is under way between the proxy and the service. */
+  /** Resolves when no data is in transit between the proxy and the service. */
   quiet(): Promise<void>
-  /** Ends every connection after some last bytes, and resolves when the callers have ended theirs. */
+  /** Ends every connection after some last bytes. Resolves when the callers have ended theirs. */
   endConnections(last?: string): Promise<void>
-  /** Refuses connections from now on; the open ones stay. */
+  /** Refuses new connections. Open ones stay open. */
   refuse(): Promise<void>
-  /** Accepts connections again, on the same port; nothing if it does already. */
+  /** Accepts connections again on the same port. Does nothing if it already does. */
   accept(): Promise<void>
   close(): Promise<void>
 }
@@ -72,7 +72,7 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
   const requests: RawRequest[] = []
   const sockets = new Set<Socket>()
   const underWay = new Set<Promise<void>>()
-  /** What waits until another request has been answered. */
+  /** Actions that wait for the next other response. */
   const postponed: (() => Promise<unknown>)[] = []
   let connections = 0
   let lastConnection = 0
@@ -82,7 +82,7 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
     const connection = ++connections
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
-    // Resets are part of the game.
+    // Ignore connection resets, which are expected.
     socket.on('error', () => {})
     socket.on('end', () => socket.end())
     let received = Buffer.alloc(0)
@@ -99,7 +99,7 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
       if (breaks !== undefined) {
         const part = partOf(received, breaks.where)
         if (part === undefined) return
-        // The rest of it is read, and goes nowhere.
+        // Read and discard the rest.
         lost = true
         partial++
         track(breakOff(target, socket, part, breaks.how))
@@ -154,7 +154,7 @@ export async function faultProxy(target: string, callbacks: Callbacks): Promise<
       })
       await Promise.all(ended)
     },
-    // Its callback waits for the open connections, which is not what refusing means.
+    // Do not wait for the callback, which waits until the open connections end.
     refuse: async () => void server.close(),
     accept: async () => {
       if (server.listening) return
@@ -175,7 +175,7 @@ const closedOf = (socket: Socket): Promise<void> =>
     else socket.once('close', () => resolve())
   })
 
-/** A request up to some place inside of it; nothing as long as it has not come so far. */
+/** A request up to a place within it. Undefined until that place has arrived. */
 function partOf(received: Buffer, where: Inside): Buffer | undefined {
   const head = received.indexOf('\r\n\r\n') + 4
   if (head < 4) return undefined
@@ -185,12 +185,15 @@ function partOf(received: Buffer, where: Inside): Buffer | undefined {
   return received.length < end ? undefined : received.subarray(0, end)
 }
 
-/** Hands the service a part of a request, and breaks both connections off when the service has it. */
+/**
+ * Sends a part of a request to the service, and cuts both connections when the service has received
+ * it.
+ */
 async function breakOff(target: string, socket: Socket, part: Buffer, how: 'reset' | 'end'): Promise<void> {
   const { hostname, port } = new URL(target)
   const service = connect(Number(port), hostname)
   service.on('error', () => {})
-  // What the service answers to half of a request is of no interest.
+  // Ignore the service's response to half a request.
   service.resume()
   await new Promise((resolve) => service.write(part, resolve))
   for (const each of [service, socket])
@@ -199,7 +202,7 @@ async function breakOff(target: string, socket: Socket, part: Buffer, how: 'rese
   await closedOf(service)
 }
 
-/** One request to the service, on a connection of its own. */
+/** Sends one request to the service on a separate connection. */
 function forward(target: string, { line, headers, body }: RawRequest): Promise<ServiceAnswer> {
   const [method, path] = line.split(' ')
   return new Promise((resolve, reject) => {
@@ -224,12 +227,12 @@ function forward(target: string, { line, headers, body }: RawRequest): Promise<S
   })
 }
 
-/** The first line and the headers of an answer, without the empty line that ends them. */
+/** The status line and the headers of a response, without the final empty line. */
 export function headOf({ status, headers }: ServiceAnswer, ...more: readonly string[]): string {
   return [`HTTP/1.1 ${status} Some Reason`, ...headers, ...more].join('\r\n')
 }
 
-/** A whole answer with its length. */
+/** A complete response with its length. */
 export function bytesOf(answer: ServiceAnswer): string {
   return `${headOf(answer, `content-length: ${Buffer.byteLength(answer.body)}`)}\r\n\r\n${answer.body}`
 }

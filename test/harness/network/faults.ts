@@ -5,10 +5,10 @@ import { EXPIRED, OTHER_HOST, SELF_SIGNED } from '../../support/certificates.ts'
 import { answerText } from '../../support/raw-http.ts'
 import { type Behaviour, bytesOf, type Exchange, headOf, type ServiceAnswer } from './fault-proxy.ts'
 
-/** What a connection has been through when the fault strikes. */
+/** The age of a connection when the fault strikes. */
 export type ConnectionAge = 'fresh' | 'reused'
 
-/** Where a client is sent in place of the proxy. */
+/** The address for the client instead of the proxy's. */
 export type Elsewhere =
   | 'unknown host'
   | 'full backlog'
@@ -19,57 +19,60 @@ export type Elsewhere =
 
 type ErrorCode = 'connection' | 'timeout' | 'invalid_response' | 'server' | 'api' | 'aborted'
 
-/** What sends the requests. */
+/** The transports. */
 export type TransportName = 'global fetch' | 'undici'
 
-/** One fault, and what must come of it. */
+/** One fault and its expected result. */
 export interface Fault {
   readonly name: string
-  /** Row of the outcome table. Two where only the system's timing decides which of them it is. */
+  /** Row of the outcome table. Two rows if the system's timing decides between them. */
   readonly row: OutcomeKind | readonly [OutcomeKind, OutcomeKind]
-  /** Code of the error that the caller gets; nothing if the order is returned. */
+  /** The caller's error code. Undefined if the order is returned. */
   readonly code?: ErrorCode | readonly ErrorCode[]
-  /** How many of the requests of one attempt reach the service. */
+  /** Number of requests of one attempt that reach the service. */
   readonly reaches: 0 | 1 | 2
-  /** The transport that shows it so; default both. */
+  /** The transport with this result. Default: both. */
   readonly transport?: TransportName
-  /** Ages of connections that it can strike; default both. */
+  /** Possible ages of the connection. Default: both. */
   readonly ages?: readonly ConnectionAge[]
   /** What the proxy does. */
   readonly behaviour?: Behaviour
   readonly elsewhere?: Elsewhere
-  /** What is done to the proxy before the order is placed; a reused connection is open then. */
+  /** Prepares the proxy before the order is placed. A reused connection is already open. */
   readonly before?: 'refuse' | 'end idle connections' | 'refuse and end idle connections' | 'answer the idle'
-  /** When the caller's time for the attempt ends, where the proxy does not tell; by itself: when the system gives up. */
+  /**
+   * When the caller's time for the attempt ends, unless the proxy decides: by default, when the
+   * system gives up.
+   */
   readonly timeUp?: 'when sending'
-  /** The caller gives up when its time is up. */
+  /** The caller aborts at the end of its time. */
   readonly aborts?: true
-  /** True if the request reaches the service once more, when the next one has been answered. */
+  /** True if the request reaches the service again after the next response. */
   readonly reachesLater?: true
-  /** True if the request has a long body, so that it comes in more than one piece. */
+  /** True if the request has a long body, so that it arrives in several pieces. */
   readonly long?: true
   /** True if the client must open another connection, although one was open. */
   readonly reconnects?: true
 }
 
-/** Forwards the request first: whatever follows, the service has acted. */
+/** Forwards the request first, so that the service has acted on it. */
 const served =
   (act: (exchange: Exchange, answer: ServiceAnswer) => unknown): ((exchange: Exchange) => Promise<void>) =>
   async (exchange) =>
     void act(exchange, await exchange.forward())
 
-/** Writes bytes and then resets, so that they are not lost to the reset. */
+/** Writes bytes and then resets, without losing the bytes to the reset. */
 const resetAfter = (socket: Socket, bytes: string): void =>
   void socket.write(bytes, () => setImmediate(() => socket.resetAndDestroy()))
 
 const half = (text: string): string => text.slice(0, text.length >> 1)
-/** An answer with its whole length and half of its body. */
+/** A response with its full length and half of its body. */
 const halfOf = (answer: ServiceAnswer): string => bytesOf(answer).slice(0, -(answer.body.length >> 1))
 const chunkedHead = (answer: ServiceAnswer): string =>
   `${headOf(answer, 'transfer-encoding: chunked')}\r\n\r\n`
 const chunk = (text: string): string => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
 
-/** One byte at a time, each when the one before is on its way. */
+/** Sends one byte at a time, each after the previous one. */
 function drip(socket: Socket, bytes: string, done: () => void = () => {}): void {
   let at = 0
   const next = (): void => {
@@ -86,7 +89,7 @@ const onFirstByte = (act: (socket: Socket) => void): Behaviour => ({
   },
 })
 
-/** The bytes that a server sends to a connection on which no request came in time. */
+/** The bytes of a server for a connection without a request in time. */
 const IDLE_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'
 
 /** Faults before anything is sent. */
@@ -166,7 +169,7 @@ const CONNECTING: readonly Fault[] = [
   ),
 ]
 
-/** Faults where the request does not reach the service. */
+/** Faults in which the request does not reach the service. */
 const LOST: readonly Fault[] = [
   {
     name: 'the connection is reset at the first byte of the request',
@@ -257,7 +260,7 @@ const LOST: readonly Fault[] = [
   },
 ]
 
-/** Faults after the service has made the order, before its status is known. */
+/** Faults after the service has created the order, before its status arrives. */
 const UNANSWERED: readonly Fault[] = [
   {
     name: 'the order is made and the connection reset',
@@ -383,7 +386,7 @@ const UNANSWERED: readonly Fault[] = [
   },
 ]
 
-/** Faults where something arrives when nobody waits for it any more. */
+/** Faults in which something arrives that nothing waits for. */
 const LATE: readonly Fault[] = (
   [
     ['its time is up', { row: 'timed_out', code: 'timeout' }],
@@ -399,7 +402,7 @@ const LATE: readonly Fault[] = (
         onRequest: async ({ socket, timeUp, forward }) => {
           const answer = await forward()
           await new Promise((resolve) => {
-            // When the caller's side of the connection is closed, and this side is not yet.
+            // When the caller's side of the connection is closed, but not this side.
             socket.prependOnceListener('end', () => socket.write(bytesOf(answer), resolve))
             timeUp()
           })
@@ -433,7 +436,7 @@ const LATE: readonly Fault[] = (
   ]
 })
 
-/** Faults of an answer whose status is 201. */
+/** Faults of a 201 response. */
 const CUT: readonly Fault[] = (
   [
     ['is ended amid a body of known length', ({ socket }, answer) => socket.end(halfOf(answer))],
@@ -497,7 +500,7 @@ const CUT: readonly Fault[] = (
   behaviour: { onRequest: served(act) },
 }))
 
-/** What looks like a fault and is none: the order is returned. */
+/** Events that look like faults, but the order is returned. */
 const HARMLESS: readonly Fault[] = (
   [
     ['nothing happens', ({ socket }, answer) => socket.write(bytesOf(answer))],
@@ -524,7 +527,7 @@ const HARMLESS: readonly Fault[] = (
   ] as const satisfies readonly (readonly [string, (exchange: Exchange, answer: ServiceAnswer) => unknown])[]
 ).map(([name, act]) => ({ name, row: 'created', reaches: 1, behaviour: { onRequest: served(act) } }))
 
-/** Faults that need more than one answer. */
+/** Faults that need more than one response. */
 const OTHERS: readonly Fault[] = [
   {
     name: 'an answer 100 comes that nobody asked for',
@@ -576,7 +579,7 @@ const OTHERS: readonly Fault[] = [
     reconnects: true,
   },
   {
-    // An established connection can give the same code, and fetch tells nothing else.
+    // An established connection can fail with the same code, and fetch reports nothing else.
     name: 'the server speaks no TLS',
     row: 'connection_lost',
     code: 'connection',
@@ -612,7 +615,7 @@ const OTHERS: readonly Fault[] = [
   },
 ]
 
-/** Every fault. */
+/** All faults. */
 export const FAULTS: readonly Fault[] = [
   ...CONNECTING,
   ...LOST,

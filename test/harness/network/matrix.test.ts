@@ -1,4 +1,4 @@
-/** Every fault on every kind of connection over every transport on every version of Node: one test a cell. */
+/** Tests every fault on every kind of connection with every transport on every version of Node. */
 import { beforeAll, describe, expect, inject, it } from 'vitest'
 import { OUTCOMES } from '../../../src/orders/outcome.ts'
 import { nodeVersions } from '../../package/node-versions.ts'
@@ -9,7 +9,8 @@ import { type MatrixResult, runMatrix } from './matrix.ts'
 let runs: ReadonlyMap<string, Promise<MatrixResult>>
 
 beforeAll(() => {
-  // At once, because most of the time is spent waiting for the system to give up connecting.
+  // Run concurrently, because most of the time is spent waiting for connection timeouts of the
+  // system.
   runs = new Map(nodeVersions().map((version) => [version, runMatrix(version, inject('versions'))]))
 })
 
@@ -32,7 +33,10 @@ describe.each(nodeVersions())('on Node %s', (version) => {
   })
 })
 
-/** Rows that an answer of the service or the caller brings, and no fault of the network; test/server/outcome-rows.test.ts has them. */
+/**
+ * Rows caused by a response of the service or by the caller, not by the network.
+ * test/server/outcome-rows.test.ts covers them.
+ */
 const ANSWERS = [
   'contradicted',
   'created_flawed',

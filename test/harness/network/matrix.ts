@@ -11,22 +11,23 @@ import type { CellResult } from './cells.ts'
 
 const run = promisify(execFile)
 
-/** What a process that ran the matrix printed. */
+/** The output of a process that ran the matrix. */
 export interface MatrixResult {
   readonly version: string
   readonly results: readonly CellResult[]
-  /** Rejections that nobody took. */
+  /** Unhandled rejections. */
   readonly unhandled: readonly string[]
 }
 
 /**
- * Runs the matrix on one version of Node: bundled from the source, because the oldest ones read no TypeScript.
+ * Runs the matrix on one version of Node. It is bundled, because the oldest versions cannot read
+ * TypeScript.
  *
- * @param versions folder of test/package/versions as installed
+ * @param versions the installed folder test/package/versions
  * @param only part of the names of the cells to run; default all
  */
 export async function runMatrix(version: string, versions: string, only?: string): Promise<MatrixResult> {
-  // Undici 8 needs a later Node than the package does.
+  // Undici 8 requires a later Node than the package.
   const undici = version.startsWith('22')
     ? join(versions, 'node_modules/undici-7')
     : join(root, 'node_modules/undici')

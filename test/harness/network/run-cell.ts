@@ -24,7 +24,7 @@ import { type FaultProxy, faultProxy } from './fault-proxy.ts'
 import type { Elsewhere, Fault } from './faults.ts'
 
 const LABELS = { server: 'service', account: 'shop' } as const
-/** Told from every other timer by its length; it ends when something has happened, not after that time. */
+/** A length that identifies this timer. It ends at an event, not after that time. */
 const ATTEMPT = 77_777
 const IDLE_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'
 const ERROR_NAMES: Readonly<Record<string, string>> = {
@@ -36,7 +36,7 @@ const ERROR_NAMES: Readonly<Record<string, string>> = {
   aborted: 'RequestAbortedError',
 }
 
-/** Characters that make a body larger than what one read takes from a connection. */
+/** Enough characters to exceed one read from a connection. */
 const LONG = 300_000
 
 const requestOf = (reference: string, long?: boolean) => ({
@@ -46,7 +46,7 @@ const requestOf = (reference: string, long?: boolean) => ({
   metadata: { externalOrderId: reference, ...(long === true ? { note: 'x'.repeat(LONG) } : {}) },
 })
 
-/** A runtime without waits: retries come at once, and the time of an attempt ends when it is told to. */
+/** A runtime without waits: retries follow immediately, and the test ends an attempt's time. */
 function impatient(): { readonly runtime: Partial<Runtime>; readonly timeUp: () => void } {
   const attempts = new Set<() => void>()
   return {
@@ -66,7 +66,7 @@ function impatient(): { readonly runtime: Partial<Runtime>; readonly timeUp: () 
   }
 }
 
-/** Calls back whenever an answer's headers were read from a server on this port. */
+/** Calls back whenever the headers of a response from this port were read. */
 function onHeadersRead(url: string, callback: () => void): () => void {
   const listener = (message: unknown): void => {
     const { request } = message as { readonly request: { readonly origin: string | URL } }
@@ -76,10 +76,10 @@ function onHeadersRead(url: string, callback: () => void): () => void {
   return () => unsubscribe('undici:request:headers', listener)
 }
 
-/** Lets everything run that is ready. */
+/** Lets all ready work run. */
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Runs one cell; `problems` says what is not as it should be. */
+/** Runs one cell. `problems` lists the deviations. */
 export async function runCell({ name, fault, age, transport }: Cell): Promise<CellResult> {
   const problems: string[] = []
   const check = (what: string, found: unknown, ...expected: readonly unknown[]): void => {
@@ -112,7 +112,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
       onHeadersRead(proxy.url, () => {
         if (!afterHeaders) return
         afterHeaders = false
-        // The client must have taken the answer before its time is up.
+        // The client must have received the response before its time ends.
         void turn().then(turn).then(turn).then(end)
       }),
     )
@@ -138,7 +138,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
         runtime,
       )
 
-    // The order, while the fault lasts.
+    // Places the order while the fault lasts.
     let cause: string | undefined
     let strikes = false
     const onRequest = (): void => {
@@ -156,7 +156,8 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     })
     if (age === 'reused') {
       await client.balance.retrieve()
-      // The connection is free a little later than its answer is there; until then, another one would be opened.
+      // Wait: the connection is free slightly later than its response arrives. Until then, another
+      // would be opened.
       for (let turns = 0; turns < 5; turns++) await turn()
     }
     await begin(proxy, fault.before)
@@ -175,7 +176,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     if (age === 'reused' && fault.elsewhere === undefined && told.attempts === 1)
       check('connection', proxy.lastConnection(), fault.reconnects === true ? 2 : 1)
 
-    // What was told and stored: the row of the table.
+    // Checks the caller's result and the record against the row of the table.
     const record = await recordOf(store)
     const kinds: readonly OutcomeKind[] = [fault.row].flat()
     const kind = kinds.find((each) => OUTCOMES[each].clean.charged === told.charged) ?? kinds[0] ?? 'created'
@@ -192,17 +193,19 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     if (fault.behaviour?.breaks !== undefined) check('requests in part', proxy.partial(), told.attempts)
     const passed = proxy.requests.length - seenBefore
     if (passed > 0) check('requests on the wire', passed, told.attempts)
-    // Written down a second time, because the table itself may be wrong: nobody refuses here.
+    // A second copy of the expectation, because the table itself may be wrong. No response here is
+    // a refusal.
     if (told.charged === 'no') check("row of an order that was told 'no'", kind, 'unreachable', 'untrusted')
 
-    // What the service saw and did.
+    // Checks the service's requests and charges.
     await proxy.quiet()
     check('requests at the service', arrivedOf('r1').length, fault.reaches * told.attempts)
     const charges = (): number =>
       sandbox.ledger.filter(({ externalOrderId }) => externalOrderId === 'r1').length
     check('charges', charges(), fault.reaches === 0 ? 0 : 1)
 
-    // In good order again, the same request gets the order for one charge, under the same key and on the same client.
+    // After the fault, the same request must get the order with one charge, with the same key and
+    // client.
     await heal(proxy)
     const healthy = elsewhere === undefined ? client : clientOf({ maxRetries: 0 })
     const again = await healthy.orders.create(requestOf('r1', fault.long))
@@ -221,7 +224,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     check('another order', next.id === again.id, false)
     check('charges in all', sandbox.ledger.length, 2)
 
-    // The same fault once, for a client that may retry. The connection is a used one by now.
+    // The same fault once, for a client that may retry. The connection has been used by now.
     if (elsewhere === undefined && fault.aborts === undefined && fault.before !== 'answer the idle') {
       const onRetry = (): void => {
         strikes = false
@@ -253,7 +256,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
   }
 }
 
-/** What is done to the proxy before the fault strikes. */
+/** Prepares the proxy before the fault strikes. */
 async function begin(proxy: FaultProxy, before: Fault['before']): Promise<void> {
   if (before === 'refuse' || before === 'refuse and end idle connections') await proxy.refuse()
   if (before === 'end idle connections' || before === 'refuse and end idle connections')
@@ -281,7 +284,7 @@ interface Place {
   readonly close: () => Promise<void> | void
 }
 
-/** A place where nobody answers as a service would. */
+/** An address without a working service. */
 async function goElsewhere(where: Elsewhere): Promise<Place> {
   if (where === 'unknown host') return { url: 'https://customer-ordering.invalid', close: () => {} }
   if (where === 'full backlog') return fullBacklog()
@@ -291,7 +294,7 @@ async function goElsewhere(where: Elsewhere): Promise<Place> {
     return secure(
       createTlsServer(
         { key: KEY, cert: VALID, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
-        // Nobody comes so far; who did would be seen by what he is told.
+        // The client must not send a request here. If it does, this response shows it.
         (socket) => socket.end(answerText(200, '{}')),
       ),
     )
@@ -317,7 +320,7 @@ async function secure(server: Server): Promise<Place> {
   }
 }
 
-/** Listens, takes no connection and then sleeps for ever. */
+/** Listens, accepts no connection, and sleeps forever. */
 const DEAF = `
   const server = require('node:net').createServer()
   server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
@@ -327,7 +330,10 @@ const DEAF = `
 /** Connections that the system accepts for a server with a backlog of 1. */
 const BACKLOG = 2
 
-/** A port whose queue of connections is full, so that the next one hangs, as towards an address that drops packets. */
+/**
+ * A port with a full connection queue, on which the next connection hangs, as with an address that
+ * drops packets.
+ */
 async function fullBacklog(): Promise<Place> {
   const child = spawn(process.execPath, ['-e', DEAF], { stdio: ['ignore', 'pipe', 'inherit'] })
   const port = await new Promise<number>((resolve) => {

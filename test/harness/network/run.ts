@@ -1,4 +1,7 @@
-/** Runs the matrix as often as told on every version, one line a cell and version that failed, and a count. */
+/**
+ * Runs the matrix the given number of times on every version. Prints one line for each failed cell
+ * and version, and a count.
+ */
 import { positiveInteger, readArguments } from '../../../scripts/arguments.ts'
 import { installVersions } from '../../package/install-versions.ts'
 import { nodeVersions } from '../../package/node-versions.ts'

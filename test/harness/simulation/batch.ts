@@ -1,4 +1,4 @@
-/** Runs seeds in a worker thread. It is bundled before it runs, with seams for a seeded bug. */
+/** Runs seeds in a worker thread, from a bundle with seams for a seeded bug. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { nextLoop } from '../../support/virtual-time.ts'
 import { sow } from '../crash/seeded-bugs.ts'
@@ -10,27 +10,30 @@ export interface Batch {
   readonly from: number
   readonly to: number
   readonly stride: number
-  /** True to stop at the first seed that breaks a promise; a run that threw an error is no proof of that. */
+  /**
+   * True to stop at the first seed that breaks a promise. An error of a run is not proof of a
+   * broken promise.
+   */
   readonly untilFailure: boolean
-  /** Name of the seeded bug that is in the source. */
+  /** Name of the inserted bug. */
   readonly bug?: string | undefined
 }
 
-/** A run with something wrong. */
+/** A run with a failure. */
 export interface Failure {
   readonly seed: number
   readonly broken: readonly string[]
   readonly threw: boolean
 }
 
-/** What a thread tells now and then: everything since it last did. */
+/** A thread's report of everything since the last one. */
 export interface Progress {
   readonly seeds: number
   readonly requests: number
   readonly charges: number
   readonly deaths: number
   readonly failures: readonly Failure[]
-  /** CPU time of this thread so far, milliseconds. */
+  /** CPU time of this thread so far, in milliseconds. */
   readonly cpu: number
   readonly over: boolean
 }
@@ -40,10 +43,10 @@ const REPORT = 500
 
 async function run({ from, to, stride, untilFailure, bug }: Batch): Promise<void> {
   if (bug !== undefined) sow(bug)
-  // Thousands of runs a second throw errors that nobody looks at.
+  // Omit stack traces: thousands of runs a second throw errors.
   Error.stackTraceLimit = 0
   const began = process.threadCpuUsage()
-  // Each of them would end a process of a caller.
+  // Each of these errors would end a caller's process.
   let unhandled: string[] = []
   process.on('unhandledRejection', (reason) => unhandled.push(`threw, and nobody handled it: ${reason}`))
   let since = empty()

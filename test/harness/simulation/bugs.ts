@@ -1,5 +1,5 @@
 /**
- * Seeded bugs against the simulation: each is sown, and seeds run until a promise is broken.
+ * Runs seeded bugs in the simulation: each is inserted, and seeds run until a promise is broken.
  *
  * As a program: `npx node test/harness/simulation/bugs.ts [PART_OF_A_NAME] [MOST_SEEDS]`.
  */
@@ -9,26 +9,28 @@ import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { bundle, runSeeds } from './threads.ts'
 
-/** A bug that is not noticed in so many runs has got away. */
+/** A bug that is not detected within this many runs counts as missed. */
 export const MOST_SEEDS = 50_000
 
-/** The seed that noticed a bug. */
+/** The seed that detected a bug. */
 export interface Noticed {
   readonly seed: number
-  /** Runs until then, of all threads. */
+  /** Runs of all threads until then. */
   readonly runs: number
   readonly broken: string
 }
 
-/** What came of a hunt. */
+/** The result of a hunt. */
 export interface Hunt {
-  /** Absent if the bug got away. */
+  /** Absent if the bug was missed. */
   readonly noticed?: Noticed
-  /** The first error that a run threw. A bug that merely does not work proves nothing about the simulation. */
+  /**
+   * The first error that a run threw. A bug that does not work proves nothing about the simulation.
+   */
   readonly threw?: string
 }
 
-/** Runs seeds with a bug, until a promise is broken. */
+/** Runs seeds with a bug until a promise is broken. */
 export async function hunt(
   built: Bundle,
   bug: string,

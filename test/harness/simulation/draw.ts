@@ -1,16 +1,16 @@
 import { createRandom } from '../../../src/sandbox/service/random.ts'
 
-/** A stream of choices; the same seed and stream always give the same ones. */
+/** A stream of random choices. The same seed and stream always give the same ones. */
 export class Draw {
   readonly #random: ReturnType<typeof createRandom>
 
   constructor(seed: number, stream: number) {
-    // Two rounds of mixing, so that neighbouring seeds and streams have nothing in common.
+    // Mix twice, so that neighbouring seeds and streams are unrelated.
     this.#random = createRandom(Math.imul(seed ^ 0x5bd1e995, 0x9e3779b1) ^ Math.imul(stream + 1, 0x85ebca6b))
     this.#random.next()
   }
 
-  /** From 0 up to, not including, 1. */
+  /** From 0 (inclusive) to 1 (exclusive). */
   next(): number {
     return this.#random.next()
   }
@@ -19,12 +19,12 @@ export class Draw {
     return this.next() < probability
   }
 
-  /** An integer from 0 up to, not including, the bound. */
+  /** An integer from 0 (inclusive) to the bound (exclusive). */
   below(bound: number): number {
     return Math.floor(this.next() * bound)
   }
 
-  /** An integer between two, both included. */
+  /** An integer between two, both inclusive. */
   between(least: number, most: number): number {
     return least + this.below(most - least + 1)
   }
@@ -34,7 +34,7 @@ export class Draw {
     return index === 0 ? first : (others[index - 1] ?? first)
   }
 
-  /** A value by its weight. */
+  /** A weighted choice. */
   weighted<const T>(first: readonly [T, number], ...others: readonly (readonly [T, number])[]): T {
     const all = [first, ...others]
     let left = this.next() * all.reduce((sum, [, weight]) => sum + weight, 0)

@@ -1,10 +1,13 @@
 import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
 import type { Draw } from './draw.ts'
 
-/** Where redirects lead to. */
+/** The target of redirects. */
 export const ELSEWHERE = 'elsewhere.test'
 
-/** Faults of the service and of what stands before it. None of them lies: a clean refusal has bought nothing. */
+/**
+ * Faults of the service and of gateways. None of them lies: after a clean refusal, nothing was
+ * bought.
+ */
 export function drawFaults(draw: Draw): FaultRule[] {
   const count = draw.weighted([0, 4], [1, 4], [2, 3], [3, 1])
   return Array.from({ length: count }, () => ({
@@ -51,7 +54,7 @@ export function drawFault(draw: Draw): FaultAction {
     case 11:
       return { type: 'status', status: draw.pick(401, 403, 425, 429, 413) }
     case 12:
-      // The page of a gateway in place of the service's answer.
+      // A gateway's page instead of the service's response.
       return { type: 'status', status: draw.pick(400, 402, 403, 404, 422, 418), html: true, commit }
     case 13:
       return { type: 'inProgress', commit }
@@ -74,7 +77,7 @@ export function drawFault(draw: Draw): FaultAction {
       return {
         type: 'bytes',
         status: draw.pick(200, 202),
-        // The last may be any page's, and is no order.
+        // The last body may be any page's, and is not an order.
         body: draw.pick('<html>login</html>', '', '{}', '{"id":"a-page"}'),
         commit,
       }

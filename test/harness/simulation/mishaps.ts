@@ -1,32 +1,35 @@
 import type { Draw } from './draw.ts'
 
 export const MINUTE = 60_000
-/** Longest that a request or a write is on its way after it was given up. */
+/** Maximum time that an abandoned request or write stays in transit. */
 export const LONGEST_FLIGHT: number = 4 * MINUTE
 
-/** What a process does to the world outside of it, which may go wrong. */
+/** The effects of a process outside it, which may fail. */
 export type EffectKind = 'get' | 'insert' | 'update' | 'list' | 'send' | 'fetch' | 'seal'
 
-/** What happens at one effect of a process. A process dies by never hearing anything again. */
+/** What happens at one effect of a process. A process dies by never receiving anything again. */
 export type Mishap =
   | 'crash before'
   | 'crash after'
   | 'crash while it flies'
-  /** It takes place, and the machine falls asleep: the clock on the wall goes on, the process does not. */
+  /**
+   * The effect happens, and the machine falls asleep: the wall clock continues, the process does
+   * not.
+   */
   | 'sleeps'
-  /** It takes place, and an error says that it did not. */
+  /** The effect happens, but an error states that it did not. */
   | 'unacknowledged'
-  /** It does not take place, and an error says so. */
+  /** The effect does not happen, and an error states it. */
   | 'failed'
-  /** Only requests: it surely never left. */
+  /** For requests only: it was certainly never sent. */
   | 'unsent'
-  /** It takes place at once, and the answer comes too late for anybody to wait for it. */
+  /** The effect happens immediately, but the response comes too late. */
   | 'slow answer'
-  /** It takes place seconds later, and is answered then, before anybody has given it up. */
+  /** The effect happens seconds later, with a response before its caller gives up. */
   | 'slow'
-  /** It takes place long after it was given up, and is never answered. */
+  /** The effect happens long after its caller gave up, without a response. */
   | 'late'
-  /** It never takes place and is never answered. */
+  /** The effect never happens, and there is no response. */
   | 'hangs'
 
 const CRASHES: readonly Mishap[] = ['crash before', 'crash after', 'crash while it flies', 'sleeps']
@@ -34,14 +37,14 @@ const OF_WRITES: readonly Mishap[] = ['unacknowledged', 'failed', 'slow answer',
 const OF_READS: readonly Mishap[] = ['failed', 'slow answer', 'hangs']
 const OF_REQUESTS: readonly Mishap[] = ['unacknowledged', 'failed', 'unsent', 'slow answer', 'late', 'hangs']
 
-/** Chance of each kind of trouble at one effect of a process. */
+/** Probability of each kind of mishap at one effect of a process. */
 export interface Rates {
   readonly crash: number
   readonly store: number
   readonly network: number
 }
 
-/** One mishap that comes again and again at the same effects. */
+/** A mishap that repeats at the same effects. */
 export interface Habit {
   readonly effects: readonly EffectKind[]
   readonly mishap: Mishap
@@ -49,8 +52,8 @@ export interface Habit {
 }
 
 /**
- * Decides what happens at an effect of a process, each by its number: the simulation draws it, by two numbers from 0 up to, not
- * including, 1; the enumeration of crashes goes through all there is.
+ * Decides what happens at each numbered effect of a process. The simulation draws it with two
+ * numbers from 0 (inclusive) to 1 (exclusive). The enumeration of crashes tries everything.
  */
 export type Strategy = (
   process: number,
@@ -60,7 +63,10 @@ export type Strategy = (
   which: number,
 ) => Mishap | undefined
 
-/** What happens at an effect, by two numbers from 0 up to, not including, 1: whether anything does, and which. */
+/**
+ * Draws the mishap of an effect with two numbers from 0 (inclusive) to 1 (exclusive): whether there
+ * is one, and which.
+ */
 export function mishapAt(
   { rates: { crash, store, network }, habits }: { readonly rates: Rates; readonly habits: readonly Habit[] },
   kind: EffectKind,
@@ -86,7 +92,10 @@ export function mishapAt(
   return kinds[Math.floor(which * kinds.length)]
 }
 
-/** A few kinds of mishaps to be used often: what needs two or three of the same kind comes seldom otherwise. */
+/**
+ * A few kinds of mishaps to use often, because a failure that needs two or three of the same kind
+ * would be rare.
+ */
 export function drawHabits(draw: Draw): Habit[] {
   return Array.from({ length: draw.weighted([1, 3], [2, 3], [3, 1]) }, () => {
     const chance = draw.pick(0.1, 0.3, 0.3, 0.6)

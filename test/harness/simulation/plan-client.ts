@@ -3,7 +3,7 @@ import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { resolveSettings, type Settings } from '../../../src/settings/resolve.ts'
 import type { IntentPlan, Plan } from './plan.ts'
 
-/** What a client is asked to buy. */
+/** The payload of an order. */
 export function requestOf(
   { name, externalOrderId, sourceSystem }: IntentPlan,
   quantity: number,
@@ -17,19 +17,22 @@ export function requestOf(
   return { serviceId: 'svc_standard', target: name, quantity, metadata }
 }
 
-/** What tells one order from another, in the words of the log. */
+/** The payload as text in the log, which distinguishes orders. */
 export function payloadOf({ serviceId, target, quantity }: CreateOrderRequest): string {
   return `${quantity} of ${serviceId} for ${target}`
 }
 
-/** How a plan sets its clients. */
+/** The settings of a plan's clients. */
 export function optionsOf({ account, client }: Plan): ClientOptions {
   return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
 }
 
 const resolved = new Map<string, Settings<Schemas>>()
 
-/** A client's options, checked, with all defaults. There are few different ones, and checking them takes its time. */
+/**
+ * A client's checked options with all defaults. Cached, because checking is slow and few options
+ * differ.
+ */
 export function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
   const options = { ...optionsOf(plan), baseUrl }
   const name = JSON.stringify(options)

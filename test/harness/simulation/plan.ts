@@ -14,12 +14,18 @@ import {
   USUAL_GAPS,
 } from './scenes.ts'
 
-/** Everything that a seed decides before the run begins. The rest is drawn while it runs, from streams of the same seed. */
+/**
+ * Everything that a seed decides before the run. The rest is drawn during the run, from streams of
+ * the same seed.
+ */
 export interface Plan {
   readonly seed: number
-  /** True for the whole client over ky and the sandbox's own `fetch`; else the transport below the loop of attempts is ours. */
+  /**
+   * True to use the whole client with ky and the sandbox's `fetch`. Otherwise, a test transport
+   * replaces everything below the attempts.
+   */
   readonly whole: boolean
-  /** Absent only with a store that calls itself `memory`. */
+  /** Absent only with a store that declares durability `memory`. */
   readonly account: string | undefined
   readonly workers: number
   readonly client: ClientPlan
@@ -28,24 +34,24 @@ export interface Plan {
   readonly faults: readonly FaultRule[]
   readonly intents: readonly IntentPlan[]
   readonly steps: readonly Step[]
-  /** Chance of each kind of trouble at one effect of a process. */
+  /** Probability of each kind of mishap at one effect of a process. */
   readonly rates: Rates
-  /** Mishaps that come besides, often; empty in most seeds. */
+  /** Additional frequent mishaps. Empty in most seeds. */
   readonly habits: readonly Habit[]
-  /** True if what is stored is sealed by a codec that asks a service: it may fail, or not answer. */
+  /** True if a codec that calls a service seals the stored data. It may fail or hang. */
   readonly sealed: boolean
-  /** Longest usual way of one effect, milliseconds; 0 lets everything happen at once. */
+  /** Maximum normal duration of one effect, in milliseconds. 0 makes everything immediate. */
   readonly latency: number
   /** Whether the last recovery comes within the safe-retry window or long after it. */
   readonly ending: 'soon' | 'late'
-  /** Whether processes share one store, or have a `MemoryStore` each. */
+  /** Whether processes share one store, or have their own `MemoryStore`. */
   readonly stores: 'shared' | 'own'
-  /** Orders that another integration has made with the same wallet before. */
+  /** Orders that another integration has made before with the same wallet. */
   readonly otherOrders: number
-  /** True if reads come from an HTTP cache that keeps them for ever, unless they forbid it. */
+  /** True if an HTTP cache returns reads forever, unless they forbid it. */
   readonly cached: boolean
   readonly scene?: string | undefined
-  /** How many rows of a page are asked for when the list is read at the very end; absent where it is not read. */
+  /** Page size for the read of the list at the end. Absent if the list is not read. */
   readonly listedBy?: number
 }
 
@@ -58,31 +64,31 @@ export interface ClientPlan {
   readonly remember: 'order' | 'id'
 }
 
-/** One thing to buy, and how it is named. */
+/** One intended purchase, with its names. */
 export interface IntentPlan {
   readonly name: string
   readonly externalOrderId?: string
   readonly idempotencyKey?: string
-  /** The integration that the request names; the service may go by another. */
+  /** The integration that the request names. The service may use another name. */
   readonly sourceSystem?: string
 }
 
-/** What somebody does at a time, milliseconds from the start. A worker that is dead is started anew for it. */
+/** An action at a time, in milliseconds from the start. A dead worker is restarted for it. */
 export type Step =
   | {
       readonly at: number
       readonly kind: 'create'
       readonly worker: number
       readonly intent: number
-      /** The payload changes with it. */
+      /** Changes the payload. */
       readonly quantity: number
-      /** Metadata that differs from call to call and makes no other order. */
+      /** Metadata that varies between calls and does not change the order. */
       readonly note?: string
       /** An Idempotency-Key other than the intent's. */
       readonly otherKey: boolean
-      /** When the caller gives up, milliseconds from the call. */
+      /** When the caller aborts, in milliseconds from the call. */
       readonly abortAfter?: number
-      /** The service that the caller has read, where it gives one: the quantity fits it, or does so no longer. */
+      /** The service that the caller passes, if any: the quantity fits it, or no longer does. */
       readonly service?: 'fits' | 'changed'
     }
   | {
@@ -97,33 +103,36 @@ export type Step =
   | { readonly at: number; readonly kind: 'resolve'; readonly worker: number; readonly intent: number }
   | { readonly at: number; readonly kind: 'topUp'; readonly amount: number }
   | { readonly at: number; readonly kind: 'jump'; readonly worker: number; readonly by: number }
-  /** A worker's clock is right from now on. */
+  /** A worker's clock is corrected. */
   | { readonly at: number; readonly kind: 'correct'; readonly worker: number }
   | { readonly at: number; readonly kind: 'backup' }
-  /** The store is wiped, or restored. */
+  /** The store is wiped or restored. */
   | { readonly at: number; readonly kind: 'lose'; readonly to: 'nothing' | 'backup' }
-  /** Another integration orders something else under the same reference. */
+  /** Another integration orders something else with the same reference. */
   | { readonly at: number; readonly kind: 'elsewhere'; readonly intent: number }
   | { readonly at: number; readonly kind: 'rotate'; readonly worker: number }
   | { readonly at: number; readonly kind: 'revoke' }
   | { readonly at: number; readonly kind: 'publish'; readonly published: boolean }
 
-/** Where the service is. */
+/** The service's address. */
 export const HERE = 'sandbox.test'
 const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
-/** One seed in so many runs the whole client over ky, which costs about three times as much as all the rest of a seed. */
+/**
+ * One in this many seeds runs the whole client with ky, which costs about three times as much as
+ * the rest of a seed.
+ */
 const WHOLE_SHARE = 32
-/** Streams that no process has. */
+/** Streams that belong to no process. */
 const MOOD = 1_000_000
 const SCENES = 1_000_001
-/** Share of the seeds that do a few things often, in place of everything now and then. */
+/** Share of the seeds that do a few things often, instead of everything now and then. */
 const SWARM_SHARE = 0.1
-/** Share of the seeds in which stores, clocks, proxies or another integration do what most never do. */
+/** Share of the seeds with unusual behaviour of stores, clocks, proxies or another integration. */
 const SCENE_SHARE = 0.08
-/** Share of the seeds whose service differs from the usual one in what matters seldom, too. */
+/** Share of the seeds whose service has unusual settings, even those that rarely matter. */
 const FURTHER_SHARE = 0.2
 
-/** What a seed stands for. */
+/** Builds the plan of a seed. */
 export function planOf(seed: number): Plan {
   const draw = new Draw(seed, 0)
   const mood = new Draw(seed, MOOD)
@@ -152,7 +161,8 @@ export function planOf(seed: number): Plan {
   const usual = drawServer(draw, keyScope, least)
   const further = mood.chance(FURTHER_SHARE) ? drawFurther(mood, usual, least) : {}
   const server = { ...usual, ...further, ...swarm?.server }
-  // A server may say for a while, or for ever, that a request is running which is not: only time settles that.
+  // A server may report, for a while or forever, that a request is running which is not. Only time
+  // resolves that.
   const sticky =
     server.rememberServerErrors === true ||
     server.orphanedMarkLifetime === null ||
@@ -166,7 +176,8 @@ export function planOf(seed: number): Plan {
     server,
     balance: swarm?.balance ?? draw.weighted([100_000, 4], [1000, 2], [2 * PRICE, 2], [PRICE, 3], [0, 3]),
     faults: swarm?.faults ?? drawFaults(draw),
-    // `replay: 'all'` sends whatever the window says, so it goes with servers that never forget a key.
+    // `replay: 'all'` sends regardless of the window, so it is used only with servers that never
+    // forget a key.
     steps: server.keyLifetime === null ? steps : steps.map(onlySafe),
     intents,
     rates: swarm?.rates ?? {
@@ -187,7 +198,7 @@ export function planOf(seed: number): Plan {
   }
 }
 
-/** Most that two clocks of a run can be apart, milliseconds, but for those that nobody can take for right. */
+/** Maximum difference of two clocks of a run in milliseconds, except for obviously wrong clocks. */
 export function skewOf(steps: readonly Step[]): number {
   return steps.reduce(
     (sum, step) => sum + (step.kind === 'jump' && Math.abs(step.by) < LONG_AGO ? Math.abs(step.by) : 0),
@@ -242,7 +253,7 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
       steps.push({ at, ...act })
       continue
     }
-    // The first thing that anybody does is to order.
+    // The first action is an order.
     const kind =
       index === 0
         ? (act ?? 'create')
@@ -308,7 +319,7 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
         steps.push({ at, kind, published: draw.chance(0.5) })
     }
     if (script === undefined) at += gapOf(draw, gaps)
-    // What was written in the very millisecond of a person's decision counts as older.
+    // A write in the same millisecond as a person's decision counts as older.
     if (kind === 'resolve') at++
   }
   return steps
@@ -329,7 +340,9 @@ function usualKinds(jumps: boolean, rotates: boolean): Swarm['kinds'] {
   }
 }
 
-/** From at once to long after the safe-retry window, so that steps meet, follow and outlast each other. */
+/**
+ * From immediately to long after the safe-retry window, so that steps overlap or follow each other.
+ */
 function gapOf(draw: Draw, gap: Gaps | Minutes): number {
   if ('from' in gap) return draw.between(gap.from * MINUTE, gap.to * MINUTE)
   const [atOnce, soon, after, late] = gap
@@ -345,7 +358,10 @@ function gapOf(draw: Draw, gap: Gaps | Minutes): number {
   }
 }
 
-/** One server out of the family that the API document allows: every "not shown" has its say. */
+/**
+ * One server of the family that the API document permits: draws a value for everything that it does
+ * not show.
+ */
 function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number): Partial<SandboxBehaviour> {
   return {
     errorShape: draw.pick('bare', 'nested', 'errors', 'problem', 'flat'),
@@ -358,7 +374,7 @@ function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number):
         ? ['auth', 'validation', 'service', 'balance', 'key']
         : draw.shuffled(CHECKS),
     keyScope,
-    // A key is remembered for ever, or just for as long as the client may send it.
+    // A key is remembered forever, or exactly as long as the client may send it.
     keyLifetime: draw.chance(0.7) ? null : least,
     keyFormat: draw.chance(0.97) ? 'any' : 'uuid',
     payloadEquality: draw.pick('bytes', 'json', 'json-without-metadata'),
@@ -377,7 +393,7 @@ function drawServer(draw: Draw, keyScope: 'apiKey' | 'customer', least: number):
   }
 }
 
-/** What matters seldom, or little; but for that, a service may do it all the same. */
+/** Settings that matter rarely or little, but that a service may have. */
 function drawFurther(
   draw: Draw,
   { ordering }: Partial<SandboxBehaviour>,
@@ -386,7 +402,7 @@ function drawFurther(
   return {
     ...(draw.chance(0.3) ? { keyLifetime: draw.pick(least, 2 * least, 24 * 60 * MINUTE) } : {}),
     ...(draw.chance(0.3) ? { ordering: 'amount' } : {}),
-    // With shuffled rows, nobody could tell.
+    // With shuffled rows, the check is impossible.
     ignoreOffset: draw.chance(0.2) && ordering !== 'random',
     invalidPaging: draw.pick('clamp', 'refuse'),
     requiredFields: draw.weighted(

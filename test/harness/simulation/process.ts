@@ -34,9 +34,12 @@ import { HERE, type Step } from './plan.ts'
 import { optionsOf, payloadOf, requestOf } from './plan-client.ts'
 import type { Intent, World } from './world.ts'
 
-/** Where a process carries the number of a call, so that a request can be told from those of other calls. */
+/** The header with the number of a call, which identifies its requests. */
 const CALL_HEADER = 'x-call'
-/** In one seed of so many, every property of every error is searched for an API key; in all, what it prints. */
+/**
+ * One in this many seeds searches every property of every error for an API key. All seeds search
+ * the printed form.
+ */
 const WALKED_SHARE = 8
 
 /** A call that has neither ended nor died. */
@@ -44,21 +47,24 @@ export interface Running {
   readonly logged: LoggedCall
   readonly process: Process
   readonly intent: Intent | undefined
-  /** Times that the intent counts as wanted because of this call. */
+  /** Number of purchases of the intent that are permitted because of this call. */
   anew: number
   /** The caller's signal. */
   readonly signal: AbortSignal | undefined
-  /** Its first look at the record. One that it does not wait for any more, because it has to end, is none. */
+  /** Its first read of the record. A read that it stops waiting for does not count. */
   look: FirstLook | undefined
-  /** True if it found the order open at its first look: it asks for that one, whatever becomes of it meanwhile. */
+  /**
+   * True if its first read found the order open. Then it requests this order, whatever happens to
+   * it meanwhile.
+   */
   asksForOpen: boolean
 }
 
-/** A look at a record; which calls may have had it, they say. */
+/** A read of a record, with the calls that may have made it. */
 interface FirstLook {
-  /** True if it is surely theirs. */
+  /** True if it certainly belongs to them. */
   readonly certain: boolean
-  /** True once the process has the answer. */
+  /** True once the process has the response. */
   heard: boolean
 }
 
@@ -67,7 +73,7 @@ type CallEnd = Pick<LoggedCall, 'told' | 'succeeded'>
 
 const SUCCEEDED: CallEnd = { succeeded: true }
 
-/** What a call is about. */
+/** The subject of a call. */
 interface CallFacts {
   readonly intent?: Intent | undefined
   readonly idempotencyKey?: string | undefined
@@ -79,30 +85,31 @@ interface CallFacts {
   readonly sendsLate?: boolean
 }
 
-/** One process of a worker: a client with a memory of its own over the world's store. */
+/** One process of a worker: a client with its own memory and the world's store. */
 export class Process {
   died = false
-  /** The effects that it had so far. */
+  /** The kinds of its effects so far. */
   readonly effects: EffectKind[] = []
   readonly name: string
   readonly #world: World
   readonly #number: number
   readonly #draw: Draw
   readonly #orders: Pick<Orders<Schemas>, 'create' | 'enqueue' | 'list' | 'recover' | 'resolve'>
-  // An object. V8 takes a process for a live one until the next full garbage collection, and its world with it, if its
-  // constructor puts a function that it makes itself into a private field; the functions of fields do no such harm
-  // (measured with Node 24: all worlds survived the scavenges, which took a tenth of the time).
+  // An object, not a function: if the constructor stored a function that it creates in a private
+  // field, V8 would keep the process and its world until the next full garbage collection.
+  // Functions of field initializers are harmless (measured with Node 24: all worlds survived the
+  // scavenges, which took a tenth of the time).
   readonly #client: { close(): Promise<void> }
   readonly #worker: number
-  /** The clock on the wall. */
+  /** The wall clock. */
   readonly #now = (): number => this.#world.time.now + this.#world.offset(this.#worker)
   /** Settles when the process dies. */
   readonly #death: Promise<'died'>
   readonly #running = new Set<Running>()
   #die: (why: 'died') => void = () => {}
-  /** Number of the first effect at which the store failed it. */
+  /** Number of the first effect at which the store failed. */
   #firstTrouble = Number.POSITIVE_INFINITY
-  /** When the process wakes, and how long it has slept in all. */
+  /** When the process wakes, and its total sleep. */
   #wakes = 0
   #slept = 0
 
@@ -140,7 +147,7 @@ export class Process {
       this.#client = client
       return
     }
-    // As the client's constructor does it, but for the transport.
+    // Built as the client's constructor does, except for the transport.
     const resolved = world.settings
     const connection = {
       ...resolved.connection,
@@ -162,13 +169,13 @@ export class Process {
     }
   }
 
-  /** Places an order and notes what the caller is told. */
+  /** Places an order and logs the caller's result. */
   async create(intent: Intent, step: Extract<Step, { kind: 'create' }>, anew: boolean): Promise<void> {
     const { plan } = intent
-    // Without any name, another payload would be another order.
+    // Without any name, another payload is another order.
     const anonymous = plan.externalOrderId === undefined && plan.idempotencyKey === undefined
     const request = requestOf(plan, anonymous ? 1 : step.quantity, step.note)
-    // Without a reference, another key would be another order.
+    // Without a reference, another key is another order.
     const otherKey = step.otherKey && plan.externalOrderId !== undefined
     const idempotencyKey = otherKey ? `other-${plan.name}` : plan.idempotencyKey
     const { abortAfter } = step
@@ -191,7 +198,7 @@ export class Process {
     await this.#run('create', facts, action)
   }
 
-  /** Writes an order down, to be sent by the next recovery. */
+  /** Enqueues an order for the next recovery. */
   async enqueue(intent: Intent): Promise<void> {
     const { idempotencyKey } = intent.plan
     const request = requestOf(intent.plan, 1, undefined)
@@ -202,22 +209,22 @@ export class Process {
     })
   }
 
-  /** Ids of all orders that the service lists. */
+  /** Ids of all orders in the service's list. */
   async list(limit: number): Promise<ReadonlySet<string>> {
     const ids = new Set<string>()
     for await (const { id } of this.#orders.list({ limit })) ids.add(id)
     return ids
   }
 
-  /** Runs `recover()` to its end and notes its outcomes. */
+  /** Runs `recover()` to its end and logs its outcomes. */
   async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
     await this.#run('recover', { sendsLate: options.replay === 'all' }, async (call, logged) => {
       const world = this.#world
       const report = (outcome: RecoveryOutcome): void => {
-        // The dead tell nothing.
+        // Dead processes report nothing.
         if (this.died) return
         const { record, reason } = outcome
-        // What a list shows was bought before.
+        // The orders in a list were bought earlier.
         world.observe()
         world.note(
           this.name,
@@ -234,7 +241,7 @@ export class Process {
     })
   }
 
-  /** Closes the intent's record by what a person found out. */
+  /** Closes the intent's record with a person's findings. */
   async resolve(intent: Intent, orderId: string | undefined): Promise<void> {
     const record = this.#world.recordOf(intent)
     if (record === undefined) return
@@ -248,12 +255,12 @@ export class Process {
     )
   }
 
-  /** The clock that stands still while the process sleeps. */
+  /** The clock that stops while the process sleeps. */
   get #monotonic(): number {
     return this.#world.time.now - this.#slept
   }
 
-  /** When the process wakes, or last woke; 0 if it never slept. */
+  /** When the process wakes, or last woke. 0 if it never slept. */
   get wakesAt(): number {
     return this.#wakes
   }
@@ -272,7 +279,7 @@ export class Process {
     for (const { logged } of this.#running) logged.storeTrouble = true
   }
 
-  /** Ends the process: it hears of nothing any more and has no further effect. */
+  /** Kills the process: it receives nothing more and has no further effect. */
   kill(): void {
     if (this.died) return
     this.died = true
@@ -286,7 +293,7 @@ export class Process {
     this.#die('died')
   }
 
-  /** Ends the process in peace. */
+  /** Ends the process cleanly. */
   async close(): Promise<void> {
     await Promise.race([this.#client.close(), this.#death])
   }
@@ -312,7 +319,7 @@ export class Process {
       maxRetries,
       ...(sendsLate ? {} : { repeatsFor: safeRetryWindow - timeout, sendsFor: safeRetryWindow }),
     })
-    // A call that waits for the order of another one hears what became of that one's writes.
+    // A call that waits for another one's order receives the result of that call's writes.
     for (const { logged: other, intent: same } of this.#running)
       if (other.storeTrouble === true && same === intent) logged.storeTrouble = true
     const running: Running = {
@@ -356,19 +363,20 @@ export class Process {
     controller.abort(GIVEN_UP)
   }
 
-  /** What a failed call tells. Anything but one of our errors is a bug. */
+  /** Logs a failed call. An error of another package is a bug. */
   #toldBy = (error: unknown): Told => {
     const told = toldBy(error)
     const { log, plan } = this.#world
     log.printed.push(String(error), JSON.stringify(error))
-    // What an error holds besides does not depend on who comes first, so a look at every eighth is enough.
+    // The details of an error do not depend on the sequence of events, so checking every eighth is
+    // enough.
     if (plan.seed % WALKED_SHARE === 0) log.printed.push(walked(error))
     return told
   }
 
   /**
-   * One effect on the world outside of the process: on its way there, it may be lost or late, and so may its answer.
-   * `leave` is called when it leaves the process, and what that returns when it takes effect.
+   * One effect outside the process. It may be lost or late in transit, and so may its response.
+   * `leave` is called when it leaves the process. Its result is called when the effect happens.
    */
   #effect<T>(kind: EffectKind, leave: () => () => Promise<T>, lost: (unsent: boolean) => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -377,7 +385,8 @@ export class Process {
       const { plan, time } = world
       const number = this.effects.push(kind) - 1
       const name = `${this.#number}.${number}`
-      // The same number of draws for every effect, so that leaving one mishap out changes no other.
+      // Draw the same number of values for every effect, so that omitting one mishap changes no
+      // other.
       const [whether, which, way, back] = [
         this.#draw.next(),
         this.#draw.next(),
@@ -387,10 +396,11 @@ export class Process {
       const mishap = world.troubled ? this.#mishapOf(number, kind, whether, which) : undefined
       const remote = kind === 'send' || kind === 'fetch'
       const instant = plan.latency === 0 || world.without.has('latency')
-      // A store slower than that is a store in trouble: a call waits for it no more than a moment past its end.
+      // A slower store counts as failing: a call waits for it only until briefly after its end.
       const longest = instant ? 0 : remote ? plan.latency : Math.min(plan.latency, 100)
       const out = Math.floor(way * longest)
-      // Half of the answers come with the effect itself; in the other half, others have an effect in between.
+      // Half of the responses come with the effect. In the other half, other effects happen in
+      // between.
       const home = back < 0.5 ? 0 : Math.floor((back - 0.5) * 2 * longest)
       if (mishap !== undefined) {
         world.mishaps.push(name)
@@ -454,11 +464,11 @@ export class Process {
     const { plan, without, strategy } = this.#world
     const mishap = strategy(this.#number, effect, kind, whether, which)
     if (mishap === undefined || without.has(`mishap:${this.#number}.${effect}`)) return undefined
-    // A fetch of the caller's own is never believed that nothing left.
+    // The client never accepts evidence from a caller's fetch that nothing was sent.
     return mishap === 'unsent' && plan.whole ? 'failed' : mishap
   }
 
-  /** The calls for an order without a name of which this may be the first look at the record. */
+  /** The calls for an anonymous order that may be making their first read here. */
   #firstLook(): FirstLook | undefined {
     const calls = [...this.#running].filter((running) => {
       const { kind } = running.logged
@@ -467,8 +477,8 @@ export class Process {
       return running.look === undefined || (!running.look.heard && this.#isOver(running))
     })
     if (calls.length === 0) return undefined
-    // After trouble with the store, an earlier call may look in the background; and a call may have to end before a
-    // record is unsealed, so that it has not looked at all.
+    // After a store failure, an earlier call may read in the background. A call may also end before
+    // a record is unsealed, so that it has not read it.
     const { sealed } = this.#world.plan
     const certain = this.#running.size === 1 && this.#firstTrouble >= this.effects.length && !sealed
     const look: FirstLook = { certain, heard: false }
@@ -476,7 +486,10 @@ export class Process {
     return look
   }
 
-  /** A call that finds its order open or never readable asks for that one, and one that finds it created for the next. */
+  /**
+   * A call that finds its order open or unreadable requests this one, and a call that finds it
+   * created requests the next.
+   */
   #hear(look: FirstLook, row: StoredRow | undefined): void {
     look.heard = true
     for (const call of this.#running) {
@@ -493,7 +506,10 @@ export class Process {
     }
   }
 
-  /** True if a call's time is up, or its caller has given up: it waits for nothing that it has asked before. */
+  /**
+   * True if a call's time is over, or its caller has aborted: it no longer waits for its earlier
+   * requests.
+   */
   #isOver({ logged, signal }: Running): boolean {
     return signal?.aborted === true || this.#monotonic - logged.time >= logged.totalTimeout
   }
@@ -503,7 +519,10 @@ export class Process {
     for (const { logged } of this.#running) logged.storeTrouble = true
   }
 
-  /** Seals nothing, so that what is stored can be looked at, but takes its time and fails like a service that does. */
+  /**
+   * Does not encrypt, so that stored data can be checked, but takes time and fails like an
+   * encryption service.
+   */
   readonly #codec: Codec = {
     encrypt: (text) => this.#seal(text),
     decrypt: (text) => this.#seal(text),
@@ -525,7 +544,8 @@ export class Process {
       world.observe()
       if (this.#running.size === 0) for (const { logged } of world.running) logged.disturbed = true
       world.log.row(row)
-      // An order that exists is stored by the call that sent it, maybe in the background, behind the back of the next one.
+      // The call that sent an order stores that it exists, perhaps in the background and unseen by
+      // the next call.
       if (row.state === 'created')
         for (const { logged } of this.#running)
           if (logged.kind === 'create' && !world.log.requests.some(({ call }) => call === logged.id))
@@ -558,7 +578,7 @@ export class Process {
           },
           broken,
         )
-        // Before whoever waits for it goes on.
+        // Runs before code that awaits it continues.
         const heard = (answer: StoredRow | undefined): void => {
           if (look !== undefined) this.#hear(look, answer)
         }
@@ -583,7 +603,7 @@ export class Process {
     }
   }
 
-  /** Notes a request that leaves; the returned function hands it to the service. */
+  /** Logs a request that leaves. The returned function passes it to the service. */
   #leave(
     {
       method,
@@ -624,7 +644,7 @@ export class Process {
     }
   }
 
-  /** Notes the answer to a request that reached the process. */
+  /** Logs the response to a request when it reaches the process. */
   #answered(request: LoggedRequest | LoggedRead | undefined, reply: SandboxReply, whole: boolean): void {
     if (request === undefined || this.died) return
     if ('path' in request) {
@@ -643,7 +663,7 @@ export class Process {
     this.#world.note(this.name, () => `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
   }
 
-  /** In place of ky and fetch: one attempt. */
+  /** One attempt, instead of ky and fetch. */
   #transport: Send = (request) =>
     new Promise<AttemptResult>((resolve) => {
       const { signal } = request
@@ -695,7 +715,7 @@ export class Process {
       })
     })
 
-  /** In place of fetch, below ky. */
+  /** Replaces fetch, below ky. */
   #fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> =>
     this.#send(new Request(input, init))
 
@@ -703,7 +723,8 @@ export class Process {
     const { signal } = request
     const message = await messageOf(request)
     const { hostname } = new URL(request.url)
-    // Another place takes the same customer's orders, and knows nothing of the keys of this one.
+    // Another address accepts the same customer's orders, but does not know the keys of the first
+    // one.
     const key = hostname === ELSEWHERE ? message.headers['idempotency-key'] : undefined
     const there = key === undefined ? {} : { 'idempotency-key': `${ELSEWHERE} ${key}` }
     const url = request.url.replace(hostname, HERE)
@@ -715,7 +736,7 @@ export class Process {
       request.method === 'POST' ? 'send' : 'fetch',
       () => {
         const headers = { get: (name: string) => message.headers[name] }
-        // Not tied to the signal: what has left arrives.
+        // Do not pass the signal: a request that was sent arrives.
         const { method, body } = message
         const sent = { method, url, body, headers: { ...message.headers, ...there } }
         const leaving = this.#leave(sent, headers, () => this.#world.sandbox.handle(sent))
@@ -745,7 +766,7 @@ export class Process {
   }
 }
 
-/** The service that a caller has read before: its limits are as they were, or have changed since. */
+/** The service that a caller has read before, with unchanged or changed limits. */
 const SERVICES = {
   fits: {
     productId: 'svc_standard',
@@ -765,13 +786,13 @@ const SERVICES = {
   },
 } as const
 
-/** Why a caller ends its call. */
+/** The caller's reason to end its call. */
 const GIVEN_UP = 'the caller has given up'
 
-/** Longest way of an effect that is slow, milliseconds: a store is given up after ten seconds. */
+/** Maximum duration of a slow effect, in milliseconds. A store is given up after ten seconds. */
 const SLOWEST = 9500
 
-/** How late something comes that nobody waits for any more. */
+/** How late an effect happens that nothing waits for any more. */
 function lateness(part: number): number {
   return 11_000 + Math.floor(part * part * (LONGEST_FLIGHT - 12_000))
 }
@@ -794,7 +815,7 @@ function headersOf({ headers }: AttemptRequest): { readonly get: (name: string) 
   return { get: (name) => headers[name] }
 }
 
-/** Headers whose names are in lower case; the platform's own class takes its time to check them. */
+/** Headers with lower-case names. The platform's class is slow, because it checks them. */
 function answerHeaders(headers: SandboxReply['headers']): ResponseHeaders {
   return {
     get: (name) => headers[name] ?? null,
@@ -804,7 +825,7 @@ function answerHeaders(headers: SandboxReply['headers']): ResponseHeaders {
   }
 }
 
-/** What a transport makes of an answer that has begun. */
+/** The transport's result for a response that has begun. */
 function resultOf({
   delivery,
   status,

@@ -1,4 +1,4 @@
-/** The simulation as a program; `--help` tells how it is called. */
+/** Runs the simulation as a program. `--help` prints the usage. */
 import { availableParallelism } from 'node:os'
 import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
 import { type Plan, planOf } from './plan.ts'
@@ -34,7 +34,7 @@ npx node test/harness/simulation/run.ts --seed N [--whole]
   },
 )
 
-/** More failing seeds than these are counted, and not told. */
+/** Further failing seeds are counted, but not printed. */
 const MOST_TOLD = 20
 const PROMISES = 'What I1 to I12 promise: docs/invariants.md'
 
@@ -91,7 +91,7 @@ async function runMany(): Promise<void> {
 
 let lastLine = 0
 
-/** A line every ten seconds. */
+/** Print a line every ten seconds. */
 function progress({ seeds, failures, elapsed }: Summary): void {
   if (elapsed - lastLine < 10_000) return
   lastLine = elapsed

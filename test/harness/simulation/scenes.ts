@@ -5,26 +5,26 @@ import { drawFault } from './faults.ts'
 import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
 import type { ClientPlan, IntentPlan, Step } from './plan.ts'
 
-/** What one piece costs. */
+/** The price of one unit. */
 export const PRICE = 250
-/** A clock that is off by more is one that nobody can take for right. */
+/** A clock that differs by more is obviously wrong. */
 export const LONG_AGO: number = 24 * 60 * MINUTE
 const DAY = 24 * 60
 
-/** What a seed does often. */
+/** The frequent actions of a seed. */
 export interface Swarm {
   readonly habits: readonly Habit[]
   readonly rates: Rates
   readonly faults: readonly FaultRule[]
-  /** Weights of the kinds of steps; absent ones do not come. */
+  /** Weights of the kinds of steps. Absent kinds do not occur. */
   readonly kinds: Partial<Record<Step['kind'], number>>
-  /** Weights of the times between steps: at once, soon, after the call, late. */
+  /** Weights of the times between steps: immediately, soon, after the call, late. */
   readonly gaps: Gaps
-  /** Chance that a caller gives up. */
+  /** Probability that a caller aborts. */
   readonly aborts: number
-  /** Where the order of the steps is not left to chance: their kinds, the time before each, and whose they are. */
+  /** A fixed order of steps, if any: their kinds, the time before each, and their workers. */
   readonly script?: readonly Scripted[]
-  /** Chance that a call changes the payload, where that is not the usual one. */
+  /** Probability that a call changes the payload, if not the usual one. */
   readonly changes?: number
   readonly workers?: number
   readonly intents?: readonly IntentPlan[]
@@ -32,7 +32,7 @@ export interface Swarm {
   readonly client?: Partial<ClientPlan>
   readonly server?: Partial<SandboxBehaviour>
   readonly balance?: number
-  /** Its name, for who reads a failing run. */
+  /** The scene's name in the report of a failing run. */
   readonly scene?: string
   readonly stores?: 'own'
   readonly otherOrders?: number
@@ -52,7 +52,7 @@ type Scripted = readonly [
   worker?: number,
 ]
 
-/** As often as not, steps meet, follow and outlast each other. */
+/** Steps overlap, follow and outlast each other equally often. */
 export const USUAL_GAPS: Gaps = [4, 3, 4, 1]
 const AT_ONCE: Gaps = [1, 0, 0, 0]
 const SOON: Gaps = [1, 3, 0, 0]
@@ -62,7 +62,7 @@ const A_MINUTE: Gaps = [0, 1, 3, 0]
 const ANONYMOUS: IntentPlan = { name: 'intent-1' }
 const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
 
-/** What scenes have in common: nothing goes wrong but what they name, and nothing is done but what is in their script. */
+/** Defaults of scenes: only the named mishaps and the scripted steps happen. */
 const SCENE = {
   habits: [],
   rates: { crash: 0, store: 0, network: 0 },
@@ -89,7 +89,9 @@ export function drawSwarm(draw: Draw): Swarm {
   return scene(draw)
 }
 
-/** What a call wrote first arrives long after its caller has given up, and whoever asks again gives up at once. */
+/**
+ * A call's first write arrives long after its caller aborted, and the next call aborts immediately.
+ */
 function lostBeginning(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -106,7 +108,7 @@ function lostBeginning(draw: Draw): Swarm {
   }
 }
 
-/** Several calls go on with the same order that nobody knows of, and their store is slow. */
+/** Several calls continue the same order with an unknown outcome, and their store is slow. */
 function twoOfOne(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -131,7 +133,7 @@ function twoOfOne(draw: Draw): Swarm {
   }
 }
 
-/** A person, or a call, proves an order so slowly that the next one has begun in its slot. */
+/** A person or a call proves an order so slowly that the next one has begun in its slot. */
 function slowProof(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -155,7 +157,7 @@ function slowProof(draw: Draw): Swarm {
   }
 }
 
-/** A machine falls asleep while it writes down that it has another API key now. */
+/** A machine falls asleep while it records that its API key has changed. */
 function sleepingRotation(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -187,7 +189,7 @@ function sleepingRotation(draw: Draw): Swarm {
   }
 }
 
-/** A person gives an order up while another call goes on with it. */
+/** A person abandons an order while another call continues it. */
 function slowPerson(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -210,7 +212,10 @@ function slowPerson(draw: Draw): Swarm {
   }
 }
 
-/** A call falls asleep when it has written its order, and somebody who takes it for dead has the order sent later on. */
+/**
+ * A call falls asleep after it stored its order. Another process takes it for dead, and the order
+ * is sent later.
+ */
 function sleepingBeginning(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -229,7 +234,7 @@ function sleepingBeginning(draw: Draw): Swarm {
   }
 }
 
-/** A call is slow to write down that it was refused, and somebody orders something else under its name. */
+/** A call is slow to store its refusal, and another call orders something else with its name. */
 function slowRefusal(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -253,7 +258,7 @@ function slowRefusal(draw: Draw): Swarm {
   }
 }
 
-/** An order is written down and sent by one recovery after the other, while the service is busy. */
+/** An order is enqueued and sent by several recoveries, while the service is busy. */
 function queue(draw: Draw): Swarm {
   const writes: Habit = {
     effects: ['insert', 'update'],
@@ -283,7 +288,7 @@ function queue(draw: Draw): Swarm {
   }
 }
 
-/** Nobody hears of several orders, which are looked for long afterwards in a list of short pages. */
+/** Several orders get no response, and are looked up much later in a list with short pages. */
 function manyLookedUp(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -339,7 +344,7 @@ function anySwarm(draw: Draw): Swarm {
   }
 }
 
-/** What stores, clocks, proxies and other integrations do that most seeds do not have. */
+/** Behaviour of stores, clocks, proxies and other integrations that most seeds do not have. */
 export function drawScene(draw: Draw): Swarm {
   const scene = draw.weighted(
     [lostStore, 3],
@@ -364,7 +369,7 @@ const TOP_UP = { kind: 'topUp', amount: 4 * PRICE } as const
 const WINDOW = 20 * MINUTE
 const SEND_LOST: Habit = { effects: ['send'], mishap: 'unacknowledged', chance: 0.8 }
 const PATIENT = { safeRetryWindow: WINDOW, timeout: 5000, totalTimeout: 20_000, maxRetries: 0 } as const
-/** A service that acts at once and forgets a key as soon as it may. */
+/** A service that acts immediately, and forgets a key as soon as it may. */
 const PROMPT = {
   keyLifetime: WINDOW + LONGEST_FLIGHT,
   processingTime: 0,
@@ -373,7 +378,7 @@ const PROMPT = {
   readLag: 0,
   unknownFields: 'ignore',
 } as const
-/** One whose list shows whose order it is. */
+/** A service whose list shows the source of each order. */
 const LISTED = {
   ...PROMPT,
   orderFields: ['metadata', 'serviceId', 'quantity'],
@@ -381,7 +386,7 @@ const LISTED = {
   ignoreOffset: false,
 } as const
 
-/** An order is refused, then bought; the store is lost, and somebody asks for the order again. */
+/** An order is refused, then bought. The store is lost, and the order is requested again. */
 function lostStore(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -405,7 +410,7 @@ function lostStore(draw: Draw): Swarm {
   }
 }
 
-/** Each process has a store of its own, and they do not agree about the order. */
+/** Each process has its own store, and they disagree about the order. */
 function unsharedStores(draw: Draw): Swarm {
   const create = { kind: 'create', intent: 0, quantity: draw.pick(1, 2), otherKey: false } as const
   return {
@@ -427,7 +432,10 @@ function unsharedStores(draw: Draw): Swarm {
   }
 }
 
-/** An order is written down, the store is backed up, the order is sent, and the backup comes back much later. */
+/**
+ * An order is enqueued, the store is backed up, the order is sent, and the backup is restored much
+ * later.
+ */
 function restoredQueue(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -456,7 +464,7 @@ function restoredQueue(draw: Draw): Swarm {
   }
 }
 
-/** A clock is an hour ahead when an order is first sent, and right when the order is looked at. */
+/** A clock is an hour ahead when an order is first sent, and right at the next read. */
 function correctedClock(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -500,8 +508,8 @@ function farAhead(draw: Draw): Swarm {
 }
 
 /**
- * An order is refused, bought much later under the same key, and its response is lost. Its caller may have tried another
- * key between the two.
+ * An order is refused, bought much later with the same key, and its response is lost. Its caller
+ * may have tried another key in between.
  */
 function restartedWindow(draw: Draw): Swarm {
   const otherKey = draw.chance(0.5)
@@ -525,7 +533,7 @@ function restartedWindow(draw: Draw): Swarm {
   }
 }
 
-/** Another integration spends from the same wallet and uses the same references. */
+/** Another integration spends from the same wallet, and uses the same references. */
 function sharedWallet(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -545,7 +553,7 @@ function sharedWallet(draw: Draw): Swarm {
   }
 }
 
-/** A proxy mixes up its connections, or answers out of its cache. */
+/** A proxy mixes up its connections, or responds from its cache. */
 function otherResponses(draw: Draw): Swarm {
   const action = { type: 'otherOrder', commit: draw.chance(0.5) } as const
   return {
@@ -561,7 +569,7 @@ function otherResponses(draw: Draw): Swarm {
   }
 }
 
-/** The order list comes out of a cache unless the request forbids it. */
+/** The order list comes from a cache unless the request forbids it. */
 function cachedReads(draw: Draw): Swarm {
   const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
   return {
@@ -580,7 +588,7 @@ function cachedReads(draw: Draw): Swarm {
   }
 }
 
-/** The order is in the list behind more pages than a look-up reads. */
+/** The order is in the list after more pages than a look-up reads. */
 function longList(draw: Draw): Swarm {
   return {
     ...SCENE,
@@ -594,7 +602,7 @@ function longList(draw: Draw): Swarm {
   }
 }
 
-/** The service that a caller gives with the order does not allow the quantity any more. */
+/** The service that a caller passes no longer permits the quantity. */
 function changedService(draw: Draw): Swarm {
   const create = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey: false } as const
   return {
@@ -613,7 +621,10 @@ function changedService(draw: Draw): Swarm {
   }
 }
 
-/** The service says that a key belongs to another order, and days later somebody asks again. */
+/**
+ * The service reports that a key belongs to another order, and the order is requested again days
+ * later.
+ */
 function oldConflict(): Swarm {
   const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
   return {

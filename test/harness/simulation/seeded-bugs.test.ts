@@ -1,5 +1,6 @@
 /**
- * Seeded bugs that the simulation has to notice. Each day has its own few; `npm run verify bugs` takes them all.
+ * Seeded bugs that the simulation must detect. Each day tests a few of them, and `npm run verify
+ * bugs` tests all.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Bundle } from '../../support/bundle.ts'

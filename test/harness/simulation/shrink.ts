@@ -3,15 +3,18 @@ import { type Result, simulate } from './simulate.ts'
 
 export { simulate }
 
-/** A failing run without everything that it does not need to fail. */
+/** A failing run without the parts that it does not need to fail. */
 export interface Shrunk extends Result {
-  /** The plan, whose service has only those switches that matter; all others are as they usually are. */
+  /** The plan. Its service has only the settings that matter, and defaults otherwise. */
   readonly plan: Plan
-  /** What was left out. */
+  /** The omitted parts. */
   readonly without: ReadonlySet<string>
 }
 
-/** Leaves out one step, fault, mishap or switch of the service after the other, as long as the same promise is broken. */
+/**
+ * Omits one step, fault, mishap or setting of the service after the other, as long as the same
+ * promise is broken.
+ */
 export async function shrink(whole: Plan): Promise<Shrunk> {
   const promises = new Set((await simulate(whole)).broken.map(promiseOf))
   let plan = whole
@@ -36,13 +39,13 @@ export async function shrink(whole: Plan): Promise<Shrunk> {
   return { ...(await simulate(plan, { without, traced: true })), plan, without }
 }
 
-/** The plan with one switch of its service as it usually is. */
+/** The plan with one setting of its service at its default. */
 export function withoutSwitch(plan: Plan, name: string): Plan {
   const server = Object.fromEntries(Object.entries(plan.server).filter(([other]) => other !== name))
   return { ...plan, server }
 }
 
-/** Number of the promise that a sentence says is broken, for example `I5`. */
+/** Number of the promise in a sentence about a broken promise, for example `I5`. */
 function promiseOf(sentence: string): string {
   return sentence.split(':', 1)[0] ?? ''
 }

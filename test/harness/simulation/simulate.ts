@@ -5,14 +5,17 @@ import { LONGEST_FLIGHT } from './mishaps.ts'
 import { type Plan, type Step, skewOf } from './plan.ts'
 import { type Without, World } from './world.ts'
 
-/** What came of a seed. */
+/** The result of a seed. */
 export interface Result {
   readonly broken: readonly string[]
-  /** True if the run ended in an error that no caller may get, so that its log ends early and proves no promise broken. */
+  /**
+   * True if the run ended in an error that no caller may get. Then its log ends early and proves no
+   * broken promise.
+   */
   readonly threw: boolean
-  /** What the run could do without: steps, faults of the service, mishaps. */
+  /** The parts that the run may omit: steps, faults of the service, mishaps. */
   readonly parts: readonly string[]
-  /** What happened, in words, if that was asked for. */
+  /** A description of the events, if requested. */
   readonly trace: readonly string[]
   readonly requests: number
   readonly charges: number
@@ -25,12 +28,15 @@ export interface SimulateOptions {
 }
 
 const NOTHING: Without = new Set()
-/** What a living process may still do in the background: attempts to store a proven charge, over four minutes. */
+/**
+ * Time for background work of a living process: attempts to store a proven charge, over four
+ * minutes.
+ */
 const BACKGROUND = 6 * 60_000
-/** A claim by a call holds others off for no longer. */
+/** Maximum time that a call's claim keeps others away. */
 const AFTER_BUSY = 125_000
 
-/** Runs a plan from its first step to a last recovery without any trouble, and looks for broken promises. */
+/** Runs a plan from its first step to a last recovery without mishaps, and checks the promises. */
 export async function simulate(
   plan: Plan,
   { without = NOTHING, traced = false }: SimulateOptions = {},
@@ -50,7 +56,7 @@ export async function simulate(
   }
   await run(direct(world))
   broken.push(...brokenPromises(world.log))
-  // Nothing of this is in the log that the invariants judge.
+  // These checks use nothing from the log of the invariants.
   if (plan.listedBy !== undefined && broken.length === 0) await run(readList(world, plan.listedBy, broken))
   const { log, processes, mishaps } = world
   return {
@@ -78,15 +84,15 @@ async function direct(world: World): Promise<void> {
     if (without.has(`step:${index}`)) continue
     const action = act(world, step)
     actions.push(action)
-    // It is waited for below; until then, nobody else takes its error.
+    // It is awaited below. Until then, its error must not count as unhandled.
     action.catch(() => {})
   }
-  // Calls of processes that died never end, which `act` knows.
+  // Calls of dead processes never end. `act` handles that.
   await Promise.all(actions)
   await settle(world)
 }
 
-/** Ends all trouble and, in peace, every process; then another one recovers what is open. */
+/** Ends all mishaps, and ends every process cleanly. Then another process recovers open orders. */
 export async function settle(world: World): Promise<void> {
   const { plan, time, log } = world
   world.troubled = false
@@ -94,7 +100,7 @@ export async function settle(world: World): Promise<void> {
   world.sandbox.faults.clear()
   await time.sleep(world, LONGEST_FLIGHT + BACKGROUND)
   for (const process of world.processes) {
-    // What a machine that was asleep has to do is done when it wakes, and answers on their way reach it later, too.
+    // A sleeping machine does its work when it wakes, and receives responses in transit later, too.
     const rest = process.wakesAt + LONGEST_FLIGHT + BACKGROUND - time.now
     if (!process.died && rest > 0) await time.sleep(world, rest)
     if (!process.died) await process.close()
@@ -104,13 +110,13 @@ export async function settle(world: World): Promise<void> {
     log.leftovers += time.pending(process)
     process.kill()
   }
-  // By every clock, also by one that went ahead when it wrote the record.
+  // By every clock, even one that was ahead when it wrote the record.
   if (plan.ending === 'late')
     await time.sleep(world, plan.client.safeRetryWindow + AFTER_BUSY + skewOf(plan.steps))
-  // A clock that is right, and the newest API key.
+  // A correct clock, and the newest API key.
   const last = plan.workers
   world.rotateToNewest(last)
-  // What was only written down is sent for the first time now, and a slow service may not answer in time.
+  // Enqueued orders are sent for the first time now, and a slow service may not respond in time.
   if (plan.steps.some(({ kind }) => kind === 'enqueue')) {
     await world.process(last).recover({ takeOver: true, replay: 'safe' })
     await time.sleep(world, plan.client.safeRetryWindow + AFTER_BUSY + skewOf(plan.steps))
@@ -120,13 +126,13 @@ export async function settle(world: World): Promise<void> {
   log.secrets.push(...world.apiKeys)
 }
 
-/** Reads the list to its end, where every order that was charged has to be. */
+/** Reads the complete list, which must contain every charged order. */
 async function readList(world: World, limit: number, broken: string[]): Promise<void> {
   const { plan, sandbox, time } = world
   const { ordering, ignoreOffset, readLag = 0 } = plan.server
-  // Nobody finds everything in a list whose rows are shuffled for each page.
+  // A list whose rows are shuffled for each page cannot be read completely.
   if (ordering === 'random' || ignoreOffset === true) return
-  // What was bought last is not in the list at once.
+  // The newest orders do not appear in the list immediately.
   await time.sleep(world, readLag)
   const listed = await world.process(plan.workers).list(limit)
   for (const { orderId } of sandbox.ledger)
@@ -135,7 +141,7 @@ async function readList(world: World, limit: number, broken: string[]): Promise<
 
 async function act(world: World, step: Step): Promise<void> {
   const { sandbox, time } = world
-  // A sleeping process does what it is told when it wakes.
+  // A sleeping process acts when it wakes.
   if ('worker' in step && step.kind !== 'kill')
     for (let wait = 1; wait > 0; ) {
       wait = world.process(step.worker).sleepsFor
@@ -147,14 +153,14 @@ async function act(world: World, step: Step): Promise<void> {
       if (intent === undefined) return
       const { externalOrderId, idempotencyKey } = intent.plan
       const anonymous = externalOrderId === undefined && idempotencyKey === undefined
-      // Without a name, asking again for an order that may exist by now may be a new order.
+      // Without a name, another call for an order that may exist by now may be a new order.
       const record = world.recordOf(intent)
       const isMade = (record?.state === 'created' && record.readable) || world.hasBeenTold(intent)
       const asksAnew = anonymous && (isMade || world.isUncertain(intent))
       return await world.process(step.worker).create(intent, step, asksAnew)
     }
     case 'recover': {
-      // The same goes for a recovery beside a call for an order without a name.
+      // The same applies to a recovery concurrent with a call for an anonymous order.
       for (const running of world.running) {
         const { intent, asksForOpen } = running
         const named = intent?.plan.externalOrderId ?? intent?.plan.idempotencyKey
@@ -173,13 +179,15 @@ async function act(world: World, step: Step): Promise<void> {
       return world.process(step.worker).kill()
     case 'resolve': {
       const intent = world.intents[step.intent]
-      // A person decides by evidence: an order that is there, or nothing under way that could still become one.
+      // A person decides on evidence: an existing order, or nothing in transit that could still
+      // become one.
       if (intent === undefined || world.isUncertain(intent)) return
       world.observe()
       const record = world.recordOf(intent)
       if (record?.state !== 'open') return
       const charge = world.log.charges.find(({ key }) => key === record.key)
-      // Who finds only another integration's order of that name may take it for this one.
+      // A person who finds only another integration's order with that name may take it for this
+      // one.
       const { externalOrderId } = record
       const isNamed = ({ metadata }: SandboxOrder): boolean =>
         metadata?.['externalOrderId'] === externalOrderId

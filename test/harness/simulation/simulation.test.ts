@@ -1,6 +1,7 @@
 /**
- * The real client, journal and recovery in virtual time: workers that share a store, a service that acts as the seed
- * says, and trouble at every await. `npm run verify simulation` runs as many seeds as it is told.
+ * The real client, journal and recovery in virtual time: workers that share a store, a service with
+ * seeded behaviour, and mishaps at every await. `npm run verify simulation` runs a given number of
+ * seeds.
  */
 import { describe, expect, it } from 'vitest'
 import { effort } from '../../support/effort.ts'
@@ -16,7 +17,7 @@ describe('the simulation', () => {
     const { seeds, failures, ...rest } = await runSeeds(built, {
       from: 1,
       count: SEEDS,
-      // A thread of its own would compile everything once more.
+      // Run in this thread: a separate thread would compile everything again.
       threads: effort(1, 2),
     }).finally(() => built.remove())
     const told = failures
@@ -30,7 +31,7 @@ describe('the simulation', () => {
   })
 
   it('a seed is repeated bit for bit, alone and among others', async () => {
-    // In a row: some properties are those of every 8th seed, or of every 32nd.
+    // Consecutive seeds: some properties belong to every 8th or every 32nd seed.
     const seeds = Array.from({ length: 64 }, (_, index) => index + 1)
     expect(seeds.filter((seed) => planOf(seed).whole)).toHaveLength(2)
     const traced = (seed: number) => simulate(planOf(seed), { traced: true })

@@ -6,8 +6,8 @@ import { seamsForEsbuild } from '../crash/seams.ts'
 import type { Batch, Failure, Progress } from './batch.ts'
 
 /**
- * Bundles the simulation, or another program of the tests, with seams: what `sow` of the bundle puts into the source is
- * there for the whole program.
+ * Bundles the simulation, or another test program, with seams. The bug that the bundle's `sow`
+ * inserts applies to the whole program.
  */
 export async function bundle(program: URL = new URL('./batch.ts', import.meta.url)): Promise<Bundle> {
   const parts = [program, new URL('../crash/seeded-bugs.ts', import.meta.url)].map((url) =>
@@ -17,7 +17,7 @@ export async function bundle(program: URL = new URL('./batch.ts', import.meta.ur
   return await bundleOf('simulation', { stdin: { contents, resolveDir: root }, plugins: [seamsForEsbuild] })
 }
 
-/** A program of the tests in this process, with a seeded bug. */
+/** A test program in this process, with a seeded bug. */
 export async function withBug<Program>(
   name: string,
   program: URL,
@@ -33,16 +33,16 @@ export async function withBug<Program>(
   }
 }
 
-/** What came of many seeds. */
+/** The results of many seeds. */
 export interface Summary {
   seeds: number
   requests: number
   charges: number
   deaths: number
   failures: Failure[]
-  /** CPU time of all threads, milliseconds. */
+  /** CPU time of all threads, in milliseconds. */
   cpu: number
-  /** Time that passed, milliseconds. */
+  /** Elapsed time, in milliseconds. */
   elapsed: number
 }
 
@@ -50,9 +50,12 @@ export interface RunOptions {
   readonly from: number
   readonly count: number
   readonly threads: number
-  /** Stops at the first seed that breaks a promise; a run that threw an error is no proof of that. */
+  /**
+   * Stops at the first seed that breaks a promise. An error of a run is not proof of a broken
+   * promise.
+   */
   readonly untilFailure?: boolean
-  /** Name of a seeded bug that is put into the source. */
+  /** Name of the seeded bug to insert. */
   readonly bug?: string
   readonly onProgress?: (summary: Summary) => void
 }

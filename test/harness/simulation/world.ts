@@ -18,16 +18,16 @@ import { HERE, type IntentPlan, type Plan } from './plan.ts'
 import { requestOf, settingsOf } from './plan-client.ts'
 import { Process, type Running } from './process.ts'
 
-/** Steps and mishaps that a run leaves out; how a failing run is made short. */
+/** Steps and mishaps that a run omits, to shrink a failing run. */
 export type Without = ReadonlySet<string>
 
-/** One thing to buy, as the run knows it. */
+/** One intended purchase. */
 export interface Intent {
   readonly plan: IntentPlan
   readonly logged: LoggedIntent
 }
 
-/** A request that the service has, and what it makes of it. */
+/** A request at the service, and the service's result. */
 interface Processing {
   readonly logged: LoggedRequest
   readonly entry: SandboxRequest
@@ -35,36 +35,36 @@ interface Processing {
 
 const START = new VirtualTime().now
 /**
- * In one seed of so many, time passes only after a turn of the event loop, so that a promise which is rejected and handled
- * too late is found as well. In all, one that nobody handles is found at the end.
+ * In one in this many seeds, time passes only after a turn of the event loop, which also detects
+ * rejections that are handled too late. All seeds detect unhandled rejections at the end.
  */
 const LOOPS_SHARE = 4
 const SERVICES = [{ productId: 'svc_standard', amount: 250 }] as const
 
-/** A service, a store that survives what the plan does not take from it, and workers that come and go. */
+/** A service, a store that survives unless the plan changes it, and workers that start and end. */
 export class World {
   readonly plan: Plan
   readonly time: VirtualTime
   readonly log: RunRecorder = new RunRecorder()
   readonly sandbox: Sandbox
-  /** Of all processes, unless each has its own. */
+  /** The store of all processes, unless each has its own. */
   store: MemoryStore = new MemoryStore()
-  /** Reads that an HTTP cache has kept, by address. */
+  /** Reads in an HTTP cache, by address. */
   readonly cache: Map<string, SandboxReply> = new Map()
   readonly intents: readonly Intent[]
   readonly without: Without
   readonly strategy: Strategy
-  /** What happened, in words; kept only if somebody wants to read it. */
+  /** A description of the events, kept only if requested. */
   readonly trace: string[] | undefined
-  /** Mishaps that took place, by their names in {@link Without}. */
+  /** Mishaps that happened, by their names in {@link Without}. */
   readonly mishaps: string[] = []
-  /** True if somebody turns to another API key. */
+  /** True if a worker changes its API key. */
   readonly rotates: boolean
-  /** API keys in the order of their making. */
+  /** API keys in the order of their creation. */
   readonly apiKeys: string[]
-  /** False from the moment on when nothing goes wrong any more. */
+  /** False from the moment when mishaps end. */
   troubled = true
-  /** Requests and writes that are on their way, also those of the dead. */
+  /** Requests and writes in transit, including those of dead processes. */
   underWay = 0
   readonly running: Set<Running> = new Set()
   readonly #workers: (Process | undefined)[] = []
@@ -123,18 +123,18 @@ export class World {
     })
   }
 
-  /** Writes down what happened, which is put into words only if somebody wants to read them. */
+  /** Logs an event. Its description is built only if requested. */
   note(who: string, what: () => string): void {
     this.trace?.push(`${String(Math.round(this.time.now - START)).padStart(8)} ms  ${who}: ${what()}`)
   }
 
-  /** What the clients of all processes are given, checked, with all defaults. */
+  /** The checked settings of all processes' clients, with all defaults. */
   get settings(): Settings<Schemas> {
     this.#settings ??= settingsOf(this.plan, this.sandbox.baseUrl)
     return this.#settings
   }
 
-  /** The living process of a worker; a dead one is started anew, with nothing remembered. */
+  /** The living process of a worker. A dead one is restarted without memory. */
   process(worker: number): Process {
     const there = this.#workers[worker]
     if (there !== undefined && !there.died) return there

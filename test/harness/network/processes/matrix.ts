@@ -1,21 +1,21 @@
-/** Runs every cell on the Node that runs this, and prints the results as JSON. */
+/** Runs every cell on this process's Node, and prints the results as JSON. */
 import { CELLS, type Cell, type CellResult } from '../cells.ts'
 import { runCell } from '../run-cell.ts'
 
-/** Cells under way at once. */
+/** Number of concurrent cells. */
 const AT_ONCE = 8
-/** Milliseconds for one cell; the slowest one takes ten seconds. */
+/** Time limit of one cell in milliseconds. The slowest takes ten seconds. */
 const LONGEST = 120_000
 
 const unhandled: string[] = []
 process.on('unhandledRejection', (error) => unhandled.push(String(error)))
 const only = process.argv[2]
-// The slowest first, because they wait for the system.
+// Start the slowest cells first, because they wait for the system.
 const waiting = CELLS.filter(({ name }) => only === undefined || name.includes(only)).toSorted(
   (a, b) => Number(b.fault.elsewhere === 'full backlog') - Number(a.fault.elsewhere === 'full backlog'),
 )
 const results: CellResult[] = []
-/** A cell that hangs is a failure that names itself. */
+/** A cell that hangs fails with its name. */
 const late = ({ name }: Cell): Promise<CellResult> =>
   new Promise((resolve) => {
     const problems = [`did not end within ${LONGEST} ms`]
