@@ -24,7 +24,10 @@ export type AttentionReason =
   | 'conflict'
   /** Sent under another API key. The service may scope keys by API key. */
   | 'api_key_changed'
-  /** The order exists, but no readable response arrived, and its id is unknown. */
+  /**
+   * The order exists, but its record contains neither its id nor its request, so recovery cannot
+   * try to read it. If such a try fails, the outcome is `created`, also with this reason.
+   */
   | 'unreadable'
   /** The stored record is damaged. */
   | 'corrupt'
