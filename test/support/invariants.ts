@@ -1,9 +1,10 @@
 /**
- * The promises I1 to I12 of docs/invariants.md, each one function over the log of a run. Whatever harness logs runs (the
- * simulation, the enumeration of crashes, killed processes, the fleet, killed browsers) judges
- * them by these, so that a promise is stated once.
+ * The promises I1 to I12 of docs/invariants.md, each as one function over the log of a run. All
+ * harnesses (simulation, enumeration of crashes, killed processes, fleet, killed browsers) use
+ * these functions, so that each promise is stated once.
  *
- * A function returns what is broken, one sentence each; an empty list means that the promise held.
+ * A function returns the broken promises, one sentence each. An empty list means that the promise
+ * held.
  */
 import type { JournalRecord } from '../../src/orders/record.ts'
 import { spellingsIn } from './leaks.ts'
@@ -27,7 +28,7 @@ export type Invariant = (log: RunLog) => string[]
 export const oneCharge: Invariant = (log) => [...chargedOften(log), ...sentLate(log)]
 
 const sentLate: Invariant = (log) => {
-  // A mark of another process, whose clock is behind, says nothing of when the key was sent.
+  // A mark of another process whose clock is behind does not show when the key was sent.
   const timed = log.rows.filter(({ record }) => record?.firstSentAt !== 0)
   return log.requests.flatMap(({ at, call, intent, key, wall: left, awake: wall = left }) => {
     const { sendsFor, clockSet } = log.calls[call ?? -1] ?? {}
@@ -54,7 +55,7 @@ const chargedOften: Invariant = (log) =>
  */
 export const noneLost: Invariant = (log) => [...noneUnheardOf(log), ...noneGivenUp(log)]
 
-/** Statuses that say nothing against the order itself. */
+/** Statuses that are no evidence against the order itself. */
 const PASSING: ReadonlySet<number> = new Set([401, 403, 425, 429])
 
 const noneGivenUp: Invariant = (log) => {
@@ -115,7 +116,7 @@ export const stability: Invariant = (log) => {
           broken.push(`I4: a call with the key ${idempotencyKey} sent ${key}`)
   const bodies = new Map<string, LoggedRequest>()
   for (const request of log.requests) {
-    // A key of the caller's own may be given to two orders, of which the service takes one.
+    // The caller may give its own key to two orders, of which the service accepts one.
     const name = `${request.intent} ${request.key}`
     const earlier = bodies.get(name)
     bodies.set(name, request)
@@ -134,11 +135,12 @@ export const stability: Invariant = (log) => {
     const wasClosed = closed.has(id)
     if (record.state === 'open') closed.delete(id)
     else closed.add(id)
-    // A new order in a used anonymous slot begins its generations anew, and so does one after a forgotten record.
+    // A new order in a used anonymous slot restarts its generations, and so does an order after a
+    // forgotten record.
     const generation = `${id} ${record.createdAt} ${record.generation}`
     const key = keys.get(generation)
     keys.set(generation, record.key)
-    // Two orders without a name may follow each other within a millisecond.
+    // Two anonymous orders may follow each other within a millisecond.
     if (wasClosed && record.slot.startsWith('anon:')) continue
     if (key !== undefined && key !== record.key)
       broken.push(
@@ -163,7 +165,7 @@ export const truth: Invariant = (log) => [
 const ordersAskedFor: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { intent, payload, told } = call
-    // An error that names an order hands none out.
+    // An error that names an order does not return it.
     if (told?.orderId === undefined || told.code !== undefined) return []
     const { orderId } = told
     const charge = log.charges.find((candidate) => candidate.orderId === orderId)
@@ -187,7 +189,7 @@ const ordersAskedFor: Invariant = (log) =>
 
 const truthOfCallers: Invariant = (log) =>
   log.calls.flatMap((call) => {
-    // A recovery that fails as a whole speaks of no order.
+    // A recovery that fails as a whole reports no order.
     if (call.kind === 'recover') return []
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined) return []
@@ -224,10 +226,10 @@ const truthOfRecoveries: Invariant = (log) =>
       return [`I5: recovery says ${sayingOf(said)} of ${intent}, which was not charged for that order`]
     if (outcome !== 'rejected' || !log.everyWrite) return []
     const closed = inForce(log, said, call.at, until).filter(({ record }) => record?.state === 'rejected')
-    // That another payload was refused under the key says nothing of the one that the key belongs to.
+    // A refusal of another payload with the key proves nothing about the payload that owns the key.
     if (closed.some(({ record }) => record?.rejection?.kind === 'conflict')) return []
     const first = closed.at(0)
-    // That it was not rejected at all is for I6 to say.
+    // I6 checks whether it was rejected at all.
     if (first === undefined) return []
     const spokenOf = Math.max(first.at, call.at)
     const other = charges.find(
@@ -238,13 +240,13 @@ const truthOfRecoveries: Invariant = (log) =>
       : [`I5: recovery says rejected of ${intent}, which is charged and was not asked for again`]
   })
 
-/** True if the charge is the doing of another call, which asked after the moment that `'no'` speaks of. */
+/** True if another call, made after the moment that `'no'` is about, caused the charge. */
 function askedAgain(log: RunLog, call: LoggedCall, charge: LoggedCharge): boolean {
   const spokenOf = closedUntil(log, call)
   return spokenOf !== undefined && askedAfter(log, call, call.intent, charge, spokenOf)
 }
 
-/** True if the charge is the doing of another call, which asked after a moment. */
+/** True if another call, made after the moment, caused the charge. */
 function askedAfter(
   log: RunLog,
   call: LoggedCall,
@@ -258,7 +260,8 @@ function askedAfter(
       kind !== 'recover' &&
       intent === name &&
       at < charge.requestedAt &&
-      // What a call that does not know has written may come later, and asks for the order then.
+      // A write of a call with an unknown outcome may be applied later, and requests the order
+      // then.
       (endedAt === undefined ||
         endedAt > moment ||
         (told?.charged === 'unknown' &&
@@ -268,8 +271,9 @@ function askedAfter(
 }
 
 /**
- * The last moment of a call when its order was neither open nor created, so that `'no'` was true then; absent if there
- * was none. Beside another call for the same order, that may be before the call's end.
+ * The last moment of a call at which its order was neither open nor created, so that `'no'` was
+ * true. Absent if there was none. With a concurrent call for the same order, that may be before the
+ * call's end.
  */
 function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): number | undefined {
   let moment: number | undefined
@@ -278,7 +282,7 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
     if (row.at > endedAt) break
     if (closed && row.at > at) moment = row.at
     const state = row.record?.state ?? 'rejected'
-    // Of an order that is wanted more than once, an earlier one says nothing about the next.
+    // If an order is wanted more than once, an earlier purchase proves nothing about the next.
     closed = state === 'rejected' || (state === 'created' && wantedOf(log, intent) > 1)
   }
   return closed ? endedAt : moment
@@ -333,7 +337,7 @@ const agreementOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { told, endedAt, intent } = call
     if (told === undefined || endedAt === undefined) return []
-    // Nothing that happens later takes a proven charge out of the store again.
+    // No later event removes a proven charge from the store.
     const proven = ({ record }: LoggedRow): boolean =>
       record?.state === 'created' && (told.orderId ?? record.order?.id) === record.order?.id
     if (told.charged === 'yes' && call.storeTrouble !== true && intent !== undefined)
@@ -351,10 +355,11 @@ const agreementOfCreates: Invariant = (log) =>
             ? 'unknown'
             : 'no'
     if (told.charged === stored) return []
-    // The slot still has the order before, which is not the one that was asked for.
+    // The slot still has the previous order, not the requested one.
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
-    // A write that an earlier call gave up may be applied during this one, which then cannot say who wrote the record.
+    // A write that an earlier call abandoned may be applied during this call, which then cannot
+    // know who wrote the record.
     const trouble = log.calls.some(
       (other) => other.storeTrouble === true && other.intent === intent && other.at < call.at,
     )
@@ -370,7 +375,7 @@ const agreementOfRecoveries: Invariant = (log) =>
     const broken = (what: string): string[] => [
       `I6: recovery ${call.id} says ${sayingOf(said)} of ${intent}, ${what}`,
     ]
-    // A row that could not be read is known by no name.
+    // An unreadable row has no known name.
     if (said.key === '') return call.storeTrouble === true ? [] : broken('and it is readable')
     if (outcome === 'created') {
       if (charged !== undefined && charged !== 'yes') return broken(`and that it is charged: '${charged}'`)
@@ -421,7 +426,7 @@ export const generations: Invariant = (log) => {
         ? other
         : [],
     )
-    // Whoever gives an order up closes it under a key that was never sent.
+    // A person who abandons an order closes it with an unsent key.
     const abandoned = earlier.filter(({ rejection }) => rejection?.kind === 'abandoned')
     const from = Math.max(0, ...abandoned.map(({ generation }) => generation))
     if (from === record.generation) continue
@@ -451,8 +456,8 @@ export const generations: Invariant = (log) => {
 }
 
 /**
- * True if nobody knows when the key of a record was first sent: it is marked so, a clock that is ahead wrote it, or one that
- * went back.
+ * True if the first send of a record's key has no known time: the record is marked so, or a clock
+ * was ahead or went back.
  */
 function isUntimed(
   versions: readonly Pick<JournalRecord, 'firstSentAt' | 'updatedAt'>[],
@@ -467,8 +472,8 @@ function isUntimed(
 }
 
 /**
- * True if the window of keys that were sent before has no room for the call that left them, or nobody can know because a
- * clock was wrong. That call may have died since, and another one sends.
+ * True if the window of earlier keys has no room for the call that left them, or if this is unknown
+ * because a clock was wrong. That call may have died, and another one sends.
  */
 function isOver(log: RunLog, request: LoggedRequest, sent: readonly LoggedRequest[]): boolean {
   const { call, intent, key, wall } = request
@@ -495,17 +500,18 @@ function hasNoRoom(
   sent: readonly LoggedRequest[],
 ): boolean {
   if (clockSet === true) return true
-  // A recovery that repeats everything has no limit that could be noted.
+  // A recovery that repeats everything has no such limit.
   if (sendsFor === undefined || wall === undefined) return kind === 'recover'
   const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - totalTimeout
   return sent.some((other) => {
-    // The window counts from the claim, which is stored after the call began and before the request leaves.
+    // The window counts from the claim, which is stored after the call began and before the request
+    // leaves.
     const ages = [wall - (calls[other.call ?? -1]?.wall ?? wall), wall - (other.wall ?? wall)]
     return ages.some((age) => age > room || age < -CLOCK_SKEW)
   })
 }
 
-/** Statuses after which nothing was bought by the request itself. */
+/** Statuses after which the request itself bought nothing. */
 const REFUSALS: ReadonlySet<number> = new Set([400, 402, 404, 409, 422])
 const DEFINITE: ReadonlySet<number> = new Set([
   ...REFUSALS,
@@ -522,7 +528,7 @@ const DEFINITE: ReadonlySet<number> = new Set([
   431,
 ])
 
-/** True if a refusal was heard by a call that began after another refusal, in another call. */
+/** True if a call received a refusal, and began after a refusal in another call. */
 function isLater(log: RunLog, { call }: LoggedRequest, first: LoggedRequest): boolean {
   const began = log.calls.find(({ id }) => id === call)
   if (began === undefined || began.at > (first.answeredAt ?? 0)) return began !== undefined
@@ -530,7 +536,10 @@ function isLater(log: RunLog, { call }: LoggedRequest, first: LoggedRequest): bo
   return call !== first.call && (sameTime || log.clocksDiffer)
 }
 
-/** I8: an API key stands nowhere but in the request's own header: neither as it is nor in Base64 nor percent-encoded. */
+/**
+ * I8: an API key appears only in the header of its own request, neither plain nor in Base64 nor
+ * percent-encoded anywhere else.
+ */
 export const silence: Invariant = (log) => {
   const text = log.printed.join('\n')
   return log.secrets.flatMap((secret) => {
@@ -541,10 +550,10 @@ export const silence: Invariant = (log) => {
   })
 }
 
-/** What a recovery may take for the store at each of its records and pages, milliseconds. */
+/** Time limit of a recovery for the store, for each of its records and pages, in milliseconds. */
 const STORE_TIME = 30_000
 
-/** The time of a recovery is that of its records and of the pages that it reads, each of which has its own. */
+/** The time limit of a recovery is that of its records and pages, each of which has its own. */
 function timeOfRecovery(
   { reads, slowness }: RunLog,
   { id, totalTimeout, recovered = [] }: LoggedCall,
@@ -553,10 +562,13 @@ function timeOfRecovery(
   return (recovered.length + pages + 1) * (totalTimeout + slowness + STORE_TIME)
 }
 
-/** How long a call waits for another process before it claims the order itself, and what a quick store may take besides. */
+/**
+ * How long a call waits for another process before it claims the order itself, plus the time of a
+ * fast store.
+ */
 const LONGEST_WAIT = 15_000 + 5000
 
-/** Where the store does as it is told, nobody hangs behind the claim of a process that died. */
+/** If the store works, no call hangs behind the claim of a dead process. */
 const hungBehindClaim: Invariant = (log) =>
   log.clocksDiffer
     ? []
@@ -572,8 +584,8 @@ const hungBehindClaim: Invariant = (log) =>
       })
 
 /**
- * I9: every call of a living process ends within its time and one second; nothing is left behind. No call waits longer than 15
- * seconds for another process.
+ * I9: every call of a living process ends within its time plus one second, and leaves nothing
+ * behind. No call waits longer than 15 seconds for another process.
  */
 export const termination: Invariant = (log) => [
   ...hungBehindClaim(log),
@@ -590,10 +602,10 @@ export const termination: Invariant = (log) => [
   ...(log.leftovers === 0 ? [] : [`I9: ${log.leftovers} timers or listeners are left`]),
 ]
 
-/** How often a call asks again for a success that it could not read. */
+/** How often a call repeats a request for a success that it could not read. */
 const MAX_REPLAYS = 2
 
-/** How often a recovery goes through the order list, because rows move while it is read. */
+/** How often a recovery reads the order list, because rows move during a read. */
 const MAX_SWEEPS = 2
 
 /**
@@ -661,7 +673,8 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
     kind === 'recover' ? log.intents.length + nextKeys(sent) : kind === 'create' ? 1 + maxRetries : 0
   if (sent.length <= own) return []
   const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
-  // Where a charge is proven, or an order came that is somebody else's, further requests of a call only read the order.
+  // After a proven charge, or after another order's response, further requests of a call only read
+  // the order.
   const reads = sent.some(
     ({ key, at, misled }) =>
       misled === true ||
@@ -675,7 +688,10 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
     : [`I10: ${sent.length} requests by ${kind} of ${intent ?? 'all'} where at most ${most} are explained`]
 }
 
-/** Orders whose next key a recovery sent at once, after it had heard of a refusal under the one before. */
+/**
+ * Orders whose next key a recovery sent immediately after it received a refusal of the previous
+ * key.
+ */
 function nextKeys(sent: readonly LoggedRequest[]): number {
   const moved = new Set<string>()
   for (const { intent, key, at } of sent) {
@@ -690,7 +706,10 @@ function nextKeys(sent: readonly LoggedRequest[]): number {
   return moved.size
 }
 
-/** I11: no record is removed while somebody may need it; none leaves `created`, except that the next order without a name takes its row over; versions rise by one. */
+/**
+ * I11: no record is removed while it may be needed. No record leaves `created`, except that the
+ * next anonymous order takes its row over. Versions increase by one.
+ */
 export const monotony: Invariant = (log) => {
   const broken: string[] = []
   const newest = new Map<string, LoggedRow>()
@@ -705,7 +724,7 @@ export const monotony: Invariant = (log) => {
     if (left !== undefined && version === 0 && (left.state === 'open' || left.rejection?.kind === 'conflict'))
       broken.push(`I11: ${left.slot} was removed as ${left.rejection?.kind ?? left.state}`)
     if (left?.state !== 'created' || record === undefined) continue
-    // Only the claim of the next one like it takes the row.
+    // Only the claim of the next anonymous order takes the row.
     if (hasNoName(left) && left.readable && record.key !== left.key && record.state === 'open') continue
     if (record.state !== 'created') broken.push(`I11: ${record.slot} went from created to ${record.state}`)
     else if (left.order?.id !== undefined && record.order?.id !== left.order.id)
@@ -714,7 +733,10 @@ export const monotony: Invariant = (log) => {
   return broken
 }
 
-/** I12: with everybody alive and the service well, nothing stays open but what recovery lists for a person. */
+/**
+ * I12: if all processes live and the service works, no order stays open except those that recovery
+ * lists for a person.
+ */
 export const convergence: Invariant = (log) => {
   if (!log.recovered) return []
   return log.intents.flatMap(({ name }) => {
@@ -766,7 +788,7 @@ export const oneChargeOfLost: Invariant = (log) =>
     return [`I1: ${name} was charged ${claimed.length} times although its key was known: ${keys}`]
   })
 
-/** True if what the store had of the order, when the call came that bought it, was never sent. */
+/** True if the store's record of the order was unsent when the buying call was made. */
 function wasEnqueued(log: RunLog, { intent, requestedAt }: LoggedCharge): boolean {
   const rows = rowsOf(log, intent).filter(({ at }) => at < requestedAt)
   const since = rows.findLastIndex(({ version }) => version === 0)
@@ -774,7 +796,7 @@ function wasEnqueued(log: RunLog, { intent, requestedAt }: LoggedCharge): boolea
   return restored?.state === 'open' && restored.apiKeyTag === ''
 }
 
-/** What is promised of a store that keeps what it acknowledged. */
+/** The promises for a store that keeps acknowledged rows. */
 export const INVARIANTS: readonly Invariant[] = [
   oneCharge,
   noneLost,
@@ -790,15 +812,15 @@ export const INVARIANTS: readonly Invariant[] = [
   convergence,
 ]
 
-/** What is promised where stores do not: nothing remembered can be judged then. */
+/** The promises for stores that do not: they cannot be judged by remembered data. */
 const OF_LOST_STORES: readonly Invariant[] = [oneChargeOfLost, silence, termination, amplification]
 
-/** Everything that is broken in a run. */
+/** All broken promises of a run. */
 export function brokenPromises(log: RunLog): string[] {
   return (log.lost || log.storesDiffer ? OF_LOST_STORES : INVARIANTS).flatMap((invariant) => invariant(log))
 }
 
-/** What a recovery said, and when at the latest. */
+/** A recovery's report, and its latest possible time. */
 interface Saying {
   readonly call: LoggedCall
   readonly said: Recovered
@@ -818,8 +840,10 @@ function sayingOf({ outcome, reason }: Recovered): string {
 }
 
 /**
- * True if the last recovery says that an order exists whose record says so too, or that it needs a person, with reason.
- * @param charged true of an order that was charged, and so has to be found
+ * True if the last recovery reports that an order exists and its record agrees, or that it needs a
+ * person for a valid reason.
+ *
+ * @param charged true for a charged order, which must be found
  */
 function isListed(log: RunLog, name: string, key: string, charged = false): boolean {
   const last = log.calls.findLast(({ kind }) => kind === 'recover')
@@ -838,24 +862,30 @@ function isListed(log: RunLog, name: string, key: string, charged = false): bool
   )
 }
 
-/** True if the list has more rows than a look-up reads pages. */
+/** True if the list has more rows than the pages of a look-up contain. */
 function isLong({ charges, otherOrders }: RunLog): boolean {
   return charges.length + otherOrders > 200
 }
 
-/** True if an order has a reference to be looked for, and a recovery has not asked the service for it anew. */
+/**
+ * True if an order has a reference for a look-up, and a recovery has not read it from the service
+ * again.
+ */
 function isNamed({ intents, requests }: RunLog, { id }: LoggedCall, name: string): boolean {
   const named = intents.find((intent) => intent.name === name)?.slots.some((slot) => slot.startsWith('ref:'))
   return named === true && !requests.some(({ call, intent }) => call === id && intent === name)
 }
 
-/** How far clocks may differ before a record from the future counts as a clock that went back, milliseconds. */
+/**
+ * Maximum difference of clocks, in milliseconds. A record further in the future means that a clock
+ * went back.
+ */
 const CLOCK_SKEW = 30_000
 
-/** Reasons that a recovery gives after it has asked the service for the order itself. */
+/** Reasons that a recovery gives after it has read the order from the service. */
 const ASKED: ReadonlySet<string> = new Set(['refused_after_doubt', 'conflict'])
 
-/** True if there is what recovery gives as its reason for leaving a record to a person. */
+/** True if recovery's reason for leaving a record to a person is valid. */
 function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: number): boolean {
   const { reason, intent } = said
   if (!log.everyWrite || reason === undefined)
@@ -869,7 +899,8 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
       request.heard === true &&
       DEFINITE.has(request.status ?? 0),
   )
-  // What has a name is looked for before it is left to a person, unless the service was asked for it just now.
+  // An order with a name is looked up before it is left to a person, unless the service was just
+  // asked for it.
   const looked = log.reads.some((read) => read.call === call.id && !BY_ID.test(read.path))
   if (log.everyRequest && named && !looked && !(refused && ASKED.has(reason))) return false
   switch (reason) {
@@ -879,7 +910,7 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
         pending.some(({ firstSentAt, createdAt }) => isPastWindow(call, said, firstSentAt ?? createdAt))
       )
     case 'aborted':
-      // The record is no reason by itself: it may have been written so without one.
+      // The record itself is no reason, because it may have been written without one.
       return log.everyAbort
         ? log.calls.some((other) => other.intent === intent && (other.abortedAt ?? until) < until)
         : pending.some(({ hold }) => hold === 'aborted')
@@ -899,23 +930,25 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
       return pending.some(({ state, body }) => state === 'created' && body === undefined)
     case 'corrupt':
     case 'newer_version':
-      // Such a record has no key that could be told.
+      // Such a record has no known key.
       return false
   }
 }
 
-/** True if the key was too old to be sent again, or from the future, at some moment of the recovery. */
+/**
+ * True if the key was too old to be sent again, or from the future, at some moment of the recovery.
+ */
 function isPastWindow({ wall, repeatsFor, clockSet }: LoggedCall, said: Recovered, sentAt: number): boolean {
   if (wall === undefined || repeatsFor === undefined || clockSet === true) return true
   return said.wall - sentAt > repeatsFor || wall - sentAt < -CLOCK_SKEW
 }
 
-/** The versions of one row from the one on that was the newest at a moment. */
+/** The versions of one row from the newest at a moment on. */
 function inForceSince(rows: readonly LoggedRow[], moment: number): LoggedRow[] {
   return rows.filter((_, index) => (rows[index + 1]?.at ?? Number.POSITIVE_INFINITY) > moment)
 }
 
-/** The versions of the record of which a recovery speaks that were the newest at some moment between two others. */
+/** The versions of the recovery's record that were the newest at some moment between two others. */
 function inForce(log: RunLog, { intent, key }: Recovered, from: number, to: number): LoggedRow[] {
   const replaced = new Map<string, LoggedRow>()
   const rows = rowsOf(log, intent)
@@ -934,7 +967,7 @@ function creates(log: RunLog): LoggedCall[] {
   return log.calls.filter(({ kind }) => kind === 'create')
 }
 
-/** True of an `enqueue()` without a name: it is refused, and speaks of no order. */
+/** True for an `enqueue()` without a name: it is rejected, and is about no order. */
 function isNameless(log: RunLog, { kind, intent, told }: LoggedCall): boolean {
   return kind === 'enqueue' && told?.code === 'invalid_request' && isAnonymous(log, intent)
 }
@@ -943,7 +976,7 @@ function wantedOf(log: RunLog, name: string | undefined): number {
   return log.intents.find((intent) => intent.name === name)?.wanted ?? 1
 }
 
-/** True if nothing but its payload names an order. */
+/** True if only its payload names an order. */
 function isAnonymous({ intents }: RunLog, name: string | undefined): boolean {
   const intent = intents.find((candidate) => candidate.name === name)
   return intent?.slots.some((slot) => slot.startsWith('anon:')) === true
@@ -951,21 +984,21 @@ function isAnonymous({ intents }: RunLog, name: string | undefined): boolean {
 
 function overlaps(one: LoggedCall, other: LoggedCall): boolean {
   const end = ({ diedAt, endedAt }: LoggedCall): number => endedAt ?? diedAt ?? Number.POSITIVE_INFINITY
-  // A process that died writes nothing any more, whenever that was.
+  // A dead process writes nothing any more, whenever it died.
   if (one.died === true && one.endedAt === undefined && one.diedAt === undefined) return false
   const related = one.intent === undefined || one.intent === other.intent
   return related && one.at < end(other) && other.at < end(one)
 }
 
-/** The rows of a run by intent, found once. */
+/** The rows of a run by intent, computed once. */
 interface RowsByIntent {
   readonly count: number
   readonly rows: Map<string | undefined, LoggedRow[]>
 }
 
 /**
- * Of the log that was looked through last: all rules look through one log before the next one is asked about. Not a
- * WeakMap, whose values outlive their keys until the next full garbage collection.
+ * Cached for the last log: all rules check one log before the next. Not a WeakMap, whose values
+ * outlive their keys until the next full garbage collection.
  */
 let found: (RowsByIntent & { readonly log: RunLog }) | undefined
 
@@ -975,7 +1008,7 @@ function rowsByIntent(log: RunLog): RowsByIntent {
   return found
 }
 
-/** All versions of an intent's own rows, forgotten ones included. */
+/** All versions of an intent's own rows, including forgotten ones. */
 function rowsOf(log: RunLog, name: string | undefined): LoggedRow[] {
   const { rows: byIntent } = rowsByIntent(log)
   const known = byIntent.get(name)
@@ -993,14 +1026,17 @@ function hasNoName({ slot }: { readonly slot: string }): boolean {
   return slot.startsWith('anon:')
 }
 
-/** What must be known for ever; of orders without a name, what was ever stored: the next one like it takes the row over. */
+/**
+ * The rows that must be known forever. For anonymous orders, every stored row, because the next one
+ * takes the row over.
+ */
 function keptRows(log: RunLog, name: string): LoggedRow[] {
   const rows = rowsOf(log, name)
   const newest = newestOf(rows, Number.POSITIVE_INFINITY)
   return [...newest, ...rows.filter(({ record }) => record !== undefined && hasNoName(record))]
 }
 
-/** True if the row of an order without a name had the next one like it when its call ended. */
+/** True if the row of an anonymous order had the next one when its call ended. */
 function isDisplaced(log: RunLog, call: LoggedCall, name: string, endedAt: number): boolean {
   const own = new Set(log.requests.filter((request) => request.call === call.id).map(({ key }) => key))
   return newestOf(rowsOf(log, name), endedAt).some(

@@ -202,7 +202,7 @@ export class World {
     return this.#all
   }
 
-  /** Intents that a slot or a key stands for. */
+  /** Intents by slot or key. */
   intentOf(record: { readonly slot: string; readonly key: string }): string {
     const named = this.intents.find(({ logged }) => logged.slots.includes(record.slot))
     if (named !== undefined) return named.logged.name
@@ -217,24 +217,27 @@ export class World {
       ?.record
   }
 
-  /** A call had its order, which is yet to be stored in the background. */
+  /** A call had its order, which is still to be stored in the background. */
   hasBeenTold({ logged }: Intent): boolean {
     return this.log.calls.some(({ intent, told }) => intent === logged.name && told?.charged === 'yes')
   }
 
-  /** Another call, or something that is on its way, may change the intent's record behind a call's back. */
+  /**
+   * Another call, or a request in transit, may change the intent's record without the call's
+   * knowledge.
+   */
   isUncertain(intent: Intent): boolean {
     if (this.underWay > 0) return true
     for (const other of this.running) if (other.intent === undefined || other.intent === intent) return true
     return false
   }
 
-  /** The service begins with a request. */
+  /** The service starts to process a request. */
   arrived(logged: LoggedRequest, entry: SandboxRequest): void {
     this.#processing.add({ logged, entry })
   }
 
-  /** Writes down every debit since the last look. */
+  /** Logs every debit since the last check. */
   observe(): void {
     if (this.sandbox.ledger.length === this.#charges) return
     for (const charge of this.sandbox.ledger.slice(this.#charges)) {

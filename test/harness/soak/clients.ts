@@ -13,8 +13,8 @@ import { walk } from '../../../src/stores/contract/rows.ts'
 export const HOUR = 3_600_000
 
 /**
- * What a client may keep for ever, to see that a soak finds it: a text with each order, a promise of each `prune()`, or each
- * client that was closed.
+ * A deliberate leak, to check that a soak detects it: a text for each order, a promise of each
+ * `prune()`, or each closed client.
  */
 export const LEAKS = ['orders', 'prunes', 'clients'] as const
 export type Leak = (typeof LEAKS)[number]
@@ -22,7 +22,7 @@ export type Leak = (typeof LEAKS)[number]
 /** Size of the text, bytes. */
 const KEPT = 2048
 
-/** Counts its rows, and tells of what removes old ones. */
+/** Counts its rows, and reports removals of old ones. */
 class CountedStore extends MemoryStore {
   readonly #onPrune: (pruned: Promise<number>) => void
   #scope = ''
@@ -48,7 +48,7 @@ class CountedStore extends MemoryStore {
   }
 }
 
-/** One client for the whole run, and others beside it that place one order and are closed. */
+/** One client for the whole run, and other clients that each place one order and are closed. */
 export class Clients {
   readonly store: CountedStore
   readonly main: CustomerOrderingClient
@@ -65,7 +65,7 @@ export class Clients {
     this.#options = {
       ...options,
       account: 'shop',
-      // Everything older is pruned, so that what is found to grow is not what is meant to.
+      // Prune everything older, so that intended growth is not reported.
       retention: { created: 2 * HOUR, rejected: 2 * HOUR },
       hooks: {
         onSettled: ({ operation }) => {
@@ -74,14 +74,14 @@ export class Clients {
         },
       },
     }
-    // Virtual time remembers what it has derived.
+    // Virtual time caches derived ids.
     this.#runtime = { ...runtime, deriveId: platformRuntime.deriveId }
     this.#signal = signal
     this.#leak = leak
     this.main = new CustomerOrderingClient({ ...this.#options, store: this.store }, this.#runtime)
   }
 
-  /** Orders that were asked for until now. */
+  /** Orders requested so far. */
   get orders(): number {
     return this.#orders
   }
@@ -94,7 +94,10 @@ export class Clients {
     )
   }
 
-  /** An order by a client of its own, which is closed. Every other one shares the store of the one that lives on. */
+  /**
+   * Places an order with a new client, then closes it. Every second one shares the store of the
+   * long-lived client.
+   */
   async orderElsewhere(): Promise<void> {
     const other =
       ++this.#others % 2 === 0
@@ -105,7 +108,7 @@ export class Clients {
     await other.close()
   }
 
-  /** Settles what is open, as a person would do in the end: what was not found is given up. */
+  /** Settles open orders as a person would at the end: an order that was not found is abandoned. */
   async settle(): Promise<void> {
     const { orders } = this.main
     for await (const _ of orders.recover({ signal: this.#signal }));
@@ -119,7 +122,7 @@ export class Clients {
   }
 }
 
-/** A call that may fail, as long as it does so in one of this package's errors. */
+/** A call that may fail, but only with an error of this package. */
 export async function attempt(work: () => Promise<unknown>): Promise<void> {
   try {
     await work()

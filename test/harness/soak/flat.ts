@@ -1,31 +1,36 @@
-/** Judges whether anything grew over the looks at a run. */
+/** Decides whether anything grew over the samples of a run. */
 
-/** What there was at one moment of a run. */
+/** A sample of a run. */
 export interface Look {
-  /** Orders that were placed until then. */
+  /** Orders placed so far. */
   readonly orders: number
-  /** Bytes in use after a collection, within the heap and outside of it. */
+  /** Bytes in use after a collection, inside and outside the heap. */
   readonly bytes: number
-  /** Objects that were left after a collection. */
+  /** Objects left after a collection. */
   readonly objects: number
   /** Listeners of the caller's signal. */
   readonly listeners: number
   /** Rows of the store. */
   readonly rows: number
-  /** Timers of the client in virtual time, and whatever else keeps the process alive, by kind. */
+  /**
+   * Timers of the client in virtual time, and other resources that keep the process alive, by kind.
+   */
   readonly resources: Readonly<Record<string, number>>
 }
 
-/** The first of so many equal parts of a run does not count: code is compiled and caches fill. */
+/**
+ * Number of equal parts of a run, of which the first does not count: code is compiled and caches
+ * fill.
+ */
 const WARM_UP = 3
 
 /**
- * How much more of each there may be from one look to the next, by the median of all pairs of looks, which a few odd ones do
- * not move. The more orders a run places between two looks, the less that is for an order.
+ * Maximum growth of each from one sample to the next, by the median of all pairs of samples, which
+ * tolerates outliers. The more orders a run places between two samples, the less this is per order.
  */
 const SLACK = { bytes: 80_000, objects: 40, listeners: 0.5, rows: 5, resources: 0.5 } as const
 
-/** What grew over the later looks of a run, in words. */
+/** Describes what grew over the later samples of a run. */
 export function grown(looks: readonly Look[]): string[] {
   const later = looks.slice(Math.ceil(looks.length / WARM_UP))
   const [first] = later

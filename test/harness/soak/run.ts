@@ -1,11 +1,14 @@
-/** The soak as a program; `--help` tells how it is called. */
+/** Runs the soak as a program. `--help` prints the usage. */
 import { decimal, oneOf, readArguments, UsageError, wholeNumber } from '../../../scripts/arguments.ts'
 import { LEAKS } from './clients.ts'
 import { grown, type Look } from './flat.ts'
 import { soak } from './sockets.ts'
 import { liveThrough } from './virtual.ts'
 
-/** Sockets that are kept open make some 200 objects more or less at a look: with few looks, chance would be a slope. */
+/**
+ * Open sockets change the count by about 200 objects per sample: with few samples, chance would
+ * look like a slope.
+ */
 const LOOKS_OVER_SOCKETS = 27
 
 const { hours, minutes, leak } = readArguments(

@@ -12,7 +12,8 @@ const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url))
 
 describe('a client that lives long', () => {
   it('a client that lives long keeps nothing, in virtual time and, in a full run, over sockets', async () => {
-    // The first third does not count, and what grows takes two looks. What a failing one has seen is in its error.
+    // The first third does not count, and growth needs two samples. The error of a failed run
+    // contains its samples.
     const ended = promisify(execFile)(process.execPath, [PROGRAM, ...(FULL ? ['6', '0.01'] : ['3', '0'])])
     const { stdout } = await ended.catch((error: { readonly stdout: string }) => error)
     expect(stdout).toMatch(/nothing grew\s*$/)

@@ -1,4 +1,4 @@
-/** One client over real sockets for as long as it is told, and others beside it that come and go. */
+/** One client over real sockets for a given time, and other clients that come and go. */
 import { getEventListeners } from 'node:events'
 import { isCustomerOrderingError } from '../../../src/index.ts'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
@@ -7,20 +7,21 @@ import { kept } from '../../support/heap.ts'
 import { Clients, HOUR, type Leak } from './clients.ts'
 import type { Look } from './flat.ts'
 
-/** Fewer orders between two looks say little, however slow the machine is. */
+/** Fewer orders between two samples prove little, even on a slow machine. */
 const LEAST = 64
 
-/** Places orders and reads lists for that long; looks `count` times at what there is. */
+/** Places orders and reads lists for the given time, and takes `count` samples. */
 export async function soak(milliseconds: number, count: number, leak?: Leak): Promise<readonly Look[]> {
   const sandbox = createSandbox({ balance: 1e12, keepRequests: 10 })
   let server = await serveSandbox(sandbox, { port: 0 })
   const { signal } = new AbortController()
-  // An hour passes between two rounds, while no call is under way, so that the client prunes its store after each.
+  // An hour passes between two rounds, while no call is running, so that the client prunes its
+  // store after each.
   let hours = 0
   const runtime = {
     now: () => Date.now() + hours * HOUR,
     monotonic: () => performance.now() + hours * HOUR,
-    // Nobody waits between two attempts.
+    // No wait between two attempts.
     random: () => 0,
   }
   const clients = new Clients(
@@ -60,14 +61,15 @@ export async function soak(milliseconds: number, count: number, leak?: Leak): Pr
     if (hours % 25 === 0) forget()
   }
 
-  /** What the service itself remembers is not the client's. */
+  /** Clear the service's memory, which does not belong to the client. */
   function forget(): void {
     sandbox.load({ ...sandbox.dump(), orders: [], ledger: [], keys: [] })
   }
 
   async function look(): Promise<void> {
     forget()
-    // Connections come and go as the machine is busy; without any, all that is left is somebody's.
+    // The number of connections depends on the load. Without them, all remaining resources belong
+    // to someone.
     const { port } = server
     await server.close()
     for (let turns = 0; turns < 1000 && 'TCPSocketWrap' in resources(); turns++)
@@ -84,7 +86,7 @@ export async function soak(milliseconds: number, count: number, leak?: Leak): Pr
   }
 }
 
-/** Timers, sockets and whatever else keeps the process alive, by kind. */
+/** Timers, sockets and other resources that keep the process alive, by kind. */
 function resources(): Readonly<Record<string, number>> {
   const found: Record<string, number> = {}
   for (const kind of process.getActiveResourcesInfo()) found[kind] = (found[kind] ?? 0) + 1

@@ -1,6 +1,7 @@
 /**
- * Weeks of virtual time in one client: hours of work with orders that succeed, fail and are recovered, lists, waits and
- * signals, and quiet days between them in which nothing but `recover()` is called, hour by hour.
+ * Weeks of virtual time in one client: hours of work with orders that succeed, fail and are
+ * recovered, lists, waits and signals, with quiet days in between, in which only `recover()` is
+ * called every hour.
  */
 import { getEventListeners } from 'node:events'
 import { createSandbox } from '../../../src/sandbox/index.ts'
@@ -15,7 +16,7 @@ const MINUTE = 60_000
 const QUIET = 48
 const MOST_LOOKS = 12
 
-/** Lives through that many hours of work and tells what was left after each, or each few. */
+/** Runs that many hours of work, and returns a sample after each, or after each few. */
 export async function liveThrough(hours: number, seed: number, leak?: Leak): Promise<readonly Look[]> {
   const time = new VirtualTime()
   const owner = {}
@@ -82,7 +83,7 @@ export async function liveThrough(hours: number, seed: number, leak?: Leak): Pro
     }
   }
   const look = async (): Promise<void> => {
-    // What the service itself remembers is not the client's: its books go.
+    // Clear the service's memory, which does not belong to the client.
     sandbox.load({ ...sandbox.dump(), orders: [], ledger: [], keys: [] })
     looks.push({
       orders: clients.orders,
