@@ -49,9 +49,10 @@ const chargedOften: Invariant = (log) =>
   })
 
 /**
- * I2: what was charged is, after a recovery, with a caller, remembered as created, or listed as needing a person, for a
- * reason that there is. What the service's list shows needs nobody. Nor is an order lost that `enqueue()` has taken: it is
- * created, closed because the service or a person refused it, or still open, which is I12's to judge.
+ * I2: after a recovery, every charged order was returned to a caller, is remembered as created, or
+ * is listed as needing a person for a valid reason. An order in the service's list needs no person.
+ * An enqueued order is not lost either: it is created, closed because the service or a person
+ * refused it, or still open, which I12 judges.
  */
 export const noneLost: Invariant = (log) => [...noneUnheardOf(log), ...noneGivenUp(log)]
 
@@ -87,10 +88,11 @@ const noneUnheardOf: Invariant = (log) => {
 }
 
 /**
- * I3: when a request arrives, a record with its key and its very body is stored, or one that says by now that the order
- * exists and no longer needs the body. Where the sender may have stood still on the way, it is enough that there was one:
- * somebody else has settled the order meanwhile. The same goes for an order without a name that was settled, because the
- * next one like it takes its row.
+ * I3: when a request arrives, a record with its key and its exact body is stored, or one that
+ * already states that the order exists and no longer needs the body. If the sender may have been
+ * paused in between, an earlier record is enough, because another process may have settled the
+ * order meanwhile. The same applies to a settled anonymous order, whose row the next one takes
+ * over.
  */
 export const writeAhead: Invariant = (log) =>
   log.requests.flatMap(({ at, intent, key, body }) => {
@@ -151,10 +153,11 @@ export const stability: Invariant = (log) => {
 }
 
 /**
- * I5: who was told `'no'` was not charged, and is not charged later without a further `create()` (or `resolve()`); who
- * was told `'yes'`, or got an order, was charged. Whoever hears 201, whole or not, is told `'yes'`. What a recovery says of
- * a record tells the same: `created` is `'yes'`, `rejected` is `'no'`. An order that a `create()` hands out is the one that
- * it asked for, and without a name not that of a call beside it in the same process.
+ * I5: a caller that was told `'no'` was not charged, and is not charged later without another
+ * `create()` (or `resolve()`). A caller that was told `'yes'`, or got an order, was charged. A
+ * caller that receives a 201, complete or not, is told `'yes'`. A recovery's report follows the
+ * same rule: `created` means `'yes'`, `rejected` means `'no'`. `create()` returns the order that
+ * was requested, and without a name never that of a concurrent call in the same process.
  */
 export const truth: Invariant = (log) => [
   ...truthOfCallers(log),
@@ -289,12 +292,13 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
 }
 
 /**
- * I6: what a caller is told is what is stored. `'no'`: the record is closed without an order, or there is none;
- * `'unknown'`: it is open, or closed over a key that belongs to another payload; `'yes'`: it is created. Where the
- * store failed, `'unknown'` may be said of anything, and a proven charge may still wait to be stored. Where calls run
- * side by side, this is asked of `'yes'` only, at the end of the run. What a recovery says of a record was stored at some
- * moment between its beginning and its saying so, `created` at the latest at the end of the run; and it has a reason for
- * needing a person.
+ * I6: the caller's result agrees with the store. `'no'`: the record is closed without an order, or
+ * absent. `'unknown'`: it is open, or closed with a key that belongs to another payload. `'yes'`:
+ * it is created. If the store failed, any record may be reported as `'unknown'`, and a proven
+ * charge may still wait to be stored. If calls run concurrently, only `'yes'` is checked, at the
+ * end of the run. A recovery's report about a record was stored at some moment between the
+ * recovery's beginning and the report, and `created` at the latest at the end of the run. A record
+ * that needs a person has a reason.
  */
 export const agreement: Invariant = (log) => [
   ...agreementOfCreates(log),
@@ -403,12 +407,12 @@ const agreementOfRecoveries: Invariant = (log) =>
   })
 
 /**
- * I7: a later generation's key is sent only if every request under the ones before got a definite refusal, and either
- * another call, which began after the first refusal of a key as far as clocks can tell, heard a second one of that key, or
- * there was no room left for the call in the window of the keys before, or the first key must not be sent again (a person gave
- * it up, or a clock went back), or nobody knows when a key before was sent; or if the caller gave a new key after a
- * refusal.
- * Keys before the last one that a person gave up do not count.
+ * I7: a later generation's key is sent only if every request with the earlier keys got a definite
+ * refusal, and one of these holds: another call, which began after the first refusal of a key (as
+ * far as clocks show), received a second refusal of that key; the window of the earlier keys had no
+ * room for the call; the first key must not be sent again (a person abandoned it, or a clock went
+ * back); or the first send of an earlier key has no known time. It is also sent if the caller gave
+ * a new key after a refusal. Keys before the last one that a person abandoned do not count.
  */
 export const generations: Invariant = (log) => {
   const broken: string[] = []
@@ -609,11 +613,11 @@ const MAX_REPLAYS = 2
 const MAX_SWEEPS = 2
 
 /**
- * I10: requests ≤ (1 + maxRetries) for a call, one per recovered record and one more where it goes on to the next key of a
- * queued order that was refused again, plus in-progress polls and body replays. An
- * order is read by its id once by a recovery, which does that for what it could not read, and 1 + maxRetries times by
- * another call; a page of the list is read once in a sweep, by recoveries and by a `create` of an order that was enqueued
- * long ago.
+ * I10: a call sends at most 1 + maxRetries requests, plus in-progress polls and body replays. A
+ * recovery sends one request per record, and one more if it moves to the next key of a queued order
+ * that was refused again. A recovery reads an order by its id once, if it could not read it before.
+ * Any other call does so 1 + maxRetries times at most. Recoveries, and a `create` of an order that
+ * was enqueued long ago, read each page of the list once in a sweep.
  */
 export const amplification: Invariant = (log) => [
   ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
@@ -748,12 +752,13 @@ export const convergence: Invariant = (log) => {
 }
 
 /**
- * I1 where a store was lost, restored or never shared: an order whose key any store computes again, or has from its caller, is
- * charged at most once among the requests that leave within the safe-retry window of the first one under its first key. Not
- * claimed of calls that disagree about key or (in a store that all share) body, nor of a charge under a later key, where the
- * same call heard the first key refused immediately before, or that was in doubt and so had to be repeated: what was refused
- * under the first key was not bought then, and may be bought later.
- * An order that was enqueued is looked for before it is sent however late, as far as the service's list shows references.
+ * I1 for a store that was lost, restored or never shared: an order whose key any store computes
+ * again, or gets from its caller, is charged at most once by the requests that leave within the
+ * safe-retry window of the first request with its first key. Excludes calls that disagree about the
+ * key or (in a shared store) about the body. Also excludes a charge with a later key, if the same
+ * call received a refusal of the first key immediately before, or had to repeat the later key
+ * because it was in doubt: the first key bought nothing then, and may buy later. An order that was
+ * enqueued is looked up before a late send, as far as the service's list shows references.
  */
 export const oneChargeOfLost: Invariant = (log) =>
   log.intents.flatMap(({ name, wanted }) => {

@@ -6,7 +6,7 @@ import { listen } from './listen.ts'
 
 /** Serves the pages of the tests on a loopback address, which browsers treat as secure. */
 export interface Site {
-  /** Address of the page of a script of `pages/`. */
+  /** Address of the page for a script of `pages/`. */
   pageOf(script: string): string
   /** Address of the same page with an opaque origin, for which the browser stores nothing. */
   originlessPageOf(script: string): string
@@ -20,13 +20,13 @@ export interface Behind {
   readonly apiKey: string
 }
 
-/** Bundles scripts of `pages/` from the source and serves each with a page of its own. */
+/** Bundles scripts of `pages/` from the source, and serves each with its own page. */
 export async function serveSite(...scripts: readonly string[]): Promise<Site> {
   const path = (name: string): string => fileURLToPath(new URL(`../pages/${name}.ts`, import.meta.url))
   return await serveScripts(Object.fromEntries(scripts.map((name) => [name, path(name)])))
 }
 
-/** The same for a script that is somewhere else. */
+/** The same for a script in another folder. */
 export async function serveScript(name: string, path: string, behind: Behind): Promise<Site> {
   return await serveScripts({ [name]: path }, behind)
 }
@@ -44,7 +44,7 @@ async function serveScripts(scripts: Readonly<Record<string, string>>, behind?: 
           const headers = { 'content-type': answer.headers.get('content-type') ?? '' }
           response.writeHead(answer.status, headers).end(await answer.text())
         },
-        // A lost answer is lost to the page, too.
+        // A lost response is lost to the page, too.
         () => request.socket.destroy(),
       )
     } else if (script !== undefined) {

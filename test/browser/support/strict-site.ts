@@ -7,31 +7,31 @@ import { clientFiles } from './client-files.ts'
 import { listen } from './listen.ts'
 import type { FileReport } from './page-tests.ts'
 
-/** What a page tells when it is done. */
+/** A page's report at its end. */
 export interface PageReport {
   readonly files: readonly FileReport[]
   /** Violations of the page's policy, in words. */
   readonly violations: readonly string[]
-  /** Whether the browser knows Trusted Types. */
+  /** True if the browser knows Trusted Types. */
   readonly trustedTypes: boolean
 }
 
-/** Answers what a page asks the test for. */
+/** Responds to a page's request to the test. */
 export type Control = (question: unknown) => unknown
 
-/** Pages under the strictest policy that a page can have, which report how their tests ended. */
+/** Pages under the strictest possible policy, which report the results of their tests. */
 export interface StrictSite {
   /** Origin of its pages. */
   readonly origin: string
-  /** Has a page opened and waits for its report. `control` answers what the page asks for meanwhile. */
+  /** Opens a page and waits for its report. `control` handles the page's requests meanwhile. */
   run(page: string, open: (url: string) => Promise<void>, options?: RunOptions): Promise<PageReport>
   close(): Promise<void>
 }
 
 export interface RunOptions {
-  /** Handed to the page in its address. */
+  /** Passed to the page in its address. */
   readonly query?: Readonly<Record<string, string>>
-  /** The only other origin that the page may talk to. */
+  /** The only other origin that the page may call. */
   readonly service?: string
   readonly control?: Control
 }
@@ -42,16 +42,19 @@ interface Run {
   readonly done: (report: PageReport) => void
   readonly failed: (reason: Error) => void
   heard: string
-  /** Ends the run; whatever the page asks puts it off. */
+  /** Ends the run. Every request of the page postpones it. */
   readonly silence: NodeJS.Timeout
 }
 
 const at = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
-/** Longest silence of a page, milliseconds. */
+/** Maximum silence of a page, in milliseconds. */
 const PATIENCE = 120_000
 
-/** Scripts only from files of the site, no text made into code or into markup, no other address than the service's. */
+/**
+ * Allows scripts only from files of the site, no code or markup from strings, and no other address
+ * than the service's.
+ */
 const policyFor = (service: string): string =>
   [
     "default-src 'none'",
@@ -65,7 +68,10 @@ const policyFor = (service: string): string =>
     "trusted-types 'none'",
   ].join('; ')
 
-/** Bundles scripts of `pages/` from the source, with a small runner in place of Vitest, and serves a page for each. */
+/**
+ * Bundles scripts of `pages/` from the source, with a small runner instead of Vitest, and serves a
+ * page for each.
+ */
 export async function serveStrictSite(...pages: readonly string[]): Promise<StrictSite> {
   const scripts = await bundlePages(
     Object.fromEntries(['watch', ...pages].map((name) => [name, at(`../pages/${name}.ts`)])),

@@ -9,23 +9,25 @@ const MAX_RETRIES = 4
 /** A page at work. */
 export interface WorkingPage {
   readonly page: Page
-  /** Resolves when the page has done its work or has ended; rejects if its work failed. */
+  /**
+   * Resolves when the page has finished its work or has been closed. Rejects if its work failed.
+   */
   readonly ended: Promise<void>
 }
 
 /**
- * Pages that place orders with one sandbox, in one order of events: what pages report, the requests that the sandbox got
- * and what it charged.
+ * Pages that place orders with one sandbox, and one order of events: the pages' reports, the
+ * sandbox's requests, and its charges.
  */
 export class WatchedRun {
   readonly log = new RunRecorder()
   readonly #sandbox: Sandbox
   readonly #seen = { requests: 0, charges: 0 }
-  /** The newest version of each row that was acknowledged or found. */
+  /** The newest acknowledged or found version of each row. */
   readonly #rows = new Map<string, StoredRow>()
-  /** Writes of the store that were acknowledged and were not there afterwards, in words. */
+  /** Acknowledged writes that were missing later, in words. */
   readonly lostWrites: string[] = []
-  /** Requests that came before the store had acknowledged their record, in words. */
+  /** Requests that came before their record was acknowledged, in words. */
   readonly unwritten: string[] = []
   readonly #written = new Set<string>()
 
@@ -36,12 +38,12 @@ export class WatchedRun {
     for (const reference of references) this.log.intent(reference, [`ref:${reference}`])
   }
 
-  /** Scope of the rows, once one was seen. */
+  /** Scope of the rows, once known. */
   get scope(): string | undefined {
     return this.#rows.values().next().value?.scope
   }
 
-  /** References of which nobody was told yet whether they were charged. */
+  /** References whose charge no caller has been told yet. */
   get unsettled(): readonly string[] {
     const settled = (intent: string): boolean =>
       this.log.calls.some(
@@ -56,9 +58,9 @@ export class WatchedRun {
   }
 
   /**
-   * Opens a page and sets it to work.
+   * Opens a page and starts its work.
    *
-   * @param alone true if no other page is at work: then nothing that was acknowledged may be missing
+   * @param alone true if no other page is working: then no acknowledged row may be missing
    */
   async work(
     context: BrowserContext,
@@ -78,18 +80,19 @@ export class WatchedRun {
     })
     const done = page
       .evaluate((plan) => window.placeOrders(plan), placing)
-      // Pages are closed and crash here; whatever else ends their work is a fault.
+      // Pages are closed and crash on purpose. Any other end of their work is a failure.
       .catch((error: unknown) =>
         /crashed|has been closed/.test(String(error)) ? gone : Promise.reject(error),
       )
     const ended = Promise.race([done, gone]).finally(() => {
-      // Not `died`, which says that nobody else was at work: until then, other tabs could meet its calls.
+      // Do not use `died`, which means that no other page was working: until then, other tabs could
+      // meet its calls.
       for (const call of calls) call.endedAt ??= this.log.next()
     })
     return { page, ended }
   }
 
-  /** Takes in what the sandbox has seen since. */
+  /** Reads the sandbox's new requests and charges. */
   look(): void {
     const { requests, ledger } = this.#sandbox
     for (const { idempotencyKey, operation, body } of requests.slice(this.#seen.requests)) {
