@@ -11,26 +11,26 @@ import { readState } from './service/state.ts'
 
 const usage = `customer-ordering-sdk sandbox: serves the Customer Ordering API from memory, for development and tests
 
-  --port N        port to listen on, 0 for any free one (default 4010)
+  --port N        port to listen on, 0 for any free port (default 4010)
   --host NAME     address to listen on (default 127.0.0.1)
-  --seed N        seed of ids, shuffled lists and random faults (default 1)
-  --preset NAME   how the service behaves where its documentation is silent:
+  --seed N        seed for ids, shuffled lists and random faults (default 1)
+  --preset NAME   the behaviour that the API document does not specify:
                   ${Object.keys(sandboxPresets).join(', ')}
   --faults FILE   fault rules, a list in JSON or YAML (.yaml, .yml)
   --state FILE    load the service's state from this file, if it exists, and save it on exit
   --balance N     balance of each of the two wallets in minor currency units (default 1000000)
   --api-key TEXT  the personal API key (default: derived from the seed)
   --cors          allow web pages of any origin to call the service
-  --no-control    do not serve the live page (/) and the control API (/__sandbox/)
+  --no-control    serve neither the live page (/) nor the control API (/__sandbox/)
   --control       serve both even on an address that other machines can reach
   --quiet         do not print the request log
   --help          print this help
 `
 
-/** Thrown if the sandbox cannot start: a flag is wrong, or a file is broken. */
+/** Thrown if the sandbox cannot start, for example because a flag or a file is invalid. */
 class StartError extends Error {}
 
-/** Runs the work. A failure becomes a StartError that begins with the name of the flag or file. */
+/** Runs `work`. Rethrows a failure as a StartError whose message begins with `what`. */
 function reading<T>(what: string, work: () => T): T {
   try {
     return work()
@@ -76,7 +76,8 @@ function readFlags(argv: string[]) {
       },
     }).values
   } catch (error) {
-    // Keep the first sentence. The others are about positional arguments, which this command lacks.
+    // Print only the first sentence of Node's message. The rest explains positional arguments,
+    // which this command does not accept.
     const [problem] = (error instanceof Error ? error.message : String(error)).split(/\. |\n/)
     throw new StartError(`${problem}; see --help`)
   }
@@ -102,7 +103,10 @@ function logLine({
   return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}`
 }
 
-/** Prints a line. It may contain strings from callers, so control characters are replaced. */
+/**
+ * Prints a line. Replaces control characters: a string from a request must not control the
+ * terminal.
+ */
 function printLine(line: string): void {
   process.stdout.write(`${line.replace(/\p{Cc}/gu, '?')}\n`)
 }
@@ -144,12 +148,13 @@ async function start(argv: string[]): Promise<void> {
   })
   // Ignore a closed pipe: the parent process may read only the first line.
   process.stdout.on('error', () => {})
-  // Listen for signals before the first line is printed: its reader may send one immediately.
+  // Listen for signals before printing the first line: the process that reads the line may send a
+  // signal immediately.
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       stop(server, sandbox, state).then(
         () => process.exit(0),
-        (error: unknown) => fail(`cannot save the state: ${String(error)}`, 1),
+        (error: unknown) => fail(`cannot save the state, the file is unchanged: ${String(error)}`, 1),
       )
     })
   printLine(`customer-ordering-sdk sandbox listening on ${server.url} (API key: ${sandbox.apiKey})`)

@@ -54,21 +54,18 @@ export interface Sandbox extends SandboxAssertions {
 
   /** Drop-in `fetch` that reaches this sandbox and nothing else. */
   readonly fetch: SandboxFetch
-  /**
-   * Handles a request and returns a description of the reply, faults included. For your own
-   * adapters.
-   */
+  /** Handles a request. Returns the response and how to deliver it, for an adapter of your own. */
   handle(request: Request | SandboxMessage): Promise<SandboxReply>
 
-  /** The current switches. */
+  /** The current values of all switches. */
   readonly behaviour: SandboxBehaviour
-  /** Changes single switches, or applies a preset on top of the current ones. */
+  /** Changes individual switches, or applies a preset on top of the current switches. */
   configure(changes: SandboxPreset | Partial<SandboxBehaviour>): void
   /** The fault rules. */
   readonly faults: SandboxFaults
   /** Requests, oldest first. */
   readonly requests: readonly SandboxRequest[]
-  /** Debits, oldest first. */
+  /** Every debit of a wallet, oldest first. */
   readonly ledger: readonly SandboxCharge[]
 
   /** The customers in their current state. */
@@ -102,7 +99,7 @@ export interface Sandbox extends SandboxAssertions {
   addOrder(order?: NewOrder): SandboxOrder
   /** Removes an order. Its charge stays. */
   removeOrder(orderId: string): void
-  /** Sets the status of an order. The switch `statuses` no longer applies to it. */
+  /** Sets the status of an order. The switch `statuses` no longer applies to that order. */
   setOrderStatus(orderId: string, status: string): void
   /** Adds money to a wallet, in minor currency units. A negative amount removes money. */
   topUp(customer: string | { readonly id: string }, amount: number): void
@@ -126,7 +123,7 @@ export interface Sandbox extends SandboxAssertions {
  * Makes a sandbox. By default it has a personal customer, an organization, two funded wallets and a
  * small catalogue.
  *
- * @throws {TypeError} naming the option that is unknown or wrong
+ * @throws {TypeError} for an unknown or invalid option
  * @example
  * const sandbox = createSandbox()
  * const client = new CustomerOrderingClient({
@@ -174,7 +171,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     sourceSystem: null,
     revoked: false,
   })
-  // The state to which reset() returns. Wrong options are reported here.
+  // The state that reset() restores. Checking it also rejects invalid options.
   const initial: SandboxState = {
     version: 1,
     random: { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() },
@@ -337,8 +334,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
-  // The literal also has the fields of `accessors`, for their types and for the order in which they
-  // are printed.
+  // The object literal above also sets the fields of `accessors`, so that it has the type Sandbox,
+  // and so that these fields are printed in their place.
   const shown: Shown = { world, apiKey, organizationApiKey }
   Object.defineProperty(sandbox, SHOWN, ownOnly({ value: shown }))
   return Object.defineProperties(sandbox, accessors)
@@ -347,21 +344,23 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
 /** The data behind a sandbox's accessors. */
 interface Shown {
   readonly world: World
-  /** Secrets to show if a loaded state does not have these API keys. */
+  /** The initial secrets, for the case that a loaded state lacks these API keys. */
   readonly apiKey: string
   readonly organizationApiKey: string
 }
 
 /**
- * The accessors find their data under this symbol. A printed or copied sandbox does not show it.
+ * The accessors read their data under this symbol. The property is not enumerable, so printing or
+ * copying a sandbox omits it.
  */
 const SHOWN = Symbol('shown')
 
 type Changing = 'apiKey' | 'organizationApiKey' | 'behaviour' | 'ledger'
 
 /**
- * The fields of a sandbox that change. All sandboxes share these functions: accessors in an object
- * literal would keep the sandbox's clock and everything behind it in memory (src/http/info.ts).
+ * Getters for the fields of a sandbox that change over time. All sandboxes share these functions: a
+ * getter in an object literal would keep the sandbox's clock, and everything that the clock
+ * references, in memory (src/http/info.ts).
  */
 const accessors: { readonly [K in Changing]: TypedPropertyDescriptor<Sandbox[K]> } = {
   apiKey: accessor<'apiKey'>(({ world, apiKey }) => secretOf(world, 'key_personal') ?? apiKey),
@@ -393,7 +392,7 @@ function secretOf({ tables }: World, id: string): string | undefined {
   return [...tables.apiKeys.values()].find((row) => row.id === id)?.secret
 }
 
-/** Waits with a timer. Rejects early when the signal fires. */
+/** Waits for a timer. Rejects as soon as the signal fires. */
 function sleepWithTimers(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)

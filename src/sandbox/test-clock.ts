@@ -1,8 +1,8 @@
 import type { SandboxSleep } from './service/world.ts'
 
 /**
- * A clock for tests: {@link createTestClock} makes one. Time passes only when no other work is
- * left.
+ * A clock for tests, made by {@link createTestClock}. Time passes only when no other work is
+ * pending.
  */
 export interface TestClock {
   /** Pass this as the client's second argument. */
@@ -13,23 +13,23 @@ export interface TestClock {
     readonly randomId: () => string
     readonly setTimer: (callback: () => void, milliseconds: number) => () => void
   }
-  /** Pass these options to `createSandbox`, which then uses this clock, too. */
+  /** Pass these options to `createSandbox`, so that the sandbox uses this clock, too. */
   readonly sandbox: { readonly now: () => number; readonly sleep: SandboxSleep }
-  /** Milliseconds since 1970. */
+  /** Returns the clock's time in milliseconds since 1970. */
   now(): number
-  /** Advances the clock by that many milliseconds, and ends the waits that are due. */
+  /** Advances the clock, and ends the waits that become due. */
   pass(milliseconds: number): void
   /**
-   * Waits for the promise and returns its value. Whenever no other work is left, time jumps to the
-   * end of the next wait.
+   * Waits for the promise and returns its value. Whenever no other work is pending, the clock jumps
+   * to the end of the next wait.
    */
   run<T>(promise: PromiseLike<T>): Promise<T>
 }
 
 /**
- * Makes a clock for tests of waits, retries and windows, which then take no real time. It works
- * with the sandbox's `fetch` and with stores in memory. It does not work with real connections: the
- * clock would jump while they wait.
+ * Makes a clock for tests of waits, retries and time windows, which then take no real time. Use it
+ * with the sandbox's `fetch` and in-memory stores, not with real connections: the clock would jump
+ * while they wait.
  *
  * @param start milliseconds since 1970; default 2026-01-01
  * @example
@@ -76,7 +76,8 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
       time = until
     },
     async run(promise) {
-      // Awaited in one place: a run of `orders.recover()` or `orders.createMany()` allows one `await`.
+      // Call `promise.then` only once: the results of `orders.recover()` and `orders.createMany()`
+      // can be awaited only once.
       const value = Promise.resolve(promise)
       let ended = false
       const end = (): void => {

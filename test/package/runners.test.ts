@@ -60,7 +60,7 @@ for (const runner of runners)
         ['expected no charge for "cart-7", found 2:', 0, 2, "expectNotCharged('cart-7')"],
         ['expected 3 charges in all, found 2:', 3, 2, 'expectCharges(3)'],
         [
-          'expected cus_personal to hold 999500, found 999000 EUR. Charged to it:',
+          'expected the wallet of cus_personal to hold 999500, found 999000 EUR. Charges:',
           999_500,
           999_000,
           'expectBalance(999_500)',

@@ -108,7 +108,7 @@ describe('the control API', () => {
     for (const [path, message] of [
       ['/ledger?refrence=a', 'query: unknown parameter "refrence" of GET /ledger; known: reference'],
       ['/requests?from=1', 'query: unknown parameter "from" of GET /requests; known: after, limit'],
-      ['/faults?id=1', 'query: unknown parameter "id" of GET /faults; this call has none'],
+      ['/faults?id=1', 'query: unknown parameter "id" of GET /faults; this call has no parameters'],
     ] as const)
       expect(await call('GET', path)).toMatchObject({ status: 400, body: { error: message } })
   })
@@ -210,7 +210,7 @@ describe('the control API', () => {
     ['PUT', '/orders/none/status', { status: 'done' }, 404, 'there is no order "none"'],
     ['PUT', '/orders/none/status', { status: '' }, 400, '$.status: expected a status'],
     ['GET', '/orders/%ff/status', undefined, 405, 'GET is not supported by this path'],
-    ['PUT', '/orders/%ff/status', {}, 400, 'the path has a broken escape'],
+    ['PUT', '/orders/%ff/status', {}, 400, 'the path has invalid percent-encoding'],
     ['GET', '/requests?after=x', undefined, 400, 'after: expected a whole number, got "x"'],
     ['GET', '/api-keys/none', undefined, 404, 'there is no API key "none"'],
     ['DELETE', '/state', undefined, 405, 'DELETE is not supported by this path'],

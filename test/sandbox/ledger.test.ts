@@ -109,11 +109,11 @@ describe('its assertions', () => {
     expect(error).toMatchObject({ operator: 'expectBalance', actual: 700, expected: 1200 })
     expect(error).toHaveProperty(
       'message',
-      `expected cus_personal to hold 1200, found 700 EUR. Charged to it:\n  ${sandbox.ledger[0]?.orderId}: 500 EUR, key k, externalOrderId "shop-1"`,
+      `expected the wallet of cus_personal to hold 1200, found 700 EUR. Charges:\n  ${sandbox.ledger[0]?.orderId}: 500 EUR, key k, externalOrderId "shop-1"`,
     )
     expect(failing(() => sandbox.expectBalance(1, sandbox.organizationId))).toHaveProperty(
       'message',
-      'expected cus_organization to hold 1, found 1200 EUR. Nothing was charged to it.',
+      'expected the wallet of cus_organization to hold 1, found 1200 EUR. No charges.',
     )
   })
 

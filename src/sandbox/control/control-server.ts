@@ -10,24 +10,26 @@ export interface ControlServer {
   isFor(request: IncomingMessage): boolean
   /** Handles the request. `body` is null if it was too large. */
   answer(request: IncomingMessage, response: ServerResponse, body: string | null): void
-  /** Tells open pages that a request has begun or ended. */
+  /** Notifies open pages that a request has begun or ended. */
   changed(): void
 }
 
-/** Maximum size of the body of a control call, in bytes. A state file may be long. */
+/** Maximum body size of a control call, in bytes. It allows for a long state file. */
 export const MAX_CONTROL_BYTES: number = 64 * 1024 * 1024
 
 const PREFIX = '/__sandbox'
 
 /**
- * The page loads nothing from other origins and runs only its own scripts. No page may frame it.
+ * The page loads nothing from other origins and runs only its own scripts. No other page may frame
+ * it.
  */
 const POLICY =
   "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 /**
- * Serves the page and the control API. With `loopbackOnly`, it accepts only requests to a loopback
- * name. Without that check, a web page could reach it by a DNS name that points to this machine.
+ * Serves the page and the control API. With `loopbackOnly`, the server accepts only requests to a
+ * loopback host. Without that check, a web page could reach the control API through a DNS name that
+ * points to this machine.
  */
 export function createControlServer(
   sandbox: Sandbox,
@@ -52,7 +54,7 @@ export function createControlServer(
         return
       }
       if (method === 'GET' && url.pathname === `${PREFIX}/events`) return live.attach(response)
-      if (body === null) return sendJson(response, refusal(413, 'the body is too large'))
+      if (body === null) return sendJson(response, refusal(413, 'the body is larger than 64 MiB'))
       const answer = control({
         method: method === 'HEAD' ? 'GET' : method,
         path: url.pathname.slice(PREFIX.length),
@@ -88,14 +90,14 @@ function sendJson(response: ServerResponse, { status, body, allow }: ControlAnsw
 }
 
 /**
- * Returns why this caller may not control the sandbox, or null. Rejects changes by web pages of
- * other origins.
+ * Returns why this request may not read or change the sandbox, or null if it may. Web pages of
+ * other origins may change nothing.
  */
 function refuseStranger({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
   const { host = '', origin } = headers
   if (loopbackOnly && !/^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host))
-    return `${JSON.stringify(host)} is not a loopback name of this machine`
+    return `only loopback hosts, such as localhost, are accepted; the Host header was ${JSON.stringify(host)}`
   if (method !== 'GET' && method !== 'HEAD' && origin !== undefined && origin !== `http://${host}`)
-    return 'a page of another origin may not change the sandbox'
+    return 'a web page of another origin may not change the sandbox'
   return null
 }

@@ -24,7 +24,7 @@ export interface ControlAnswer {
   readonly allow?: string
 }
 
-/** Known query parameters by call. */
+/** The query parameters of each call. */
 const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   'GET /requests': ['after', 'limit'],
   'GET /ledger': ['reference'],
@@ -36,12 +36,12 @@ function checkParameters({ method, path, query }: ControlRequest): void {
   const known = PARAMETERS[`${method} ${path}`] ?? []
   for (const name of query.keys()) {
     if (known.includes(name)) continue
-    const which = known.length === 0 ? 'this call has none' : `known: ${known.join(', ')}`
+    const which = known.length === 0 ? 'this call has no parameters' : `known: ${known.join(', ')}`
     throw new TypeError(`query: unknown parameter ${JSON.stringify(name)} of ${method} ${path}; ${which}`)
   }
 }
 
-/** Handles one call. `match` has the groups of the path. */
+/** Handles one call. `match` contains the variable segments of the path, such as an id. */
 type Action = (request: ControlRequest, match: readonly string[]) => ControlAnswer
 
 /** Thrown if a call cannot be carried out. */
@@ -58,7 +58,7 @@ const topUpShape = record({ customer: text(), amount: number() })
 const statusShape = record({ status: text(/./, 'a status') })
 const behaviourShape = record({}, { preset: oneOf(...Object.keys(sandboxPresets)), behaviour: anything })
 
-/** The control API of the command: reads and changes a running sandbox. */
+/** Makes the control API, which reads and changes a running sandbox. */
 export function createControl(
   sandbox: Sandbox,
   now: () => number = Date.now,
@@ -123,7 +123,8 @@ export function createControl(
       pattern: /^\/behaviour$/,
       actions: {
         GET: show,
-        // Sets all switches: first those of the preset, then the named ones.
+        // Sets every switch: to the value in `behaviour`, else to the preset's value, else to the
+        // default.
         PUT: (request) => {
           read(request, '$', (value) => {
             assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
@@ -132,7 +133,7 @@ export function createControl(
           })
           return show()
         },
-        // Changes single switches and keeps the others.
+        // Changes only the given switches.
         PATCH: (request) => {
           read(request, 'behaviour', (value) => sandbox.configure(switchesOf(value)))
           return show()
@@ -259,7 +260,7 @@ function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment)
   } catch {
-    throw new TypeError(`the path has a broken escape in ${JSON.stringify(segment)}`)
+    throw new TypeError(`the path has invalid percent-encoding: ${JSON.stringify(segment)}`)
   }
 }
 
@@ -268,7 +269,10 @@ const switchesShape: Shape = record(
   Object.fromEntries(Object.keys(defaultBehaviour).map((name) => [name, anything])),
 )
 
-/** Returns the value as switches, by name. `configure` checks all values before it changes any. */
+/**
+ * Checks that the value contains only names of switches. `configure` checks the values of the
+ * switches before it changes any of them.
+ */
 function switchesOf(value: unknown): Partial<SandboxBehaviour> {
   assertShape<Partial<SandboxBehaviour>>(value, switchesShape, 'behaviour')
   return value

@@ -4,9 +4,9 @@ import { linesOf, readYaml } from './yaml.ts'
 export type DataFormat = 'json' | 'yaml'
 
 /**
- * Reads a file and passes its contents to `check`, which throws a TypeError that begins with the
- * path of a mistake, such as `$[0].action: …`. This function adds the line to that error. `root` is
- * the name of the whole document in those paths.
+ * Parses the text of a file and returns the result of `check`. If `check` throws a TypeError that
+ * begins with the path of an invalid value, such as `$[0].action: …`, the error gets the line of
+ * that value. In such paths, `root` is the name of the whole document.
  */
 export function parseDataFile<T>(
   text: string,
@@ -24,16 +24,19 @@ export function parseDataFile<T>(
   }
 }
 
-/** Returns the format for a suffix: YAML for `.yaml` and `.yml`, otherwise JSON. */
+/** Returns the format of a file by its suffix: YAML for `.yaml` and `.yml`, otherwise JSON. */
 export function formatOf(path: string): DataFormat {
   return /\.ya?ml$/i.test(path) ? 'yaml' : 'json'
 }
 
-/** Returns the line of the longest path with which the message begins. */
+/**
+ * Returns the line of the value whose path begins the message. If several paths fit, the longest
+ * path is used.
+ */
 function lineOf(message: string, text: string, root: string): number | null {
   try {
-    // All JSON is YAML, so one reader finds the line for both. A missing field has the line of its
-    // object.
+    // All JSON is YAML, so the YAML reader finds the lines in both formats. For a missing field,
+    // the line is that of the object.
     const known = [...linesOf(text, root)].filter(
       ([path]) => /^[:.[]/.test(message.slice(path.length)) && message.startsWith(path),
     )
@@ -51,7 +54,7 @@ function parseYaml(text: string): unknown {
   }
 }
 
-/** Reads JSON. A mistake becomes a TypeError with its line and column. */
+/** Parses JSON. Throws a TypeError with the line and column of the first mistake. */
 function parseJson(source: string): unknown {
   const text = source.replace(/^\ufeff/, '')
   try {
@@ -72,12 +75,10 @@ function parseJson(source: string): unknown {
 const TOKEN =
   /[ \t\n\r]*(?:(?<mark>[{}[\],:])|(?<text>"(?:[^"\\\p{Cc}]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*")|(?<other>-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null))/uy
 
-/** What may come next: a value (or the end of an empty array), a field name, a colon, or what follows a value. */
+/** The token that may come next. `'after'` allows a comma or a closing bracket, after a value. */
 type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | 'after'
 
-/**
- * Returns where the string stops being JSON: the offset of the first token that cannot be there.
- */
+/** Returns the offset of the first token that JSON does not allow in its place. */
 function firstMistake(text: string): number {
   const open: string[] = []
   let expected: Expected = 'value'
@@ -94,7 +95,7 @@ function firstMistake(text: string): number {
   }
 }
 
-/** Returns what may come after this token, or null if the token itself may not be here. */
+/** Returns what may follow this token, or null if JSON does not allow the token here. */
 function step(
   expected: Expected,
   mark: string | undefined,

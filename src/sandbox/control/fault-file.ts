@@ -6,7 +6,7 @@ import { type DataFormat, parseDataFile } from './data-file.ts'
  * Reads fault rules from a file: an array of rules without functions, in JSON or YAML 1.2 without
  * aliases.
  *
- * @throws {TypeError} with the line of the first mistake and its reason
+ * @throws {TypeError} if a rule is invalid; the message contains the line and the reason
  * @example
  * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'), 'yaml')
  */

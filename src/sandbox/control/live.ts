@@ -6,7 +6,10 @@ import { type Overview, overviewOf, summaryOf } from './overview.ts'
 /** A server-sent event of `GET /__sandbox/events`. */
 export interface LiveEvent {
   readonly overview: Overview
-  /** Oldest first. `snapshot` has the newest requests, `update` those that began or ended since. */
+  /**
+   * Oldest first. A `snapshot` event has the newest requests. An `update` event has the requests
+   * that began or ended since the previous event.
+   */
   readonly requests: readonly SandboxRequest[]
 }
 
@@ -16,22 +19,23 @@ export interface LiveEvents {
   attach(response: ServerResponse): void
   /** Reports a change. Pages get changes in batches, at most ten times a second. */
   changed(): void
-  /** Reports that the log was cleared. */
+  /** Reports a reset or a loaded state. Every page then gets a new snapshot. */
   restarted(): void
 }
 
-/** Number of requests that a page keeps. */
+/** Maximum number of requests on a page. */
 const SHOWN = 200
 const PAUSE = 100
 const HEARTBEAT = 15_000
 /**
- * Above this number of unread bytes, a slow page gets no changes. It gets the whole state later.
+ * A page with more unread bytes than this gets no changes. Once the page catches up, it gets a
+ * snapshot.
  */
 const MAX_UNREAD = 4 * 1024 * 1024
 
 /** Watches a sandbox while pages are open. */
 export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now): LiveEvents {
-  /** Open pages, and whether each has missed a change. */
+  /** Open pages. `behind` is true if the page has missed a change. */
   const pages = new Map<ServerResponse, { behind: boolean }>()
   let timer: NodeJS.Timeout | undefined
   let heartbeat: NodeJS.Timeout | undefined

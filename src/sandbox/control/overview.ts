@@ -43,7 +43,7 @@ export interface Overview {
   /** `secret` is shortened. */
   readonly apiKeys: readonly SandboxApiKey[]
   readonly services: readonly SandboxService[]
-  /** With the status that callers see. */
+  /** Each order has the status that callers see. */
   readonly orders: Newest<SandboxOrder>
   readonly keys: Newest<KeySummary>
   readonly ledger: Newest<SandboxCharge>
@@ -95,7 +95,9 @@ function cut(text: string): string {
   return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
 }
 
-/** Shortens an API key to its beginning, at most a quarter, so that it is safe to show. */
+/**
+ * Cuts the secret of an API key to at most its first quarter, so that the result is safe to show.
+ */
 export function withoutSecret(apiKey: SandboxApiKey): SandboxApiKey {
   const { secret } = apiKey
   return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }

@@ -1,6 +1,6 @@
 import { constructFromEvents, EVENT_ID, getScalarValue, parseEvents, YAMLException } from 'js-yaml'
 
-/** Reads YAML 1.2. Throws a TypeError with line, column and reason. */
+/** Parses YAML 1.2. If the source is invalid, throws a TypeError with line, column and reason. */
 export function readYaml(source: string): unknown {
   try {
     const events = eventsOf(source)
@@ -29,8 +29,8 @@ interface Open {
 }
 
 /**
- * Returns the line of every value by its path (`$`, `$[0].action`). A field has the line of its
- * name. `root` is the path of the whole document.
+ * Maps the path of every value, such as `$[0].action`, to a line. The line of a field is the line
+ * of its name. `root` is the path of the whole document.
  */
 export function linesOf(source: string, root: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>()
@@ -41,7 +41,8 @@ export function linesOf(source: string, root: string): ReadonlyMap<string, numbe
     else if (event.type === EVENT_ID.DOCUMENT)
       open.push({ path: root, kind: 'document', index: 0, key: null })
     else if (event.type !== EVENT_ID.ALIAS) {
-      // An absent value, such as the value of "a:", has no position.
+      // The loop does nothing for an absent value, such as the value of "a:", because it has no
+      // position.
       for (
         const start = event.type === EVENT_ID.SCALAR ? event.valueStart : event.start;
         passed < start;

@@ -16,8 +16,8 @@ function otherSideClosed(): Error {
 }
 
 /**
- * Makes a fetch that reaches only the sandbox. Requests to other origins fail as if DNS had no
- * entry.
+ * Makes a fetch that reaches only the sandbox. Requests to other origins fail as if their host name
+ * did not exist.
  */
 export function createFetch(
   handle: (message: SandboxMessage) => Promise<SandboxReply>,
@@ -43,7 +43,9 @@ export function createFetch(
   }
 }
 
-/** Converts a `Request` to plain values. Waits for the body; the caller may abort meanwhile. */
+/**
+ * Converts a `Request` to plain values. Rejects if the caller aborts before the body is complete.
+ */
 export async function messageOf(request: Request): Promise<SandboxMessage> {
   const headers: Record<string, string> = {}
   for (const [name, value] of request.headers) headers[name] = value
@@ -51,7 +53,7 @@ export async function messageOf(request: Request): Promise<SandboxMessage> {
   return { method, url, headers, body: await untilAborted(request.text(), signal), signal }
 }
 
-/** Turns a reply into a `Response`, or into the failure that a network would cause. */
+/** Turns a reply into a `Response`, or rejects like `fetch` after a network failure. */
 export async function respond(reply: SandboxReply, signal: AbortSignal, url: string): Promise<Response> {
   const { delivery } = reply
   if (delivery.type === 'refuse') throw networkError('ECONNREFUSED', 'connect')
@@ -60,7 +62,7 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   // The Response constructor rejects a body with these statuses.
   const empty = reply.status === 204 || reply.status === 205 || reply.status === 304
   const headers = new Headers(reply.headers)
-  // A content-length that the body does not reach tells the client that the connection broke.
+  // Send the content-length of the whole body, so that the client notices the missing part.
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
@@ -72,7 +74,8 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
 
 function requestOf(input: Request | URL | string, init: RequestInit | undefined): Request {
   if (typeof input === 'string' || input instanceof URL) {
-    // A browser would resolve a relative URL against the page, which is never the sandbox.
+    // A browser would resolve a relative URL against the page's address, which is never the
+    // sandbox's.
     if (!URL.canParse(String(input))) throw new TypeError(`Failed to parse URL from ${String(input)}`)
     return new Request(input, init)
   }
@@ -155,7 +158,8 @@ function padded(body: string, bytes: number, signal: AbortSignal): ReadableStrea
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      // No caller waits for the work any more, so its failure must not surface as unhandled.
+      // No caller waits for the work any more. Ignore its failure, which would be an unhandled
+      // rejection.
       work.catch(() => {})
       return reject(signal.reason)
     }

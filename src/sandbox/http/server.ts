@@ -25,7 +25,7 @@ export interface ServeSandboxOptions {
    * only if `host` is a loopback address. Default false.
    */
   readonly control?: boolean | 'loopback'
-  /** Called when the response to a request is complete or its connection is lost. */
+  /** Called after each response, including a response that a fault dropped or held back. */
   readonly onRequest?: (request: SandboxRequest) => void
   /**
    * Called with a log line for every other event: control calls, invalid requests, lost
@@ -50,7 +50,7 @@ export interface SandboxServer {
   readonly url: string
   /** Port on which the server listens. */
   readonly port: number
-  /** True if the server has the live page and the control API. */
+  /** True if the server serves the live page and the control API. */
   readonly control: boolean
   /** Stops listening and cuts open connections. A second call waits for the first. */
   close(): Promise<void>
@@ -73,8 +73,8 @@ export async function serveSandbox(
   assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  // Handle a missing Host and an unknown Expect here: Node would reject them without a response
-  // body.
+  // Handle a missing Host and an unknown Expect here: Node would reject such requests without a
+  // response body.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1')
       return refuse(request, response, 400, 'The Host header is missing.')
@@ -108,7 +108,7 @@ export async function serveSandbox(
     response.end(JSON.stringify(answer.body))
     onNotice(`${request.method} ${request.url} ${status} (${message})`)
   }
-  // By default, Node sends a response without a body.
+  // Without this listener, Node would respond to invalid HTTP without a body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
     if (status !== null)
@@ -166,7 +166,7 @@ async function serveRequest(
     response.setHeader('access-control-expose-headers', '*')
     if (request.method === 'OPTIONS') return preflight(request, response)
   }
-  // Replace a body that is too large with one that the sandbox rejects for its size.
+  // For a body that is too large, pass a placeholder that the sandbox rejects for its size.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
   const url = targetOf(sandbox, request.url ?? '/')
   const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
@@ -194,7 +194,8 @@ class ReceivedMessage implements SandboxMessage {
   }
 
   /**
-   * Fires when the caller disconnects. Created only when read, because most responses do not wait.
+   * Fires when the caller disconnects. The signal is created only when it is read, because most
+   * responses have no delay.
    */
   get signal(): AbortSignal {
     const gone = new AbortController()
@@ -202,7 +203,7 @@ class ReceivedMessage implements SandboxMessage {
     if (response.destroyed) gone.abort()
     else
       response.once('close', () => {
-        // A caller that has the whole response did not abort.
+        // A caller that disconnects after the whole response has not aborted.
         if (!response.writableFinished) gone.abort()
       })
     return gone.signal
@@ -267,7 +268,8 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
         response.end(body.subarray(0, delivery.after))
       } else {
         response.writeHead(status, { ...reply.headers, 'content-length': body.length })
-        // A reset could overtake the bytes just written. The caller must get them first.
+        // Destroy the socket only after the write: a reset could overtake bytes that the caller
+        // must get.
         response.write(body.subarray(0, delivery.after), () => socket.destroy())
       }
       return
@@ -294,7 +296,10 @@ function* padding(body: Buffer, bytes: number): Generator<Buffer> {
   yield body
 }
 
-/** Responds with an ErrorResponse even if the request is not valid HTTP. */
+/**
+ * Responds to invalid HTTP with an ErrorResponse. Returns its status, or null if the caller has
+ * disconnected.
+ */
 function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): number | null {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()

@@ -115,7 +115,7 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
 }
 
 @media (max-width: 62rem) { main { grid-template: none / minmax(0, 1fr); } .side, .wide { grid-area: auto; } }
-/* A finger needs 44 pixels. */
+/* Touch targets need 44 pixels. */
 @media (max-width: 62rem), (pointer: coarse) {
   button, .copy, td button, select, input[type="number"], input[type="search"] { min-height: 44px; min-width: 44px; }
   summary, td details summary { min-height: 44px; display: flex; align-items: center; }

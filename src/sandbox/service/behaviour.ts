@@ -1,6 +1,6 @@
 import { assertShape, flag, listOf, number, oneOf, orNull, record, type Shape, text } from './shape.ts'
 
-/** A stage of `POST /v1/orders`; see {@link SandboxBehaviour.checks}. */
+/** A check of `POST /v1/orders`; see {@link SandboxBehaviour.checks}. */
 export type SandboxCheck = 'auth' | 'key' | 'validation' | 'service' | 'balance'
 
 /** A field of an order beyond the documented `id`, `status` and `amount`. */
@@ -14,25 +14,22 @@ export type SandboxOrderField =
   | 'createdAt'
 
 /**
- * How the sandbox acts wherever the API document says "not shown". Times are milliseconds.
- * {@link sandboxPresets} has named combinations.
+ * The behaviour that the API document does not specify. Times are in milliseconds. {@link
+ * sandboxPresets} has named combinations.
  */
 export interface SandboxBehaviour {
   /** Whether a service's `amount` is for one unit or for the whole order. Default `'perUnit'`. */
   readonly priceIs: 'perUnit' | 'perOrder'
   /**
-   * Where the step counts from. For minimum 5 and step 10: 5, 15, 25 (`'minimum'`) or 10, 20
-   * (`'zero'`). Default `'minimum'`.
+   * Where the steps of a quantity start. Minimum 5 and step 10 allow 5, 15, 25 (`'minimum'`) or 10,
+   * 20 (`'zero'`). Default `'minimum'`.
    */
   readonly stepFrom: 'minimum' | 'zero'
   /**
    * Whether `quantity` may have a fraction. The API document requires an integer. Default false.
    */
   readonly fractionalQuantity: boolean
-  /**
-   * Which body fields are required, of those that the API document leaves open. Default
-   * `['target']`.
-   */
+  /** Which of these body fields are required. Default `['target']`. */
   readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
   /** What happens to body fields that the API document does not mention. Default `'ignore'`. */
   readonly unknownFields: 'ignore' | 'refuse'
@@ -49,18 +46,26 @@ export interface SandboxBehaviour {
    * `'named'`: `{ orders | services, hasMore }`. `'results'`: `{ results, pagination: { total, hasMore } }`.
    */
   readonly listEnvelope: 'array' | 'data' | 'items' | 'named' | 'results'
-  /** Fields an order shows besides `id`, `status` and `amount`. Default: all but `sourceSystem`. */
+  /**
+   * Fields of an order in responses, besides `id`, `status` and `amount`. Default: all but
+   * `sourceSystem`.
+   */
   readonly orderFields: readonly SandboxOrderField[]
-  /** Name and values of a service's stock state. Default `stockState`: `in_stock`, `out_of_stock`. */
+  /** Field of a service that shows the stock. Default `stockState`: `in_stock`, `out_of_stock`. */
   readonly stockState: { readonly field: string; readonly inStock: string; readonly outOfStock: string }
-  /** Statuses an order goes through, each from `after` ms after its creation. Default: `pending` for ever. */
+  /** Statuses of an order. Each begins `after` ms after the creation. Default: always `pending`. */
   readonly statuses: readonly { readonly status: string; readonly after: number }[]
   /** Response header that carries the request's identifier, or null for none. Default `'x-request-id'`. */
   readonly requestIdHeader: string | null
 
-  /** Order of the checks of an order creation, a permutation of all five. Default auth, key, validation, service, balance. */
+  /**
+   * The five checks of an order creation, in sequence. Default auth, key, validation, service,
+   * balance.
+   */
   readonly checks: readonly SandboxCheck[]
-  /** Scope of a key: one API key, or all API keys of a customer. Default `'apiKey'`. */
+  /**
+   * Scope of an Idempotency-Key: one API key, or all API keys of a customer. Default `'apiKey'`.
+   */
   readonly keyScope: 'apiKey' | 'customer'
   /** How long a key is remembered, or null for ever. Default null. */
   readonly keyLifetime: number | null
@@ -75,8 +80,8 @@ export interface SandboxBehaviour {
    */
   readonly keyFormat: 'any' | 'uuid'
   /**
-   * When two payloads under one key count as the same. Default `'json'`: equal JSON, whatever the
-   * spelling.
+   * When two payloads under one key count as the same. Default `'json'`: equal as JSON; whitespace
+   * and the order of fields do not matter.
    */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
   /**
@@ -98,8 +103,8 @@ export interface SandboxBehaviour {
   /** Whether replays carry `Idempotent-Replayed: true`. Default false. */
   readonly replayHeader: boolean
   /**
-   * How long a creation stays "still running". Default 0: just long enough for concurrent requests
-   * to notice.
+   * How long a creation runs and repeated requests get IDEMPOTENCY_IN_PROGRESS. Default 0: only
+   * concurrent requests get that response.
    */
   readonly processingTime: number
   /**
@@ -108,9 +113,7 @@ export interface SandboxBehaviour {
    */
   readonly orphanedMarkLifetime: number | null
 
-  /**
-   * Largest page, or null for none. Larger limits return smaller pages, not errors. Default 100.
-   */
+  /** Maximum rows of a page, or null for no maximum. A larger `limit` is no error. Default 100. */
   readonly maxLimit: number | null
   /** Whether lists ignore `offset`, so that every page is the first page. Default false. */
   readonly ignoreOffset: boolean
@@ -119,7 +122,10 @@ export interface SandboxBehaviour {
    * `'clamp'`.
    */
   readonly invalidPaging: 'clamp' | 'refuse'
-  /** Ordering of the order list; `'random'` differs per request and shuffles services too. Default `'newest'`. */
+  /**
+   * Sort order of the orders. `'random'` shuffles orders and services for each request. Default
+   * `'newest'`.
+   */
   readonly ordering: 'newest' | 'oldest' | 'amount' | 'random'
   /** How long a new order cannot be read: 404 by id, absent from the list. Default 0. */
   readonly readLag: number
@@ -170,21 +176,21 @@ export type SandboxPreset =
   | 'eventually-consistent'
   | 'forgetful'
 
-/** The named combinations of switches. Each lists only what differs from `default`. */
+/** The named combinations of switches. Each lists its differences from `default`. */
 export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<SandboxBehaviour> } = {
   default: {},
-  /** Remembers every outcome under its key, server errors too, and marks replays. */
+  /** Remembers every response under its key, server errors included, and marks replays. */
   'remembers-refusals': {
     rememberedRefusals: [400, 402, 404, 422],
     rememberServerErrors: true,
     replayHeader: true,
   },
-  /**
-   * The key is checked last: a replay of a paid order may get 402 because the order emptied the
-   * wallet.
-   */
+  /** Checks the key last: if an order empties the wallet, a repeat of its request gets 402. */
   'balance-before-key': { checks: ['auth', 'validation', 'service', 'balance', 'key'] },
-  /** Strict everywhere: payloads must be byte-equal, keys UUIDs, fields known; pages are small. */
+  /**
+   * Rejects repeated payloads that are not byte-equal, keys that are not UUIDs, unknown fields and
+   * invalid paging. Returns at most 20 rows in a page.
+   */
   'strict-gateway': {
     errorShape: 'nested',
     listEnvelope: 'results',
@@ -197,16 +203,16 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
   },
   /** Responses have only the documented fields. */
   'minimal-answers': { orderFields: [], listEnvelope: 'array', requestIdHeader: null, errorShape: 'flat' },
-  /** Errors as `application/problem+json`. */
+  /** Returns errors as `application/problem+json`. */
   rfc9457: { errorShape: 'problem', listEnvelope: 'items', replayStatus: 200, replayHeader: true },
-  /** Orders show up two seconds late and lists have no stable ordering. */
+  /** Shows new orders two seconds late, and shuffles lists. */
   'eventually-consistent': {
     readLag: 2000,
     ordering: 'random',
     listEnvelope: 'named',
     replayBody: 'current',
   },
-  /** Keys live for a minute, and the marks of dead requests for half a minute. */
+  /** Forgets a key after a minute, and the mark of a dead request after half a minute. */
   forgetful: { keyLifetime: 60_000, orphanedMarkLifetime: 30_000 },
 }
 
@@ -255,7 +261,10 @@ const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
   readLag: duration,
 }
 
-/** Returns `base` with the changes. Throws a TypeError that names an unknown switch or value. */
+/**
+ * Returns `base` with the changes. Throws a TypeError that names an unknown switch or an invalid
+ * value.
+ */
 export function withBehaviour(
   base: SandboxBehaviour,
   changes: SandboxPreset | Partial<SandboxBehaviour>,

@@ -31,7 +31,7 @@ interface Draft {
   readonly sourceSystem: string | null
 }
 
-/** One creation on its way through the checks. */
+/** A creation in progress. */
 interface Run {
   readonly world: World
   readonly tables: Tables
@@ -39,7 +39,7 @@ interface Run {
   readonly call: Call
   readonly apiKey: SandboxApiKey | undefined
   draft: Draft | null
-  /** The entry in the idempotency table and the name of its row, once registered. */
+  /** The request's row in the idempotency table, or null before the request is registered. */
   registered: { readonly row: string; readonly entry: SandboxKeyEntry } | null
 }
 
@@ -47,7 +47,7 @@ interface Run {
 export interface CreationFaults {
   /** Milliseconds on top of the switch `processingTime`. */
   readonly slowness: number
-  /** The creation ends halfway: registered as running, nothing charged. */
+  /** The creation dies after it was registered as running. Nothing is charged. */
   readonly dies: boolean
 }
 
@@ -95,8 +95,8 @@ const checks: { readonly [Name in Exclude<SandboxCheck, 'key'>]: (run: Run) => R
 }
 
 /**
- * Registers the request in the idempotency table. If the key is already there, returns the response
- * to a repeated request.
+ * Registers the request in the idempotency table. If the key is invalid or already in the table,
+ * returns the response to the request instead.
  */
 function register(run: Run): Answer | null {
   const { tables, behaviour, call, apiKey, world } = run
@@ -218,7 +218,7 @@ function sourceOf(run: Run, body: JsonObject): unknown {
 
 function checkService(run: Run): Refusal | null {
   const { draft, apiKey, tables, behaviour } = run
-  // A missing draft or API key has its own check, which may come later.
+  // Another check, which may run later, rejects a missing draft or API key.
   if (draft === null || apiKey === undefined) return null
   const wallet = tables.customers.get(apiKey.customerId)?.wallet
   if (!wallet)
@@ -235,7 +235,7 @@ function checkService(run: Run): Refusal | null {
     )
   const start = behaviour.stepFrom === 'minimum' ? service.minQuantity : 0
   const steps = (draft.quantity - start) / service.stepQuantity
-  // Steps such as 0.1 have no exact binary form, so a tiny remainder counts as none.
+  // Steps such as 0.1 have no exact binary form, so ignore a tiny remainder.
   if (Math.abs(steps - Math.round(steps)) > 1e-9)
     return refused('QUANTITY_STEP', `quantity must be ${start} plus a multiple of ${service.stepQuantity}.`)
   if (service.stock !== null && draft.quantity > service.stock)
@@ -319,7 +319,8 @@ function settle(run: Run, answer: SandboxKeyAnswer | null): void {
   if (registered === null) return
   const { row, entry } = registered
   const current = tables.keys.get(row)
-  // If the key was forgotten and used again while this request ran, the row is another request's.
+  // If the key was forgotten and used again while this request ran, the row belongs to another
+  // request.
   if (current !== undefined && current !== entry) return
   if (answer === null) tables.keys.delete(row)
   else tables.keys.set(row, { ...entry, answer })

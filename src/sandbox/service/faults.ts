@@ -12,7 +12,7 @@ export type SandboxOperation =
   | 'retrieveService'
   | 'retrieveBalance'
 
-/** The facts about a request that fault rules match. */
+/** The parts of a request that fault rules can match. */
 export interface SandboxRequestView {
   /** Null for paths and methods that the API does not have. */
   readonly operation: SandboxOperation | null
@@ -36,9 +36,9 @@ export interface SandboxRequestView {
 export interface FaultMatch {
   /** Endpoint of the API. */
   readonly operation?: SandboxOperation
-  /** Upper case, for example `POST`. */
+  /** HTTP method, upper case, for example `POST`. */
   readonly method?: string
-  /** Start of the path, or a pattern that matches part of it. */
+  /** Start of the path, or a pattern for part of the path. */
   readonly path?: string | RegExp
   /** `metadata.externalOrderId` of the body. */
   readonly externalOrderId?: string
@@ -48,7 +48,9 @@ export interface FaultMatch {
   readonly when?: (request: SandboxRequestView) => boolean
 }
 
-/** A change to all rows of a list before a page is cut out of it. `'shuffle'` is seeded. */
+/**
+ * A change to all rows of a list, before a page is selected. `'shuffle'` uses the sandbox's seed.
+ */
 export type FaultListChange =
   | 'dropFirst'
   | 'duplicateFirst'
@@ -57,17 +59,16 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * What goes wrong. The service processes the request, unless stated otherwise. If an action has
- * `commit`, the service processes the request only if `commit` is true (default false).
+ * A fault. The service processes the request, unless stated otherwise. If an action has `commit`,
+ * the service processes the request only if `commit` is true (default false).
  *
- * Several actions that only modify a request (`delay`, `forgetKeys`, `transformBody`, `capLimit`,
- * `shortPage`, `mutateList`) may apply to one request. Of the rules with other actions, only the
- * first that matches applies.
+ * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
+ * one request. Of the rules with other actions, only the first that matches applies.
  */
 export type FaultAction =
   /**
-   * The connection is refused. A real server cannot refuse a single request: it does the same as
-   * for `drop`.
+   * The connection is refused. A real server cannot refuse a single request, and resets the
+   * connection instead.
    */
   | { readonly type: 'refuseConnection' }
   /** The connection is reset before the request is processed. */
@@ -80,8 +81,8 @@ export type FaultAction =
    */
   | { readonly type: 'crash' }
   /**
-   * Sends headers and `after` bytes of the body (default half), then a reset, or a normal end if
-   * `cleanly`.
+   * Sends headers and `after` bytes of the body (default half), then a reset, or with `cleanly` a
+   * normal end.
    */
   | { readonly type: 'cutBody'; readonly after?: number; readonly cleanly?: boolean }
   /** Sends headers and `after` bytes of the body (default half), then nothing more. */
@@ -89,15 +90,15 @@ export type FaultAction =
   /** The request never gets a response. */
   | { readonly type: 'stall'; readonly commit?: boolean }
   /**
-   * Delays the response by `ms`. `'before'` (default): processing begins after the delay.
+   * Delays the response by `ms`. `when: 'before'` (default): processing begins after the delay.
    * `'during'`: a creation is marked as running during the delay. `'after'`: processing is
    * immediate, and the response is late.
    */
   | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'during' | 'after' }
   /**
-   * Responds with another status, 200–599. Body: `json`, else `text`, else a proxy's `html` page,
-   * else an ErrorResponse with `code`. With the switch `rememberServerErrors`, a 5xx is remembered
-   * under the key.
+   * Responds with another status, 200–599. The body is `json`, else `text`, else a proxy's `html`
+   * page, else an ErrorResponse with `code`. With the switch `rememberServerErrors`, a 5xx is
+   * remembered under the key.
    */
   | {
       readonly type: 'status'
@@ -113,7 +114,7 @@ export type FaultAction =
   | { readonly type: 'inProgress'; readonly commit?: boolean }
   /** Before the request is processed, the server forgets every key. */
   | { readonly type: 'forgetKeys' }
-  /** Responds with 429 (default) or 503 and with `value` as Retry-After, valid or not. */
+  /** Responds with 429 (default) or 503. `value` becomes the Retry-After header, valid or not. */
   | {
       readonly type: 'retryAfter'
       readonly value: string
@@ -134,8 +135,8 @@ export type FaultAction =
   /** Lists: removes `fewer` rows (default 1) from the end of the page. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
   /**
-   * Lists: changes rows before the page is cut out. With `skip: 1, times: Infinity`, rows change
-   * between pages 1 and 2.
+   * Lists: changes all rows before the page is selected. With `skip: 1, times: Infinity`, rows
+   * change between pages 1 and 2.
    */
   | { readonly type: 'mutateList'; readonly change: FaultListChange }
   /** Responds with a redirect, by default with status 307. */
@@ -157,21 +158,21 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Order requests: returns the customer's newest order under another key, as a proxy that mixes up
-   * its connections would. Without another order, the response does not change. `commit` is true by
+   * Order creations: returns the customer's newest order under another key, like a proxy that mixes
+   * up connections. If there is no such order, the response does not change. `commit` is true by
    * default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
-  /** Sends `bytes` spaces before the body. `gzip` (real server only) compresses them. */
+  /** Sends `bytes` spaces before the body. `gzip` (real server only) compresses the response. */
   | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
 
 /** A fault and the requests that it applies to. */
 export interface FaultRule {
   /** Default: every request. */
   readonly match?: FaultMatch
-  /** How many matching requests pass unchanged first. Default 0. */
+  /** How many matching requests the rule skips first. Default 0. */
   readonly skip?: number
-  /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, means for ever. */
+  /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, means no limit. */
   readonly times?: number | 'always'
   /**
    * Probability that the rule applies to a matching request, drawn from the sandbox's seed. Default
@@ -193,7 +194,7 @@ export type FaultEnding = Exclude<
 /** The combined effect of all rules on one request. */
 export interface FaultPlan {
   readonly forgetKeys: boolean
-  /** Milliseconds, by the phase of the request that they extend. */
+  /** Delays in milliseconds, before, during and after processing. */
   readonly delay: { readonly before: number; readonly during: number; readonly after: number }
   readonly list: ListChanges
   readonly transforms: readonly ((body: unknown) => unknown)[]
@@ -219,7 +220,7 @@ export interface SandboxFaults {
   pending(): readonly FaultRule[]
   /** Returns every rule, oldest first, with its counts so far. */
   list(): readonly SandboxFaultStatus[]
-  /** Removes one rule. Returns false if there is none with this id. */
+  /** Removes one rule. Returns false if no rule has this id. */
   remove(id: number): boolean
 }
 
@@ -231,13 +232,13 @@ export interface SandboxFaultStatus {
   readonly rule: FaultRule
   /** Number of requests that matched the rule. */
   readonly matched: number
-  /** How often it has applied. */
+  /** How often the rule has applied. */
   readonly acted: number
-  /** True once it has applied `times` times. */
+  /** True once the rule has applied `times` times. */
   readonly spent: boolean
 }
 
-/** The rules with their counts. */
+/** The fault rules, and their effect on a request. */
 export interface FaultScript extends SandboxFaults {
   plan(request: SandboxRequestView): FaultPlan
 }
@@ -355,7 +356,7 @@ function matches(match: FaultMatch, request: SandboxRequestView): boolean {
     (method === undefined || method === request.method) &&
     (externalOrderId === undefined || externalOrderId === request.externalOrderId) &&
     (idempotencyKey === undefined || idempotencyKey === request.idempotencyKey) &&
-    // search() ignores a pattern's lastIndex. test() would depend on it and change it.
+    // Call search(): test() would depend on a pattern's lastIndex, and change it.
     (path === undefined ||
       (typeof path === 'string' ? request.path.startsWith(path) : request.path.search(path) >= 0)) &&
     (when === undefined || when(request))

@@ -8,17 +8,17 @@ import { logEntry, type Routed, route, viewOf } from './routing.ts'
 import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
 import { type Call, findApiKey, type World } from './world.ts'
 
-/** Maximum size of a request body in bytes. Larger ones get 413. */
+/** Maximum size of a request body in bytes. A request with a larger body gets 413. */
 export const MAX_BODY_BYTES: number = 1024 * 1024
 
 /** The request log. */
 export interface RequestLog {
   readonly requests: SandboxRequest[]
-  /** How many requests are kept. */
+  /** Maximum number of requests in the log. */
   readonly keep: number
 }
 
-/** Result of a request before the reply is made. */
+/** Result of processing a request. */
 interface Processed {
   readonly answer: Answer
   readonly charged: boolean
@@ -27,7 +27,9 @@ interface Processed {
   readonly delay?: number
 }
 
-/** Turns requests into replies: routing, faults, rules, log. */
+/**
+ * Makes the function that handles requests: it routes and logs them, and applies faults and rules.
+ */
 export function createHandler(
   world: World,
   faults: FaultScript,
@@ -68,7 +70,8 @@ export function createHandler(
         entry.status = 'dropped'
         throw reason
       })
-    // If another state was loaded meanwhile, the service counts as restarted: drop the connection.
+    // If another state was loaded since this request began, act like a restarted service: drop the
+    // connection.
     const delivery: SandboxDelivery = world.tables === tables ? processed.delivery : { type: 'drop' }
     const unseen = delivery.type === 'drop' || delivery.type === 'refuse' || delivery.type === 'stall'
     entry.status = unseen ? 'dropped' : answer.status
@@ -101,13 +104,15 @@ async function answerTo(
       delivery: complete,
     }
   }
-  // No UTF-16 code unit takes more than three bytes, so short bodies need no counting.
+  // A UTF-16 code unit takes at most three bytes in UTF-8, so the bytes of a short body need no
+  // counting.
   if (message.body.length > MAX_BODY_BYTES / 3 && byteLength(message.body) > MAX_BODY_BYTES)
     return refuse({ status: 413, code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' })
 
   const plan = planned()
   if (plan.forgetKeys) forgetKeys(world.tables)
-  // Do not pass the caller's signal: a request that has arrived is processed, however late.
+  // Do not pass the caller's signal: the service processes a request even if its caller
+  // disconnects.
   if (plan.delay.before > 0) await world.sleep(plan.delay.before)
   const isHarmless =
     plan.ending?.type === 'otherOrder' &&
@@ -123,7 +128,7 @@ async function answerTo(
       slowness: plan.delay.during,
       dies: ending?.type === 'crash',
     })
-    // The request died: drop the connection. The 500 is only a placeholder that nobody gets.
+    // The request died: drop the connection. The 500 is only a placeholder, which is never sent.
     if (answer === null) return { answer: jsonAnswer(500, null), charged: false, delivery: { type: 'drop' } }
     processed = { answer, charged: charge !== null, delivery: complete }
   } else {
@@ -150,7 +155,10 @@ function otherOrder(world: World, call: Call): Answer | undefined {
   return order && jsonAnswer(201, orderBody(order, behaviour, world.now()))
 }
 
-/** A transformation that throws must not hide a charge, so its error becomes the response. */
+/**
+ * Applies the transformations. If one throws, returns a 500: an exception here would make the log
+ * show a charged request as not charged.
+ */
 function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
   try {
     const body = plan.transforms.reduce((value, transform) => transform(value), answer.body)
@@ -232,7 +240,7 @@ function after(world: World, ending: FaultEnding, call: Call, processed: Process
   }
 }
 
-/** The response of a fault that replaces the real one. */
+/** Returns the response that a fault sends in place of the real response. */
 function instead(world: World, ending: FaultEnding, call: Call, charged: boolean): Processed {
   const { behaviour } = world
   const reply = (answer: Answer): Processed => ({ answer, charged, delivery: { type: 'complete' } })
@@ -251,7 +259,7 @@ function instead(world: World, ending: FaultEnding, call: Call, charged: boolean
     }
     case 'retryAfter': {
       const status = ending.status ?? 429
-      const answer = errorAnswer({ status, code: codeOf(status), message: 'Come back later.' }, behaviour)
+      const answer = errorAnswer({ status, code: codeOf(status), message: 'Retry later.' }, behaviour)
       return reply({ ...answer, headers: { 'retry-after': ending.value } })
     }
     case 'otherOrder':

@@ -51,15 +51,15 @@ export function forgetExpired(tables: Tables, row: string, behaviour: SandboxBeh
   if (expired || orphan) tables.keys.delete(row)
 }
 
-/** Forgets every key whose request has ended. Requests in progress keep theirs. */
+/** Forgets every key whose request has ended. Keys of requests in progress remain. */
 export function forgetKeys(tables: Tables): void {
   for (const [row, entry] of tables.keys)
     if (entry.answer !== null || entry.orphanedAt !== null) tables.keys.delete(row)
 }
 
 /**
- * Stores a faulty response for replay under the request's key. `charged` tells whether the request
- * created its order.
+ * Stores a faulty response for replay under the request's key. `charged` is true if this request
+ * created the order.
  */
 export function rememberFault(
   world: World,
@@ -75,7 +75,8 @@ export function rememberFault(
   const row = keyRow(scope, key)
   forgetExpired(tables, row, behaviour, world.now())
   const known = tables.keys.get(row)
-  // A key of an earlier request keeps that request's response: only this request had the fault.
+  // Do not replace the response of an earlier request with this key: only this request had the
+  // fault.
   if (known !== undefined && !charged) return
   const entry = { scope, key, payload: call.body, startedAt: world.now(), orphanedAt: null, answer }
   tables.keys.set(row, { ...(known ?? entry), answer })

@@ -6,7 +6,7 @@ export type JsonReading =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string }
 
-/** Deeper bodies are rejected: code that walks them would overflow the stack. */
+/** Maximum nesting depth of a body. Recursive code could overflow the stack on a deeper body. */
 const MAX_DEPTH = 64
 
 /** Reads JSON. Never throws, however broken or deeply nested the string is. */
@@ -26,10 +26,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/**
- * JSON with sorted field names: two bodies are equal as JSON exactly if their sorted strings are
- * the same.
- */
+/** Returns JSON with sorted field names, so that equal values have equal strings. */
 export function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`
   if (isJsonObject(value)) {
@@ -41,7 +38,7 @@ export function sortedJson(value: unknown): string {
   return JSON.stringify(value) ?? 'null'
 }
 
-/** One step of RFC 6902; `move`, `copy` and `test` are left out. */
+/** One step of a JSON patch (RFC 6902). `move`, `copy` and `test` are not supported. */
 export interface JsonPatchStep {
   /** The kind of change. */
   readonly op: 'add' | 'replace' | 'remove'
@@ -52,8 +49,8 @@ export interface JsonPatchStep {
 }
 
 /**
- * Applies the steps to a copy. A step whose path does not exist changes nothing: the fault itself
- * must not fail a test.
+ * Applies the steps to a copy. A step whose path does not exist changes nothing, because the fault
+ * rule may match responses of different shapes.
  */
 export function patchJson(document: unknown, steps: readonly JsonPatchStep[]): unknown {
   let result: unknown = structuredClone(document)
@@ -82,7 +79,7 @@ function patchField(parent: object, name: string, step: JsonPatchStep): void {
   } else if (step.op === 'remove') {
     Reflect.deleteProperty(parent, name)
   } else {
-    // defineProperty, so that a field called __proto__ is a field like any other.
+    // Assigning to a field named `__proto__` would change the prototype.
     Object.defineProperty(parent, name, {
       value: step.value,
       writable: true,
@@ -97,7 +94,7 @@ function isContainer(value: unknown): value is object {
 }
 
 function nestsDeeperThan(text: string, limit: number): boolean {
-  // Most strings have fewer brackets in all, which is faster to check.
+  // Most strings have at most `limit` brackets, which is faster to check.
   if (countOf('{', text, limit) + countOf('[', text, limit) <= limit) return false
   let depth = 0
   let inString = false
@@ -115,7 +112,7 @@ function nestsDeeperThan(text: string, limit: number): boolean {
   return false
 }
 
-/** How often the character is in the string. Stops counting beyond `most`. */
+/** Counts a character in a string. Stops once the count exceeds `most`. */
 function countOf(character: string, text: string, most: number): number {
   let count = 0
   for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1))

@@ -14,11 +14,11 @@ export class SandboxAssertionError extends Error {
    */
   readonly generatedMessage = false as const
   /**
-   * The actual value: a number of charges. For `expectBalance`, an amount in minor currency units,
-   * or null for no wallet.
+   * The actual number of charges. For `expectBalance`, the amount in minor currency units, or null
+   * if there is no wallet.
    */
   readonly actual: number | null
-  /** The expected value, in the same unit. */
+  /** The expected number of charges, or the expected amount. */
   readonly expected: number
   /** The assertion that failed. */
   readonly operator: SandboxAssertion
@@ -92,8 +92,8 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
       const charges = listed(ledger().filter(({ customerId }) => customerId === id))
       throw failure(
         'expectBalance',
-        `expected ${id} to hold ${amount}, found ${wallet === null ? 'no wallet' : `${wallet.amount} ${wallet.currency}`}` +
-          (charges === '' ? '. Nothing was charged to it.' : `. Charged to it:${charges}`),
+        `expected the wallet of ${id} to hold ${amount}, found ${wallet === null ? 'no wallet' : `${wallet.amount} ${wallet.currency}`}` +
+          (charges === '' ? '. No charges.' : `. Charges:${charges}`),
         wallet?.amount ?? null,
         amount,
       )
@@ -118,7 +118,8 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
     expected: number,
   ): SandboxAssertionError => {
     const error = new SandboxAssertionError(operator, message, actual, expected)
-    // Makes the test's own line the first of the stack: test runners show its source.
+    // Remove the sandbox's frames from the stack: test runners show the source of the first frame,
+    // which must be the test's.
     if ('captureStackTrace' in Error) Error.captureStackTrace(error, assertions[operator])
     return error
   }
@@ -126,14 +127,14 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
   return assertions
 }
 
-/** A reference is an externalOrderId or an Idempotency-Key. */
+/** Returns the charges with this externalOrderId or Idempotency-Key. */
 function chargesFor(ledger: readonly SandboxCharge[], reference: string): readonly SandboxCharge[] {
   return ledger.filter(
     (charge) => charge.externalOrderId === reference || charge.idempotencyKey === reference,
   )
 }
 
-/** A line for each charge, for messages. */
+/** Formats charges for a message, one per line. */
 function listed(charges: readonly SandboxCharge[]): string {
   const lines = charges.slice(0, 10).map((charge) => {
     const reference =

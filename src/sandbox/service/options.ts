@@ -9,13 +9,13 @@ export interface SandboxOptions {
   /** Base URL of the service. Default `https://sandbox.customer-ordering.test`. */
   readonly baseUrl?: string
   /**
-   * Seed of ids, shuffled lists and random faults. Default 1. The same seed gives the same
+   * Seed for ids, shuffled lists and random faults. Default 1. The same seed gives the same
    * responses.
    */
   readonly seed?: number
   /** Preset to start from. Default `'default'`. */
   readonly preset?: SandboxPreset
-  /** Single switches, on top of the preset. */
+  /** Individual switches, on top of the preset. */
   readonly behaviour?: Partial<SandboxBehaviour>
   /** Fault rules at the start and after every `sandbox.reset()`. */
   readonly faults?: readonly FaultRule[]
@@ -29,11 +29,13 @@ export interface SandboxOptions {
   readonly organizationApiKey?: string
   /** The catalogue. Default: seven services, such as `svc_standard`. */
   readonly services?: readonly NewService[]
-  /** Maximum number of requests in `sandbox.requests`; the newest are kept. Default: all. */
+  /**
+   * Maximum number of requests in `sandbox.requests`. The oldest are dropped. Default: no maximum.
+   */
   readonly keepRequests?: number
   /** Returns the time in milliseconds since 1970. Default `Date.now`. */
   readonly now?: () => number
-  /** Waits for delays and processing times. Default: timers. */
+  /** Waits for a delay or a processing time. Default: a timer. */
   readonly sleep?: SandboxSleep
 }
 
@@ -54,10 +56,7 @@ const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
   sleep: anything,
 }
 
-/**
- * Throws for an unknown option: with a misspelt fault script, a test would pass without testing
- * anything.
- */
+/** Rejects unknown options: if `faults` was misspelt, a test would pass without any fault. */
 export const optionsShape: Shape = record({}, OPTIONS)
 
 /** A customer for `sandbox.addCustomer`. */
@@ -66,7 +65,7 @@ export interface NewCustomer {
   readonly id?: string
   /** Default `'personal'`. */
   readonly type?: SandboxCustomer['type']
-  /** Default: an empty wallet in the sandbox's currency. Null maps no wallet. */
+  /** Default: an empty wallet in the sandbox's currency. Null: no wallet. */
   readonly wallet?: SandboxCustomer['wallet']
 }
 
@@ -80,7 +79,7 @@ export type NewService = Pick<SandboxService, 'productId' | 'amount'> & Partial<
 export interface NewApiKey {
   /** The customer or its id. */
   readonly customer: string | { readonly id: string }
-  /** Default: all. */
+  /** Default: all permissions. */
   readonly permissions?: readonly SandboxPermission[]
   /** The integration that the key belongs to. Default: none. */
   readonly sourceSystem?: string

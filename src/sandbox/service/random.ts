@@ -1,6 +1,6 @@
 import { type Mulberry32, mulberry32 } from '../../mulberry32.ts'
 
-/** Seeded randomness: the same seed gives the same ids, orders of rows and fault draws on every run. */
+/** Seeded random numbers and ids. The same seed gives the same sequence on every run. */
 export interface Random extends Mulberry32 {
   /** An identifier such as `ord_4k2v9x0m7c1d`: the prefix, an underscore and 12 letters or digits. */
   id(prefix: string): string
@@ -8,7 +8,7 @@ export interface Random extends Mulberry32 {
 
 const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz'
 
-/** Makes seeded randomness. */
+/** Makes a seeded generator. */
 export function createRandom(seed: number): Random {
   const numbers = mulberry32(seed)
   const { next } = numbers

@@ -12,13 +12,13 @@ import {
 } from './wire.ts'
 import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
-/** The fault rules' effect on a list before a page is cut out of it. */
+/** The changes that fault rules make to a list and its page. */
 export interface ListChanges {
-  /** Largest page, on top of the switch `maxLimit`. */
+  /** Maximum number of rows in a page, in addition to the switch `maxLimit`. */
   readonly limit: number | null
-  /** Rows left out at the end of the page. */
+  /** Number of rows removed from the end of the page. */
   readonly fewer: number
-  /** Changes all rows of the list, or null to leave them alone. */
+  /** Changes all rows of the list. Null: no change. */
   readonly change: ((rows: readonly JsonObject[]) => readonly JsonObject[]) | null
 }
 
@@ -139,7 +139,7 @@ function pageOf<Row>(
   const limit = Math.min(asked.limit, behaviour.maxLimit ?? Infinity, changes.limit ?? Infinity)
   const offset = behaviour.ignoreOffset ? 0 : asked.offset
   const end = offset + Math.max(0, limit - changes.fewer)
-  // Render all rows only for a changed list, because a list may be long.
+  // Render all rows only if a fault changes the list: a list may be long.
   if (changes.change !== null) {
     const changed = changes.change(rows.map(show))
     return listAnswer(
@@ -153,8 +153,8 @@ function pageOf<Row>(
 }
 
 /**
- * Returns limit and offset, or what is wrong with them. The API document states only that limit
- * defaults to 50.
+ * Returns `limit` and `offset`, or a message if one of them is invalid. The API document specifies
+ * only the default `limit`, which is 50.
  */
 function readPaging(
   query: URLSearchParams,

@@ -1,6 +1,6 @@
 import type { FaultAction, SandboxOperation } from './faults.ts'
 
-/** How a response is delivered. Byte counts refer to the encoded body. */
+/** How a response is delivered. Byte counts refer to the body in UTF-8. */
 export type SandboxDelivery =
   | { readonly type: 'complete' }
   /** The connection is refused. */
@@ -9,26 +9,26 @@ export type SandboxDelivery =
   | { readonly type: 'drop' }
   /** No response is ever sent. */
   | { readonly type: 'stall' }
-  /** Headers and the first bytes of the body, then a reset, or a normal end if `cleanly`. */
+  /** Headers and `after` bytes of the body, then a reset, or with `cleanly` a normal end. */
   | { readonly type: 'cut'; readonly after: number; readonly cleanly: boolean }
-  /** Headers and the first bytes of the body, then silence. */
+  /** Headers and `after` bytes of the body, and nothing more. */
   | { readonly type: 'stallBody'; readonly after: number }
-  /** `bytes` spaces, then the body. */
+  /** `bytes` spaces are sent before the body. */
   | { readonly type: 'huge'; readonly bytes: number; readonly gzip: boolean }
 
-/** The response as sent, or, if it was lost, as the caller would have seen it. */
+/** The response that was sent, or that a fault withheld. */
 export interface SandboxResponse {
-  /** Lower-case names. */
+  /** Values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** The body as sent. */
   readonly body: string
 }
 
-/** A request and its outcome. It never contains the API key. */
+/** A request and its outcome, without the API key. */
 export interface SandboxRequest {
-  /** 1 for the first request, and again after `sandbox.reset()`. */
+  /** Counts from 1, and restarts after `sandbox.reset()`. */
   readonly number: number
-  /** Endpoint, or null if there is none. */
+  /** Endpoint, or null if the API has no such path or method. */
   readonly operation: SandboxOperation | null
   /** HTTP method. */
   readonly method: string
@@ -38,7 +38,7 @@ export interface SandboxRequest {
   readonly idempotencyKey: string | null
   /** Label of the API key, or null if it is missing or unknown. */
   readonly apiKeyId: string | null
-  /** Lower-case names; `authorization` is left out. */
+  /** Values by lower-case name, without `authorization`. */
   readonly headers: Readonly<Record<string, string>>
   /** The body as received, byte for byte. */
   readonly body: string
@@ -46,24 +46,24 @@ export interface SandboxRequest {
   readonly at: number
   /**
    * The status of the response. `'running'` before the response, `'dropped'` if the caller never
-   * got one.
+   * got a response.
    */
   readonly status: number | 'running' | 'dropped'
   /** The response, even if the caller never got it. Null while the request is running. */
   readonly response: SandboxResponse | null
   /** How the response was delivered. */
   readonly delivery: SandboxDelivery['type']
-  /** True if this request debited a wallet. Replays do not. */
+  /** True if this request debited a wallet. False for a replay. */
   readonly charged: boolean
   /** Actions of the fault rules that applied to the request, in the order of the rules. */
   readonly faults: readonly FaultAction['type'][]
 }
 
-/** A description of a response, which `sandbox.fetch` and the real server carry out. */
+/** A response, and how `sandbox.fetch` or the real server delivers it. */
 export interface SandboxReply {
   /** HTTP status. */
   readonly status: number
-  /** Lower-case names. */
+  /** Values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** The whole body, even if less of it is delivered. */
   readonly body: string
@@ -79,13 +79,13 @@ export interface SandboxMessage {
   readonly method: string
   /** Absolute URL, or a path from the root of `baseUrl`. */
   readonly url: string
-  /** Lower-case names. */
+  /** Values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body, empty if there is none. */
+  /** The body, or an empty string. */
   readonly body: string
   /**
-   * Fires when the caller disconnects. As on a real server, processing continues. Only the response
-   * stops waiting.
+   * Fires when the caller disconnects. Processing continues, as on a real server. Only a delayed
+   * response is abandoned.
    */
   readonly signal?: AbortSignal
 }

@@ -18,7 +18,7 @@ export interface Routed {
   readonly allow: string | null
 }
 
-/** A log entry while its request runs. */
+/** A log entry. Its fields change while the request runs. */
 export type LogEntry = { -readonly [Field in keyof SandboxRequest]: SandboxRequest[Field] }
 
 const paths: readonly {
@@ -60,7 +60,7 @@ export function route(message: SandboxMessage, baseUrl: URL): Routed {
   return { ...found, refusal: { status: 404, code: 'NOT_FOUND', message: 'There is no such path.' } }
 }
 
-/** The request as fault rules see it. */
+/** Returns the parts of a request that fault rules can match. */
 export function viewOf(
   message: SandboxMessage,
   routed: Routed,
@@ -82,7 +82,7 @@ export function viewOf(
   }
 }
 
-/** A log entry for a request that has just come in. */
+/** Makes the log entry of a request that has just arrived. */
 export function logEntry(
   number: number,
   message: SandboxMessage,
@@ -116,11 +116,11 @@ interface Target {
 }
 
 /**
- * Returns the path and query of a URL, or of a path that begins with `/`. Null if it is neither.
+ * Returns the path and query of a request target, or null if the target is not a valid URL or path.
  */
 function targetOf(target: string, baseUrl: URL): Target | null {
   const path = target.startsWith(`${baseUrl.origin}/`) ? target.slice(baseUrl.origin.length) : target
-  // Skip the URL parser for a plain path: it takes longer than the rest of the routing.
+  // Skip the URL parser for a plain path: the parser takes longer than the rest of the routing.
   if (/^(?:\/[\w-]+)+$/.test(path)) return { pathname: path, query: new URLSearchParams() }
   try {
     const { pathname, searchParams } = new URL(target, baseUrl)
@@ -130,7 +130,7 @@ function targetOf(target: string, baseUrl: URL): Target | null {
   }
 }
 
-/** The decoded identifier, or null if it is not valid UTF-8. */
+/** Decodes an identifier in a path. Returns null if its percent-encoding is invalid. */
 function decode(segment: string): string | null {
   try {
     return decodeURIComponent(segment)

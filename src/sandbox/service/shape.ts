@@ -1,7 +1,7 @@
 /**
- * Checks plain data from outside: options, fault files, state files. A shape returns the first
- * problem with its JSON path, or null. It builds paths only for a problem, so that sandboxes are
- * fast to create.
+ * Checks plain data from outside: options, fault files, state files. Returns a message about the
+ * first problem, which begins with the path of the invalid value, or null. A shape builds paths
+ * only for a problem, so that sandboxes are fast to create.
  */
 export type Shape = (value: unknown, path: string) => string | null
 
@@ -47,7 +47,7 @@ export function orNull(shape: Shape): Shape {
   return (value, path) => (value === null ? null : shape(value, path))
 }
 
-/** Accepts a value that fits one of the shapes. `wanted` describes them all. */
+/** Accepts a value that fits one of the shapes. `wanted` describes all of them in messages. */
 export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
   return (value, path) =>
     shapes.some((shape) => shape(value, path) === null)
@@ -55,7 +55,7 @@ export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
       : `${path}: expected ${wanted}, got ${shown(value)}`
 }
 
-/** A value of a class or a function, which no file can contain. */
+/** A value that a file cannot contain, such as a function or a RegExp. */
 export function code(wanted: string, test: (value: unknown) => boolean): Shape {
   return (value, path) => (test(value) ? null : `${path}: expected ${wanted}, got ${shown(value)}`)
 }
@@ -73,7 +73,7 @@ export function listOf(element: Shape): Shape {
 }
 
 /**
- * An object with exactly these fields. Those in `optional` may be absent. An unknown field is an
+ * An object with the fields in `required`, and perhaps those in `optional`. An unknown field is an
  * error, because it is probably misspelt.
  */
 export function record(
@@ -103,7 +103,7 @@ export function record(
   }
 }
 
-/** An object used as a dictionary. */
+/** An object with any field names, whose values all have one shape. */
 export function dictionaryOf(element: Shape): Shape {
   return (value, path) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -116,7 +116,7 @@ export function dictionaryOf(element: Shape): Shape {
   }
 }
 
-/** Throws a TypeError naming the first problem. Afterwards the value has type `T`. */
+/** Throws a TypeError with the first problem. If there is none, the value has type `T`. */
 export function assertShape<T>(value: unknown, shape: Shape, name: string): asserts value is T {
   const problem = shape(value, name)
   if (problem !== null) throw new TypeError(problem)

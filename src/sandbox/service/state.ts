@@ -24,9 +24,9 @@ export const allPermissions: readonly SandboxPermission[] = [
   'balance:read',
 ]
 
-/** A wallet's contents. */
+/** The money in a wallet. */
 export interface SandboxWallet {
-  /** Minor currency units, a safe integer. */
+  /** Amount in minor currency units, a safe integer. */
   readonly amount: number
   /** ISO 4217 currency code. */
   readonly currency: string
@@ -38,11 +38,11 @@ export interface SandboxCustomer {
   readonly id: string
   /** A user or an organization. */
   readonly type: 'personal' | 'organization'
-  /** Null if no wallet is mapped: reading the balance and ordering then return 404. */
+  /** Null if the customer has no wallet: reading the balance and ordering then return 404. */
   readonly wallet: SandboxWallet | null
 }
 
-/** An API key. `secret` goes into the Authorization header, `id` is its label in logs. */
+/** An API key. `secret` is sent in the Authorization header. `id` is the label in logs. */
 export interface SandboxApiKey {
   /** Label of the key in logs. */
   readonly id: string
@@ -56,7 +56,7 @@ export interface SandboxApiKey {
    * The integration that the key belongs to; used if the switch `sourceSystemFrom` is `'apiKey'`.
    */
   readonly sourceSystem: string | null
-  /** A revoked key gets 401. */
+  /** True if the key was revoked. A request with it gets 401. */
   readonly revoked: boolean
 }
 
@@ -72,7 +72,7 @@ export interface SandboxService {
   readonly minQuantity: number
   /** Largest orderable quantity. */
   readonly maxQuantity: number
-  /** Step that a quantity must respect. */
+  /** Step between valid quantities. The switch `stepFrom` defines where the steps start. */
   readonly stepQuantity: number
   /** Units left, or null for an unlimited number. */
   readonly stock: number | null
@@ -80,7 +80,7 @@ export interface SandboxService {
   readonly published: boolean
 }
 
-/** An order as the sandbox keeps it. The switch `orderFields` decides what callers see of it. */
+/** An order as the sandbox stores it. The switch `orderFields` decides which fields callers see. */
 export interface SandboxOrder {
   /** Identifier of the order. */
   readonly id: string
@@ -100,7 +100,7 @@ export interface SandboxOrder {
   readonly metadata: JsonObject | null
   /** The integration that placed the order, or null. */
   readonly sourceSystem: string | null
-  /** A status set by hand. Null while the switch `statuses` decides. */
+  /** A fixed status. Null: the switch `statuses` decides. */
   readonly status: string | null
   /** Milliseconds since the epoch. */
   readonly createdAt: number
@@ -111,7 +111,10 @@ export type SandboxKeyAnswer =
   | { readonly kind: 'order'; readonly orderId: string; readonly body: JsonObject }
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string; readonly message: string }
   | { readonly kind: 'fault'; readonly status: number; readonly contentType: string; readonly body: string }
-  /** Refused: the key may be used again, and only its first use and payload are remembered. */
+  /**
+   * The request was refused. Its key may be used again. Only the payload and the time are
+   * remembered.
+   */
   | { readonly kind: 'free' }
 
 /** One row of the idempotency table. */
@@ -124,7 +127,7 @@ export interface SandboxKeyEntry {
   readonly payload: string
   /** When the first request with the key began, milliseconds since the epoch. */
   readonly startedAt: number
-  /** When the running request died, or null. */
+  /** When the request died while it was running, or null. */
   readonly orphanedAt: number | null
   /** Null while the first request is running. */
   readonly answer: SandboxKeyAnswer | null
@@ -151,8 +154,8 @@ export interface SandboxCharge {
 }
 
 /**
- * Everything that a sandbox remembers, as plain JSON. It does not contain fault rules, switches or
- * the request log.
+ * Everything that a sandbox remembers, as plain JSON. Fault rules, switches and the request log are
+ * not included.
  */
 export interface SandboxState {
   /** Version of this format. */
@@ -173,27 +176,27 @@ export interface SandboxState {
   readonly ledger: readonly SandboxCharge[]
 }
 
-/**
- * {@link SandboxState} in use: the same rows, indexed by their identifiers. Rows are replaced,
- * never changed.
- */
+/** The rows of a {@link SandboxState}, indexed by identifier. A row is replaced, never changed. */
 export interface Tables {
   readonly customers: Map<string, SandboxCustomer>
-  /** By secret. */
+  /** Indexed by secret. */
   readonly apiKeys: Map<string, SandboxApiKey>
   readonly services: Map<string, SandboxService>
   readonly orders: Map<string, SandboxOrder>
-  /** By scope and key: {@link keyRow}. */
+  /** Indexed by {@link keyRow}. */
   readonly keys: Map<string, SandboxKeyEntry>
   readonly ledger: SandboxCharge[]
 }
 
-/** Name of a row of the idempotency table. Scopes are identifiers, which have no spaces, so no two rows share a name. */
+/**
+ * Returns the name of a row in the idempotency table. A scope has no spaces, so no two rows share a
+ * name.
+ */
 export function keyRow(scope: string, key: string): string {
   return `${scope} ${key}`
 }
 
-/** Tables filled from a state. */
+/** Makes tables from a state. */
 export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Tables {
   return {
     customers: new Map(state.customers.map((row) => [row.id, row])),
@@ -206,8 +209,8 @@ export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Table
 }
 
 /**
- * A copy of the tables. In the copy, requests in progress count as dead since `now`: their marks
- * are orphans.
+ * Returns a copy of the tables. Nobody will finish the copied requests in progress, so the copy
+ * marks them as dead since `now`.
  */
 export function stateOf(tables: Tables, random: SandboxState['random'], now: number): SandboxState {
   const keys = [...tables.keys.values()].map((row) =>
@@ -312,7 +315,7 @@ const stateShape = record({
   ),
 })
 
-/** Checks the shape of single rows before they enter the tables. */
+/** Shapes of individual rows, which are checked before they enter the tables. */
 export const rowShapes: {
   readonly customer: Shape
   readonly apiKey: Shape
@@ -331,9 +334,7 @@ export function assertState(value: unknown): asserts value is SandboxState {
       )
 }
 
-/**
- * Makes a private copy of a state from outside. Throws a TypeError that names the first mistake.
- */
+/** Checks and copies a state from outside. Throws a TypeError that names the first mistake. */
 export function readState(value: unknown): SandboxState {
   assertState(value)
   return structuredClone(value)

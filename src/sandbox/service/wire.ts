@@ -4,7 +4,7 @@ import type { Service } from '../../schemas/service.ts'
 import type { SandboxBehaviour } from './behaviour.ts'
 import type { SandboxOrder, SandboxService, SandboxWallet } from './state.ts'
 
-/** A response before it becomes bytes: the result of the rules, in the configured shape. */
+/** A response before its body is encoded, in the shape that the switches define. */
 export interface Answer {
   readonly status: number
   readonly contentType: string
@@ -12,7 +12,7 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A request that the service does not carry out. */
+/** Why the service rejects a request: the contents of an ErrorResponse. */
 export interface Refusal {
   readonly status: number
   readonly code: string
@@ -22,7 +22,7 @@ export interface Refusal {
 /** The requested part of a list. */
 export interface Page {
   readonly rows: readonly unknown[]
-  /** Number of rows that the caller could read in all. */
+  /** Number of rows in the whole list. */
   readonly total: number
   readonly limit: number
   readonly offset: number

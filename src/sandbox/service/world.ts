@@ -8,8 +8,8 @@ import type { Refusal } from './wire.ts'
 export type SandboxSleep = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * Everything that the rules use. `tables` and `behaviour` may be replaced while requests run, but
- * each request keeps the ones that it began with.
+ * Everything that the rules use. `tables` and `behaviour` may be replaced while a creation runs,
+ * but the creation continues with the objects with which it began.
  */
 export interface World {
   tables: Tables
@@ -28,11 +28,11 @@ export interface Call {
   readonly idempotencyKey: string | null
   readonly contentType: string | null
   readonly body: string
-  /** The body as JSON. */
+  /** Result of reading the body as JSON. */
   readonly reading: JsonReading
 }
 
-/** The API key of an Authorization header, revoked ones included. */
+/** Returns the API key of an Authorization header, even if the key is revoked. */
 export function findApiKey(tables: Tables, authorization: string | null): SandboxApiKey | undefined {
   const secret = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
   return secret === undefined ? undefined : tables.apiKeys.get(secret)

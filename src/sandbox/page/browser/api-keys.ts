@@ -5,9 +5,9 @@ import { fieldOf } from './copy.ts'
 import { element } from './elements.ts'
 import { drawTable } from './table.ts'
 
-/** API keys that the user has revealed. */
+/** Secrets that the user has revealed, by the id of the API key. */
 const shownKeys = new Map<string, string>()
-/** The last received keys, to draw them again when a key is shown or hidden. */
+/** The API keys of the last event, drawn again when the user shows or hides a secret. */
 let known: readonly SandboxApiKey[] = []
 
 async function showOrHide(id: string): Promise<void> {

@@ -1,7 +1,7 @@
 import { act, call } from './control.ts'
 import { element } from './elements.ts'
 
-/** Copies the result of `make` when the button is pressed, and confirms it on the button. */
+/** Copies the result of `make` when the button is pressed, and shows "Copied" on the button. */
 export function copies(button: HTMLElement, make: () => Promise<string>): void {
   const name = button.textContent
   button.addEventListener('click', () =>
@@ -21,7 +21,7 @@ export function copyButton(name: string, make: () => Promise<string>): HTMLEleme
   return button
 }
 
-/** A field of the control API's response. */
+/** Returns one field of a response of the control API. */
 export async function fieldOf(path: string, name: string): Promise<unknown> {
   const answer = await call('GET', path)
   return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined

@@ -5,9 +5,12 @@ import { call } from './control.ts'
 const LEFT_OUT =
   /^(host|connection|content-length|accept-encoding|user-agent|accept|accept-language|sec-.*|origin|referer)$/
 
-/** The request as a shell command. Its API key is the variable that the export lines set. */
+/**
+ * Returns the request as a curl command. The command reads the API key from the environment
+ * variable that the button "Copy export lines" sets.
+ */
 export async function curlOf(number: number): Promise<string> {
-  // Fetch the request in full: the page's own copy of a long body is truncated.
+  // Fetch the whole request: the page's own copy of a long body is truncated.
   const found = (await call('GET', `/requests?after=${number - 1}&limit=1`)) as readonly SandboxRequest[]
   const [request] = found
   if (request === undefined) throw new Error(`Request No. ${number} is no longer in the log.`)

@@ -6,7 +6,7 @@ interface Drawn {
 
 type Key = string | number
 
-/** What each place shows, by key. */
+/** The items that each place shows, by key. */
 const shown = new WeakMap<Element, ReadonlyMap<Key, Drawn>>()
 
 /**
@@ -40,7 +40,7 @@ function isSame(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b)
 }
 
-/** Makes a node equal to another, and touches only what differs. */
+/** Makes `node` equal to `wanted`. Changes only the parts that differ. */
 function patch(node: ChildNode, wanted: ChildNode): void {
   if (node.isEqualNode(wanted)) return
   if (!(node instanceof Element && wanted instanceof Element && node.tagName === wanted.tagName)) {

@@ -8,7 +8,9 @@ import { drawTable, type Row } from './table.ts'
 const KEPT = 200
 /** The newest requests by number, oldest first. */
 const kept = new Map<number, SandboxRequest>()
-/** Number of the first request with each API key and Idempotency-Key. Repetitions show it. */
+/**
+ * Number of the first request with each API key and Idempotency-Key. Repeated requests refer to it.
+ */
 const firstWith = new Map<string, number>()
 
 function responseOf({ status, delivery, charged }: SandboxRequest): HTMLElement {

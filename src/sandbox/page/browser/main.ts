@@ -34,8 +34,8 @@ function listen(): void {
   events.addEventListener('open', () => connection('good', 'live'))
   events.addEventListener('error', () => {
     connection('bad', 'not connected')
-    // Reconnect: the browser gives up if a proxy responded for the sandbox. In other cases, the
-    // browser reconnects itself.
+    // The browser reconnects by itself, unless a proxy responded in place of the sandbox. In that
+    // case, reconnect here.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
   })
   for (const name of ['snapshot', 'update'])

@@ -10,7 +10,7 @@ export function noteOverview(overview: Overview): void {
   known = overview
 }
 
-/** An API key that may order. */
+/** Returns the secret of an API key that may place orders. */
 async function orderingKey(): Promise<string> {
   const apiKey = known?.apiKeys.find(
     ({ permissions, revoked }) => !revoked && permissions.includes('orders:write'),
@@ -38,7 +38,7 @@ async function placeOrder(): Promise<void> {
       metadata: { externalOrderId: name },
     }),
   })
-    // A fault may have lost the response; the log shows it.
+    // Ignore a lost response, which a fault may have caused: the log shows the request.
     .catch(() => {})
 }
 

@@ -3,7 +3,7 @@ import { drawEach } from './keyed.ts'
 
 export type Row = readonly (Node | string)[]
 
-/** The items of a table, and how it shows them. */
+/** The items of a table, and how to show them. */
 export interface Table<Item> {
   readonly columns: readonly string[]
   readonly items: readonly Item[]
@@ -35,8 +35,8 @@ function emptyTable(id: string, columns: readonly string[]): HTMLTableElement {
       column,
     ),
   )
-  // Explicit roles: a narrow page lays rows out as blocks, and browsers then no longer treat the
-  // table as a table.
+  // Set the roles explicitly: a narrow page lays rows out as blocks, and assistive technology would
+  // then not recognise a table.
   return element(
     'table',
     { role: 'table', 'aria-labelledby': `${id}-title` },

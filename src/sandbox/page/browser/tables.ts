@@ -4,11 +4,11 @@ import { drawTable } from './table.ts'
 
 const replays = {
   running: ['info', 'still in progress'],
-  died: ['warn', 'still in progress: its request died'],
+  died: ['warn', 'still in progress: the request died'],
   order: ['good', 'the same order'],
   refusal: ['warn', 'the same refusal'],
   fault: ['bad', 'the same server error'],
-  free: ['warn', 'a new attempt: the last was refused'],
+  free: ['warn', 'a new attempt, after a refusal'],
 } as const
 
 export function drawTables({ orders, ledger, keys, services }: Overview): void {

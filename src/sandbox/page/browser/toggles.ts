@@ -113,7 +113,7 @@ export function makeToggles(): void {
   }
 }
 
-/** Sets each switch to the current state. */
+/** Switches a toggle on if its rule is active. */
 export function drawToggles(faults: readonly SandboxFaultStatus[]): void {
   rules = faults
   for (const [index, input] of [...byId('toggles').querySelectorAll('input')].entries())
