@@ -52,7 +52,7 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
           // The text was encrypted with another key, or was modified later. Try the next key.
         }
       }
-      throw new Error('no key decrypts it')
+      throw new Error('no key decrypts the data')
     },
   }
 }

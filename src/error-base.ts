@@ -38,7 +38,7 @@ export interface Issue {
 export interface ErrorFacts {
   /** See {@link CustomerOrderingError.charged}. Default `'no'`. */
   readonly charged?: Charged | undefined
-  /** HTTP requests made by the call, 0 when nothing was sent. */
+  /** Number of HTTP requests made by the call; 0 if nothing was sent. */
   readonly attempts?: number | undefined
   /** HTTP status of the last response. */
   readonly status?: number | undefined
@@ -133,11 +133,11 @@ export class CustomerOrderingError extends Error {
     Object.defineProperty(this.prototype, INSPECT, { value: inspectView, configurable: true })
   }
 
-  /** Stable machine-readable kind, one literal per class. */
+  /** Stable machine-readable kind of the error, one literal per class. */
   readonly code: string = 'error'
   /** Whether the wallet was charged for this intent; always `'no'` for reads. */
   readonly charged: Charged
-  /** HTTP requests made by the call, 0 when nothing was sent. */
+  /** Number of HTTP requests made by the call; 0 if nothing was sent. */
   readonly attempts: number
   /** HTTP status of the last response. */
   declare readonly status?: number

@@ -121,8 +121,8 @@ export class TimeoutError extends ConnectionError {
 }
 
 /**
- * The caller's signal aborted the call. That does not undo a request that was sent: see `charged`.
- * `cause` is the signal's reason.
+ * The caller's signal aborted the call. Aborting does not undo a request that was sent: see
+ * `charged`. `cause` is the signal's reason.
  */
 export class RequestAbortedError extends CustomerOrderingError {
   static {

@@ -16,7 +16,7 @@ export interface CallEvent {
 
 /** A request is about to be sent. */
 export interface RequestEvent extends CallEvent {
-  /** 1 for the first request of the call. */
+  /** Number of the request within the call, counted from 1. */
   readonly attempt: number
 }
 
@@ -56,7 +56,7 @@ export interface RetryEvent extends RequestEvent {
 export interface SettledEvent extends CallEvent {
   /** True if the call returned a result. */
   readonly ok: boolean
-  /** HTTP requests made. */
+  /** Number of HTTP requests made by the call. */
   readonly attempts: number
   /** Milliseconds from the start of the call to its end. */
   readonly durationMs: number
@@ -80,8 +80,8 @@ export interface SettledEvent extends CallEvent {
 }
 
 /**
- * Functions that watch the client. They receive frozen values and are not awaited. If one throws,
- * the logger reports it and nothing else changes.
+ * Functions that watch the client. They receive frozen values and are not awaited. If a function
+ * throws, the logger reports the error and nothing else changes.
  *
  * @example
  * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }

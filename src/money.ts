@@ -37,9 +37,9 @@ function decimalsOf(code: string): number {
 /**
  * Formats an amount for a locale: `{ amount: 123456, currency: 'EUR' }` is `€1,234.56` in English.
  *
- * The result is exact for every safe integer: digits are split, never divided. It shows all
- * decimals of ISO 4217 (JPY 0, BHD 3, UYW 4, unknown codes 2). Symbol, separators, digits and sign
- * follow the locale.
+ * The result is exact for every safe integer: the digits are split as text, and the amount is never
+ * divided. It shows all decimals of ISO 4217 (JPY 0, BHD 3, UYW 4, unknown codes 2). Symbol,
+ * separators, digits and sign follow the locale.
  *
  * @param money any object with `amount` (integer, minor currency units) and `currency` (ISO 4217
  * code)

@@ -140,14 +140,14 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly server?: string | undefined
 
   /**
-   * Milliseconds for one attempt, up to the last byte of the response. Limited by what is left of
-   * {@link ClientOptions.totalTimeout}. Default 30,000.
+   * Milliseconds for one attempt, up to the last byte of the response. An attempt never gets more
+   * time than is left of {@link ClientOptions.totalTimeout}. Default 30,000.
    */
   readonly timeout?: number | undefined
 
   /**
-   * Milliseconds for a whole call with all attempts and waits. In lists, it applies to each page.
-   * It is also subtracted from {@link ClientOptions.safeRetryWindow}. Default 120,000.
+   * Milliseconds for a whole call with all attempts and waits. In lists, this limit applies to each
+   * page. It is also subtracted from {@link ClientOptions.safeRetryWindow}. Default 120,000.
    */
   readonly totalTimeout?: number | undefined
 
@@ -163,9 +163,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Milliseconds from the first send of an Idempotency-Key during which it may be sent again. The
    * API document does not state how long the service remembers keys, and a forgotten key would
    * charge a second time. Widen the window once your provider confirms how long it remembers keys.
-   * Older orders are looked up and never sent again. A call's `totalTimeout` is subtracted from the
-   * window, so a later call can repeat a request only if the window is longer than `totalTimeout`.
-   * Default 20 minutes (1,200,000).
+   * Orders past the window are looked up and never sent again. A call's `totalTimeout` is
+   * subtracted from the window, so a later call can repeat a request only if the window is longer
+   * than `totalTimeout`. Default 20 minutes (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 
@@ -259,13 +259,16 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly dangerouslyAllowBrowser?: boolean | undefined
 }
 
-/** Options of one call, always its last argument. Each defaults to the client's option. */
+/**
+ * Options of one call, always its last argument. Each option defaults to the client's option of the
+ * same name.
+ */
 export interface RequestOptions {
   /**
    * Aborts the call, or the iteration of a list. The signal's reason becomes the error's `cause`.
    */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds for one attempt, its body included. */
+  /** Milliseconds for one attempt, up to the last byte of the response. */
   readonly timeout?: number | undefined
   /** Milliseconds for the whole call; in lists, for each page. */
   readonly totalTimeout?: number | undefined
@@ -287,11 +290,11 @@ export interface CreateOptions extends RequestOptions {
    */
   readonly idempotencyKey?: string | undefined
   /**
-   * True to place a second order while an equal one is unresolved. Only for orders without a
+   * True to place a second order while an equal order is unresolved. Only for orders without a
    * reference or key. Default false.
    */
   readonly allowDuplicate?: boolean | undefined
-  /** The ordered service, to check the quantity before anything is sent. */
+  /** The service to order. If set, the client checks the quantity before anything is sent. */
   readonly service?: Service | undefined
 }
 
@@ -328,7 +331,7 @@ export interface CreateManyProgress {
 export interface CreateManyOptions extends RequestOptions {
   /** Maximum number of concurrent orders, a positive integer. Default 8. */
   readonly concurrency?: number | undefined
-  /** Called after each row. If it throws, the iteration ends. */
+  /** Called after each row. If the function throws, the iteration ends. */
   readonly onProgress?: ((progress: CreateManyProgress) => void) | undefined
 }
 
@@ -363,9 +366,9 @@ export interface RecoverOptions extends RequestOptions {
 /** Options of `list`. Call options apply to each page. */
 export interface ListOptions extends RequestOptions {
   /**
-   * Number of pages to fetch ahead, 0 to 16. These pages have at most 1,000 items together, or are
-   * one page if pages are larger. Items are returned in the order of the list. Default 0: each page
-   * is fetched when it is needed.
+   * Number of pages to fetch ahead, 0 to 16. At most 1,000 items are fetched ahead, or one page if
+   * a page is larger. Items are returned in the order of the list. Default 0: each page is fetched
+   * when it is needed.
    */
   readonly prefetch?: number | undefined
 }

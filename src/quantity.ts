@@ -150,12 +150,12 @@ function nearestValid({ from, to, steps }: Rules, quantity: number): number[] {
   return closest.map(Number)
 }
 
-/** The smallest of these integers that is not below `start`. */
+/** The smallest integer of the steps that is not below `start`. */
 function next({ first, every }: Steps, start: bigint): bigint {
   return start + modulo(first - start, every)
 }
 
-/** The largest of these integers that is not above `start`. */
+/** The largest integer of the steps that is not above `start`. */
 function previous({ first, every }: Steps, start: bigint): bigint {
   return start - modulo(start - first, every)
 }

@@ -9,9 +9,9 @@ export interface ResponseInfo {
   readonly requestId?: string
   /** Headers of the response. Empty if there was no request. */
   readonly headers: Headers
-  /** HTTP requests made by the call. */
+  /** Number of HTTP requests made by the call. */
   readonly attempts: number
-  /** Milliseconds the call took. */
+  /** Milliseconds that the call took. */
   readonly durationMs: number
   /** Orders: the Idempotency-Key. */
   readonly idempotencyKey?: string

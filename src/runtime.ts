@@ -28,8 +28,8 @@ export interface Runtime {
 }
 
 /**
- * Longest delay that timers accept. With a longer one, `setTimeout` fires immediately (measured in
- * Node).
+ * Longest delay that timers accept. With a longer delay, `setTimeout` fires immediately (measured
+ * in Node).
  */
 const LONGEST_TIMER = 2 ** 31 - 1
 

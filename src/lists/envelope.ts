@@ -56,7 +56,8 @@ export function parseRows<T>(
   for (const row of items) {
     const checked = parse(row)
     parsed.push(checked)
-    // Stops at the first invalid row: the issues of a million rows take seconds and gigabytes.
+    // Stops at the first invalid row: the issues of a million rows would take seconds and gigabytes
+    // of memory.
     if (!(checked instanceof Promise) && 'issues' in checked) break
   }
   const whole = (rows: readonly Checked<T>[]): Checked<Rows<T>> => {

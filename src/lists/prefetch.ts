@@ -25,7 +25,7 @@ export interface Start {
   readonly limit?: number | undefined
   readonly signal?: AbortSignal | undefined
   /**
-   * Maximum number of pages in flight ahead of the current one. 0 fetches a page only when it is
+   * Maximum number of pages in flight ahead of the current page. 0 fetches a page only when it is
    * needed.
    */
   readonly prefetch?: number | undefined
@@ -63,10 +63,10 @@ interface Ahead<T> {
  *
  * - If the previous page has arrived, the request starts where that page ended. This is the walk's
  *   own next request, sent early.
- * - If the previous page is in flight, the request starts one row before its expected end. The new
- *   page is used only if it begins with the last row of the previous page. The service may process
- *   concurrent requests in any order. Without this check, rows could be missed if the list changes
- *   between two requests.
+ * - If the previous page is in flight, the request starts one row before that page's expected end.
+ *   The new page is used only if it begins with the last row of the previous page. The service may
+ *   process concurrent requests in any order. Without this check, rows could be missed if the list
+ *   changes between two requests.
  *
  * Any page that does not fit (a capped limit, a short page, shifted rows, an error) is dropped. The
  * walk's page is then fetched without reading ahead, and the window starts again at one page.

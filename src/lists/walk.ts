@@ -140,7 +140,7 @@ export class Walk<T> {
       const before = at.total ?? total
       at.total = total
       if (total < before && offset < before && !continues) {
-        // The same number of rows may have moved from this page to earlier ones.
+        // The same number of rows may have moved from this page to earlier pages.
         at.offset = Math.max(this.start.offset, offset - (before - total))
         at.ended = false
       }
@@ -206,7 +206,7 @@ interface PageExtent {
 
 /**
  * True if the envelope of a page states that nothing follows. A total that equals the length of a
- * full page does not count: services that know no total send the length of the page.
+ * full page does not count: services without a total may send the length of the page.
  */
 export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore

@@ -5,7 +5,7 @@
  * an error: a payload that silently lost a field would be a different order.
  */
 
-/** Deepest accepted nesting of objects and arrays. The outermost one counts as 1. */
+/** Deepest accepted nesting of objects and arrays. The outermost object or array has depth 1. */
 const MAX_DEPTH = 200
 
 /**
@@ -67,7 +67,8 @@ export function canonicalJson(value: unknown): string {
 }
 
 /**
- * The path from the outermost value to the current one. Entries beyond the current depth are stale.
+ * The path from the outermost value to the current value. Entries beyond the current depth are
+ * stale.
  */
 interface Trail {
   /** Member name or element index at each depth. */

@@ -20,8 +20,8 @@ export type Start = 'same' | 'first' | 'next'
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 
 /**
- * Milliseconds by which two machines' clocks may differ. A record whose times are further in the
- * future means that the clock went back.
+ * Milliseconds by which two machines' clocks may differ. If a record's times are further in the
+ * future, the clock went back.
  */
 export const CLOCK_SKEW: number = 30 * 1000
 
@@ -38,8 +38,8 @@ export interface Timing {
 }
 
 /**
- * True if the service remembers a key that was first sent at `sentAt` until a call that starts now
- * has ended.
+ * True if a call that starts now ends while the service still remembers a key that was first sent
+ * at `sentAt`.
  */
 export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
@@ -55,8 +55,8 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
   const isOpen = firstSentAt === undefined || isRemembered(firstSentAt, timing)
-  // No other key may replace this key: after a conflict, something may have been bought under it,
-  // and a caller's key has no successor.
+  // No other key may replace this key: after a conflict, something may have been bought under this
+  // key, and a caller's key has no successor.
   if (record.foreign || record.rejection?.kind === 'conflict' || keyOrigin === 'caller')
     return isOpen ? 'same' : undefined
   const isFirst = generation === 0 || keyOrigin === 'random'
@@ -66,8 +66,8 @@ export function startOf(record: JournalRecord, timing: Timing): Start | undefine
 }
 
 /**
- * True while the key may be sent again safely: the service remembers the key until a call that
- * starts now has ended.
+ * True while the key may be sent again safely: a call that starts now ends while the service still
+ * remembers the key.
  */
 export function inWindow(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record)

@@ -338,8 +338,8 @@ class Placement implements Task<'create', Placed> {
 }
 
 /**
- * Milliseconds until a call reads a claimed record again. Zero or less once it has waited long
- * enough.
+ * Milliseconds until a call reads a claimed record again. Zero or less once the call has waited
+ * long enough.
  */
 export function pauseBefore(look: number, waited: number): number {
   return Math.min(look, LONGEST_WAIT - waited)

@@ -1,7 +1,7 @@
 /**
- * The one loop behind every command that changes a record: load, decide by the rules, write, send.
- * If another writer was faster, the loop starts again. The rules choose the step. A command
- * provides its facts and decides what each step means for its caller.
+ * The loop behind every command that changes a record: load, decide by the rules, write, send. If
+ * another writer was faster, the loop starts again. The rules choose the step. A command provides
+ * the facts and decides what each step means for the command's caller.
  */
 import type { Charged, CustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
@@ -130,14 +130,14 @@ export interface OrderCall {
 }
 
 /**
- * Milliseconds after its deadline during which a call may still overwrite the record. Whatever the
- * call did before, it ends within a second of its deadline.
+ * Milliseconds after a call's deadline during which the call may still overwrite the record.
+ * Whatever the call did before, it ends within a second of its deadline.
  */
 const LAST_LOOK = 500
 
 /**
- * The error of a call whose claim was not stored, or may not have been. A late write of this call
- * or of an earlier call may still be applied, and recovery would then send the order. Only
+ * The error of a call whose claim was not stored, or may not have been stored. A late write of this
+ * call or of an earlier call may still be applied, and recovery would then send the order. Only
  * overwriting the record with a closed record ensures that nothing is bought.
  */
 export async function unclaimedError(
@@ -156,7 +156,7 @@ export async function unclaimedError(
         : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
     const grace = deadline.grace(0)
     // Do not close the earlier order in the slot, because the new order was not claimed. Do not
-    // call a codec again that has just failed.
+    // call a codec again right after it has failed.
     const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
     const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
     if (!(await fenced)) charged = 'unknown'
@@ -224,7 +224,7 @@ export async function writeOver(
   return result === 'written' || result === 'refused'
 }
 
-/** The record, for a step that the rules allow only if there is one. */
+/** Returns the record, for a step that the rules allow only if there is a record. */
 export function known(found: Found | undefined): FoundRecord {
   const { row, record } = found ?? {}
   if (found === undefined || row === undefined || record === undefined)

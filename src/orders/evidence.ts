@@ -28,9 +28,9 @@ export interface ListedOrder extends Echo {
 export type Asked = Pick<JournalRecord, 'externalOrderId' | 'key' | 'fields' | 'body'>
 
 /**
- * Where an order was found, which decides how strictly it is compared. In the response to our own
- * request, an equal reference is enough. In a list it is not: another integration may use the same
- * reference.
+ * Where an order was found, which decides how strictly the order is compared. In the response to
+ * our own request, an equal reference is enough. In a list, an equal reference is not enough:
+ * another integration may use the same reference.
  */
 export type FoundIn = 'response' | 'list'
 
@@ -53,8 +53,8 @@ export function echoOf(order: object): Echo {
 }
 
 /**
- * Name of the first request field that an order contradicts. Undefined if it may be the requested
- * order.
+ * Name of the first request field that an order contradicts. Undefined if the order may be the
+ * requested order.
  */
 export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: FoundIn): string | undefined {
   if (asked.externalOrderId !== undefined && echo.externalOrderId !== undefined) {
@@ -81,7 +81,7 @@ export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): 
   return target !== undefined && !mayHaveTag(derive, asked, 'target', target)
 }
 
-/** The `sourceSystem` of a request: a top-level field, or one in its metadata. */
+/** The `sourceSystem` of a request: a top-level field, or a field of its `metadata`. */
 export function sourceSystemOf(asked: Asked): string | undefined {
   const request = requestOf(asked)
   return stringIn(request, 'sourceSystem') || stringIn(own(request, 'metadata'), 'sourceSystem') || undefined

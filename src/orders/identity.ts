@@ -82,9 +82,9 @@ export interface DerivedKeyParts {
  * computes the first key (generation 0) again, and the service recognises the repetition. Later
  * keys depend on the store: docs/guide/lost-store.md, "If the store is lost".
  *
- * The payload is left out on purpose. With it, the same reference with another quantity would have
- * another key, hence a second charge. Without it, the service returns IDEMPOTENCY_CONFLICT and
- * nothing is bought twice.
+ * The payload is left out on purpose. If the key depended on the payload, the same reference with
+ * another quantity would have another key, and the wallet would be charged twice. With the same
+ * key, the service returns IDEMPOTENCY_CONFLICT and nothing is bought twice.
  *
  * @throws {CanonicalJsonError} if a string has a lone surrogate
  */
@@ -156,7 +156,7 @@ function sameMember(
  * key that sent it, because the service may scope idempotency keys by API key.
  *
  * 32 bits are enough to notice a rotation (1 miss in 4 billion) and far too few to confirm a
- * guessed API key. The salt of each record keeps tags of two records from being compared.
+ * guessed API key. The salt of each record prevents a comparison of the tags of two records.
  *
  * @param salt random string that is stored with the tag
  * @param apiKey the API key, or null if a proxy adds it
@@ -249,9 +249,9 @@ function normalizedEscape(escaped: string): string {
 /**
  * What is wrong with a caller's idempotency key. Undefined if it is valid.
  *
- * A key has 1 to 255 visible ASCII characters (0x21 to 0x7E). The API document only says "string";
- * 255 is the widest published limit of comparable services. Headers may trim, join or re-encode
- * other characters: two different keys could then become equal on the wire.
+ * A key has 1 to 255 visible ASCII characters (0x21 to 0x7E). The API document states only
+ * "string"; 255 is the widest published limit of comparable services. Headers may trim, join or
+ * re-encode other characters: two different keys could then become equal on the wire.
  *
  * @returns a reason such as `is empty`, to follow the field's name; it never quotes the key
  */

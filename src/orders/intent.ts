@@ -39,7 +39,7 @@ export interface IntentOptions {
   readonly keyIsUndefined?: boolean | undefined
   /** Key of a separate slot, for an anonymous order that is a deliberate duplicate. */
   readonly duplicateKey?: string | undefined
-  /** The ordered service, to check the quantity before anything is stored or sent. */
+  /** The service to order, to check the quantity before anything is stored or sent. */
   readonly service?: Service | undefined
 }
 
@@ -96,8 +96,8 @@ function refuseMisnamed(request: unknown): void {
 }
 
 /**
- * Path of a field that would name the order but is undefined. Canonical JSON would drop it
- * silently.
+ * Path of a field that would name the order but is undefined. Canonical JSON would silently drop
+ * that field.
  */
 function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
@@ -195,8 +195,8 @@ const PLACES: Readonly<Record<string, string>> = {
 const LONG = 8
 
 /**
- * Finds fields whose names are misspellings of known ones. Sent unchanged, they would identify
- * nothing, and two such calls could place two orders, each charged.
+ * Finds fields whose names are misspellings of known names. If these fields were sent unchanged,
+ * they would not identify the order, and two equal calls could place two orders, each charged.
  *
  * A misspelling differs from a known name in case and punctuation only. If the known name has eight
  * letters or more, one letter may also be wrong, missing, added, or swapped with its neighbour. Any

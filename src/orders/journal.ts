@@ -115,14 +115,14 @@ export class Journal {
     throw unusableError(decoded)
   }
 
-  /** The record of a row, or why there is none. */
+  /** The record of a row, or why the row has no usable record. */
   async decode(row: StoredRow): Promise<JournalRecord | 'forgotten' | Unusable> {
     const decoded = await this.#decoded(row, new Deadline(this.#runtime, STORE_TIMEOUT, undefined))
     return decoded instanceof Interruption ? 'unanswered' : decoded
   }
 
   /**
-   * Writes a record if it has not changed since it was read. After a lost response, it reads the
+   * Writes a record if the row has not changed since it was read. After a lost response, reads the
    * row back. Only this write can have made a row with this version and content, because the
    * content includes the call's random `claim`.
    */
@@ -319,7 +319,7 @@ export class Journal {
     schedule()
   }
 
-  /** Writes what a call has learnt. The codec gets a short time even after the call's deadline. */
+  /** Writes the outcome of a call. The codec gets a short time even after the call's deadline. */
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     const sealing = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
     return this.#write(found, content, deadline, this.store, sealing)

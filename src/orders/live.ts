@@ -43,8 +43,8 @@ export class LiveCalls<Result> {
   }
 
   /**
-   * Registers a call. The returned function ends it. Call it right after {@link get}, without an
-   * await in between: two calls for one order could enter.
+   * Registers a call. The returned function ends the registration. Call `enter` right after
+   * {@link get}, without an await in between: two calls for one order could enter.
    */
   enter(id: string, call: Omit<LiveCall<Result>, 'ended'>): (result: Result | undefined) => void {
     let end: (result: Result | undefined) => void = () => {}

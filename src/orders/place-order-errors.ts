@@ -63,8 +63,8 @@ export class PlaceOrderErrors {
   }
 
   /**
-   * {@link conflict} with a remembered order. If its body was dropped, tags show which fields
-   * differ.
+   * A {@link conflict} with a remembered order. If the body of that order was dropped, tags show
+   * which fields differ.
    */
   rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
     const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
@@ -110,12 +110,12 @@ export class PlaceOrderErrors {
       unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
       busy: 'is still running',
-      replaced: 'was settled or abandoned meanwhile, and a later equal order has replaced its record',
+      replaced: 'was settled or abandoned, and a later equal order has replaced its record',
     }[because]
     const charged = chargedOf(record)
     const next =
       because === 'busy'
-        ? 'call again after it has ended'
+        ? 'call again after that call has ended'
         : because === 'replaced'
           ? 'find the order with orders.reconcile()'
           : 'run orders.recover(), then settle what is left with orders.resolve()'
@@ -134,7 +134,8 @@ export class PlaceOrderErrors {
   }
 
   /**
-   * The service may forget the caller's key before an ambiguous attempt could be repeated with it.
+   * The service may forget the caller's key before an ambiguous attempt could be repeated with that
+   * key.
    */
   spent(record: JournalRecord): CustomerOrderingError {
     const message = 'was used for this order before, and the service may be about to forget it; use a new key'
@@ -146,7 +147,7 @@ export class PlaceOrderErrors {
   }
 
   /**
-   * The claim was not stored, or may not have been.
+   * The claim was not stored, or may not have been stored.
    * @param charged what is proven about the wallet
    * @param key the key that would have been sent
    * @param record the record of the same intent

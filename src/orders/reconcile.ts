@@ -12,7 +12,7 @@ import { scanOrders } from './scan-orders.ts'
 /**
  * One line of a reconciliation: an order known to both sides, known to one side only, or with
  * different amounts. `only_local` means that the list did not show the order, which proves nothing:
- * lists lag and rows move.
+ * a list may lag, and rows may move while it is read.
  */
 export type Reconciled<Output = Order> =
   | {

@@ -80,8 +80,8 @@ export interface OrderRecord {
 export type KeyOrigin = 'caller' | 'derived' | 'random'
 
 /**
- * Why recovery must not repeat the request on its own: the caller aborted it, or it was refused
- * after an ambiguous attempt.
+ * Why recovery must not repeat the request on its own: the caller aborted the request, or the
+ * service refused the order after an ambiguous attempt.
  */
 export type Hold = 'aborted' | 'refused'
 
@@ -100,7 +100,7 @@ export interface FirstKey {
 /** The whole record, as the journal stores it. */
 export interface JournalRecord extends OrderRecord {
   readonly keyOrigin: KeyOrigin
-  /** The highest generation that was ever used, if it is not the current one. */
+  /** The highest generation that was ever used, if it is not the current generation. */
   readonly highest?: number
   /**
    * Facts about the first key while a later key is current. Stored only for derived keys: an
@@ -148,7 +148,7 @@ export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updat
 
 /**
  * True if something is still unknown: the outcome, the order itself, or what was bought under a key
- * in conflict. Such records are listed and never removed.
+ * in conflict. Such records are listed by `unresolved()` and never removed.
  */
 export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 'rejection'>): boolean {
   if (record.state === 'rejected') return record.rejection?.kind === 'conflict'

@@ -202,7 +202,7 @@ export async function recoverOne(
   const look = async (): Promise<Found> => {
     const loaded = await journal.load(id, deadline)
     if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
-    // Neither a settled record nor one that another call works on needs an API key.
+    // A settled record needs no API key, and neither does a record that another call is working on.
     decided = factsOf(loaded)
     const { step } = decide('recover', loaded, decided)
     if (step !== 'send' && step !== 'look_up') return loaded

@@ -180,8 +180,8 @@ function interrupted(
 }
 
 /**
- * @param record the order's record, which decides `charged`: a wrong argument proves nothing about
- * the wallet
+ * @param record the order's record, which determines `charged`: a wrong argument proves nothing
+ * about the wallet
  */
 export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
   const known = record === undefined ? {} : recordFacts(record)

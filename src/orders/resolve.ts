@@ -191,7 +191,7 @@ async function verified(
 function notStored(record: JournalRecord | undefined): StoreError {
   const known = recordFacts(record)
   return new StoreError(
-    `The decision was not stored: the record has changed since, or the store rejected the write. ${moneySentence(known.charged)} Check the record again, then decide.`,
+    `The decision was not stored: another write changed the record, or the store rejected this write. ${moneySentence(known.charged)} Check the record again, then decide.`,
     known,
   )
 }

@@ -62,7 +62,7 @@ export class Rows {
     return row instanceof Interruption ? overOr(deadline) : row
   }
 
-  /** Writes a row if it has not changed since its base was read. */
+  /** Writes a row if the stored row has not changed since `base` was read. */
   async apply(
     base: StoredRow | undefined,
     row: StoredRow,
@@ -125,7 +125,7 @@ export class Rows {
   /**
    * The time before which closed records may be removed; 0 if no record may be. This process's
    * clock alone must not decide: while it is far ahead, all records look old. So another record,
-   * the witness, must be newer than the removed ones by three quarters of the retention. The
+   * the witness, must be newer than the removed records by three quarters of the retention. The
    * witness itself must be at least a quarter of the retention old: a record that was just written
    * by a clock far ahead is no witness.
    */
@@ -168,7 +168,9 @@ export class Rows {
     return new Deadline(this.#runtime, time, deadline.signal).race(pending)
   }
 
-  /** Turns a synchronous throw of a store into a rejection, as its callers expect. */
+  /**
+   * Turns a synchronous throw of a store into a rejection, because callers handle only rejections.
+   */
   async #call<T>(operation: () => Promise<T>): Promise<T> {
     return await operation()
   }
@@ -215,7 +217,10 @@ export function storeError(message: string, cause?: unknown): StoreError {
   return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
 }
 
-/** The store's own message, to append to ours. Errors of other classes may contain a secret. */
+/**
+ * The message of a StoreError, to append to another message. The message of any other error may
+ * contain a secret.
+ */
 export function reasonOf(cause: unknown): string {
   return cause instanceof StoreError ? ` The store reported: ${cause.message}` : ''
 }

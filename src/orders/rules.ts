@@ -38,16 +38,16 @@ export type Refusal =
   /** The stored order has another payload, or another key. */
   | 'payload'
   | 'key'
-  /** The same order without a name is being placed. */
+  /** Another call is placing the same order, which has no reference or key. */
   | 'duplicate'
   /**
-   * Ambiguous, and its key may not be sent. `window`: the key is too old. `age`: the order is
-   * anonymous and was last written too long ago. `api_key`: another API key sent it.
+   * The order is ambiguous, and its key may not be sent. `window`: the key is too old. `age`: the
+   * order is anonymous and was last written too long ago. `api_key`: another API key sent it.
    */
   | 'window'
   | 'age'
   | 'api_key'
-  /** Ambiguous, and recovery does not repeat it. */
+  /** The order is ambiguous, and recovery does not repeat it. */
   | 'held'
   | 'busy'
   | 'unreadable'

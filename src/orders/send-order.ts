@@ -62,7 +62,7 @@ export interface Sent {
   /** Result of the last attempt, if there was one. */
   readonly outcome: Outcome | undefined
   readonly ending: Ending<Order>
-  /** All attempts of the call, over all generations. */
+  /** Number of attempts of the call, over all generations. */
   readonly attempts: number
   /** The record as this call knows it. */
   readonly record: JournalRecord

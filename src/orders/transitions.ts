@@ -10,7 +10,7 @@ import {
   type Rejection,
 } from './record.ts'
 
-/** A key of an intent, with the tags of the payload's fields. The key is their salt. */
+/** A key of an intent, with the tags of the payload's fields. The key is the salt of these tags. */
 export interface IntentKey extends Pick<RecordContent, 'key' | 'keyOrigin' | 'generation' | 'fields'> {}
 
 /** How a call learnt that an order exists. */

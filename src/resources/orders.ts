@@ -270,7 +270,8 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * Meant for orders that `recover()` reports as `needs_attention`.
    *
-   * @throws {InvalidRequestError} if there is no such record, or the found order does not match it
+   * @throws {InvalidRequestError} if there is no such record, or the order from the service does
+   * not match it
    * @throws {UnresolvedOrderError} if a call is working on the order
    * @throws {NotFoundError} if the service has no order `orderId`
    * @throws {StoreError} if the decision could not be stored

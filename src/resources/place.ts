@@ -84,8 +84,8 @@ function ofNamedOrder(
 const KEYED_ROW = '{ request, idempotencyKey }'
 
 /**
- * Places one row of `createMany()`. Never rejects with one of our errors, so that a row's failure
- * does not end the run.
+ * Places one row of `createMany()`. Never rejects with an error of this package, so that a row's
+ * failure does not end the run.
  */
 export async function placeRow<Output>(
   context: OrdersContext<Output>,

@@ -50,7 +50,7 @@ const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
   return read
 }
 
-/** Reads a path that stays below the base URL. */
+/** Accepts only a path that stays below the base URL. */
 const path: Read<string> = (value, refuse) => {
   if (typeof value !== 'string' || !/^\/[!-~]*$/.test(value)) {
     return refuse('must be a string that begins with "/", percent-encoded')
