@@ -179,6 +179,8 @@ const WITH_ERROR_BODY: Readonly<Record<number, OutcomeKind>> = {
   431: 'refused_unprocessed',
 }
 
+// 421 must stay unrecognised: browsers and Node's fetch repeat the request after a 421, so the
+// response may be the second one, and the first request may have been charged.
 const BY_STATUS: Readonly<Record<number, OutcomeKind>> = {
   401: 'unauthorized',
   408: 'request_timeout',

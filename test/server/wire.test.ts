@@ -72,20 +72,22 @@ describe('a request on the wire', () => {
 })
 
 describe('one attempt is one request', () => {
-  test.each([400, 401, 402, 403, 404, 408, 409, 413, 422, 425, 429, 500, 502, 503, 504])(
-    'one attempt is one request, even if the response is %i',
-    async (status) => {
+  test("one attempt is one request for every error status, but Node's fetch repeats it after a 421", async () => {
+    const repeated = transportUnderTest() === undefined ? [421] : []
+    for (let status = 400; status < 600; status++) {
       const server = await rawServer((socket) =>
         socket.write(answerText(status, '{"code":"X"}', ['retry-after: 0'])),
       )
       for (const method of ['POST', 'GET']) {
         const body = method === 'GET' ? undefined : '{}'
         const result = await attempt(server.url, { method, body })
-        expect(result).toMatchObject({ kind: 'answer', status, text: '{"code":"X"}' })
+        // Node's fetch fails after a 407, which asks for a proxy's password.
+        if (status !== 407 || repeated.length === 0)
+          expect(result).toMatchObject({ kind: 'answer', status, text: '{"code":"X"}' })
       }
-      expect(server.requests).toHaveLength(2)
-    },
-  )
+      expect([status, server.requests.length]).toEqual([status, repeated.includes(status) ? 4 : 2])
+    }
+  })
 
   test('one attempt is one request, even if the connection is reset', async () => {
     const server = await rawServer((socket) => socket.resetAndDestroy())

@@ -2,7 +2,7 @@
  * The mutated modules and the tests that judge them, by folder, so that files may be renamed,
  * merged or split.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 
 const SOURCE = new URL('../../src/', import.meta.url)
@@ -57,19 +57,14 @@ const FOLDERS: readonly Folder[] = [
   {
     folder: 'http',
     effects: ['client/**/{reads,retry}.test.ts'],
-    leftOut: [
-      'api-key-tag',
-      'attempt',
-      'info',
-      'ky-transport',
-      'path',
-      'proof',
-      'request',
-      'request-id',
-      'transport',
-    ],
+    leftOut: ['api-key-tag', 'attempt', 'info', 'ky-transport', 'path', 'proof', 'request', 'transport'],
   },
 ]
+
+for (const { folder, leftOut } of FOLDERS)
+  for (const file of leftOut)
+    if (!existsSync(new URL(`${folder}/${file}.ts`, SOURCE)))
+      throw new Error(`tools/mutation/modules.ts leaves out ${folder}/${file}.ts, which does not exist`)
 
 export const MODULES: readonly Module[] = FOLDERS.flatMap(({ folder, effects, leftOut }) =>
   readdirSync(new URL(folder, SOURCE))

@@ -78,6 +78,7 @@ const CASES: readonly (readonly [OutcomeKind, string, AttemptResult])[] = [
   ['unrecognised', '402 with an empty object', answer(402, {})],
   ['unrecognised', '402 cut short', answer(402, '{"code":"PAY', 'cut')],
   ['unrecognised', '418', answer(418, refusal)],
+  ['unrecognised', '421', answer(421, refusal)],
   ['unrecognised', '451', answer(451, refusal)],
   ['unauthorized', '401', answer(401, refusal)],
   ['unauthorized', '401 with a page', answer(401, login)],
