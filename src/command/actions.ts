@@ -30,22 +30,22 @@ export interface Task {
   readonly client: CustomerOrderingClient
   readonly terminal: Terminal
   readonly flags: Flags
-  /** The order's `externalOrderId`, if the action takes one. */
+  /** The order's `externalOrderId`, if the user passed one. */
   readonly reference: string | undefined
 }
 
 /** One command. */
 export interface Action {
   readonly about: string
-  /** The action's own flags. */
+  /** The flags of this action, besides the common flags and those of the store. */
   readonly flags: readonly string[]
-  /** True if it needs a store. */
+  /** True if the action needs a store. */
   readonly store: boolean
-  /** True if it sends requests. */
+  /** True if the action sends requests to the service. */
   readonly sends: boolean
-  /** True if it is about one order. */
+  /** True if the action requires the name of one order. */
   readonly named: boolean
-  /** The question before an action that can cost money. */
+  /** Returns what to confirm before the action, or undefined if the action can cost no money. */
   readonly question?: (
     client: CustomerOrderingClient,
     flags: Flags,
@@ -90,12 +90,13 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       try {
         for await (const _record of client.orders.unresolved()) open++
       } catch (error) {
-        // Continue: unreadable rows come last and must not keep other orders from being recovered.
+        // Continues, because unresolved() throws for unreadable rows only after it has returned all
+        // others, and these can still be recovered.
         if (!(error instanceof StoreError)) throw error
       }
       return open === 0
         ? undefined
-        : `recover settles ${open} open order${open === 1 ? '' : 's'}. It sends an order again only if that is safe, and charges each at most once.`
+        : `recover settles ${open} open order${open === 1 ? '' : 's'}. It sends an order again only if that is safe, and charges each order at most once.`
     },
     run: async ({ client, terminal, flags }) => {
       let left = 0
@@ -124,7 +125,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     sends: true,
     question: (_client, { as }) =>
       as === 'abandoned'
-        ? 'If this order exists after all, the next call with its reference charges the wallet a second time.'
+        ? 'If the service created this order after all, the next call with its reference charges the wallet a second time.'
         : undefined,
     run: async ({ client, terminal, flags, reference }) => {
       const { as, 'order-id': orderId } = flags
@@ -173,7 +174,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
           remembered: record?.order?.amount,
         }),
         ({ kind, record }) => {
-          // An open order that the service lists was bought, but its record does not show that yet.
+          // If a record is still open although the service lists the order, the record must be
+          // settled.
           if (kind !== 'matched' || record?.state === 'open') differences++
         },
       )

@@ -27,7 +27,7 @@ export interface StoreFlags {
   readonly redis?: string | undefined
 }
 
-/** Opens the store that the one given flag selects, with the driver from the user's project. */
+/** Opens the store that the flags select. The driver comes from the user's project. */
 export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<OpenStore> {
   const { sqlite, postgres, redis } = flags
   const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
@@ -120,7 +120,7 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   return { store: new RedisStore({ client }), scopes, close: async () => client.disconnect() }
 }
 
-/** Pattern of the one key that each scope with orders has. */
+/** Pattern that matches exactly one key of every scope with orders. */
 const LISTS = 'customer-ordering:{*}:list'
 
 async function redisScopes(pages: AsyncIterable<string[]>): Promise<string[]> {
@@ -131,7 +131,9 @@ async function redisScopes(pages: AsyncIterable<string[]>): Promise<string[]> {
 }
 
 function missing(what: string, name: string): UsageError {
-  return new UsageError(`${what} needs the package ${name}. Install it in this folder: npm install ${name}`)
+  return new UsageError(
+    `${what} requires the package ${name}. Install it in this folder: npm install ${name}`,
+  )
 }
 
 /** Loads a package of the user's project. Returns undefined if the package is not installed. */

@@ -33,7 +33,7 @@ Flags of some commands
   --key KEY           the order's Idempotency-Key, instead of its reference
   --as STATE          resolve: created (with --order-id ID) or abandoned
   --order-id ID       resolve: the id of the order that the service created
-  --take-over         recover: do not wait for calls that may be dead
+  --take-over         recover: do not wait for the leases of other calls to end
   --since TIME        reconcile: skip older records (TIME: 2026-01-31 or 2026-01-31T12:00:00Z)
 
   --json              print one JSON value per line, for programs
@@ -68,7 +68,7 @@ const OPTIONS = {
 const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
 const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
 
-/** Keeps all records: only the program's own client may remove old ones, by its `retention`. */
+/** Prevents the command from removing records: only the program's own client may do that. */
 const KEPT = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
 /** Runs the command with these parameters. Never throws. */
@@ -103,8 +103,8 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
     throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
   const safeRetryWindow = windowOf(flags)
   const remember = rememberOf(flags)
-  // With a window longer than the service keeps keys, an order could be charged twice. Only the
-  // program knows the right window.
+  // If the window is longer than the service remembers keys, an order could be charged twice. The
+  // command cannot know the right window, which the user's program sets.
   if (name === 'recover' && safeRetryWindow === undefined)
     throw new UsageError(
       'recover requires --safe-retry-window MILLISECONDS. Use the value of your program, or 1200000 if it sets none.',
@@ -199,8 +199,8 @@ function scopeOfFlags({ server, account }: Flags, baseUrl: string): string {
 }
 
 /**
- * Throws if the store has orders, but none of this scope. Otherwise, a mistyped --account would
- * look like a store without open orders.
+ * Throws if the store has orders, but none in this scope. Without this check, a mistyped --account
+ * would look like a store without open orders.
  */
 async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<void> {
   const { rows, next } = await store.list(scope, { limit: 1 })

@@ -115,7 +115,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       // whether the service processed the request.
       if (!Number.isInteger(status)) {
         discard(response)
-        const detail = detailOf(new TypeError('the transport gave no status'), false)
+        const detail = detailOf(new TypeError('the transport returned no status'), false)
         return { kind: 'failed', unsent: false, closed: false, detail }
       }
       if (status === 0 || (status >= 300 && status < 400)) {

@@ -118,7 +118,7 @@ const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check serverCode']
 const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "could not connect: the server's certificate is not trusted",
-  transport_closed: 'could not be sent: its transport is closed',
+  transport_closed: 'could not be sent: the transport is closed',
   late: 'connected too late to send',
 }
 
@@ -126,7 +126,7 @@ const TIME: Advice = ['Allow more time']
 const ADDRESS: Advice = ['Check baseUrl']
 const NETWORK: Advice = ['Check the network and baseUrl']
 const AWAKE: Advice = ['Keep the machine awake', true]
-const RENEW: Advice = ['Create a new transport and a client with it', true]
+const RENEW: Advice = ['Create a new transport and client', true]
 const NO_TLS: Advice = ['Check the scheme and port of baseUrl (the server may not speak TLS there)', true]
 const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
@@ -146,7 +146,7 @@ const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
 const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: string, ...Advice]>> = {
   none: [InvalidResponseError, 'is not as documented', ...ADDRESS],
   aborted: [InvalidResponseError, 'is not as documented', ...ADDRESS],
-  too_large: [InvalidResponseError, 'is larger than this client reads', ...ADDRESS],
+  too_large: [InvalidResponseError, 'exceeds the size limit', ...ADDRESS],
   undecodable: [InvalidResponseError, 'could not be decompressed', ...BETWEEN],
   cut: [ConnectionError, 'was cut off: the connection was lost', ...NETWORK],
   timeout: [TimeoutError, 'did not arrive', ...TIME],
@@ -181,7 +181,7 @@ export function chargedSentence(charged: Charged, repeat: string = REPEAT): stri
 function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent.'
-    : 'The request may have taken effect, and the client keeps no record of it: check before you send it again.'
+    : 'The request may have taken effect and charged the wallet. The client has no record of it: check before you send it again.'
 }
 
 /** {@link chargedSentence} for a reference or key that belongs to another order. */

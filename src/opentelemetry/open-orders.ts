@@ -30,12 +30,13 @@ const AGES: readonly (readonly [age: string, below: number])[] = [
 ]
 
 /**
- * Reports how many orders in the client's store are open, by age, and the age of the oldest. An
- * order is open until its outcome is known: an old order needs `recover()`, or a person.
+ * Reports how many orders in the client's store are open, by age, and the age of the oldest open
+ * order. An order is open until its outcome is known. Run `recover()` for old open orders; a person
+ * must settle those that remain open.
  *
  * Each collection of metrics reads every open order from the store and sends nothing. Observe each
- * store in one process only: every observer reports the same numbers. If the store cannot be read,
- * the metric `ordering.store.readable` reports 0: set an alert on it.
+ * store in only one process, because every observer reports all orders of the store. If the store
+ * cannot be read, the metric `ordering.store.readable` is 0: set an alert for that value.
  *
  * @returns a function that stops the reports; call it before `client.close()`
  * @example
@@ -70,11 +71,14 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
     } catch (error) {
       // If this callback threw, it would report nothing, and exporters would repeat old numbers.
       result.observe(readable, 0)
-      diag.error('customer-ordering-sdk: open orders could not be read.', error)
+      diag.error(
+        'customer-ordering-sdk: the store could not be read, so metrics of open orders may be stale.',
+        error,
+      )
       return
     }
     result.observe(readable, 1)
-    // Zeros are reported, too: if a series disappeared, its alert would stay in its last state.
+    // Zeros are reported, too: if a series disappeared, an alert on it could remain active.
     for (const [age, number] of counts) result.observe(count, number, { 'ordering.age': age })
     result.observe(oldest, most / 1000)
   }

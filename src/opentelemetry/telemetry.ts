@@ -83,11 +83,11 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
   const retries = meter.createCounter('ordering.retries', {
     description: 'Retried requests, by reason',
   })
-  /** Open spans by call id. A call has at most one request at a time. */
+  /** Open spans of calls and of requests, by call id. A call has at most one request at a time. */
   const open = new Map<string, Span>()
   const requests = new Map<string, Span>()
 
-  /** Attributes with few different values, as metrics need them. */
+  /** Returns attributes that have few different values, so that metrics may use them. */
   const labelsOf = ({ method, path }: CallEvent): Attributes => {
     const template = templateOf(path)
     return {
@@ -97,7 +97,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
     }
   }
 
-  /** Starts a call's span at its first event: its first request, or its end if it sends nothing. */
+  /** Starts the span of a call, at the first request or at the end of a call that sends nothing. */
   const begin = ({ callId, operation }: CallEvent, startTime?: number): Span => {
     const span = tracer.startSpan(operation, {
       kind: SpanKind.INTERNAL,
@@ -166,7 +166,8 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
       span.setAttributes(known(attributes))
       if (!ok) span.setStatus({ code: SpanStatusCode.ERROR, ...(code !== undefined && { message: code }) })
       span.end()
-      // No ids, because every order would create a new series. Spans have the ids.
+      // Metrics contain no ids, because every order would create a new series. Spans contain the
+      // ids.
       const labels: Attributes = {
         'ordering.operation': operation,
         'ordering.charged': charged,

@@ -13,8 +13,8 @@ export interface ProxyOptions {
   /** Address of the service, before `/v1`. Must be https, except for localhost. */
   readonly baseUrl: string | URL
   /**
-   * The API key of the wallet that the visitor reads and spends: a string, or a sync or async
-   * function that returns one for a request that `authorize` has let in.
+   * The API key of the wallet that the visitor can read and spend from: a string, or a sync or
+   * async function that returns the key for a request that `authorize` has accepted.
    */
   readonly apiKey: string | ((request: Request) => string | Promise<string>)
   /**
@@ -92,8 +92,8 @@ const OPTIONS: Readers<ProxyOptions> = {
 /**
  * Creates a handler that passes a page's calls on to the service and adds the API key, which never
  * leaves the server. It works with Hono, Next.js, Workers, Bun, Deno, and anything that handles a
- * `Request`. Mount it at any path. In the page, give the client that address as `baseUrl`,
- * `apiKey: null`, and the service's own address as `server`.
+ * `Request`. Mount it at any path. In the page, create the client with the address of the proxy as
+ * `baseUrl`, `apiKey: null`, and the service's own address as `server`.
  *
  * - It passes on only the calls that a page needs, with the headers that the client reads.
  * - It sends each request once and follows no redirects. If the service does not respond, or
@@ -145,14 +145,16 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     let body: ArrayBuffer | undefined
     if (method === 'POST') {
       const idempotencyKey = headers.get('idempotency-key')
-      // This also stops forms on other sites: a browser sends this header to another origin only
-      // after a preflight.
+      // Requiring this header also stops forms on other sites: a browser sends the header to
+      // another origin only after a preflight.
       if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
       const expected = request.headers.get(IF_API_KEY_TAG)
       // 425 tells the client that nothing was sent. The client then sends the order with the new
       // API key, unless an earlier request may have created it.
       if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
-        return tagged(refusal(425, 'API_KEY_CHANGED', 'The proxy has another API key now. Nothing was sent.'))
+        return tagged(
+          refusal(425, 'API_KEY_CHANGED', 'The API key of the proxy has changed. Nothing was sent.'),
+        )
       body = await request.arrayBuffer().catch(() => undefined)
       if (body === undefined || body.byteLength > MAX_BODY)
         return tagged(
@@ -162,7 +164,13 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
 
     const lose = (status: 502 | 504, reason: string): Response => {
       onLost?.({ method, path, reason: redact(reason, [key]) })
-      return tagged(refusal(status, 'SERVICE_LOST', 'The service did not respond. The order may exist.'))
+      return tagged(
+        refusal(
+          status,
+          'SERVICE_LOST',
+          'The service returned no usable response. An order may have been created and charged.',
+        ),
+      )
     }
     const send = read.fetch ?? fetch
     const signal = AbortSignal.timeout(timeout)
@@ -220,7 +228,7 @@ function isId(segment: string): boolean {
   return !/%(?:25)*(?:2f|5c)/i.test(segment) && pathProblem(segment) === undefined
 }
 
-/** A response in the shape of the service's errors, which no cache stores. */
+/** Creates a response that has the shape of the service's errors and that no cache stores. */
 function refusal(status: number, code: string, message: string): Response {
   return Response.json({ code, message }, { status, headers: { 'cache-control': 'no-store' } })
 }
@@ -234,7 +242,7 @@ function pick(from: Headers, names: readonly string[], change = (value: string):
   return picked
 }
 
-/** The option that bypasses HTTP caches, unless the platform would throw because of it. */
+/** Returns the option that bypasses HTTP caches, if the platform supports it. */
 function noStore(): { readonly cache?: 'no-store' } {
   return 'cache' in Request.prototype ? { cache: 'no-store' } : {}
 }

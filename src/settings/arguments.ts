@@ -32,7 +32,7 @@ import {
   withMethods,
 } from './readers.ts'
 
-/** Reads a caller's schema. */
+/** Reads the caller's own schema. */
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
   // A schema may also be a function, as in arktype.
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
@@ -53,7 +53,7 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
-/** Reads a caller's key. */
+/** Reads the option `idempotencyKey`. */
 export const idempotencyKey: Read<string> = (value, refuse) => {
   const problem = checkIdempotencyKey(value)
   return problem === undefined ? String(value) : refuse(problem)
@@ -77,7 +77,7 @@ const since: Read<number> = only(
   'must be a time in milliseconds since 1970',
 )
 
-/** The two names of an order. */
+/** The two ways to name an order. */
 interface OrderNames {
   readonly externalOrderId: string
   readonly idempotencyKey: string
@@ -91,7 +91,7 @@ const NAME: Readers<OrderNames> = {
   idempotencyKey: text,
 }
 
-/** Readers that reject call options among the parameters of a method. */
+/** Makes readers that reject call options among the parameters of a method. */
 function optionsGoLast(example: string, names: readonly string[]): Readonly<Record<string, Read<never>>> {
   const refused: Read<never> = (_value, refuse) =>
     refuse(`is a call option, which belongs in the last argument: ${example}`)
@@ -106,7 +106,7 @@ const LIST: Readers<ListParams> = {
   offset: integer(0),
 }
 
-/** Reads the arguments of methods, such as their options and the parameters of lists. */
+/** Readers of the arguments of methods, such as options and list parameters. */
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly listCall: ReadArgument<ListOptions>
@@ -149,8 +149,8 @@ export const readArguments: {
 }
 
 /**
- * Rejects `within: undefined`, which may come from a forgotten connection. The order would then be
- * stored outside the caller's transaction, even if that transaction is rolled back.
+ * Rejects `within: undefined`, which may come from a forgotten connection. Without this check, the
+ * order would be stored outside the caller's transaction, and would remain after a rollback.
  */
 function readEnqueue(value: unknown): Partial<EnqueueOptions> {
   const read = argument(ENQUEUE)(value)
@@ -163,7 +163,9 @@ const RESOLUTION: Readers<{ as: 'created' | 'abandoned'; orderId: string }> = {
   orderId: text,
 }
 
-/** Strict, because a misread decision could cost a second charge. */
+/**
+ * Reads the argument of `resolve()`. Strict, because a misread decision could cost a second charge.
+ */
 function readResolution(value: unknown): { as: 'created'; orderId: string } | { as: 'abandoned' } {
   const { as, orderId } = argument(RESOLUTION)(value)
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
@@ -195,7 +197,7 @@ export type ReadArgument<T> = (value: unknown) => Partial<T>
 /**
  * Makes the reader of one argument. The reader throws an `InvalidRequestError` that names the
  * problem.
- * @param example the argument as the error message shows it
+ * @param example a valid argument, for the error message
  */
 export function argument<T extends object>(readers: Readers<T>, example?: string): ReadArgument<T> {
   const suffix = example === undefined ? '' : ` such as ${example}`
@@ -212,10 +214,11 @@ export function refuseArgument(problem: string, path = ''): never {
   throw invalidArgument(path, problem)
 }
 
-/** The settings of one call, whose options override the client's. */
+/** Returns the settings of one call: the options of the call override those of the client. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
   if (options === NO_OPTIONS) return defaults
-  // Rest syntax gave the options a prototype. Without `bare`, a polluted one would add settings.
+  // Rest syntax gave the options a prototype. Without `bare`, a polluted `Object.prototype` would
+  // add settings.
   const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
   return {
     signal,

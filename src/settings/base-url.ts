@@ -3,7 +3,7 @@ import type { Read } from './readers.ts'
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** The address of the service, without `/v1` and without a trailing slash. */
+/** Reads the address of the service. Rejects a trailing `/v1`, and removes trailing slashes. */
 export const baseUrl: Read<string> = (value, refuse) => {
   const given = isObject(value) ? value['href'] : value
   let url: URL | undefined
@@ -27,6 +27,6 @@ export function isInsecure(address: string): boolean {
   return protocol === 'http:' && !LOOPBACK.test(hostname)
 }
 
-/** What is wrong with an insecure address. */
+/** The message for an insecure address. */
 export const INSECURE =
-  'must be an https address: over http, others could read the API key. Only localhost may be http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp'
+  'must be an https address: over http, others could read the API key. Only localhost may use http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp'

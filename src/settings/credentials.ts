@@ -14,7 +14,7 @@ function keyOf(value: unknown): string | undefined {
   return /^[!-~]{1,4096}$/.test(key) ? key : undefined
 }
 
-/** Reads the option `apiKey`. If it is a function, each result is checked later. */
+/** Reads the option `apiKey`. The results of a function are checked later, when it is called. */
 export const apiKey: Read<ApiKey> = (value, refuse) => {
   if (value === null || typeof value === 'function') return value as ApiKey
   if (typeof value === 'string' && /^bearer\s/i.test(value))
@@ -27,7 +27,7 @@ export const apiKey: Read<ApiKey> = (value, refuse) => {
   )
 }
 
-/** Makes the source of API keys. A literal key stays in a closure, which no inspector prints. */
+/** Makes the source of API keys. A literal key stays in a closure, so that logs do not show it. */
 export function credentialsOf(source: ApiKey): Credentials {
   if (typeof source !== 'function') return { rotates: false, get: () => source, proxyTag: undefined }
   return {

@@ -6,7 +6,7 @@ import { isObject } from '../defined.ts'
  */
 export type Refuse = (problem: string, inside?: string) => never
 
-/** Checks a value and returns it in the form in which it is used. */
+/** Checks a value and returns it in the form that the client uses. */
 export type Read<T> = (value: unknown, refuse: Refuse) => T
 
 /** One reader for every field of an options object. */
@@ -44,12 +44,12 @@ function join(name: string, inside: string | undefined): string {
   return inside === undefined ? name : `${name}.${inside}`
 }
 
-/** A reader of a nested options object. */
+/** Makes the reader of a nested options object. */
 export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> {
   return (value, refuse) => readFields(value, readers, refuse)
 }
 
-/** A reader of values that pass a test. */
+/** Makes the reader of values that pass a test. */
 export function only<T>(passes: (value: unknown) => boolean, problem: string): Read<T> {
   // The test implies T, but most tests are not type predicates.
   return (value, refuse) => (passes(value) ? (value as T) : refuse(problem))
@@ -71,14 +71,15 @@ export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): 
 export const flag: Read<boolean> = only((value) => typeof value === 'boolean', 'must be true or false')
 
 /**
- * A string that is not blank and has no lone surrogates, which neither JSON nor URLs can contain.
+ * Reads a string that is not blank. Rejects lone surrogates, which neither JSON nor URLs can
+ * contain.
  */
 export const text: Read<string> = only(
   (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
   'must be a string that is not blank',
 )
 
-/** A reader of one of several strings. */
+/** Makes the reader of a fixed set of strings. */
 export function oneOf<T extends string>(...values: readonly T[]): Read<T> {
   return only((value) => values.some((each) => each === value), `must be one of: ${values.join(', ')}`)
 }
@@ -87,7 +88,7 @@ export function callable<T>(): Read<T> {
   return only((value) => typeof value === 'function', 'must be a function')
 }
 
-/** A reader of objects with methods, own or inherited. */
+/** Makes the reader of objects with the given methods, own or inherited. */
 export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T> {
   return only(
     (value) => isObject(value) && names.every((name) => typeof value[name] === 'function'),
@@ -99,8 +100,8 @@ export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T>
 const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
 
 /**
- * An object literal, or an object without a prototype. A Map or Headers object is rejected: it has
- * no own fields, so its content would be lost silently.
+ * Reads an object literal, or an object without a prototype. Rejects a Map or Headers object, which
+ * has no own fields: its content would be lost silently.
  */
 export const plainObject: Read<object> = only((value) => {
   if (!isObject(value)) return false
@@ -108,7 +109,7 @@ export const plainObject: Read<object> = only((value) => {
   return prototype === null || prototype === Object.prototype
 }, 'must be a plain object')
 
-/** Headers, with lower-case names. */
+/** Reads headers. Returns them with lower-case names. */
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
   const read: Record<string, string> = Object.create(null)
   const entries: [string, unknown][] = Object.entries(plainObject(value, refuse))
@@ -124,7 +125,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   return Object.freeze(read)
 }
 
-/** Returns the known name that was probably meant, or an empty string. */
+/** Returns the known name that is most similar to `name`, or an empty string if none is. */
 export function nearestName(name: string, known: readonly string[]): string {
   let nearest = ''
   let least = 1 + Math.max(2, Math.ceil(name.length / 3))
@@ -139,8 +140,8 @@ export function nearestName(name: string, known: readonly string[]): string {
 }
 
 /**
- * Number of letters to change, add, remove or swap with their neighbour to turn one name into the
- * other.
+ * Returns how many letters must be changed, added, removed or swapped with a neighbour to turn `a`
+ * into `b`.
  */
 export function edits(a: string, b: string): number {
   let before: readonly number[] = []

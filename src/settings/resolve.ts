@@ -51,8 +51,8 @@ const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
 const DAY = 24 * 60 * 60 * 1000
 
 /**
- * A label that is not blank. It is trimmed: white space from a file or an environment variable would
- * make it the label of other orders.
+ * Reads a label. Trims white space, which may come from a file or an environment variable: under a
+ * label with white space, the client would not find the orders of the trimmed label.
  */
 const label: Read<string> = (value, refuse) => text(value, refuse).trim()
 
@@ -121,7 +121,7 @@ export function resolveSettings<S extends Schemas>(
     )
   }
   if (read.transport !== undefined && read.fetch !== undefined)
-    refuseOption('cannot be combined with the option fetch: a transport ignores it', 'transport')
+    refuseOption('cannot be combined with the option fetch, which a transport ignores', 'transport')
   const store = read.store ?? new MemoryStore()
   if (store.durability !== 'memory' && read.account === undefined) {
     refuseOption(
@@ -129,11 +129,11 @@ export function resolveSettings<S extends Schemas>(
       'account',
     )
   }
-  // Otherwise, the keys of orders would depend on the address that the visitor typed: the same
-  // order with and without www would be charged twice.
+  // Without the option `server`, the keys of orders would depend on the address that the visitor
+  // typed: the same order with and without www would be charged twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
-      "is required if the store outlives the page and baseUrl has the page's own origin. At another address, such as one with www, the page would buy the same order again under another key. Set it to a label of the service that never changes, such as 'https://api.example.com'",
+      "is required if the store outlives the page and baseUrl has the page's origin: at another address, such as with www, the page could buy an order again. Set it to a label of the service that never changes, such as 'https://api.example.com'",
       'server',
     )
   }
@@ -142,7 +142,7 @@ export function resolveSettings<S extends Schemas>(
   if (created < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.created')
   }
-  // A closed record must be kept for as long as an abandoned write may still arrive: without the
+  // A closed record must remain for as long as an abandoned write may still arrive: without the
   // record, that write would start the order again.
   if (rejected < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
@@ -189,8 +189,8 @@ function isOriginOfPage(address: string): boolean {
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
 /**
- * The options of a derived client: those of the original client, overridden by the changes. A
- * change that is inherited or undefined is ignored.
+ * Returns the options of a derived client: the options of the original client, overridden by
+ * `overrides`. Inherited and undefined overrides are ignored.
  */
 export function mergeOptions<S extends Schemas>(
   options: Partial<ClientOptions<Schemas>>,
@@ -201,10 +201,13 @@ export function mergeOptions<S extends Schemas>(
   const { baseUrl: after } = changes
   const labelled = (changes.server ?? options.server ?? changes.store) !== undefined
   if (before !== undefined && after !== undefined && !labelled) {
-    // Otherwise, the new client would not find remembered orders, and the next call would buy them
-    // again under other keys.
+    // Without a label of the service, the new client would not find remembered orders, and the next
+    // call would buy them again under other keys.
     if (normalizeServer(String(before)) !== normalizeServer(String(after))) {
-      refuseOption('cannot change without the option server', 'baseUrl')
+      refuseOption(
+        'cannot change without the option server: set it, or orders could be bought again',
+        'baseUrl',
+      )
     }
   }
   const merged = Object.assign(Object.create(null), options, changes)
@@ -222,7 +225,7 @@ function refuseOption(problem: string, name?: string): never {
   throw new ConfigurationError(`Client ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
 }
 
-/** A setting from the environment, if it is set. An empty variable counts as unset. */
+/** Reads a setting from the environment. Returns undefined if the variable is unset or empty. */
 function environment<T>(name: string, read: Read<T>): T | undefined {
   let value: string | undefined
   try {
@@ -230,7 +233,7 @@ function environment<T>(name: string, read: Read<T>): T | undefined {
     const variables = process?.env ?? {}
     if (Object.hasOwn(variables, name)) value = variables[name]
   } catch {
-    // Deno throws if it may not read the variable, which then counts as unset.
+    // Deno throws without permission to read the variable, which then counts as unset.
   }
   if (value === undefined || value === '') return undefined
   return read(value, (problem) => refuseVariable(problem, name))

@@ -13,8 +13,8 @@ export function acceptEncoding(protocol: string): string {
 const MOST_CODINGS = 5
 
 /**
- * Decodes as much as there is of a body that ends early, as the platform's fetch does. Parsing it
- * then fails.
+ * If a body ends early, these options make the decoder return the part that arrived, as the
+ * platform's fetch does. Parsing that part then fails.
  */
 const LENIENT = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH }
 const LENIENT_BROTLI = {
@@ -42,7 +42,8 @@ class ZlibHeader extends Transform {
     const [first] = chunk
     if (!this.#begun && first !== undefined) {
       this.#begun = true
-      // A zlib header begins with the method, 8 for deflate. The platform's fetch tests the same.
+      // A zlib header begins with the method, 8 for deflate. The platform's fetch makes the same
+      // test.
       if ((first & 0x0f) !== 8) this.push(Uint8Array.of(0x78, 0x9c))
     }
     done(null, chunk)

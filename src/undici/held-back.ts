@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 
-/** Nothing was sent, because the transport was closed or because it was too late to send. */
+/** The error for a request that was not sent: the transport was closed, or it was too late. */
 export class HeldBack extends Error {
   readonly why: 'transport_closed' | 'late'
   readonly code: string
@@ -13,9 +13,9 @@ export class HeldBack extends Error {
 }
 
 /**
- * Checks the clock again right before a request is written, on a new or reused connection.
- * Otherwise, a machine that slept since the last check would send the request when it wakes, and
- * the service may have forgotten its key by then.
+ * Checks the clock again right before a request is written, on a new or reused connection. Without
+ * this check, a machine that slept since the last check would send the request after waking, when
+ * the service may have forgotten the request's key.
  */
 export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>
@@ -58,7 +58,8 @@ class HoldIfLate implements Dispatcher.DispatchHandler {
   }
 
   /**
-   * undici calls this after connecting and before the first byte. It writes nothing after an abort.
+   * undici calls this method after connecting and before it writes the first byte. After an abort,
+   * undici writes nothing.
    */
   onRequestStart(controller: Dispatcher.DispatchController, context: unknown): void {
     if (this.#isLate()) controller.abort(new HeldBack('late', 'LATE'))

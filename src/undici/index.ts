@@ -30,8 +30,8 @@ export interface UndiciTransportOptions {
 export interface UndiciTransport extends Transport {
   /**
    * Waits for the requests in flight and closes the connections. A later request is not sent, and
-   * its error has `charged: 'no'` if no earlier attempt was sent. Your own `dispatcher` stays open:
-   * the transport still sends until you close it.
+   * its error has `charged: 'no'` if no earlier attempt was sent. If you passed a `dispatcher`,
+   * close that instead: this method does not close it, and the transport continues to send.
    */
   close(): Promise<void>
 }
@@ -59,7 +59,8 @@ const OPTIONS: Readers<UndiciTransportOptions> = {
  * The transport follows no redirects and has no cookies, caches or CORS. It decompresses responses
  * (gzip, brotli, deflate). Besides the client's time limits, undici allows 10 seconds to connect.
  *
- * @throws {ConfigurationError} naming the option that is unknown, wrong, or contradicts another
+ * @throws {ConfigurationError} naming the option that is unknown, wrong, or not allowed with
+ * `dispatcher`
  * @example
  * const client = new CustomerOrderingClient({ transport: undiciTransport() })
  */
@@ -86,11 +87,13 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
   let closing: Promise<void> | undefined
   return {
     send: async (request) => {
-      // Nothing may be awaited between this check and the send: the owner could close it meanwhile.
+      // Nothing may be awaited between this check and the send, or the owner could close the
+      // dispatcher in between.
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
       const { isLate } = request
-      // No check with the caller's dispatcher, which may already have sent the request by then.
+      // Does not check `isLate` with the caller's dispatcher, which may already have sent the
+      // request before the check, for example if the dispatcher retries.
       const asks = given === undefined && isLate !== undefined
       const sender = asks ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))
@@ -108,8 +111,8 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
 }
 
 /**
- * undici's own connector, which also notes its errors. They prove that no byte of a request was
- * sent, even in the middle of a TLS handshake.
+ * Creates undici's own connector, extended to collect connection errors. Such an error proves that
+ * no byte of a request was sent, even if the TLS handshake had begun.
  */
 function connectorNoting(unconnected: WeakSet<Error>): buildConnector.connector {
   const connect = buildConnector(bare({ allowH2: false }))
@@ -125,7 +128,7 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   try {
     return new EnvHttpProxyAgent(settings)
   } catch {
-    // undici's own error contains the address, and with it any password.
+    // undici's own error contains the address, which may contain a password.
     return refuseOption(
       'found an invalid proxy address in HTTP_PROXY or HTTPS_PROXY (or their lower-case names): it must look like http://proxy.example:3128',
       'proxy',
@@ -133,7 +136,7 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   }
 }
 
-/** Returns undici's error code if the dispatcher shows that it takes no more requests. */
+/** Returns undici's error code for a closed or destroyed dispatcher, undefined for an open one. */
 function closedByOwner(dispatcher: Dispatcher): string | undefined {
   // `closed` comes first, because a closed dispatcher is later destroyed as well.
   if ('closed' in dispatcher && dispatcher.closed === true) return 'UND_ERR_CLOSED'

@@ -5,7 +5,7 @@ import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse }
 import { decoded } from './decoding.ts'
 
 /**
- * A response of undici, without `Headers` and web streams: creating both takes longer than sending
+ * A response from undici, without `Headers` or web streams: creating them takes longer than sending
  * the request.
  */
 export class UndiciResponse implements TransportResponse {
@@ -28,7 +28,7 @@ export class UndiciResponse implements TransportResponse {
     this.#stream.destroy()
   }
 
-  /** Reads to the end of the body, to `maxBytes`, or to where the connection broke. */
+  /** Reads until the body ends, exceeds `maxBytes`, or is cut off by a lost connection. */
   read(maxBytes: number): Promise<BodyText> {
     const stream = this.#stream
     return new Promise((resolve) => {

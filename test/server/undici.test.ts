@@ -371,7 +371,7 @@ describe('a transport that is closed', () => {
     expect(error).toBeInstanceOf(ConnectionError)
     expect(error).toMatchObject({ charged: 'no', attempts: 1 })
     expect(error.message).toBe(
-      'POST /v1/orders could not be sent: its transport is closed, so nothing was sent (UND_ERR_CLOSED). The wallet was not charged. Create a new transport and a client with it, then call again.',
+      'POST /v1/orders could not be sent: the transport is closed, so nothing was sent (UND_ERR_CLOSED). The wallet was not charged. Create a new transport and client, then call again.',
     )
     const records = []
     for await (const record of client.orders.remembered({ externalOrderId: 'r1' })) records.push(record)
@@ -385,7 +385,7 @@ describe('a transport that is closed', () => {
     await expect(client.balance.retrieve()).rejects.toMatchObject({
       attempts: 1,
       message:
-        'GET /v1/balance could not be sent: its transport is closed (UND_ERR_CLOSED). Create a new transport and a client with it, then call again.',
+        'GET /v1/balance could not be sent: the transport is closed (UND_ERR_CLOSED). Create a new transport and client, then call again.',
     })
     expect(server.requests).toEqual([])
   })
@@ -401,7 +401,7 @@ describe('a transport that is closed', () => {
       charged: 'unknown',
       attempts: 2,
       message: expect.stringMatching(
-        /could not be sent: its transport is closed, so this attempt was not sent, but an earlier attempt or another process may have sent the request .* Create a new transport and a client with it\. The wallet may have been charged\. Call create\(\) again /,
+        /could not be sent: the transport is closed, so this attempt was not sent, but an earlier attempt or another process may have sent the request .* Create a new transport and client\. The wallet may have been charged\. Call create\(\) again /,
       ),
     })
     expect(server.requests).toHaveLength(1)

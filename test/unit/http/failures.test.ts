@@ -196,12 +196,12 @@ describe('a failure without an answer', () => {
   })
 
   test.each([
-    ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_CLOSED'],
-    ['could not be sent: its transport is closed', 'transport_closed', 'UND_ERR_DESTROYED'],
+    ['could not be sent: the transport is closed', 'transport_closed', 'UND_ERR_CLOSED'],
+    ['could not be sent: the transport is closed', 'transport_closed', 'UND_ERR_DESTROYED'],
     ['lost the connection before the response was complete', false, 'UND_ERR_DESTROYED'],
   ] as const)('the message "%s" suggests a new transport (%s, %s)', (what, unsent, code) => {
     const result = failed(unsent, { name: 'Error', code })
-    const next = 'Create a new transport and a client with it'
+    const next = 'Create a new transport and client'
     expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
     const sent =
       unsent === false
@@ -358,7 +358,7 @@ describe('a whole message', () => {
     [redirect(307), 'returned a redirect (307), which is never followed', 'Check baseUrl', true],
     [redirect(0), 'returned a redirect, which is never followed', 'Check baseUrl', true],
     [success(), 'returned 200, but its body is not as documented', 'Check baseUrl'],
-    [success('too_large'), 'returned 200, but its body is larger than this client reads', 'Check baseUrl'],
+    [success('too_large'), 'returned 200, but its body exceeds the size limit', 'Check baseUrl'],
     [
       success('undecodable'),
       'returned 200, but its body could not be decompressed',
@@ -396,7 +396,7 @@ describe('a whole message', () => {
     [
       failed(false, 'UND_ERR_DESTROYED'),
       'lost the connection before the response was complete (UND_ERR_DESTROYED)',
-      'Create a new transport and a client with it',
+      'Create a new transport and client',
       true,
     ],
   ]
@@ -489,7 +489,7 @@ describe('a whole message', () => {
     ['no', 'Nothing was sent. Allow more time, then call again.'],
     [
       'unknown',
-      'The request may have taken effect, and the client keeps no record of it: check before you send it again.',
+      'The request may have taken effect and charged the wallet. The client has no record of it: check before you send it again.',
     ],
   ] as const)('a message about a custom request names its effect, and no order: %s', (charged, rest) => {
     const endpoint = { operation: 'request', method: 'PUT' }

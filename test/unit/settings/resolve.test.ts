@@ -322,7 +322,7 @@ describe('baseUrl', () => {
   })
 
   const INSECURE =
-    'must be an https address: over http, others could read the API key. Only localhost may be http; ' +
+    'must be an https address: over http, others could read the API key. Only localhost may use http; ' +
     'for a private network, such as docker-compose or a mesh, set allowInsecureHttp.'
 
   it('baseUrl may be http on another machine only with allowInsecureHttp', () => {
@@ -572,8 +572,8 @@ describe('account and server', () => {
     const options = { apiKey: null, account: 'shop', baseUrl: 'https://shop.example.com/api' }
     const store = durable('device')
     expect(messageOf(() => resolve({ ...options, store }))).toBe(
-      "Client option server is required if the store outlives the page and baseUrl has the page's own origin. " +
-        'At another address, such as one with www, the page would buy the same order again under another key. ' +
+      "Client option server is required if the store outlives the page and baseUrl has the page's origin: " +
+        'at another address, such as with www, the page could buy an order again. ' +
         "Set it to a label of the service that never changes, such as 'https://api.example.com'.",
     )
     for (const accepted of [
@@ -613,7 +613,7 @@ describe('options for a derived client', () => {
     const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
     const caller = { fetch: async () => new Response() }
     expect(messageOf(() => resolve({ ...good, ...sender, ...caller }))).toBe(
-      'Client option transport cannot be combined with the option fetch: a transport ignores it.',
+      'Client option transport cannot be combined with the option fetch, which a transport ignores.',
     )
     for (const [first, then] of [
       [sender, caller],
