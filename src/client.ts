@@ -35,8 +35,8 @@ type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Na
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: all that the interface adds is defined in the static block
 export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
-    // Not declared as a method: in runtimes without the symbol, the method would be called
-    // "undefined".
+    // The class does not declare this method, because in runtimes without the symbol, the method
+    // would be called "undefined".
     if (Symbol.asyncDispose !== undefined) {
       // Uses `this`: the bundler renames a class that refers to its own name, and console.log would
       // show the new name.

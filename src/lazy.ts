@@ -55,7 +55,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#begin().finally(onFinally)
   }
 
-  // Async, so that a failure to start the iteration becomes a rejection.
+  // `async` turns a failure to start the iteration into a rejection.
   async #begin(): Promise<Whole> {
     return await this.#whole(this)
   }

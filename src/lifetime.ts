@@ -1,6 +1,6 @@
 import { type Charged, ConfigurationError } from './errors.ts'
 
-/** Whether a client is open, and which of its calls use the store. */
+/** Tracks whether a client is open, and which of its calls use the store. */
 export class Lifetime {
   /** The lifetime of the client that owns the store and closes it. */
   #owner: Lifetime | undefined

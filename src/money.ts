@@ -16,8 +16,9 @@ export interface Money {
  * unit". If the list shows "not applicable" (metals, accounting units, XTS, XXX), the unit itself
  * is the smallest, so the currency has 0 decimals.
  *
- * Not taken from Intl, which follows CLDR. CLDR describes how prices are usually shown, and changes
- * over time. It gives HUF no decimals, so 12345 (123.45 forint) would appear 100 times too large.
+ * The list is not taken from Intl, which follows CLDR. CLDR describes how prices are usually shown,
+ * and changes over time. It gives HUF no decimals, so 12345 (123.45 forint) would appear 100 times
+ * too large.
  */
 const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[] = [
   [0, 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'],

@@ -317,7 +317,7 @@ export type CreateManyRow =
 
 /** Progress of `orders.createMany`. */
 export interface CreateManyProgress {
-  /** Rows with an outcome, failures included. */
+  /** Rows that have an outcome, including failures. */
   readonly completed: number
   /** Orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number

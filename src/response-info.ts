@@ -1,7 +1,7 @@
 import { isObject } from './defined.ts'
 import type { SupportReference } from './errors.ts'
 
-/** Everything that came with a result, except its data. */
+/** Facts about the response behind a result: everything except its data. */
 export interface ResponseInfo {
   /** HTTP status of the response. Absent if a remembered order was returned without a request. */
   readonly status?: number
@@ -13,14 +13,14 @@ export interface ResponseInfo {
   readonly attempts: number
   /** Milliseconds that the call took. */
   readonly durationMs: number
-  /** Orders: the Idempotency-Key. */
+  /** Orders: Idempotency-Key of the order. */
   readonly idempotencyKey?: string
   /**
    * Orders: true if the order existed before this call, false if this call created it, absent if
    * that is unknown.
    */
   readonly replayed?: boolean
-  /** Orders: the ids to quote to the service's support. */
+  /** Orders: ids to quote to the service's support. */
   readonly supportReference?: SupportReference
 }
 
@@ -34,8 +34,8 @@ export function infoFrom(source: InfoSource): ResponseInfo {
   return typeof source === 'function' ? source() : source
 }
 
-// Stored in a map, not on the results: a result is exactly what the service sent, and may even be
-// frozen.
+// The info is stored in a map, not on the results: a result is exactly what the service sent, and
+// may even be frozen.
 const known = new WeakMap<object, InfoSource>()
 
 /** Registers the info of a result. A primitive result has none. */

@@ -36,7 +36,7 @@ export function envelopeOf(
   if (!Array.isArray(items)) return wrong('has no array of items according to the option listEnvelope')
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
-  // Copied, because `listEnvelope` may reuse its array for the next page.
+  // Copy the items, because `listEnvelope` may reuse its array for the next page.
   return { value: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 

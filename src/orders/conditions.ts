@@ -14,7 +14,7 @@ import { isPending, isUnsent, type JournalRecord } from './record.ts'
 export type Start = 'same' | 'first' | 'next'
 
 /**
- * For this many milliseconds after the last write of an anonymous order, an equal call means the
+ * For this many milliseconds after the last write of an anonymous order, an equal call is for the
  * same order.
  */
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
@@ -190,13 +190,13 @@ export const nameless: Condition<JournalRecord> = ({ slot }) => isAnonymous(slot
 export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
 /**
- * An equal call is placing an anonymous order, and this call may mean another order. If that call
+ * An equal call is placing an anonymous order, and this call may be for another order. If that call
  * only reads an existing order, this call simply waits for that call.
  */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'
 
-/** The anonymous order was last written so long ago that this call may mean another order. */
+/** The anonymous order was last written so long ago that this call may be for another order. */
 export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { now }) => {
   const untouched = now - updatedAt
   return isAnonymous(slot) && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)

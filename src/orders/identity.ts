@@ -1,5 +1,5 @@
 /**
- * Decides which calls mean the same order, and which key the service gets for that order. All
+ * Decides which calls are for the same order, and which key the service gets for that order. All
  * functions are pure: {@link Derive} is a parameter.
  *
  * Never change a rule in this file, because stored records have the names that these rules made.
@@ -10,8 +10,8 @@
 import { canonicalJson } from './canonical.ts'
 
 /**
- * Namespace of every derived UUID v5. Drawn once at random and never changed: another value would
- * rename all records and change all derived keys.
+ * Namespace of every derived UUID v5. The value was drawn once at random and must never change:
+ * another value would rename all records and change all derived keys.
  */
 export const KEY_NAMESPACE = '84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095'
 
@@ -41,8 +41,8 @@ export interface IntentNames {
 const ANONYMOUS = 'anon:'
 
 /**
- * The slot of an intent: the name of its record. Two calls mean the same order if and only if they
- * have the same slot (within one {@link scopeOf}).
+ * The slot of an intent: the name of its record. Two calls are for the same order if and only if
+ * they have the same slot (within one {@link scopeOf}).
  *
  * The reference comes first, because it is the caller's name for the order and outlives processes.
  * Then comes the caller's key, then the payload. The prefixes ensure that a reference, a key and a
@@ -96,7 +96,7 @@ export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
  * The content of a request as one UUID: every top-level field, including unknown fields, except
  * `metadata`. `metadata` describes the order for the caller and may differ between two attempts.
  *
- * @param request plain data as it will be sent; `undefined` fields count as absent
+ * @param request plain data as it will be sent; `undefined` fields are treated as absent
  * @throws {CanonicalJsonError} if a field cannot be written as JSON unchanged
  */
 export function fingerprintOf(derive: Derive, request: Readonly<Record<string, unknown>>): string {
@@ -142,7 +142,7 @@ export function differingFields(
   return [...fields].filter((field) => !sameMember(a, b, field)).sort()
 }
 
-/** Inherited members count as absent. */
+/** Inherited members are treated as absent. */
 function sameMember(
   a: Readonly<Record<string, string>>,
   b: Readonly<Record<string, string>>,

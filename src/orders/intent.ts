@@ -59,7 +59,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
   if (!('value' in checked)) throw invalid(checked.issues)
   const data = checked.value
-  // Checked again, because toJSON() may have added names.
+  // Check the names again, because toJSON() may have added fields.
   refuseMisnamed(data)
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options

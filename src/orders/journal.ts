@@ -68,7 +68,7 @@ interface Kept {
 /** Milliseconds between two removals of old records. */
 const PRUNE_INTERVAL = 60 * 60 * 1000
 
-// Per store, not per client: clients that share a store need only one removal.
+// Recorded per store, not per client: clients that share a store need only one removal.
 const pruned = new WeakMap<OrderStore, Map<string, number>>()
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
@@ -174,8 +174,8 @@ export class Journal {
   }
 
   /**
-   * Overwrites the record with itself, or inserts a row without a record, so that an abandoned
-   * write of an earlier call comes too late. Needs no codec. Returns false if the store did not
+   * Overwrites the record with itself, or inserts a row without a record, so that the store rejects
+   * an abandoned write of an earlier call. Needs no codec. Returns false if the store did not
    * confirm the write.
    */
   async fence({ id, row: base }: Found, deadline: Deadline): Promise<boolean> {

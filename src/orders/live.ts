@@ -14,8 +14,8 @@ export interface LiveCall<Result> {
   readonly ended: Promise<Result | undefined>
 }
 
-// Per store, not per client: derived clients share a store, and two clients of one process over one
-// store must see each other's calls.
+// Recorded per store, not per client: all clients of one process that use the same store must see
+// each other's calls.
 const registries = new WeakMap<OrderStore, Map<string, unknown>>()
 
 /** The calls in progress of this process over a store, by scope and record. */

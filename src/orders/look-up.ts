@@ -207,8 +207,8 @@ function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Loo
  */
 const CUT_PAUSE = 15 * 60 * 1000
 
-// Not stored in the record: if an entry is lost, the list is only read once more, whereas a write
-// could make a concurrent call's write fail.
+// The times are not stored in the records: if an entry is lost, the list is only read once more,
+// whereas a write could make a concurrent call's write fail.
 const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
 
 /**

@@ -89,8 +89,8 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created_unreadable: row(YES, 'replay'),
   // Captive portals and proxies return 200 for anything, so a 200 proves no charge.
   success_unreadable: row(UNKNOWN, 'replay'),
-  // Another caller's order: a mixed-up response, or a proxy that returns the response to another
-  // request.
+  // The response contains another order: responses were mixed up, or a proxy returned the response
+  // to another request.
   contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
   // After an ambiguous attempt, a 402 may mean that this attempt emptied the wallet. Refusals about

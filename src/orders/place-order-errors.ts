@@ -43,7 +43,7 @@ type OrderRefusal = Extract<StepOf['create' | 'enqueue'], { readonly step: 'refu
 /** Why a record cannot be continued. */
 type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
 
-/** The errors of one `create()`: what happened, the wallet, and what to do next. */
+/** Makes the errors of one `create()`: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
   readonly #intent: Intent
   readonly #signal: AbortSignal | undefined
@@ -105,7 +105,7 @@ export class PlaceOrderErrors {
     const why = {
       window:
         'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
-      age: 'is so old that this call may mean another order',
+      age: 'is so old that this call may be for another order',
       api_key: 'used another API key, and the service may scope idempotency keys by API key',
       unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',

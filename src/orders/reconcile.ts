@@ -69,7 +69,7 @@ export async function* reconcile<Output>(
       continue
     }
     const { state, order, externalOrderId } = record
-    // Two records may name the same order. Only the first one is compared.
+    // Two records may name the same order. Only the first record is compared.
     if (state === 'rejected' || (order?.id !== undefined && byId.has(order.id))) continue
     if (record.updatedAt >= options.since) local.add(record)
     else older.add(record)

@@ -66,8 +66,8 @@ export interface OrderRecord {
    */
   readonly firstSentAt?: number
   /**
-   * Until when the call that claimed the record may still be running, in milliseconds since 1970.
-   * Absent once that call has ended.
+   * Time until which the call that claimed the record may still be running, in milliseconds since
+   * 1970. Absent once that call has ended.
    */
   readonly busyUntil?: number
   /** When the record was first written, in milliseconds since 1970. */
@@ -139,7 +139,7 @@ export interface JournalRecord extends OrderRecord {
    */
   readonly foreign: boolean
   readonly hold?: Hold
-  /** When the record was last written, milliseconds since 1970. */
+  /** When the record was last written, in milliseconds since 1970. */
   readonly updatedAt: number
 }
 

@@ -185,7 +185,7 @@ export async function recoverOne(
   // might send the order.
   let decided: Facts | undefined
   const factsOf = ({ record }: Found): Facts => ({
-    // One request only, so only one attempt's time is subtracted from the window.
+    // Recovery sends one request, so only one attempt's time is subtracted from the window.
     ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
     // The API key is fetched only if no other call has a valid claim. Marking the record's times

@@ -6,7 +6,7 @@ import type { StoredRow } from '../stores/store.ts'
 import { OUTCOMES, type OutcomeKind } from './outcome.ts'
 import { isPending, type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 
-/** Why a record needs a person. */
+/** Why a person must resolve a record. */
 export type AttentionReason =
   /**
    * Older than the safe-retry window, or the clock went back: the service may have forgotten the
@@ -75,7 +75,7 @@ export interface RecoveredRecord {
   readonly reason?: undefined
 }
 
-/** The outcome of a record that needs a person. */
+/** The outcome of a record that a person must resolve. */
 export interface RecordInNeed {
   /** Recovery has no safe step left. A person must decide. */
   readonly outcome: 'needs_attention'
@@ -84,7 +84,7 @@ export interface RecordInNeed {
   readonly order?: undefined
   /** The error of the last request, if there was one. */
   readonly error?: AnyCustomerOrderingError
-  /** Why a person is needed. */
+  /** Why a person must resolve the record. */
   readonly reason: AttentionReason
 }
 
@@ -180,8 +180,8 @@ export function unreadableRecord(row: StoredRow): OrderRecord {
 }
 
 /**
- * Result of `await client.orders.recover()`. It lists the orders that need a person and only counts
- * the others.
+ * Result of `await client.orders.recover()`. It lists the orders that a person must resolve, and
+ * only counts the others.
  */
 export interface RecoverySummary {
   /** Orders that exist and were paid. */
@@ -192,7 +192,7 @@ export interface RecoverySummary {
   readonly inProgress: number
   /** Orders whose outcome is still unknown: run recovery again later. */
   readonly stillOpen: number
-  /** Orders that need a person, each with its reason. */
+  /** Orders that a person must resolve, each with the reason. */
   readonly needsAttention: readonly RecordInNeed[]
 }
 

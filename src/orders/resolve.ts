@@ -25,7 +25,7 @@ import { apply } from './transitions.ts'
 /** A person's decision: the order exists under this id, or it is abandoned. */
 export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
 
-/** Closes an open record by a person's decision. */
+/** Closes an open record as a person has decided. */
 export async function resolve(
   context: OrderContext,
   name: OrderName,

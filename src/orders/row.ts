@@ -72,8 +72,8 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
 }
 
 /**
- * A row without a record. The row has version 1, so that an abandoned insert of the same row comes
- * too late.
+ * A row without a record. The row has version 1, so that the store rejects an abandoned insert of
+ * the same row.
  */
 export function emptyRow(scope: string, id: string, now: number): StoredRow {
   const times = { createdAt: now, updatedAt: now }

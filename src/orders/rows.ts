@@ -30,8 +30,8 @@ export type Applied =
   | { readonly result: 'refused' | 'doubt'; readonly repair?: undefined; readonly cause: unknown }
 
 /**
- * The rows of a scope in a store. Every operation has a time limit, and a write whose response was
- * lost is read back.
+ * Reads and writes the rows of a scope in a store. Every operation has a time limit, and a write
+ * whose response was lost is read back.
  */
 export class Rows {
   readonly store: OrderStore
@@ -90,7 +90,7 @@ export class Rows {
       failure = cause ?? new Error('the store failed')
     }
     // Read the row: a database client that repeats a write after a lost response may report that
-    // the write came too late.
+    // another writer was faster.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
     const read = await this.read(id, grace, store).catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'

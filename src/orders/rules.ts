@@ -112,7 +112,7 @@ export interface StepOf {
   readonly enqueue: /** Enqueues the order; `given`: under a different key. */
     | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
     /**
-     * Takes the record from a call that is presumed dead. If that call wakes up, it can no longer
+     * Takes the record from a call that is presumed dead. If that call resumes, it can no longer
      * close the record.
      */
     | { readonly step: 'take_over' }
@@ -150,7 +150,8 @@ const SPENT = [
 /** Recovery must not repeat an ambiguous request on its own. */
 const HELD_BACK = [
   [when.damaged, lookUp('corrupt')],
-  // Never overridden: under another API key, the same idempotency key may place a new order.
+  // Not even `replay: 'all'` overrides this: under another API key, the same idempotency key may
+  // place a new order.
   [when.otherApiKey, lookUp('api_key_changed')],
   [when.replaysAll, send('overdue')],
   [when.aborted, lookUp('aborted')],

@@ -49,7 +49,7 @@ export interface SendOptions {
   readonly queued: boolean
   /** True if the service has not processed the key yet: the key's window begins with this call. */
   readonly unused: boolean
-  /** Until when the key may be sent, in milliseconds since 1970. Default: the record's window. */
+  /** When sending must end, in milliseconds since 1970. Default: the record's window. */
   readonly sendUntil: number | undefined
 }
 
@@ -64,7 +64,7 @@ export interface Sent {
   readonly ending: Ending<Order>
   /** Number of attempts of the call, over all generations. */
   readonly attempts: number
-  /** The record as this call knows it. */
+  /** The last version of the record that this call wrote or read. */
   readonly record: JournalRecord
   /** False if the outcome could not be stored. */
   readonly remembered: boolean
@@ -233,7 +233,7 @@ export async function sendOrder(
     if (rejection !== undefined && options.queued && !refused) {
       const { attempts: made } = trail
       const requeued = apply(mine.record, { type: 'requeued', heard: earlier, attempts: made, unused })
-      // Not 'no', although nothing was bought so far: the next recovery sends the order.
+      // Do not report 'no', although nothing was bought so far: the next recovery sends the order.
       return {
         ...unordered(await context.journal.settle(mine, requeued, options.deadline)),
         charged: 'unknown',

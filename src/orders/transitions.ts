@@ -184,13 +184,13 @@ function asked(
 }
 
 /**
- * An earlier call may have sent the record, so no later refusal is clean. A queued record stays
- * unambiguous.
+ * An earlier call may have sent the record, so no later refusal proves that nothing was bought. A
+ * queued record stays unambiguous.
  */
 function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent {
   const { rejection: _rejection, hold, ...rest } = record
   if (isUnsent(record)) return { ...rest, ...defined({ hold }) }
-  // Recovery that did not reach the service has not lifted the hold.
+  // A recovery that did not reach the service does not lift the hold.
   return { ...rest, ambiguous: true, ...(by === 'recovery' ? defined({ hold }) : {}) }
 }
 
@@ -218,7 +218,7 @@ export function leftKeys({ left, key, firstSentAt }: RecordContent): readonly st
   return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
 
-/** The facts to keep about the first key once another key replaces it. */
+/** The facts to store about the first key once another key replaces it. */
 function firstKeyOf(record: RecordContent): FirstKey | undefined {
   const { generation, keyOrigin, first, firstSentAt: sentAt = 0, rejection, refused } = record
   if (generation !== 0 || keyOrigin !== 'derived') return first
@@ -249,7 +249,7 @@ function leftOpen(record: RecordContent, { ambiguous, hold, attempts }: Event<'l
     ...released(record),
     ambiguous,
     attempts: record.attempts + attempts,
-    // An earlier hold stays: recovery that did not reach the service has not lifted it.
+    // An earlier hold stays: a recovery that did not reach the service does not lift the hold.
     ...defined({ hold: hold ?? record.hold }),
   }
 }

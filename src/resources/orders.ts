@@ -264,7 +264,7 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Closes an order by a person's decision. `{ as: 'abandoned' }` can lead to a second charge: the
+   * Closes an order as a person has decided. `{ as: 'abandoned' }` can lead to a second charge: the
    * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads that
    * order from the service and closes the record with it.
    *
