@@ -171,8 +171,7 @@ export class CustomerOrderingError extends Error {
   }
 
   /**
-   * The ids to quote to the service's support: order id, Idempotency-Key and reference, as far as
-   * known.
+   * The ids to quote to the service's support, if known: order id, Idempotency-Key and reference.
    */
   get supportReference(): SupportReference {
     return supportReference(this)

@@ -58,7 +58,7 @@ interface Ahead<T> {
 
 /**
  * Fetches pages for a walk over a list, some of them before the walk needs them. The walk decides
- * where to go next. The walk gets the page that it would have fetched itself, or a page that
+ * which page to read next. It gets the page that it would have fetched itself, or a page that
  * provably continues the previous page:
  *
  * - If the previous page has arrived, the request starts where that page ended. This is the walk's

@@ -220,8 +220,8 @@ export const startsFirst: Condition<JournalRecord> = (record, facts) => startOf(
 export const startsNext: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'next'
 
 /**
- * The record looks unsent, but it may come from a backup, and the order may have been sent after
- * the backup.
+ * The record looks unsent, but may come from a backup. The order may have been sent after that
+ * backup.
  */
 export const maybeRestored: Condition<JournalRecord> = (record, facts) =>
   record.externalOrderId !== undefined && !facts.isNotListed && mayBeRestored(record, facts)

@@ -16,8 +16,8 @@ import { canonicalJson } from './canonical.ts'
 export const KEY_NAMESPACE = '84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095'
 
 /**
- * Turns a name into a UUID, which is always the same for that name. It is the UUID v5 (SHA-1, RFC
- * 9562 section 5.5) of the name's UTF-8 bytes within {@link KEY_NAMESPACE}, in lower case.
+ * Turns a name into a UUID, which is always the same for that name: the UUID v5 (SHA-1, RFC 9562
+ * section 5.5) of the name's UTF-8 bytes within {@link KEY_NAMESPACE}, in lower case.
  *
  * Any language can compute version 5, and it runs synchronously without WebCrypto, which insecure
  * origins lack. The 36 characters of a UUID fit every known limit on idempotency keys. SHA-1 is

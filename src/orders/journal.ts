@@ -264,9 +264,9 @@ export class Journal {
   }
 
   /**
-   * Makes a last attempt to store what is still unstored, and ends the background work. With
-   * `whole`, does the same for the other journals of the store, because the store is about to
-   * close.
+   * Makes a last attempt to store every charge that is not stored yet, and ends the background
+   * work. With `whole`, does the same for the other journals of the store, because the store is
+   * about to close.
    */
   async flush({ whole }: { readonly whole: boolean }): Promise<void> {
     const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)

@@ -135,7 +135,7 @@ export interface Verdict extends Meaning {
   readonly hold?: Hold
 }
 
-/** Judges one outcome by the outcome table. A proof of a charge overrides everything after it. */
+/** Judges one outcome by the outcome table. A proof of a charge overrides every later outcome. */
 export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
   const row = OUTCOMES[kind]
   const meaning = history.proven ? YES : history.ambiguous ? row.ambiguous : row.clean

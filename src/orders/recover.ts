@@ -131,8 +131,8 @@ export async function* recover<Output>(
 }
 
 /**
- * Ids of the pending records, sorted by the end of their safe-retry window, and the unreadable
- * rows.
+ * The unreadable rows, and the ids of the pending records, sorted by the end of each safe-retry
+ * window.
  */
 async function pendingRecords(
   context: OrderContext,
@@ -290,7 +290,7 @@ async function sentOutcome(
   { signal }: CallSettings,
 ): Promise<RecoveryOutcome> {
   const stored = (await newestRecord(context, claimed)) ?? record
-  // A response proves the charge even if it could not be stored.
+  // A response proves the charge even if the proof could not be stored.
   const newest: JournalRecord = charged === 'yes' ? { ...stored, state: 'created' } : stored
   const about = orderCall(OPERATION, recordFacts(newest), signal)
   const error =

@@ -22,7 +22,7 @@ import {
 import { type Command, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
-/** A person's decision: the order exists under this id, or it is abandoned. */
+/** A person's decision: the order exists under this id, or the order is abandoned. */
 export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
 
 /** Closes an open record as a person has decided. */

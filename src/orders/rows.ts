@@ -98,7 +98,7 @@ export class Rows {
     if (isThisWrite(current, row)) return written
     if (applied === false || (current !== undefined && current.version >= version)) return { result: 'lost' }
     // A database client may repeat a statement that was applied, and report that the repetition was
-    // rejected. So a rejection proves nothing if the row could not be read.
+    // rejected. So a rejection proves nothing unless the row was read afterwards.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
     return { result: refused ? 'refused' : 'doubt', cause: failure }
   }

@@ -305,8 +305,8 @@ function rejectionOf(
 }
 
 /**
- * True if the order moves on to a key that was never sent. Either the service repeated its refusal
- * in a new call, or it reports a conflict although it refused every payload under the key. A
+ * True if the order moves on to a key that was never sent. This is so if the service repeated a
+ * refusal in a new call, or reports a conflict although it refused every payload under the key. A
  * service that remembers refusals by key would repeat the refusal for ever. For any other service,
  * a new key changes nothing.
  */
