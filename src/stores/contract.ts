@@ -33,8 +33,8 @@ export interface StoreContractOptions {
    */
   readonly openSecond?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /**
-   * Opens the rows of a closed store again. Required unless `durability` is `'memory'`: otherwise,
-   * one test fails.
+   * Opens the rows of a closed store again. Unless `durability` is `'memory'`, one test fails
+   * without this function.
    */
   readonly reopenStore?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /** Deletes what `createStore` created, after all handles are closed. */
@@ -58,7 +58,7 @@ const GROUPS: readonly (readonly [title: string, cases: readonly ContractCase[]]
 
 /**
  * Registers, with any test runner, the tests that every {@link OrderStore} must pass. They check
- * these rules: rows come back exactly; one of several racing writers wins; no open row is ever
+ * these rules: rows are returned unchanged; one of several racing writers wins; no open row is ever
  * omitted or pruned; histories are linearizable; rows survive closing and reopening the store.
  *
  * The suite cannot show that a write survives a power failure or a crash of the process. Write your

@@ -16,7 +16,7 @@ import { UncertainWrites } from './uncertain-writes.ts'
 
 /** Options of {@link IndexedDbStore}. */
 export interface IndexedDbStoreOptions {
-  /** Name of the database, which all pages of an origin share. Use it for nothing else. */
+  /** Name of a database that only the store uses. All pages of an origin share the database. */
   readonly name: string
   /**
    * How long to wait for the database to open, and then for each read or write to begin, in
@@ -28,7 +28,7 @@ export interface IndexedDbStoreOptions {
 
 const DEFAULT_OPEN_TIMEOUT = 3_000
 
-/** Maximum number of rows per transaction: other transactions wait until it ends. */
+/** Maximum number of rows per transaction, because other transactions wait for its end. */
 const MOST_ROWS = 500
 
 /** Maximum number of attempts to begin a transaction while the connection keeps closing. */
@@ -47,10 +47,9 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * private window closes. Give every order an `externalOrderId`, so that its key can be computed
  * again, and call `navigator.storage.persist()`.
  *
- * The first call opens the database. The store closes it if another page wants to delete it, or if
- * a newer version of this package wants to change it. The next call reopens it. If the database was
- * deleted, every call rejects: with a new, empty database, the page could buy the same orders
- * twice.
+ * The first call opens the database. If another page wants to delete or upgrade the database, the
+ * store closes its connection, and the next call opens a new one. If the database was deleted,
+ * every call rejects: with a new, empty database, the page could buy the same orders twice.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
  * plain error whose `code` is the name of the browser's error, for example `QuotaExceededError`.

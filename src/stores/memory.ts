@@ -24,12 +24,12 @@ interface Shelf {
 const INSERTED: InsertResult = Object.freeze({ inserted: true })
 
 /**
- * Remembers orders in this process and forgets them when it ends. It prevents duplicates from
+ * Remembers orders in this process, until the process ends. This store prevents duplicates from
  * retries and racing calls, but not after a crash. It is the client's default store, and the
  * reference implementation of the rules in `customer-ordering-sdk/stores/contract`. Its methods
  * never reject.
  *
- * Each instance has its own rows. Closing it does nothing.
+ * Each instance has its own rows. The method `close` does nothing.
  *
  * @example
  * const client = new CustomerOrderingClient({ store: new MemoryStore() })
@@ -60,8 +60,8 @@ export class MemoryStore implements OrderStore {
     if (shelf === undefined || slot === undefined || slot.row.version !== expectedVersion) return false
     if (slot.row.open && !row.open) shelf.open.delete(slot)
     if (!slot.row.open && row.open) {
-      // Move the row to the end: a walk over the open rows may have passed its old position, and
-      // must not miss it.
+      // Moves the row to the end: a caller that pages through the open rows may already have passed
+      // the old position, and must not miss the row.
       slot.position = ++this.#lastPosition
       shelf.slots.delete(row.id)
       shelf.slots.set(row.id, slot)
@@ -121,8 +121,8 @@ function copy(row: StoredRow): StoredRow {
 }
 
 /**
- * Returns the next page of slots that are sorted by `position`. The cursor is the last returned
- * position.
+ * Returns the next page of slots that are sorted by `position`. The cursor is the position of the
+ * last returned row.
  */
 function page(slots: Iterable<Slot>, { after, limit }: ListRowsOptions, since: number): RowPage {
   const passed = after === undefined ? 0 : Number(after)

@@ -54,15 +54,15 @@ const DEFAULT_TABLE = 'customer_ordering_rows'
 const DEFAULT_SCHEMA = 'public'
 
 /**
- * Maximum number of attempts to insert a row. Each fails if the existing row is pruned before it is
- * read.
+ * Maximum number of attempts to insert a row. An attempt fails if the existing row is pruned before
+ * the store reads it.
  */
 const INSERT_ATTEMPTS = 3
 
 /**
  * Remembers orders in PostgreSQL, for any number of processes on any number of machines. Every
  * write is one conditional statement with its own commit, and the call waits for that commit. An
- * acknowledged write survives whatever the server survives.
+ * acknowledged write is as durable as the database server.
  *
  * The first call, or {@link PostgresStore.migrate}, creates the two tables or brings them up to
  * date.
@@ -72,8 +72,8 @@ const INSERT_ATTEMPTS = 3
  * later.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
- * plain error with only a code, for example `57014`. Neither contains a message of the server or a
- * part of a connection string.
+ * plain error with only a code, for example `57014`. Neither error contains a message of the server
+ * or a part of a connection string.
  *
  * @example
  * import { Pool } from 'pg'
@@ -109,7 +109,8 @@ export class PostgresStore implements OrderStore {
    * tables as a different role. You can call it again, even from several processes at the same
    * time. If the tables are up to date, the role needs no right to create tables.
    *
-   * @throws {StoreError} if the database cannot keep orders, or the role may not create the tables
+   * @throws {StoreError} if the database cannot store orders safely, or the role may not create the
+   * tables
    * @example
    * await store.migrate()
    */
@@ -208,7 +209,7 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Returns the store's rows inside your transaction, for `orders.enqueue`. Its writes are
+   * Returns the store's rows inside your transaction, for `orders.enqueue`. Enqueued orders are
    * committed or rolled back together with everything else in the transaction. An order is sent
    * only after the commit, by any process that runs `orders.recover()`.
    *
@@ -247,8 +248,8 @@ export class PostgresStore implements OrderStore {
       async (query) => {
         for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
           if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
-          // Read in a second statement: the insert does not see a row if it had to wait for that
-          // row's writer.
+          // Reads the row in a second statement: an insert that waited for the row's writer does
+          // not see the row.
           const current = await this.#get(query, name)
           if (current !== undefined) return { inserted: false, current }
           await this.#checkVersion(query)
@@ -296,8 +297,8 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Prefers an error about a newer version: tables that a newer version has upgraded look damaged
-   * to this version.
+   * Returns an error about a newer version instead, if there is one: tables that a newer version
+   * has upgraded look damaged to this version.
    */
   async #newerOr(error: unknown, query: Query): Promise<unknown> {
     try {
@@ -333,8 +334,8 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Throws if the database cannot keep orders. Returns the version of the tables, or 0 if there are
-   * none.
+   * Throws if the database cannot store orders safely. Returns the version of the tables, or 0 if
+   * there are none.
    */
   async #inspect(query: Query): Promise<number> {
     const [database = {}] = await query(...inspection(this.#names))
@@ -380,8 +381,8 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
 }
 
 /**
- * Formats a time for comparisons. Every `updatedAt` is a safe integer, so the result does not
- * change if a fraction is rounded up, or a time out of range becomes the nearest limit.
+ * Formats a time to compare with `updatedAt`. Every `updatedAt` is a safe integer, so comparisons
+ * have the same result if the time is rounded up, or replaced by the nearest safe integer.
  */
 function wholeTime(time: number): string {
   if (Number.isNaN(time)) throw new StoreError('A time passed to the order store is not a number.')

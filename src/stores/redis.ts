@@ -69,12 +69,12 @@ const MOST_BYTES = 4 * 2 ** 20
  * nothing is ever half written, and exactly one of several racing writers wins. All rows of one
  * account share a cluster slot. No key of the store ever expires.
  *
- * Redis acknowledges a write before its replicas have it: a failover can lose the last orders. So
- * can a crash of the server, unless it has `appendfsync always`. Give every order an
- * `externalOrderId`, so that its key can be computed again.
+ * Redis acknowledges a write before its replicas have received it, so a failover can lose the most
+ * recent orders. A crash of the server can lose them too, unless `appendfsync` is `always`. Give
+ * every order an `externalOrderId`, so that its key can be computed again.
  *
  * Before its first call for an account, the store checks whether the server keeps the writes that
- * it acknowledges. If not, the call rejects. It checks again every hour, after every new
+ * it acknowledges. If not, the call rejects. The store checks again every hour, after every new
  * connection, and after a restart of the server. Every failure is a `StoreError` that explains what
  * happened and what to do. Its `cause` is a plain error with the server's or the client's code, for
  * example `OOM`.
@@ -90,7 +90,8 @@ export class RedisStore implements OrderStore {
   readonly #prefix: string
   readonly #vouched: Vouched
   /**
-   * Inspections by a key of their scope. An inspection that is valid for all scopes is under `''`.
+   * Inspections, each by a key of the inspected scope. An inspection that is valid for all scopes
+   * is under `''`.
    */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
@@ -118,7 +119,8 @@ export class RedisStore implements OrderStore {
       persistence: isAssumed('persistence', persistence),
       eviction: isAssumed('eviction', eviction),
     }
-    // A new connection may lead to another server, such as after a failover: inspect it again.
+    // A new connection may lead to another server, such as after a failover, so the next call
+    // inspects the server again.
     this.#unlisten = onConnected(client, () => this.#inspections.clear())
   }
 
@@ -257,7 +259,7 @@ export class RedisStore implements OrderStore {
   }
 }
 
-/** The keys of a script that writes a row, in the order of its KEYS. */
+/** Returns the keys for a script that writes a row, in the order of the script's KEYS. */
 function rowKeys({ row, list, open, created, rejected }: ScopeKeys, id: string): readonly string[] {
   return [row(id), list, open, created, rejected]
 }

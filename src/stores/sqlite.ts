@@ -62,8 +62,8 @@ export interface SqliteDatabaseOptions {
 export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 
 /**
- * Maximum number of attempts to insert a row. Each fails if the existing row is pruned before it is
- * read.
+ * Maximum number of attempts to insert a row. An attempt fails if the existing row is pruned before
+ * the store reads it.
  */
 const INSERT_ATTEMPTS = 3
 
@@ -289,8 +289,8 @@ export class SqliteStore implements OrderStore {
   }
 
   /**
-   * Prefers an error about a newer version: tables that a newer version has upgraded look damaged
-   * to this version.
+   * Returns an error about a newer version instead, if there is one: tables that a newer version
+   * has upgraded look damaged to this version.
    */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error

@@ -1,7 +1,7 @@
 /**
- * One row of a store. A store never interprets `data`: it is the journal's record as JSON, or that
- * JSON encrypted by the client's `codec`. The other fields are what a store needs to find and guard
- * a row.
+ * One row of a store. A store never interprets `data`, which is the journal's record as JSON, or
+ * that JSON encrypted by the client's `codec`. With the other fields, a store finds rows and
+ * detects conflicting writes.
  *
  * `scope` and `id` together identify the row. Every write replaces all other fields.
  */
@@ -12,9 +12,11 @@ export interface StoredRow {
   readonly id: string
   /** 1 for a new row, incremented by every write. A positive safe integer. */
   readonly version: number
-  /** True while recovery may still have to work on the record. Such rows are never pruned. */
+  /** True while recovery may still have to work on the record. Open rows are never pruned. */
   readonly open: boolean
-  /** State of the record. {@link OrderStore.prune} keeps each closed state for a different time. */
+  /**
+   * State of the record. {@link OrderStore.prune} has a separate cutoff time for each closed state.
+   */
   readonly state: 'open' | 'created' | 'rejected'
   /** When the record was first written, milliseconds since 1970. */
   readonly createdAt: number
@@ -60,9 +62,9 @@ export interface PruneOptions {
 }
 
 /**
- * What an acknowledged write survives. `memory` is lost when the process ends. `device` survives a
- * crash of the process or the page and, if the store's documentation says so, a power failure.
- * `server` is shared by many machines.
+ * What an acknowledged write survives. With `memory`, it is lost when the process ends. With
+ * `device`, it survives a crash of the process or the page and, if the store's documentation says
+ * so, a power failure. With `server`, it is on a server that many machines share.
  */
 export type StoreDurability = 'memory' | 'device' | 'server'
 
@@ -81,8 +83,8 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  *   which makes a late write fail. So each write must be one conditional statement, never a read
  *   and a separate write. Never swallow a failure.
  * - A `StoreError` with `applied: false` promises two things. The rejected write had no effect (a
- *   full disk, a read-only database). Neither it nor an earlier write of this store object to the
- *   same row will take effect later. Reject with it only if both are certain.
+ *   full disk, a read-only database). Neither that write nor an earlier write of this store object
+ *   to the same row will take effect later. Set `applied: false` only if both are certain.
  * - A read that begins after a write has resolved sees that write (no lagging replicas).
  * - Rows are never shared: changing a row object, passed or returned, does not change the stored
  *   row.
@@ -106,7 +108,7 @@ export interface OrderStore {
   listOpen(scope: string, options: ListRowsOptions): Promise<RowPage>
   /**
    * Removes closed rows (`open` false) of one scope that are older than the given times. Returns
-   * how many it removed.
+   * the number of removed rows.
    */
   prune(scope: string, options: PruneOptions): Promise<number>
   /**
@@ -119,8 +121,8 @@ export interface OrderStore {
 }
 
 /**
- * The rows of a store inside one transaction of the caller. Its writes are committed or rolled back
- * with everything else in the transaction. For `orders.enqueue` only: no client accepts it as a
- * store.
+ * The rows of a store inside one of the caller's transactions, for `orders.enqueue` only. Writes
+ * are committed or rolled back with everything else in the transaction. A client does not accept an
+ * outbox as its store.
  */
 export type OrderOutbox = Pick<OrderStore, 'get' | 'insert' | 'update'>

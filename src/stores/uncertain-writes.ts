@@ -1,13 +1,13 @@
 import { StoreError } from '../errors.ts'
 import type { StoredRow } from './store.ts'
 
-/** Maximum number of rows to track. Beyond that, no failure counts as certain any more. */
+/** Maximum number of rows to track. Above it, no error promises that nothing was written. */
 const MOST_ROWS = 10_000
 
 /**
- * Tracks the rows that an earlier write may still change, because it is in progress or ended
- * without a result. A failed write to such a row must not promise that nothing was written: an
- * order reported as `'no'` could reappear.
+ * Tracks the rows that an earlier write may still change, because that write is in progress or
+ * ended without a result. A failed write to such a row must not promise that nothing was written:
+ * an order reported as `'no'` could reappear.
  */
 export class UncertainWrites {
   readonly #rows: Map<string, number> = new Map()

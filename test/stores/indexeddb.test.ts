@@ -305,7 +305,9 @@ describe('opening the database', () => {
     await vi.advanceTimersByTimeAsync(1)
     request.onblocked?.(new Event('blocked') as IDBVersionChangeEvent)
     await vi.advanceTimersByTimeAsync(3_000)
-    expect((await failure).message).toMatch(/another tab of this site keeps an older version of it open/)
+    expect((await failure).message).toMatch(
+      /another tab of this site keeps an older version of the database open/,
+    )
   })
 
   it('the store rejects a database of another program', async () => {

@@ -3,8 +3,9 @@ import { explain } from './failure.ts'
 import { createSchema, MARK, MARKS, SCHEMA_VERSION } from './schema.ts'
 
 /**
- * The connection to one database. The first use opens it. It closes when another page wants to
- * upgrade or delete the database. The next use reopens it, unless the database was deleted.
+ * The connection to one database. The first use opens the connection. It closes when another page
+ * wants to upgrade or delete the database, and reopens at the next use, unless the database was
+ * deleted.
  */
 export class Connection {
   readonly #name: string
@@ -14,7 +15,7 @@ export class Connection {
   #current: IDBDatabase | undefined
   /** Mark of the first database that was opened. */
   #mark: string | undefined
-  /** True once the deletion of the database was noticed. */
+  /** True once this object has noticed that the database was deleted. */
   #deleted = false
   #closed = false
 
@@ -24,8 +25,9 @@ export class Connection {
   }
 
   /**
-   * Returns the open database. Rejects with a {@link StoreError}; the next call tries again. Not an
-   * async function: a call made before {@link close} must still get the open database.
+   * Returns the open database. If opening fails, rejects with a {@link StoreError}, and the next
+   * call tries again. Not an async function: a call made before {@link close} must still get the
+   * open database.
    */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {
@@ -59,7 +61,7 @@ export class Connection {
     this.#opening = undefined
     await opening?.then(
       (database) => database.close(),
-      // It failed to open: the caller has the error, and nothing needs closing.
+      // Opening failed, so there is nothing to close. The caller of database() has the error.
       () => {},
     )
   }
@@ -74,7 +76,7 @@ export class Connection {
       if (newVersion === null) this.#deleted = true
       this.drop(database)
     }
-    // The browser closed it: its data was deleted, or its files failed.
+    // The browser closes the connection if the site's data is deleted or the files are damaged.
     database.onclose = () => this.drop(database)
     try {
       const mark = await readMark(database, this.#openTimeout, () =>
@@ -159,7 +161,7 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
   return new StoreError(
     `Cannot open the order store in the IndexedDB database "${name}": ` +
       (blocked
-        ? 'another tab of this site keeps an older version of it open. Close or reload that tab.'
+        ? 'another tab of this site keeps an older version of the database open. Close or reload that tab.'
         : `the browser did not respond within ${timeout} ms. Another tab of this site may block it: ` +
           'close the other tabs and try again.') +
       ' Nothing was written.',
@@ -189,7 +191,7 @@ function readMark(database: IDBDatabase, timeout: number, late: () => Error): Pr
   })
 }
 
-/** Random, so that no two databases have the same mark. */
+/** Makes a random mark, so that no two databases have the same mark. */
 function makeMark(): string {
   return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(18))))
 }

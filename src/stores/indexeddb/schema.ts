@@ -3,12 +3,12 @@ import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../store.ts'
 
 /**
- * Version of the schema that {@link createSchema} makes. Every change increments it, and none drops
- * anything.
+ * Version of the schema that {@link createSchema} makes. Every change of the schema increments the
+ * version. No change drops anything.
  */
 export const SCHEMA_VERSION = 1
 
-/** Name of the object store of the rows. Its key is scope and id. */
+/** Name of the object store of the rows. The key of a row is its scope and id. */
 export const ROWS = 'rows'
 
 /**
@@ -19,9 +19,9 @@ export const MARKS = 'marks'
 export const MARK = 'mark'
 
 /**
- * Indexes of {@link ROWS}. Each ends with a unique field, or is read by unique keys. An index omits
- * rows that lack one of its fields: this keeps closed rows out of `open` and open rows out of
- * `closed`.
+ * Indexes of {@link ROWS}. Entries of `open` and `list` are unique, as cursors require. An index
+ * omits rows that lack an indexed field, so `open` contains no closed rows, and `closed` no open
+ * rows.
  */
 const INDEXES = {
   open: ['scope', 'openId'],
@@ -37,9 +37,9 @@ export type RowIndex = keyof typeof INDEXES
  * boolean.
  */
 interface IndexedRow extends StoredRow {
-  /** The id again, on open rows. */
+  /** A copy of `id`. Only open rows have this field. */
   readonly openId?: string
-  /** The state again, on closed rows. */
+  /** A copy of `state`. Only closed rows have this field. */
   readonly closedState?: string
 }
 

@@ -27,8 +27,8 @@ export interface Patience {
  * Runs one transaction on the rows. `body` must make all requests immediately or in `after`, and
  * await nothing else: IndexedDB commits as soon as no request is pending.
  *
- * Resolves when the transaction is complete, which makes a write durable: with `strict` durability
- * it has left the operating system's buffers. Rejects with the error that aborted it.
+ * Resolves when the transaction is complete. With `strict` durability, its writes have then left
+ * the operating system's buffers. Rejects with the error that aborted the transaction.
  *
  * Transactions take turns, across pages too, and a page that is frozen inside a transaction blocks
  * all others. So a transaction is aborted, and thereby undone, if its first request has no result
@@ -63,7 +63,7 @@ export function transact<T>(
       if (settled === undefined) reject(new Error('a transaction ended without a result'))
       else resolve(settled.value)
     }
-    // Reject here, not in `onerror`: there, the transaction's own error is still null.
+    // Rejects here, not in `onerror`, because the transaction's own error is null until the abort.
     transaction.onabort = () => {
       clearTimeout(timer)
       reject(thrown === undefined ? transaction.error : thrown.error)

@@ -4,7 +4,7 @@ import { plainError } from '../plain-error.ts'
 /** An explanation and the codes to which it applies. */
 type Trouble = readonly [advice: string, ...codes: string[]]
 
-/** A table has no key if it was restored without one or copied by `CREATE TABLE … AS`. */
+/** A table has no primary key if it was restored without it or copied by `CREATE TABLE … AS`. */
 export const KEYLESS: string =
   'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate rows, ' +
   'then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
@@ -47,7 +47,10 @@ const TROUBLES: readonly Trouble[] = [
     '55P03',
   ],
   ['concurrent transactions kept writing the same row. Nothing was written; try again.', '40001', '40P01'],
-  ['the connection is inside a transaction that has failed. Nothing was written; roll it back.', '25P02'],
+  [
+    'the connection is inside a transaction that has failed. Nothing was written; roll back that transaction.',
+    '25P02',
+  ],
   [
     'the database is read-only, such as a standby. Nothing was written; connect to the primary.',
     ...['25006', '25007'],
@@ -57,7 +60,7 @@ const TROUBLES: readonly Trouble[] = [
     "this role may not use the store's tables, or may not create them in that schema. Grant the right, or run `migrate()` once as a role that has it.",
     '42501',
   ],
-  ['the login was refused. Check the user, the password and pg_hba.conf.', '28'],
+  ['the login failed. Check the user, the password and pg_hba.conf.', '28'],
   ['the database does not exist. Check its name.', '3D000'],
   ['the schema does not exist. Create it, or pass another as the option `schema`.', '3F000'],
   [
@@ -65,7 +68,7 @@ const TROUBLES: readonly Trouble[] = [
     '42P01',
   ],
   [
-    'a table with the name that the store uses exists, but does not belong to the store. Pass another name as the option `table`.',
+    'another table already has the name that the store uses. Pass another name as the option `table`.',
     ...['42703', '42809', '42P16', '42P07', '42710'],
   ],
   [`${KEYLESS} Nothing was written.`, '42P10'],
@@ -98,7 +101,7 @@ export function explain(error: unknown, failed: string): StoreError {
 const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
 
 /**
- * Turns the error of a failed write into a {@link StoreError} that tells whether the write may
+ * Turns the error of a failed write into a {@link StoreError} that states whether the write may
  * still be applied.
  */
 export function explainWrite(error: unknown, failed: string): StoreError {
@@ -113,7 +116,7 @@ export function isMisfit(error: unknown): boolean {
   return codeOf(error).startsWith('42')
 }
 
-/** True if the same statement can be run again: it was rolled back, and can succeed. */
+/** True if the statement was rolled back because of a concurrent one, and can be run again. */
 export function isConflict(error: unknown): boolean {
   return ['40001', '40P01'].includes(codeOf(error))
 }
@@ -125,7 +128,7 @@ export function isRefusal(error: unknown): boolean {
   return /^(?!08|25|57P)[0-9FHPX][0-9A-Z]{4}$/.test(codeOf(error))
 }
 
-/** True if the connection is in a failed transaction, which it must end before anything else. */
+/** True if the connection is in a failed transaction, in which it runs no more statements. */
 export function isInFailedTransaction(error: unknown): boolean {
   return codeOf(error) === '25P02'
 }

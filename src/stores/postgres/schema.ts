@@ -50,7 +50,7 @@ function checkName(option: 'schema' | 'table', name: unknown, longest: number): 
   }
 }
 
-/** Quotes an identifier, so that PostgreSQL takes it literally. */
+/** Quotes an identifier, so that PostgreSQL reads it literally. */
 function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
@@ -105,7 +105,7 @@ export function migration(names: Names, found: number): string {
   return `DO ${tag}${body}${tag}`
 }
 
-/** Returns the query for the facts that the store checks before it trusts a database. */
+/** Returns the query for the facts that the store checks before it uses a database. */
 export function inspection({ rows, versions, schema }: Names): readonly [text: string, parameters: string[]] {
   return [
     `SELECT pg_is_in_recovery()::text AS standby,
@@ -130,21 +130,21 @@ const FOUND = 'id, version::text, open::text, state, created_at::text, updated_a
 
 /**
  * Evaluated for every row that is written. It makes the commit durable, whatever
- * `synchronous_commit` the connection has. With `off`, a crash of the server loses the commit. With
- * `local`, a synchronous standby that takes over does not have it. The mark tells {@link CHECK}
- * whether the write was committed.
+ * `synchronous_commit` the connection has. With `off`, a crash of the server may lose the commit.
+ * With `local`, a synchronous standby that takes over may not have the commit. The mark shows
+ * {@link CHECK} whether the write was committed.
  */
 const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
       THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
     set_config('customer_ordering.mark', 'set', true) AS mark`
 
 /**
- * Sets a mark that ends with its transaction. Outside a transaction block, it ends with this
+ * Sets a mark that ends with its transaction. Outside a transaction block, the mark ends with this
  * statement.
  */
 export const MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS mark`
 
-/** Reads whether the mark of an earlier statement is still there. */
+/** Reads whether the mark of an earlier statement is still set. */
 export const CHECK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
 
 /** Maximum number of rows per statement of `prune`, so that it holds its locks only briefly. */
@@ -175,8 +175,8 @@ export function statementsFor({ rows, versions }: Names): Statements {
       WHERE scope = $7 AND id = $8 AND version = $9 AND ${current} RETURNING ${WRITTEN}`,
     listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
-    // Qualify the times with their table: the bare name would mean the returned string, and sort as
-    // a string.
+    // Qualifies the times with their table. The bare name would refer to the returned string, and
+    // rows would be sorted by that string.
     list: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
     // Skips rows that another transaction is writing: they are no longer old, or another process is

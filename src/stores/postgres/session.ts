@@ -16,8 +16,8 @@ export interface PostgresClient {
   query(text: string, parameters?: PostgresParameter[]): Promise<{ readonly rows: readonly unknown[] }>
   /**
    * Returns `'I'` if the connection is not inside a transaction. A pg `Client` has this method.
-   * Without it, the store needs two more statements per call. An adapter can return `'I'` if its
-   * client never runs other statements inside a transaction.
+   * Without this method, the store needs two more statements per call. An adapter can return `'I'`
+   * if its client never runs other statements inside a transaction.
    */
   getTransactionStatus?(): string | null
 }
@@ -30,7 +30,7 @@ export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<
 
 /** Runs the statements of one call of the store. */
 export interface Session {
-  /** Runs the action. `writes` tells from the result whether the action has written. */
+  /** Runs the action. `writes` derives from the result whether the action has written. */
   use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T>
 }
 
@@ -61,7 +61,8 @@ function isPool(client: object): client is Pool {
 }
 
 /**
- * Takes a connection from the pool for every call, to check it and to destroy it if it is broken.
+ * Takes a connection from the pool for every call, checks the connection, and destroys a broken
+ * one.
  */
 class PoolSession implements Session {
   readonly #pool: Pool
@@ -88,8 +89,8 @@ class PoolSession implements Session {
 }
 
 /**
- * Takes a connection from the pool. Without a callback, `connect` would return it too late to
- * attach the listener.
+ * Takes a connection from the pool. Without a callback, `connect` would return the connection too
+ * late to attach the listener.
  */
 function take(pool: Pool): Promise<PooledClient> {
   return new Promise((resolve, reject) => {
@@ -108,7 +109,7 @@ function take(pool: Pool): Promise<PooledClient> {
 
 function ignore(): void {}
 
-/** A single connection that knows whether it is in a transaction. */
+/** Session of a single connection that reports whether it is inside a transaction. */
 class ClientSession implements Session {
   readonly #client: PostgresClient
   /**
@@ -142,8 +143,8 @@ async function useKnown<T>(
 }
 
 /**
- * A client that cannot tell whether it is inside a transaction. The session sets a mark that ends
- * with the transaction: a mark that outlives its statement means that a transaction is open.
+ * Session of a client that does not report whether it is inside a transaction. The session sets a
+ * mark that ends with the transaction. If the mark outlives its statement, a transaction is open.
  */
 class UnknownSession implements Session {
   readonly #client: PostgresClient
@@ -236,7 +237,7 @@ function rowsOf(result: unknown): readonly unknown[] {
 }
 
 /**
- * Maximum number of runs of a statement that PostgreSQL keeps rolling back because of other
+ * Maximum number of times to run a statement that PostgreSQL rolls back because of concurrent
  * statements.
  */
 const ATTEMPTS = 5

@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors.ts'
 import type { Script } from './scripts.ts'
 
-/** Parameters of a script, as node-redis takes them. */
+/** Parameters of a script, in the form that node-redis accepts. */
 export interface NodeRedisScriptOptions {
   /** Keys that the script uses. */
   keys: string[]
@@ -22,7 +22,7 @@ interface Connecting {
 export interface NodeRedisClient extends Connecting {
   /** Runs a script. */
   eval(script: string, options: NodeRedisScriptOptions): Promise<unknown>
-  /** Runs a script that the server knows, by its digest. */
+  /** Runs a script that the server has cached, by its digest. */
   evalSha(sha1: string, options: NodeRedisScriptOptions): Promise<unknown>
 }
 
@@ -30,7 +30,7 @@ export interface NodeRedisClient extends Connecting {
 export interface IoredisClient extends Connecting {
   /** Runs a script. */
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
-  /** Runs a script that the server knows, by its digest. */
+  /** Runs a script that the server has cached, by its digest. */
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
 }
 
@@ -62,11 +62,11 @@ export function onConnected(client: RedisClient, listener: () => void): () => vo
 }
 
 /**
- * Makes the only function through which the store talks to a server. It sends scripts only, even to
- * read: some clients send other reads to replicas, which may lag behind.
+ * Makes the function that sends all of the store's requests to a server. It sends only scripts,
+ * even to read: some clients send other reads to replicas, which may lag behind.
  *
- * @param beforeLoading called before a script is sent to a server that does not know it: the client
- * may have connected to a different server
+ * @param beforeLoading called before a script is sent to a server that has not cached it, because
+ * the client may have connected to a different server
  */
 export function evaluateWith(
   client: RedisClient,
@@ -79,7 +79,7 @@ export function evaluateWith(
     try {
       reply = await send('sha1', sha1, keys, parameters)
     } catch (error) {
-      // The server was restarted or its scripts were flushed. It has not run anything.
+      // The server has not cached the script, for example after a restart, and has run nothing.
       if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
       await beforeLoading(script, keys)
       reply = await send('text', script.text, keys, parameters)
@@ -124,7 +124,7 @@ function has<Client extends RedisClient, Method extends 'evalSha' | 'evalsha'>(
 /** Throws on bytes that are not UTF-8 instead of replacing them. Keeps byte order marks. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The elements of a reply. Clients can be configured to return bytes instead of strings. */
+/** Returns the strings of a reply. Some clients are configured to return bytes instead. */
 function textsOf(reply: unknown): string[] {
   if (Array.isArray(reply)) {
     const texts = reply.map((element: unknown) =>

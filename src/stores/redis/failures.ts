@@ -103,7 +103,7 @@ export function isRefusedInScript(error: unknown): boolean {
   return textOf(error).startsWith('ERR ')
 }
 
-/** The word in capitals with which every error of a server begins. */
+/** Returns the code of a server's error, a word in capitals at the start of its message. */
 function replyCode(text: string): string | undefined {
   const code = /^([A-Z]{2,}) /.exec(text)?.[1]
   if (code !== 'ERR') return code
@@ -113,7 +113,7 @@ function replyCode(text: string): string | undefined {
   return /: -([A-Z]{2,}) /.exec(text)?.[1] ?? code
 }
 
-/** The server's code, otherwise the client's code or the name of the error. */
+/** Returns the server's code, or else the client's code or the name of the error. */
 function codeOf(error: unknown): string {
   const text = textOf(error)
   const known = replyCode(text) ?? TEXTS[text]

@@ -3,7 +3,7 @@ import { storable } from '../storable.ts'
 import type { StoredRow } from '../store.ts'
 import { FORMAT } from './scripts.ts'
 
-/** The keys of one scope. They share a hash tag, so that a cluster keeps them together. */
+/** The keys of one scope. They share a hash tag, so that a cluster stores them on the same node. */
 export interface ScopeKeys {
   row(id: string): string
   /** All rows: sorted entries of time and id. */
@@ -16,7 +16,7 @@ export interface ScopeKeys {
   readonly rejected: string
 }
 
-/** The keys of a scope; `prefix` has no braces. */
+/** Returns the keys of a scope. The prefix has no braces. */
 export function keysOf(prefix: string, scope: string): ScopeKeys {
   // Escape braces, which would end the hash tag. An empty tag would be ignored, so `%` stands for
   // the empty scope: no other scope becomes a lone `%`.
@@ -58,12 +58,12 @@ export function timeText(time: number): string {
   return String(whole).padStart(TIME_DIGITS, '0')
 }
 
-/** The first line of a stored row without its marks: all fields but the data, for the scripts. */
+/** Returns the first line of a stored row, without the marks: all fields except the data. */
 export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow): string {
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {
       throw new StoreError(
-        `The order store cannot keep the time ${time}: it must be a whole number of milliseconds.`,
+        `The order store cannot store the time ${time}: it must be a whole number of milliseconds.`,
       )
     }
   }

@@ -39,7 +39,7 @@ const STORED = `'${HEAD} (%S+)\\n'`
 export const MARK_LENGTH = 12
 
 /**
- * How many marks a row keeps. A client that resends a write misses its own mark only if other
+ * How many marks a row stores. A client that resends a write does not find its own mark if other
  * clients have written the row this often in between.
  */
 const MARKS = 32
@@ -66,8 +66,8 @@ local closed = open == '0' and (state == 'created' and KEYS[4] or state == 'reje
 if closed then redis.call('ZADD', closed, 0, entry) end`
 
 /**
- * KEYS: any key of the scope, so that a cluster runs the script on its node. Returns the server's
- * `INFO`.
+ * KEYS: any key of the scope, so that a cluster runs the script on the scope's node. Returns the
+ * server's `INFO`.
  */
 export const INSPECT: Script = script(`
 local text = ''
@@ -106,8 +106,8 @@ return {'written'}`)
  * this version of the package does not know the row.
  *
  * The script first removes an entry that cannot exist. A server whose memory is full still accepts
- * removals, and lets a script finish once it has written. So a full server stores no new orders,
- * but still stores the outcomes of orders in progress.
+ * removals, and lets a script finish after the script's first write. So a full server stores no new
+ * orders, but still stores the outcomes of orders in progress.
  */
 export const UPDATE: Script = script(`
 local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})

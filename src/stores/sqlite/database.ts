@@ -41,8 +41,8 @@ export function locate(path: unknown): string {
       'The option `path` of SqliteStore must be the path of a file, such as "orders.db", or ":memory:".',
     )
   }
-  // Absolute, so that it still names the same file after a change of the working directory. Outside
-  // Node, open() reports the missing module.
+  // An absolute path names the same file after a change of the working directory. Outside Node,
+  // open() reports the missing module.
   return nodeModule('node:path')?.resolve(path) ?? path
 }
 
@@ -113,7 +113,8 @@ function configure(database: SqliteDatabase, path: string, busyTimeout: number):
   database.exec(`PRAGMA busy_timeout = ${busyTimeout}`)
   if (path !== ':memory:') useWriteAheadLog(database, path, busyTimeout)
   // Sync the log with every commit. On macOS, only fullfsync makes the disk write its cache;
-  // elsewhere it changes nothing. Old rows hold personal data, so secure_delete overwrites them.
+  // elsewhere it changes nothing. Rows contain personal data, so secure_delete overwrites deleted
+  // rows.
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON')
 }
 
@@ -124,13 +125,13 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
       const mode = setting(database, 'journal_mode = WAL', 'journal_mode')
       if (mode === 'wal') return
       throw new StoreError(
-        `Cannot open the order store in ${path}: SQLite cannot keep a write-ahead log there. Use a local file system.`,
+        `Cannot open the order store in ${path}: SQLite cannot use a write-ahead log there. Use a local file system.`,
       )
     } catch (error) {
       // If several processes open a new file at the same time, all but one fail here, whatever the
       // busy timeout.
       if (codeOf(error) !== 'SQLITE_BUSY' || performance.now() - start >= busyTimeout) throw error
-      // BEGIN IMMEDIATE does wait: it gets the write lock once the other process has switched.
+      // BEGIN IMMEDIATE does wait: it gets the lock once the other process has switched the mode.
       database.exec('BEGIN IMMEDIATE')
       database.exec('ROLLBACK')
     }
@@ -154,7 +155,7 @@ export function durabilityOf(database: SqliteDatabase, name: string): StoreDurab
   return 'device'
 }
 
-/** The path of the database with all links resolved, or an empty string if it is in memory. */
+/** Returns the path of the database with links resolved, or an empty string if it is in memory. */
 export function fileOf(database: SqliteDatabase): string {
   return String(setting(database, 'database_list', 'file'))
 }

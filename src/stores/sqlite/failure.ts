@@ -5,9 +5,12 @@ import { plainError } from '../plain-error.ts'
 const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]>> = {
   SQLITE_BUSY: [
     5,
-    'another connection kept it locked for longer than the busy timeout. Wait for that connection, or raise the timeout.',
+    'another connection kept it locked for longer than the busy timeout. Nothing was written; wait for that connection, or raise the timeout.',
   ],
-  SQLITE_LOCKED: [6, 'another statement of the same process keeps it locked. Wait for that statement.'],
+  SQLITE_LOCKED: [
+    6,
+    'another statement of the same process keeps it locked. Nothing was written; wait for that statement.',
+  ],
   SQLITE_READONLY: [
     8,
     'it is read-only. Nothing was written; give this user write access to the file and its directory.',
@@ -76,7 +79,7 @@ export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'UNKNOWN'
   const number: unknown = Reflect.get(error, 'errcode')
   if (typeof number === 'number') {
-    // The low byte is the primary code. The rest tells variants apart.
+    // The low byte is the primary code. The other bytes distinguish its variants.
     const known = Object.entries(RESULTS).find(([, [primary]]) => primary === (number & 0xff))
     return known?.[0] ?? `SQLITE_${number}`
   }

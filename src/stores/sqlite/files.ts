@@ -4,8 +4,8 @@ import { nodeModule } from './node-module.ts'
 type FileSystem = typeof import('node:fs')
 
 /**
- * Detects deleted or replaced files of a connection, by device and inode. SQLite would keep writing
- * to such a file, and acknowledge writes that vanish with the process.
+ * Detects deleted or replaced files of a connection, by device and inode. SQLite would continue to
+ * write to a deleted file, and acknowledge writes that are lost when the process ends.
  */
 export class DatabaseFiles {
   /** Undefined on Windows: SQLite's open files cannot be deleted or renamed there. */
@@ -16,7 +16,7 @@ export class DatabaseFiles {
   readonly #identities: Map<string, string> = new Map()
 
   /**
-   * @param path as the caller gave it: a symbolic link in it may lead to another file later
+   * @param path the path that the caller passed: its symbolic links may lead to another file later
    * @param target the file that the connection has open, with links resolved
    */
   constructor(path: string, target: string) {
@@ -26,8 +26,8 @@ export class DatabaseFiles {
   }
 
   /**
-   * Remembers the files on the first call, and compares them on later ones.
-   * @throws {StoreError} if one of them was deleted or replaced
+   * Stores the identity of each file on the first call, and compares it on later calls.
+   * @throws {StoreError} if a file was deleted or replaced
    */
   check(journalMode: string, name: string): void {
     const files = [this.#path]

@@ -19,7 +19,7 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
   return {
     scope,
     id,
-    // A connection of the caller may return integers as BigInt.
+    // The caller's connection may return integers as BigInt.
     version: Number(row['version']),
     open: Number(row['open']) === 1,
     state,

@@ -78,8 +78,8 @@ export function migrate(database: SqliteDatabase, name: string): void {
   database.exec('BEGIN IMMEDIATE')
   try {
     database.exec('CREATE TABLE IF NOT EXISTS customer_ordering_schema (version INTEGER PRIMARY KEY) STRICT')
-    // Changes nothing, but needs to write: a read-only database must fail now, not with the first
-    // order.
+    // Changes nothing, but fails without write access: a read-only database must fail now, not with
+    // the first order.
     database.exec('DELETE FROM customer_ordering_schema WHERE FALSE')
     const found = versionOf(database.prepare(STATEMENTS.version))
     checkVersion(found, `Cannot open the order store in ${name}`)

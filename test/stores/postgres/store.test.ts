@@ -248,9 +248,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         "CREATE TABLE customer_ordering_rows (mine text); INSERT INTO customer_ordering_rows VALUES ('x')",
       )
       const error = await failureOf(() => new PostgresStore({ client: openPool() }).migrate())
-      expect(error.message).toContain(
-        'a table with the name that the store uses exists, but does not belong to the store',
-      )
+      expect(error.message).toContain('another table already has the name that the store uses')
       expect(await execute(url, 'SELECT * FROM customer_ordering_rows')).toEqual([{ mine: 'x' }])
     })
 
@@ -829,8 +827,8 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     )
 
     it.each([
-      ['user', { user: 'nobody' }, '28P01', 'the login was refused'],
-      ['password', { password: 'wrong-secret' }, '28P01', 'the login was refused'],
+      ['user', { user: 'nobody' }, '28P01', 'the login failed'],
+      ['password', { password: 'wrong-secret' }, '28P01', 'the login failed'],
       ['database', { database: 'missing' }, '3D000', 'the database does not exist'],
     ])(
       'the error names a wrong %s, and reveals nothing of the connection string',
