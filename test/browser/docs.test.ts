@@ -89,13 +89,15 @@ describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStor
     expect(await left).toBe('closed')
     const { page: next, printed } = await openShop()
     // Only read the order: its claim is still valid, so the dead page may be alive.
-    await next.evaluate(() => window.settle(window.openClient()))
-    expect(printed).toEqual(['cart-2 in_progress'])
+    const settled = next.evaluate(() => window.settle(window.openClient())).catch(() => 'closed')
+    await expect.poll(() => printed, { timeout: 20_000 }).toEqual(['cart-2 in_progress'])
     await next.evaluate(async () => {
       for await (const { outcome, record } of window.openClient().orders.recover({ takeOver: true }))
         console.log(record.externalOrderId, outcome)
     })
     expect(printed.slice(1)).toEqual(['cart-2 created'])
     sandbox.expectChargedOnce('cart-2')
+    await next.close()
+    expect(await settled).toBe('closed')
   })
 })
