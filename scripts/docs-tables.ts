@@ -4,8 +4,8 @@
  *
  * npm run docs:tables
  *
- * With `--check`, it writes nothing. It fails if a table is not current, or if one `create()` uses
- * too many files.
+ * With `--check`, the script writes nothing. It fails if a table is out of date, or if one `create()`
+ * uses too many files.
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -70,7 +70,7 @@ function meaning({ charged, state, rejection }: Meaning): string {
   return `\`'${charged}'\`, ${rejection === undefined ? state : rejections[rejection]}`
 }
 
-/** The outcome table: one line for each entry of `OUTCOMES`. */
+/** Returns the outcome table, with one line for each entry of `OUTCOMES`. */
 function outcomeTable(): string {
   const entries = Object.entries(OUTCOMES) as [OutcomeKind, OutcomeRow][]
   return [
@@ -85,17 +85,18 @@ function outcomeTable(): string {
 
 const PHASES: Readonly<Record<Phase, string>> = {
   absent: 'The store has no row for the order.',
-  forgotten: 'The store has a row whose record was forgotten. The next record continues its version.',
-  queued: 'The order is enqueued and counts as never sent. It has a key that may be sent.',
+  forgotten:
+    'The record was forgotten, but its row remains. A new record in this row gets the next version number.',
+  queued: 'The order is enqueued. The client treats it as never sent, and may send its key.',
   busy: 'A call has claimed the order and may still be running.',
-  open: 'The outcome is unknown, and the key may be sent again.',
-  stale: 'The outcome is unknown, and no key may be sent any more.',
+  open: 'The outcome is unknown, and the client may send the key again.',
+  stale: 'The outcome is unknown, and the client may no longer send any key of the order.',
   created: 'The order was bought, and its content is known.',
   unread: 'The order was bought, but the client could not read it.',
   rejected: 'The record was closed without an order.',
 }
 
-/** The names of conditions in the tables, which stay what they are where a function is renamed. */
+/** The names of conditions in the tables. A name does not change if its function is renamed. */
 const CONDITIONS: Readonly<Record<string, unknown>> = {
   misfit,
   otherPayload,
@@ -143,11 +144,12 @@ function entryText(entry: unknown): string {
   if (!Array.isArray(entry)) return stepText(Object(entry))
   const [condition, step]: unknown[] = entry
   const [name] = Object.entries(CONDITIONS).find(([, each]) => each === condition) ?? []
-  if (name === undefined) throw new Error('scripts/docs-tables.ts has no name for a condition of the rules')
+  if (name === undefined)
+    throw new Error('CONDITIONS in scripts/docs-tables.ts lacks a condition of the rules: add it')
   return `${words(name)}: ${stepText(Object(step))}`
 }
 
-/** One line for each cell of `RULES`: phase and command, numbered. */
+/** Returns a table for each phase of `RULES`, with a numbered line for each command. */
 function ruleTables(): string {
   const rules: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = RULES
   return Object.entries(rules)
@@ -164,7 +166,7 @@ function ruleTables(): string {
     .join('\n\n')
 }
 
-/** The events of a record, with the text of their comments in `src/orders`. */
+/** Returns the table of events. Their descriptions are the comments in `src/orders`. */
 function eventTable(): string {
   const sources = globSync('src/orders/*.ts', { cwd: root }).map((path) =>
     readFileSync(join(root, path), 'utf8'),
@@ -172,7 +174,8 @@ function eventTable(): string {
   const events = sources.flatMap((source) => [
     ...source.matchAll(/\/\*\*((?:(?!\*\/).)+)\*\/\s*\| \(?\{\s*readonly type: '(\w+)'/gs),
   ])
-  if (events.length === 0) throw new Error('src/orders has no events')
+  if (events.length === 0)
+    throw new Error('found no events in src/orders: adapt the pattern in scripts/docs-tables.ts')
   const lines = events.map(
     ([, text = '', type], index) =>
       `| E${index + 1} | \`${type}\` | ${text.replace(/\s*\n\s*\*?\s*/g, ' ').trim()} |`,
@@ -183,7 +186,7 @@ function eventTable(): string {
 /** Maximum number of files of src that one `create()` may use. */
 const MOST_FILES = 43
 
-/** One line for each folder: the files that a call of `create()` uses. */
+/** Returns a table of the files that one `create()` uses, with one line for each folder. */
 function pathTable(files: readonly string[]): string {
   const lines = ['resources/', 'settings/', 'orders/', 'stores/', 'http/', 'schemas/', ''].map((folder) => {
     const inside = files.filter((file) => file.slice(0, file.lastIndexOf('/') + 1) === folder)
@@ -199,13 +202,13 @@ function withTable(text: string, name: string, table: string): string {
   const [before, rest] = text.split(begin)
   const after = rest?.split(end)[1]
   if (before === undefined || after === undefined)
-    throw new Error(`the page has no marks for the table "${name}"`)
+    throw new Error(`the page lacks the comments around the table "${name}"`)
   return `${before}${begin}\n\n${table}\n\n${end}${after}`
 }
 
 const files = await filesOfCreate()
 if (files.length > MOST_FILES) {
-  process.stderr.write(`one create() uses ${files.length} files of src, more than ${MOST_FILES}\n`)
+  process.stderr.write(`one create() uses ${files.length} files of src, but the limit is ${MOST_FILES}\n`)
   process.exitCode = 1
 }
 
@@ -223,7 +226,7 @@ for (const [path, tables] of Object.entries(PAGES)) {
   const wanted = tables.reduce((text, [name, table]) => withTable(text, name, table), current)
   if (!process.argv.includes('--check')) writeFileSync(page, wanted)
   else if (current !== wanted) {
-    process.stderr.write(`${path} is not current: npm run docs:tables\n`)
+    process.stderr.write(`${path} is out of date: run npm run docs:tables\n`)
     process.exitCode = 1
   }
 }
