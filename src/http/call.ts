@@ -72,8 +72,8 @@ export type Judgement<T> =
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /**
- * One call: the request, which is the same byte for byte in every attempt, and the function that
- * judges each result. No field is optional, because an absent field would be read from a polluted
+ * One call: the request, which every attempt repeats byte for byte, and the function that judges
+ * each result. No field is optional, because an absent field would be read from a polluted
  * `Object.prototype`.
  */
 export interface Call<T> {

@@ -247,7 +247,10 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   }
   const outOfTime = end === 'deadline'
   if (last === undefined && !outOfTime)
-    return new TimeoutError(`${endpoint.operation} ended before it could send.${next(TIME)}`, facts)
+    return new TimeoutError(
+      `${endpoint.operation} ended before it could send the request.${next(TIME)}`,
+      facts,
+    )
   if (last === undefined || last.kind === 'timeout') {
     const deadline = outOfTime || trail.cutByDeadline ? 'total' : 'attempt'
     const what = trail.attempts === 0 ? 'was not sent' : 'got no complete response'

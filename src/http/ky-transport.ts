@@ -51,7 +51,7 @@ function nothingElse(): Options {
 /**
  * Creates a transport that sends each request once through ky. ky neither retries nor follows
  * redirects, and does not throw for an error status.
- * @param given replaces the platform's fetch. Its failures never prove that nothing was sent.
+ * @param given replaces the platform's fetch; failures of `given` never prove that nothing was sent
  */
 export function kyTransport(given?: typeof fetch): Transport {
   // Shows whether the global fetch is patched later. A patched fetch is used, but its failures do

@@ -97,8 +97,8 @@ const OPTIONS: Readers<ProxyOptions> = {
  *
  * - It passes on only the calls that a page needs, with the headers that the client reads.
  * - It sends each request once and follows no redirects. If the service does not respond, or
- *   responds with 408 or 421, the handler returns 502 or 504. The client then knows that the order
- *   may exist, and no browser silently repeats the request.
+ *   responds with 408 or 421, the handler returns 502 or 504. The client then reports that the
+ *   order may exist, and no browser silently repeats the request.
  * - It adds a short tag of the API key to each response, so that the client never repeats an
  *   ambiguous order with another API key.
  *

@@ -83,7 +83,7 @@ interface OrderNames {
   readonly idempotencyKey: string
 }
 
-/** An object with exactly one of these fields. */
+/** An object with exactly one field of `T`. */
 type OneOf<T> = { [Name in keyof T]: Pick<T, Name> }[keyof T]
 
 const NAME: Readers<OrderNames> = {
@@ -171,7 +171,7 @@ function readResolution(value: unknown): { as: 'created'; orderId: string } | { 
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
   if (as === 'created' && orderId !== undefined) return { as, orderId }
   if (as === 'created' || orderId !== undefined)
-    return refuseArgument("is required with as: 'created' and allowed only there", 'orderId')
+    return refuseArgument("is required if as is 'created', and not allowed otherwise", 'orderId')
   return { as }
 }
 

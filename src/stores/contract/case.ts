@@ -1,12 +1,12 @@
 import type { OrderStore } from '../store.ts'
 
-/** What a case receives. */
+/** The input of a test case. */
 export interface Bench {
   /** A store without rows, made for this case. */
   readonly store: OrderStore
-  /** Seed for the order of operations in cases that mix them. */
+  /** Seed for the order of operations in cases with a random order. */
   readonly seed: number
-  /** Size of the cases that record histories. */
+  /** Number of clients and calls in cases that record histories. */
   readonly history: { readonly clients: number; readonly operations: number }
   /** Opens one more handle to the rows of `store`. Only cases that need `openSecond` may call it. */
   openSecond(): Promise<OrderStore>

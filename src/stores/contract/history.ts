@@ -18,15 +18,15 @@ export interface RecordedHistory {
   /** The recorded calls with their results. */
   readonly calls: readonly RecordedCall[]
   /**
-   * Errors of rejected calls. Rejected writes are also in `calls`, with the result `'unknown'`.
-   * Rejected reads are not.
+   * Errors of rejected calls. `calls` contains rejected writes, with the result `'unknown'`, but no
+   * rejected reads.
    */
   readonly failures: readonly unknown[]
 }
 
 /**
- * How many calls each client makes on a pair of rows. Then all clients move on to the next pair,
- * where inserts race again.
+ * Number of calls that each client makes on a pair of rows. All clients then continue with a new
+ * pair, so that inserts race again.
  */
 const CALLS_PER_PAIR = 16
 
@@ -79,7 +79,7 @@ export async function recordHistory(
         try {
           const updated = await store.update(row, last.version)
           calls.push({ ...span(), kind: 'update', row, expectedVersion: last.version, updated })
-          // A loser sometimes keeps its old row, to try the old version again.
+          // A client that lost the race sometimes tries its outdated version again.
           if (updated) seen.set(id, row)
           else if (choice < 4) seen.delete(id)
         } catch (error) {

@@ -39,7 +39,7 @@ export type RecordedCall =
       readonly updated: boolean | 'unknown'
     })
 
-/** Maximum number of calls in an explanation. It shows the last calls before the contradiction. */
+/** Number of calls that an explanation shows: the last ones before the contradiction. */
 const LISTED = 16
 
 /**
@@ -75,7 +75,8 @@ export function explainHistory(calls: readonly RecordedCall[]): string | undefin
 function isLinearizable(calls: readonly RecordedCall[]): boolean {
   const tried = new Set<string>()
   /**
-   * `done` has a bit for each call that already has its place. `row` is the row after those calls.
+   * `done` has a bit for each call that the order already contains. `row` is the row after those
+   * calls.
    */
   const search = (done: bigint, row: StoredRow | undefined): boolean => {
     let firstReturn = Number.POSITIVE_INFINITY
@@ -148,7 +149,7 @@ function explain(name: string, calls: readonly RecordedCall[]): string {
   return `no order of the calls on row ${name} explains their results`
 }
 
-/** Returns the call as it was at a moment, if it had begun: still pending, or done. */
+/** Returns the call as it was at the given tick, pending or done, if it had begun by then. */
 function upTo(moment: number, call: RecordedCall): RecordedCall[] {
   if (call.called > moment) return []
   if (call.returned <= moment) return [call]

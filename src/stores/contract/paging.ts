@@ -84,7 +84,7 @@ class Churn {
 const MANY_ROWS = 230
 
 /**
- * Number of characters in every tenth of those rows. Together, these rows exceed what a store
+ * Number of characters in every tenth row of that case. Together, the long rows exceed what a store
  * returns in one page.
  */
 const LARGE = 100_000

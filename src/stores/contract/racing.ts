@@ -8,10 +8,10 @@ import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOP
 /** Number of racing writers in each case. */
 const WRITERS = 24
 
-/** Number of rows that the writers race for, one after the other, to catch a rare fault. */
+/** Number of consecutive races, each for a new row, to catch a rare fault. */
 const ROUNDS = 8
 
-/** Maximum number of attempts of one client to increment a counter that others change, too. */
+/** Maximum number of attempts of one client to increment a counter that other clients change. */
 const MOST_TRIES = 10_000
 
 async function raceInserts(stores: readonly OrderStore[]): Promise<void> {

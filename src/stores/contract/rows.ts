@@ -1,7 +1,7 @@
 import type { ListRowsOptions, OrderStore, PruneOptions, RowPage, StoredRow } from '../store.ts'
 import { seeded } from './seeded.ts'
 
-/** Scope of all rows of a case, unless it sets another. */
+/** Scope of the rows, unless a case sets another scope. */
 export const SCOPE = 'https://api.example.com shop-eu'
 
 /** Time of the suite's rows, milliseconds since 1970. */
@@ -13,7 +13,7 @@ export const EVERYTHING: PruneOptions = {
   rejectedBefore: Number.MAX_SAFE_INTEGER,
 }
 
-/** Maximum number of pages of a walk. A longer walk counts as endless. */
+/** Maximum number of pages to read. If a store returns more pages, the case fails. */
 const MOST_PAGES = 2_000
 
 /** Returns the UUID for a number. The UUIDs do not sort in the order of the numbers. */
@@ -49,7 +49,7 @@ export function nextVersion(row: StoredRow, fields: Partial<StoredRow> = {}): St
   return { ...row, version: row.version + 1, updatedAt: row.updatedAt + 1, ...fields }
 }
 
-/** Inserts the rows, and throws if one of them existed. */
+/** Inserts the rows, and throws if a row already exists. */
 export async function insertAll(store: OrderStore, rows: readonly StoredRow[]): Promise<void> {
   const results = await Promise.all(rows.map((row) => store.insert(row)))
   const refused = results.findIndex((result) => !result.inserted)

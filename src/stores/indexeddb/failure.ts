@@ -72,8 +72,8 @@ export function explain(error: unknown, access: Access, name: string): StoreErro
 }
 
 /**
- * Returns the error for a transaction that never began, because another page keeps its own
- * transaction open.
+ * Returns the error for a transaction that never began because another page's transaction is still
+ * open.
  */
 export function outOfTurn(name: string, timeout: number): StoreError {
   return new StoreError(

@@ -85,8 +85,8 @@ export const SCHEMA_VERSION: number = MIGRATIONS.length
 
 /**
  * Returns one statement that brings tables of the given version up to date: with any client, one
- * statement is one transaction. If several processes start at the same time, one does the work, and
- * the others wait for its lock.
+ * statement is one transaction. If several processes start at the same time, one migrates the
+ * tables while the others wait for a lock.
  */
 export function migration(names: Names, found: number): string {
   const steps = MIGRATIONS.slice(found).map(
@@ -162,7 +162,7 @@ export interface Statements {
 
 export function statementsFor({ rows, versions }: Names): Statements {
   // Condition of every write: no newer version of this package has upgraded the tables. An older
-  // version that is still running does not know the layout of the newer rows.
+  // version that is still running cannot read the layout of the newer rows.
   const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,

@@ -103,7 +103,7 @@ return {'written'}`)
 /**
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data, expected
  * version. Returns `written`, `other` if the row is missing or has another version, or `foreign` if
- * this version of the package does not know the row.
+ * this version of the package cannot read the row.
  *
  * The script first removes an entry that cannot exist. A server whose memory is full still accepts
  * removals, and lets a script finish after the script's first write. So a full server stores no new

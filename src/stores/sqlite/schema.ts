@@ -39,7 +39,7 @@ const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BL
 
 /**
  * Condition of every write: no newer version of this package has upgraded the tables. An older
- * version that has the file open does not know the layout of the newer rows.
+ * version that has the file open cannot read the layout of the newer rows.
  */
 const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
 
@@ -73,8 +73,8 @@ const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
 
 /** Creates the tables, or brings them up to date. */
 export function migrate(database: SqliteDatabase, name: string): void {
-  // The lock comes first: if two processes start at the same time, one migrates and the other finds
-  // the work done.
+  // Takes the lock first: if two processes start at the same time, one migrates the tables, and the
+  // other waits.
   database.exec('BEGIN IMMEDIATE')
   try {
     database.exec('CREATE TABLE IF NOT EXISTS customer_ordering_schema (version INTEGER PRIMARY KEY) STRICT')
