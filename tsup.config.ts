@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { defineConfig, type Options } from 'tsup'
 import { builtPage } from './scripts/built-page.ts'
+import { sourcesWithoutComments } from './scripts/without-comments.ts'
 
 /** Entry points that hold parts of the client; `package.json` exports each of them, for Node in a build of its own. */
 const ofTheClient = {
@@ -140,7 +141,7 @@ export default defineConfig([
         ]),
       ),
     },
-    esbuildPlugins: [builtPage, minifiedYaml],
+    esbuildPlugins: [builtPage, minifiedYaml, sourcesWithoutComments],
     // Not what the other build writes at the same time.
     clean: ['!node/**'],
   },
@@ -150,7 +151,7 @@ export default defineConfig([
     entry: { ...ofTheClient, 'parts/client': parts['parts/client'] },
     outDir: 'dist/node',
     noExternal: ['ky', 'zod', 'uuid'],
-    esbuildPlugins: [evaluatedByFirstCall],
+    esbuildPlugins: [evaluatedByFirstCall, sourcesWithoutComments],
     clean: true,
   },
 ])

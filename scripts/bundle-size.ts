@@ -64,8 +64,8 @@ const measured: readonly Measured[] = [
 ]
 
 // The documentation takes 105 kB of this.
-const PACKED_BUDGET = 830_000
-const UNPACKED_BUDGET = 3_022_000
+const PACKED_BUDGET = 788_000
+const UNPACKED_BUDGET = 2_915_000
 
 /** @param from the module to import from: the built package, or its source */
 async function bundle(
