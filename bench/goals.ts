@@ -35,12 +35,12 @@ const WHY = {
   ky: 'ky, and the `Request` and `Headers` that Node creates for it: "ky, one attempt" shows most of this cost. [undici](guide/undici.md) avoids it.',
   noise: 'The difference is within the noise of a run (see the quartiles).',
   placing:
-    '`create()` writes the record twice, serialises canonical JSON and derives seven ids: about 80 µs more than the request alone.',
+    '`create()` writes the record twice, serialises canonical JSON and derives seven ids ([profile](#profiles)).',
   window:
-    'The responses of a window arrive together, and one thread reads them one after the other: 0.3 ms of CPU per page.',
+    'The responses of a window arrive together, and one thread reads them one after the other ([profile](#profiles) of a list of 50).',
   ids: 'The client keeps the ids of two pages, so that it returns no row twice. A loop over `fetch` returns rows twice if they move.',
   first:
-    'The first call evaluates ky and compiles each function that it uses, which takes 6 ms. `NODE_COMPILE_CACHE` meets the goal.',
+    'The first call evaluates ky and compiles each function that it uses. `NODE_COMPILE_CACHE` saves about half of that.',
   packed:
     'The file contains two builds (for Node with its dependencies, for browsers), each as ESM and CommonJS, and all guides.',
   bundle:

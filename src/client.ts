@@ -81,7 +81,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // Clients with the same store share this list, so that equal calls of different clients find
+    // Clients with the same store share this list, so that identical calls of different clients find
     // each other.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }

@@ -91,7 +91,7 @@ export interface Hooks {
   readonly onRequest?: ((event: RequestEvent) => void) | undefined
   /** Called once per request, when it has ended, with or without a response. */
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined
-  /** Called once per wait, before the call sends another request. */
+  /** Called before each wait of a call, including the wait for another process (`claimed`). */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined
   /** Called once per call, when it has ended and its outcome is stored. */
   readonly onSettled?: ((event: SettledEvent) => void) | undefined

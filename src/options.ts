@@ -290,7 +290,7 @@ export interface CreateOptions extends RequestOptions {
    */
   readonly idempotencyKey?: string | undefined
   /**
-   * True to place a second order while an equal order is unresolved. Only for orders without a
+   * True to place a second order while an identical order is unresolved. Only for orders without a
    * reference or key. Default false.
    */
   readonly allowDuplicate?: boolean | undefined

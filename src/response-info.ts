@@ -44,9 +44,9 @@ export function attachInfo(result: unknown, info: InfoSource): void {
 }
 
 /**
- * Returns what came with a result of this client: status, request id, headers, attempts. For
- * orders, also the key, whether the order existed before, and the ids to quote to support. Returns
- * undefined for anything else, even a copy of a result.
+ * Returns facts about the response behind a result of this client: status, request id, headers,
+ * attempts. For orders, also the key, whether the order existed before, and the ids to quote to
+ * support. Returns undefined for any other value, even a copy of a result.
  *
  * @example
  * const { requestId, attempts, replayed } = responseInfo(order) ?? {}

@@ -14,7 +14,7 @@ import { isPending, isUnsent, type JournalRecord } from './record.ts'
 export type Start = 'same' | 'first' | 'next'
 
 /**
- * For this many milliseconds after the last write of an anonymous order, an equal call is for the
+ * For this many milliseconds after the last write of an anonymous order, an identical call is for the
  * same order.
  */
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
@@ -190,8 +190,8 @@ export const nameless: Condition<JournalRecord> = ({ slot }) => isAnonymous(slot
 export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
 /**
- * An equal call is placing an anonymous order, and this call may be for another order. If that call
- * only reads an existing order, this call simply waits for that call.
+ * Another call is placing an identical anonymous order, and this call may be for a different one.
+ * If the other call only reads an existing order, this call waits for it.
  */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'
@@ -202,7 +202,7 @@ export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { 
   return isAnonymous(slot) && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)
 }
 
-/** The row of this call's anonymous order now holds a later, equal order. */
+/** The row of this call's anonymous order now holds a later, identical order. */
 export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
   asked !== undefined && isAnonymous(slot) && key !== asked
 

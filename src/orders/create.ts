@@ -109,7 +109,7 @@ class Placement implements Task<'create', Placed> {
   #credential: string | null | undefined
   #before: Before | undefined
   /**
-   * False if this call waited for an equal call that did not get the order. Only a call that begins
+   * False if this call waited for an identical call that did not get the order. Only a call that begins
    * after a refusal may move on to a new key.
    */
   #entitled = true
@@ -302,7 +302,7 @@ class Placement implements Task<'create', Placed> {
 
   /**
    * True if the record was written before this call began. A time far in the future also counts as
-   * before: the clock went back after the write.
+   * earlier, because the clock was set back after that write.
    */
   #isOlder({ updatedAt }: JournalRecord): boolean {
     const ahead = updatedAt - this.#startedAt

@@ -155,8 +155,8 @@ export async function unclaimedError(
         ? cancelled(content)
         : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
     const grace = deadline.grace(0)
-    // Do not close the earlier order in the slot, because the new order was not claimed. Do not
-    // call a codec again right after it has failed.
+    // Keep the record of an earlier order: this call has not claimed its slot. Also overwrite
+    // nothing after a failed write, because the overwrite would call the failing codec again.
     const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
     const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
     if (!(await fenced)) charged = 'unknown'
@@ -182,8 +182,8 @@ export async function leaveBehind(
   asked: JournalRecord | undefined,
 ): Promise<LeftBehind> {
   const { journal } = context
-  // Earlier writes may have used part of the time after the deadline, and the write below needs the
-  // rest.
+  // The read and the write below share the time that is left after the deadline, because earlier
+  // writes may have used part of it.
   const grace = deadline.grace(LAST_LOOK)
   const found = await journal.load(intent.rowId, grace).catch(() => undefined)
   if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }

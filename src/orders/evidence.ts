@@ -29,7 +29,7 @@ export type Asked = Pick<JournalRecord, 'externalOrderId' | 'key' | 'fields' | '
 
 /**
  * Where an order was found, which decides how strictly the order is compared. In the response to
- * our own request, an equal reference is enough. In a list, an equal reference is not enough:
+ * our own request, the same reference is enough. In a list, the same reference is not enough:
  * another integration may use the same reference.
  */
 export type FoundIn = 'response' | 'list'
@@ -40,7 +40,7 @@ export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Recor
   return isObject(request) ? { ...request } : {}
 }
 
-/** Reads the repeated fields of an order. Ignores inherited properties. */
+/** Reads the fields in which an order repeats its request. Ignores inherited properties. */
 export function echoOf(order: object): Echo {
   const quantity = own(order, 'quantity')
   return {

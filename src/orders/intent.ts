@@ -68,7 +68,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const lost = anonymous ? lostName(request, options) : undefined
   if (lost !== undefined) {
     const message =
-      'is undefined: without it, calling again after a failure could buy twice. Set it, or leave the field out on purpose'
+      'is undefined: without it, a repeated call could place a second order. Set it, or omit the field on purpose'
     throw invalid([{ path: lost, message }])
   }
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
@@ -196,7 +196,7 @@ const LONG = 8
 
 /**
  * Finds fields whose names are misspellings of known names. If these fields were sent unchanged,
- * they would not identify the order, and two equal calls could place two orders, each charged.
+ * they would not identify the order, and two identical calls could place two orders, each charged.
  *
  * A misspelling differs from a known name in case and punctuation only. If the known name has eight
  * letters or more, one letter may also be wrong, missing, added, or swapped with its neighbour. Any

@@ -240,7 +240,11 @@ class Cuts {
       orders++
     }
     const fields = { pages: MAX_PAGES, orders, pauseMs: CUT_PAUSE }
-    reporter.log('warn', 'the order list is longer than a lookup reads; the rest was not searched', fields)
+    reporter.log(
+      'warn',
+      'the lookup reached its page limit; the rest of the order list was not searched',
+      fields,
+    )
   }
 
   #nameOf({ found }: Lookup): string {

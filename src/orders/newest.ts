@@ -1,6 +1,6 @@
 /**
  * Finds the newest version of an order's record. The row of an anonymous order may by now hold the
- * next equal order.
+ * next identical order.
  */
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Order } from '../schemas/order.ts'
@@ -17,7 +17,7 @@ const LOOK = 5000
 
 /**
  * Stores that an order exists, even if its record has changed since it was read. `later`: the store
- * has not accepted the write yet. `displaced`: the row holds the next equal order, which must not
+ * has not accepted the write yet. `displaced`: the row holds the next identical order, which must not
  * be overwritten.
  */
 export async function proveCreated(
@@ -54,7 +54,7 @@ export function isAnother(newest: RecordContent, before: RecordContent): boolean
 }
 
 /**
- * True if the row now holds the next equal order, which must not be overwritten. A proof may
+ * True if the row now holds the next identical order, which must not be overwritten. A proof may
  * overwrite the next order if that order was refused, and may overwrite a decision to abandon this
  * order.
  */

@@ -110,7 +110,7 @@ export class PlaceOrderErrors {
       unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
       busy: 'is still running',
-      replaced: 'was settled or abandoned, and a later equal order has replaced its record',
+      replaced: 'was settled or abandoned, and a later identical order replaced its record',
     }[because]
     const charged = chargedOf(record)
     const next =

@@ -25,8 +25,8 @@ export type AttentionReason =
   /** Sent under another API key. The service may scope keys by API key. */
   | 'api_key_changed'
   /**
-   * The order exists, but its record contains neither its id nor its request, so recovery cannot
-   * try to read it. If such a try fails, the outcome is `created`, also with this reason.
+   * The order exists, but the client could not read it: its record contains neither the order's id
+   * nor the request, or reading the order failed (outcome `created`).
    */
   | 'unreadable'
   /** The stored record is damaged. */

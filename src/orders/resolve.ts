@@ -154,7 +154,7 @@ function refused(
       )
     }
     case 'created':
-      return invalid(field, 'names an order that was created, which cannot be abandoned', record)
+      return invalid(field, 'cannot be abandoned: the order was created', record)
     case 'other_order':
       return invalid('orderId', 'differs from the id of the remembered order', record)
     case 'changed':

@@ -52,7 +52,7 @@ export type Refusal =
   | 'busy'
   | 'unreadable'
   /**
-   * The row now holds the next equal order, so the outcome of the earlier order is unknown here.
+   * The row now holds the next identical order, so the outcome of the earlier order is unknown here.
    */
   | 'replaced'
   /** The service may have forgotten the caller's key, and no other key may replace it. */

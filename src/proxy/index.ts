@@ -134,7 +134,9 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
 
     const key = await credentialsOf(typeof source === 'string' ? source : () => source(request)).get()
     if (key === null)
-      throw new ConfigurationError('createProxy option apiKey returned no API key, so nothing was sent.')
+      throw new ConfigurationError(
+        'The option `apiKey` of createProxy supplied no API key, so nothing was sent.',
+      )
     const tag = apiKeyTag(uuidV5, SALT, key)
     const tagged = (response: Response): Response => {
       response.headers.set(API_KEY_TAG, tag)
@@ -196,8 +198,8 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     try {
       text = await response.text()
     } catch (error) {
-      // A success proves the charge even if its body is lost. The client then sends the same key
-      // again to read the order.
+      // Forward a success without its body: the status proves the charge, and the client sends the
+      // same key again to read the order.
       if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
     }
     const returned = pick(response.headers, RETURNED, (value) => redact(value, [key]))

@@ -66,7 +66,7 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * @throws {InvalidRequestError} if an argument is wrong; nothing was sent
    * @throws {StoreError} if the order cannot be stored; nothing was sent
-   * @throws {DuplicateOrderError} if an equal order, without reference and key, is being placed
+   * @throws {DuplicateOrderError} if an identical order, without reference and key, is being placed
    * @throws {UnresolvedOrderError} if an earlier call has no known outcome and its key is too old
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
    * @throws {ApiError} if the service refused the order: a subclass for each status

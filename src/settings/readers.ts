@@ -117,7 +117,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
     const lower = name.toLowerCase()
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has an invalid header name')
     if (REFUSED.test(lower)) refuse('is set by the client itself', name)
-    if (Object.hasOwn(read, lower)) refuse('is given twice', name)
+    if (Object.hasOwn(read, lower)) refuse('is set twice', name)
     if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
       return refuse('must be a string of visible ASCII characters', name)
     read[lower] = content

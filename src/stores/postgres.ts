@@ -373,7 +373,7 @@ function refusalOf(database: Row, { schema }: Names): string | undefined {
   if (database['server_encoding'] !== 'UTF8' || database['client_encoding'] !== 'UTF8')
     return 'the database and the connection must have the encoding UTF8, or strings could come back changed.'
   if (database['has_schema'] !== 'true')
-    return `the schema ${schema} does not exist. Create it, or pass another as the option \`schema\`.`
+    return `the schema ${schema} does not exist. Create it, or set the option \`schema\` to an existing schema.`
   if (database['persistence'] === 'u')
     return 'its table is UNLOGGED, so a crash of the server empties it. Run ALTER TABLE … SET LOGGED.'
   if (database['lacks_key'] === 'true') return KEYLESS

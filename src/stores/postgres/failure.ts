@@ -62,13 +62,13 @@ const TROUBLES: readonly Trouble[] = [
   ],
   ['the login failed. Check the user, the password and pg_hba.conf.', '28'],
   ['the database does not exist. Check its name.', '3D000'],
-  ['the schema does not exist. Create it, or pass another as the option `schema`.', '3F000'],
+  ['the schema does not exist. Create it, or set the option `schema` to an existing schema.', '3F000'],
   [
     'its tables are missing. If they were dropped, their orders are forgotten: restore the tables before you order again.',
     '42P01',
   ],
   [
-    'another table already has the name that the store uses. Pass another name as the option `table`.',
+    'another table already has the name that the store uses. Set the option `table` to another name.',
     ...['42703', '42809', '42P16', '42P07', '42710'],
   ],
   [`${KEYLESS} Nothing was written.`, '42P10'],

@@ -222,8 +222,8 @@ function queryOf(client: PostgresClient): Query {
 }
 
 const NO_ROWS =
-  'The database client of the order store returned no rows: its `query` must return `{ rows }`, ' +
-  'each row an object keyed by column name.'
+  "The result of the order store's database client has no `rows`. Its `query` must return " +
+  '`{ rows }`, each row an object keyed by column name.'
 
 /**
  * Returns the rows of `{ rows }`. TypeORM returns the rows themselves, or `[rows, count]` after an

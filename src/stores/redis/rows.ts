@@ -94,7 +94,7 @@ export function toRow(scope: string, id: string, text: string): StoredRow {
 /** The error for a value under a row's key that this version of the package did not write. */
 export function foreignRow(): StoreError {
   return new StoreError(
-    'The order store in Redis found a value that it did not write under the key of a row. Check that nothing else ' +
+    'Under the key of a row, the order store in Redis found a value that it did not write. Check that nothing else ' +
       'writes to keys with its prefix, and that every process runs the same version of customer-ordering-sdk.',
   )
 }

@@ -93,8 +93,8 @@ function createFile(path: string): void {
       fs.closeSync(fs.openSync(path, 'wx', 0o600))
     } catch (error) {
       if (codeOf(error) !== 'EEXIST') throw error
-      // With the flag `x`, a symbolic link to a missing file fails. The flag `a` creates the file
-      // that the link names.
+      // With the flag `x`, opening a symbolic link to a missing file fails. The flag `a` creates
+      // the file that the link points to.
       if (!fs.existsSync(path)) fs.closeSync(fs.openSync(path, 'a', 0o600))
     }
   } catch (error) {

@@ -179,7 +179,7 @@ describe('a list of orders that is longer than a lookup reads', () => {
       error: { code: 'unresolved_order', charged: 'unknown', externalOrderId: 'r1' },
     })
     expect(outcome?.error?.message).toContain(`after ${PAGES} pages`)
-    expect(lines.join('\n')).toContain('longer than a lookup reads')
+    expect(lines.join('\n')).toContain('the lookup reached its page limit')
     expect(gets(lab)).toBe(PAGES)
   })
 

@@ -133,7 +133,7 @@ describe('a request that is not sent', () => {
   it('an undefined reference is rejected unless the order has another name', () => {
     const lost = { ...request, metadata: { externalOrderId: undefined } }
     expect(issuesOf(() => read(lost))).toEqual([
-      expect.stringMatching(/^metadata\.externalOrderId is undefined: .*could buy twice/),
+      expect.stringMatching(/^metadata\.externalOrderId is undefined: .*could place a second order/),
     ])
     expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
     expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
