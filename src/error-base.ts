@@ -102,8 +102,7 @@ const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 
 
 /**
  * Sets the error's name on the prototype, because minification changes class names. Also brands the
- * class, so that `instanceof` recognises errors that the package's copy in the other module format
- * created.
+ * class, so that `instanceof` recognises errors from both copies of the package (ESM and CommonJS).
  */
 export function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {
@@ -177,7 +176,7 @@ export class CustomerOrderingError extends Error {
     return supportReference(this)
   }
 
-  /** The error as plain data, from an allow-list: no request, no header, no server message. */
+  /** Returns the error as plain data, without the request, the headers and the server's message. */
   toJSON(): Record<string, unknown> {
     const view: Record<string, unknown> = { name: this.name, message: this.message }
     for (const name of PRINTED) {
@@ -197,7 +196,7 @@ export class CustomerOrderingError extends Error {
   }
 }
 
-/** The ids that the service's support asks for, as far as they are known. */
+/** The ids that the service's support asks for, where known. */
 export function supportReference(given: SupportReference): SupportReference {
   const { orderId, idempotencyKey, externalOrderId }: SupportReference = bare(given)
   return defined({ orderId, idempotencyKey, externalOrderId })

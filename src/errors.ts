@@ -84,8 +84,8 @@ export class DuplicateOrderError extends CustomerOrderingError {
 }
 
 /**
- * The outcome of an earlier call for this order is unknown, and the order's key may not be sent
- * again. This call sent nothing.
+ * An earlier call for this order must be settled first. This call sent nothing. `charged` is
+ * `'unknown'`, or `'yes'` if the earlier call charged the wallet.
  */
 export class UnresolvedOrderError extends CustomerOrderingError {
   static {
@@ -256,8 +256,8 @@ export class IdempotencyConflictError extends ConflictError {
 }
 
 /**
- * The service is still working on an earlier request with this key, and did not finish it before
- * the call's deadline.
+ * At the deadline of the call, the service was still working on an earlier request with the same
+ * key.
  */
 export class IdempotencyInProgressError extends ConflictError {
   static {

@@ -52,7 +52,7 @@ export interface RetryEvent extends RequestEvent {
   readonly retryAfter?: number
 }
 
-/** The call ended. If it placed an order, the outcome is already stored (see `remembered`). */
+/** The call ended. The outcome of an order is already stored, unless `remembered` is false. */
 export interface SettledEvent extends CallEvent {
   /** True if the call returned a result. */
   readonly ok: boolean
@@ -81,7 +81,7 @@ export interface SettledEvent extends CallEvent {
 
 /**
  * Functions that watch the client. They receive frozen values and are not awaited. If a function
- * throws, the logger reports the error and nothing else changes.
+ * throws, the client logs that a hook threw. Nothing else changes.
  *
  * @example
  * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }
@@ -93,13 +93,13 @@ export interface Hooks {
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined
   /** Called before each wait of a call, including the wait for another process (`claimed`). */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined
-  /** Called once per call, when it has ended and its outcome is stored. */
+  /** Called once per call, after the call has ended. See {@link SettledEvent}. */
   readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 
 /**
- * Destination of log lines: `console`, or a logger from pino, winston or consola. The client passes
- * the fields before the message to pino.
+ * Destination of log lines: `console`, or a logger from pino, winston or consola. A pino logger
+ * receives the fields first, then the message.
  */
 export interface Logger {
   /** Logs requests, responses, and calls that succeeded. */
@@ -125,7 +125,7 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'off'
 
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'off']
 
-/** Passes events to hooks and logger, and protects the call from their errors. */
+/** Passes events to the hooks and the logger. If one of them throws, the call continues. */
 export class Reporter {
   readonly #hooks: Hooks
   readonly #logger: Logger | undefined

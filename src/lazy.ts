@@ -7,9 +7,9 @@ const MOST = 10_000
  * The result of a call that starts only when you iterate or await this object. `for await (const
  * item of call)` yields the items one by one. `await call` returns an array, a page or a summary.
  *
- * An async function that returns this object awaits it, as it awaits any promise. To let your
+ * An async function that returns this object awaits the object first, like any promise. To let your
  * caller iterate, return the object from a function that is not async, or return a function that
- * makes it. The object cannot be written as JSON: `res.json(call)` throws instead of sending `{}`.
+ * makes the object. The object cannot be written as JSON: `res.json(call)` throws instead of sending `{}`.
  * Await it first.
  */
 export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
@@ -104,7 +104,7 @@ export function listOf<Item>(call: string, items: () => AsyncIterableIterator<It
     for await (const item of all) {
       if (found.length === MOST) {
         throw new InvalidRequestError(
-          `${call}() found more than ${MOST.toLocaleString('en')} items, too many for an array. Iterate it: for await (const item of client.${call}(…)).`,
+          `${call}() has more than ${MOST.toLocaleString('en')} items, too many for an array. Iterate instead: for await (const item of client.${call}(…)).`,
         )
       }
       found.push(item)

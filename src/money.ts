@@ -12,7 +12,7 @@ export interface Money {
 }
 
 /**
- * Currencies that do not have 2 decimals, by ISO 4217, "list one" of 2024-06-25, column "minor
+ * Currencies that do not have 2 decimals in ISO 4217, "list one" of 2024-06-25, column "minor
  * unit". If the list shows "not applicable" (metals, accounting units, XTS, XXX), the unit itself
  * is the smallest, so the currency has 0 decimals.
  *

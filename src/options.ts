@@ -8,9 +8,9 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import type { OrderOutbox, OrderStore } from './stores/store.ts'
 
 /**
- * Encrypts and decrypts stored data. Each call to the codec may take up to ten seconds, but at most
- * 450 ms after the deadline of the client's call. `decrypt` must throw for a string that it cannot
- * decrypt.
+ * Encrypts and decrypts stored data. Each call to the codec may take up to ten seconds, but must end
+ * within 450 ms after the deadline of the client's call. `decrypt` must throw for a string that it
+ * cannot decrypt.
  */
 export interface Codec {
   /**
@@ -122,9 +122,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * The store that remembers orders, before and after their outcome is known. The default prevents
-   * double charges by retries and concurrent calls in this process. A durable store
-   * (`customer-ordering-sdk/stores/sqlite`, or your own) also prevents them after a crash. Default:
-   * a new `MemoryStore`.
+   * double charges from retries and concurrent calls in this process. A durable store
+   * (`customer-ordering-sdk/stores/sqlite`, or your own) also prevents double charges after a crash.
+   * Default: a new `MemoryStore`.
    */
   readonly store?: OrderStore | undefined
 
@@ -173,8 +173,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Which API keys share Idempotency-Keys at the service. `'apiKey'`, the safe assumption: no two
    * API keys share them, so an ambiguous order is sent again only under the API key that sent it.
    * `'customer'`: all API keys of a customer share them, so an order may be sent again after a key
-   * rotation. Set `'customer'` only if your provider confirms that they are shared. Default
-   * `'apiKey'`.
+   * rotation. Set `'customer'` only if your provider confirms that API keys share Idempotency-Keys.
+   * Default `'apiKey'`.
    */
   readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 
@@ -356,9 +356,9 @@ export interface RecoverOptions extends RequestOptions {
    */
   readonly replay?: 'safe' | 'all' | undefined
   /**
-   * True to claim orders immediately, even if another process may still be placing them. This is
-   * safe. Set it at the start after a crash, if the other process has certainly ended. Default
-   * false.
+   * True to claim orders immediately, even if another process may still be placing them. This never
+   * causes a second charge. Set it when your program starts after a crash, if the other process has
+   * certainly ended. Default false.
    */
   readonly takeOver?: boolean | undefined
 }

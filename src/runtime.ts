@@ -8,8 +8,8 @@ import { uuidV5 } from './uuid-v5.ts'
  */
 export interface Runtime {
   /**
-   * Wall-clock time in milliseconds since 1970, which may jump. Used only for the age of remembered
-   * orders.
+   * Wall-clock time in milliseconds since 1970, which may jump. Used for the age of remembered
+   * orders, and if `Retry-After` is a date.
    */
   now(): number
   /** Clock for durations and deadlines: milliseconds since an arbitrary start. Never goes back. */

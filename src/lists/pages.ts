@@ -75,8 +75,8 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 
   /**
-   * Returns the first items as an array, at most `max`. Fetches only the pages that it needs. `max`
-   * is required, because an array of a whole list could exhaust memory.
+   * Returns the first items as an array, at most `max`. Fetches only as many pages as needed.
+   * `max` is required, because an array of a whole list could exhaust memory.
    *
    * @throws {InvalidRequestError} if `max` is not a positive integer
    * @throws {ApiError} if a page cannot be read: a subclass for each status
@@ -96,7 +96,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 }
 
-/** Iterates the items of a page, then those of the rest of the walk. */
+/** Iterates the items of a page, then the items of the remaining pages. */
 function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableIterator<T> {
   const { signal } = walk.start
   let items = first

@@ -79,8 +79,8 @@ export class ReadAhead<T> {
   #window: number
   #stopped = false
   /**
-   * Facts about the last page that was returned: the number of its rows, its end, and the id of its
-   * last row.
+   * Facts about the page that was returned last: number of rows, end offset, id of the last row, and
+   * total.
    */
   #step = 0
   #end: number | undefined

@@ -24,7 +24,7 @@ interface Position {
   total: number | undefined
   /** Number of pages at the frontier that had something new. */
   count: number
-  /** Ids of a much earlier page, and how often the same ids were returned again. */
+  /** Ids of a marked page, and the number of later pages with exactly these ids. */
   mark: readonly string[]
   rounds: number
   ended: boolean
@@ -140,14 +140,14 @@ export class Walk<T> {
       const before = at.total ?? total
       at.total = total
       if (total < before && offset < before && !continues) {
-        // The same number of rows may have moved from this page to earlier pages.
+        // Reads earlier pages again: as many rows as vanished may have moved there from this page.
         at.offset = Math.max(this.start.offset, offset - (before - total))
         at.ended = false
       }
     }
     if (atFrontier && !at.ended) {
-      // Pages without new rows may be equal: they are empty, or have only rows that every page
-      // repeats.
+      // Skips pages without new rows, which may be equal in a valid list: such a page is empty, or
+      // has only rows that every page repeats.
       if (items.length > 0) this.#refuseCircles(ids, info)
       at.ended = progress.isOver(info, 'no')
     }
@@ -183,7 +183,7 @@ function unseen<T>(
   })
 }
 
-/** The first sets that together have the given number of ids, or all sets. */
+/** The first sets that together have at least the given number of ids, or all sets. */
 function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly ReadonlySet<string>[] {
   let held = 0
   return sets.filter(({ size }) => {
@@ -206,7 +206,7 @@ interface PageExtent {
 
 /**
  * True if the envelope of a page states that nothing follows. A total that equals the length of a
- * full page does not count: services without a total may send the length of the page.
+ * full page is ignored: services without a total may send the length of the page.
  */
 export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore

@@ -66,8 +66,9 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * @throws {InvalidRequestError} if an argument is wrong; nothing was sent
    * @throws {StoreError} if the order cannot be stored; nothing was sent
-   * @throws {DuplicateOrderError} if an identical order, without reference and key, is being placed
-   * @throws {UnresolvedOrderError} if an earlier call has no known outcome and its key is too old
+   * @throws {DuplicateOrderError} if an identical order, without a reference or key, is being placed
+   * @throws {UnresolvedOrderError} if an earlier call for this order must be settled first; nothing
+   *   was sent (`charged`: `'unknown'` or `'yes'`)
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
    * @throws {ApiError} if the service refused the order: a subclass for each status
    * @throws {ConnectionError} or {@link TimeoutError} if no complete response arrived
@@ -110,13 +111,13 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Places many orders, `concurrency` at a time (default 8), with constant memory.
    *
-   * Rows are read only as results are taken, and each result is yielded once it is ready. A failed
+   * Rows are read only as results are consumed, and each result is yielded once it is ready. A failed
    * row yields a result with its error and never stops the other rows. Every row needs a reference
    * or a key, so that a second run after a crash buys nothing twice.
    *
    * Leaving the loop calls `return()` of the source without waiting for its next row, but waits for
-   * the orders that are being placed, each within its `totalTimeout`. The signal also ends the
-   * calls in progress. You can use a run once: iterate it, or await it to place all rows and get a
+   * the orders that are being placed, each within its `totalTimeout`. Aborting `signal` also ends
+   * the calls in progress. You can use a run once: iterate it, or await it to place all rows and get a
    * summary.
    *
    * @throws {InvalidRequestError} if `rows` is not iterable
@@ -210,7 +211,8 @@ export class Orders<S extends Schemas = Schemas> {
    * Reads the records of one order, or of all orders since a time (milliseconds since 1970). Sends
    * nothing. `await` returns at most 10,000 records; iterate to read more.
    *
-   * @throws {InvalidRequestError} unless exactly one of the three fields is set
+   * @throws {InvalidRequestError} unless exactly one of `externalOrderId`, `idempotencyKey` and
+   *   `since` is set
    * @throws {StoreError} if the store cannot be read
    *
    * @example
@@ -241,8 +243,8 @@ export class Orders<S extends Schemas = Schemas> {
    * each. Run it when your program starts.
    *
    * Many processes can run it at the same time, and a run that was killed can be repeated safely.
-   * Nothing happens until you iterate or await the result, which you can do once. Leaving the loop
-   * ends the run; `await` completes it and returns a summary.
+   * Nothing happens until you iterate or await the result. You can use the result once. Leaving the
+   * loop ends the run; `await` completes the run and returns a summary.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {RequestAbortedError} if `signal` ended the run; running it again is safe
@@ -266,7 +268,7 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Closes an order as a person has decided. `{ as: 'abandoned' }` can lead to a second charge: the
    * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads that
-   * order from the service and closes the record with it.
+   * order from the service and stores it as the outcome.
    *
    * Meant for orders that `recover()` reports as `needs_attention`.
    *

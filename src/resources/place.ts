@@ -84,7 +84,7 @@ function ofNamedOrder(
 const KEYED_ROW = '{ request, idempotencyKey }'
 
 /**
- * Places one row of `createMany()`. Never rejects with an error of this package, so that a row's
+ * Places one row of `createMany()`. Returns an error of this package as a result, so that a row's
  * failure does not end the run.
  */
 export async function placeRow<Output>(

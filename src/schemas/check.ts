@@ -45,7 +45,7 @@ export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
  * the same.
  */
 export const filled = (): z.ZodMiniType<string> =>
-  z.string(mustBe('a non-empty string')).check(z.refine((text) => text.trim() !== '', 'must not be empty'))
+  z.string(mustBe('a non-blank string')).check(z.refine((text) => text.trim() !== '', 'must not be blank'))
 
 /** An object as `JSON.parse` makes it, without accessors or unusual inheritance. */
 export interface JsonObject {
@@ -124,7 +124,7 @@ interface Wrong {
   readonly issues: readonly Issue[]
 }
 
-/** One issue with a value, or with a field of it. */
+/** The result for a value with one issue. `path` names the field, if the issue is in a field. */
 export function wrong(message: string, path = ''): Wrong {
   return { issues: [{ path, message }] }
 }
@@ -204,7 +204,7 @@ export function polluted(): boolean {
   return known
 }
 
-/** Returns a copy that inherits no properties, which could be mistaken for fields of the data. */
+/** Returns a copy without inherited properties, which could be mistaken for fields of the data. */
 function owned(value: unknown, depth: number): unknown {
   if (!isObject(value) || Array.isArray(value) || depth === 0) return value
   const own: Record<string, unknown> = Object.create(null)
@@ -241,7 +241,7 @@ function shortened(path: string): string {
 }
 
 /**
- * Returns issues as one line of a message, such as "`amount` is missing, `id` must not be empty".
+ * Returns issues as one line of a message, such as "`amount` is missing, `id` must not be blank".
  * Our own schemas never quote a value.
  */
 export function issuesText(issues: readonly Issue[]): string {

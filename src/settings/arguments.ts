@@ -164,14 +164,14 @@ const RESOLUTION: Readers<{ as: 'created' | 'abandoned'; orderId: string }> = {
 }
 
 /**
- * Reads the argument of `resolve()`. Strict, because a misread decision could cost a second charge.
+ * Reads the argument of `resolve()`. Strict, because a misread decision could cause a second charge.
  */
 function readResolution(value: unknown): { as: 'created'; orderId: string } | { as: 'abandoned' } {
   const { as, orderId } = argument(RESOLUTION)(value)
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
   if (as === 'created' && orderId !== undefined) return { as, orderId }
   if (as === 'created' || orderId !== undefined)
-    return refuseArgument("is required if as is 'created', and not allowed otherwise", 'orderId')
+    return refuseArgument("is required with as: 'created', and not allowed otherwise", 'orderId')
   return { as }
 }
 

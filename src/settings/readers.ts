@@ -76,7 +76,7 @@ export const flag: Read<boolean> = only((value) => typeof value === 'boolean', '
  */
 export const text: Read<string> = only(
   (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
-  'must be a string that is not blank',
+  'must be a non-blank string',
 )
 
 /** Makes the reader of a fixed set of strings. */
@@ -116,10 +116,10 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   for (const [name, content] of entries) {
     const lower = name.toLowerCase()
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has an invalid header name')
-    if (REFUSED.test(lower)) refuse('is set by the client itself', name)
+    if (REFUSED.test(lower)) refuse('is reserved for the client', name)
     if (Object.hasOwn(read, lower)) refuse('is set twice', name)
     if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
-      return refuse('must be a string of visible ASCII characters', name)
+      return refuse('must be a trimmed string of printable ASCII', name)
     read[lower] = content
   }
   return Object.freeze(read)

@@ -72,12 +72,12 @@ describe('a request that is not sent', () => {
     ['null', null, [expect.stringContaining(' ')]],
     ['an array', [], [expect.stringContaining(' ')]],
     ['no service', { target: 't', quantity: 1 }, [expect.stringContaining('serviceId ')]],
-    ['a blank target', { ...request, target: ' ' }, ['target must not be empty']],
+    ['a blank target', { ...request, target: ' ' }, ['target must not be blank']],
     ['quantity zero', { ...request, quantity: 0 }, ['quantity must be at least 1']],
     ['a fractional quantity', { ...request, quantity: 1.5 }, [expect.stringContaining('quantity ')]],
     ['NaN', { ...request, quantity: Number.NaN }, ['quantity is NaN']],
     ['a BigInt', { ...request, quantity: 10n }, ['quantity is a bigint']],
-    ['an empty reference', referred(''), ['metadata.externalOrderId must not be empty']],
+    ['an empty reference', referred(''), ['metadata.externalOrderId must not be blank']],
     ['a number as reference', referred(7), [expect.stringContaining('metadata.externalOrderId ')]],
     ['a lone surrogate', referred('\ud800'), [expect.stringContaining('lone surrogate')]],
   ])('an invalid request is rejected, and the error names the field: %s', (_what, wrong, issues) => {
@@ -86,7 +86,7 @@ describe('a request that is not sent', () => {
 
   it('an invalid request is rejected with a message that explains it', () => {
     expect(() => read({ ...request, target: ' ' })).toThrow(
-      'The order is not valid: `target` must not be empty. Nothing was sent.',
+      'The order is not valid: `target` must not be blank. Nothing was sent.',
     )
   })
 
