@@ -84,7 +84,7 @@ export class DuplicateOrderError extends CustomerOrderingError {
 }
 
 /**
- * An earlier call for this order must be settled first. This call sent nothing. `charged` is
+ * An earlier call for this order must be settled first. This call sent no order. `charged` is
  * `'unknown'`, or `'yes'` if the earlier call charged the wallet.
  */
 export class UnresolvedOrderError extends CustomerOrderingError {

@@ -67,8 +67,8 @@ export class Orders<S extends Schemas = Schemas> {
    * @throws {InvalidRequestError} if an argument is wrong; nothing was sent
    * @throws {StoreError} if the order cannot be stored; nothing was sent
    * @throws {DuplicateOrderError} if an identical order, without a reference or key, is being placed
-   * @throws {UnresolvedOrderError} if an earlier call for this order must be settled first; nothing
-   *   was sent (`charged`: `'unknown'` or `'yes'`)
+   * @throws {UnresolvedOrderError} if an earlier call for this order must be settled first; no
+   *   order was sent (`charged`: `'unknown'` or `'yes'`)
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
    * @throws {ApiError} if the service refused the order: a subclass for each status
    * @throws {ConnectionError} or {@link TimeoutError} if no complete response arrived
