@@ -112,7 +112,7 @@ export class OrderObject<Env = unknown> extends DurableObject<Env> {
   }
 
   /**
-   * Removes a batch of closed rows last written before the time limit for their state. Returns the
+   * Removes a batch of closed rows last written before the cutoff time for their state. Returns the
    * number of rows removed.
    */
   prune({ createdBefore, rejectedBefore }: PruneOptions): number {

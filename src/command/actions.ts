@@ -90,8 +90,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       try {
         for await (const _record of client.orders.unresolved()) open++
       } catch (error) {
-        // Continues, because unresolved() throws for unreadable rows only after it has returned all
-        // others, and these can still be recovered.
+        // Continues: unresolved() throws for unreadable rows only after it has returned all other
+        // rows, which can still be recovered.
         if (!(error instanceof StoreError)) throw error
       }
       return open === 0

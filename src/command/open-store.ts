@@ -66,7 +66,7 @@ interface Pg {
 
 async function openPostgres(terminal: Terminal, connectionString: string): Promise<OpenStore> {
   const pg = await load<Pg>(terminal, 'pg')
-  if (pg === undefined) throw missing('PostgreSQL', 'pg')
+  if (pg === undefined) throw missing('--postgres', 'pg')
   const pool = new pg.Pool({ connectionString, max: 2 })
   // Without a listener, the error of a broken idle connection would end the process. The next
   // statement reports that error.
@@ -113,7 +113,7 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
     return { store: new RedisStore({ client }), scopes, close: async () => client.destroy() }
   }
   const ioredis = await load<Ioredis>(terminal, 'ioredis')
-  if (ioredis === undefined) throw missing('Redis', 'redis')
+  if (ioredis === undefined) throw missing('--redis', 'redis')
   const client = new ioredis.default(url, { maxRetriesPerRequest: 1 })
   client.on('error', () => {})
   const scopes = () => redisScopes(client.scanStream({ match: LISTS, count: 1000 }))
@@ -130,9 +130,9 @@ async function redisScopes(pages: AsyncIterable<string[]>): Promise<string[]> {
   return [...scopes].sort()
 }
 
-function missing(what: string, name: string): UsageError {
+function missing(flag: string, name: string): UsageError {
   return new UsageError(
-    `${what} requires the package ${name}. Install it in this folder: npm install ${name}`,
+    `${flag} requires a driver that is not installed. Install it in this folder: npm install ${name}`,
   )
 }
 

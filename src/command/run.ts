@@ -20,14 +20,14 @@ Flags of the store
   --sqlite PATH       the file of your SqliteStore
   --postgres URL      the database of your PostgresStore; requires pg in your project
   --redis URL         the server of your RedisStore; requires redis or ioredis in your project
-  --account LABEL     as in your program; required with a store
-  --server LABEL      as in your program, if it sets one
+  --account LABEL     the account that your program sets; required with a store
+  --server LABEL      the server that your program sets, if any
   --safe-retry-window MILLISECONDS
-                      as in your program, or 1200000 if it sets none; required for recover
+                      the value your program sets, or 1200000 if none; required for recover
 
-  --remember id       as in your program: store only the id, status and amount of an order
+  --remember id       if your program sets it: store only the id, status and amount of an order
   --allow-insecure-http
-                      as in your program, for an http address in a private network
+                      allow an http address on a private network
 
 Flags of some commands
   --key KEY           the order's Idempotency-Key, instead of its reference
@@ -41,7 +41,7 @@ Flags of some commands
   --version, --help
 
 CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY are read from the environment.
-Exit codes: 0 done, 1 failed, 2 wrong use, 3 orders need attention, 4 not confirmed.
+Exit codes: 0 done, 1 failed, 2 usage error, 3 orders need attention, 4 not confirmed.
 `
 
 const OPTIONS = {
@@ -103,8 +103,8 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
     throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
   const safeRetryWindow = windowOf(flags)
   const remember = rememberOf(flags)
-  // If the window is longer than the service remembers keys, an order could be charged twice. The
-  // command cannot know the right window, which the user's program sets.
+  // A window that outlasts the service's memory of keys could charge an order twice. The command
+  // cannot know the right window, which the user's program sets.
   if (name === 'recover' && safeRetryWindow === undefined)
     throw new UsageError(
       'recover requires --safe-retry-window MILLISECONDS. Use the value of your program, or 1200000 if it sets none.',
@@ -166,7 +166,10 @@ const TYPES: ReadonlyMap<string, 'string' | 'boolean'> = new Map(
   Object.entries(OPTIONS).map(([name, { type }]) => [name, type]),
 )
 
-/** Rejects the same flags as `parseArgs`, whose messages have several lines and suggest no flag. */
+/**
+ * Rejects the same flags as `parseArgs`, whose messages have several lines and suggest no similar
+ * flag.
+ */
 function checkFlag({ name, rawName, value, inlineValue }: FlagToken): void {
   const type = TYPES.get(name)
   if (type === undefined) {

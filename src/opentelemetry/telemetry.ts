@@ -53,7 +53,7 @@ const OPTIONS: Readers<TelemetryOptions> = {
  * the span that is active around the call, and ends even if the call fails. In `recover()`, each
  * order is a separate call with its own trace.
  *
- * Names follow OpenTelemetry's conventions for HTTP clients; all others begin with `ordering.`.
+ * Names that OpenTelemetry's conventions for HTTP clients do not define begin with `ordering.`.
  * Spans contain no secrets: no API key, header, body, target or amount.
  * docs/guide/opentelemetry.md lists all spans, attributes and metrics.
  *

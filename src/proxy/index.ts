@@ -223,7 +223,7 @@ function routeOf(method: string, pathname: string): string | undefined {
 }
 
 /**
- * False for a segment that could make the path reach another endpoint, even if a server behind the
+ * True if the segment cannot make the path reach another endpoint, even if a server behind the
  * proxy decodes the path again.
  */
 function isId(segment: string): boolean {

@@ -297,8 +297,8 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Returns an error about a newer version instead, if there is one: tables that a newer version
-   * has upgraded look damaged to this version.
+   * Returns an error that reports the upgrade if a newer version of this package has upgraded the
+   * tables: they look damaged to this version. Otherwise returns the given error.
    */
   async #newerOr(error: unknown, query: Query): Promise<unknown> {
     try {

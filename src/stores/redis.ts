@@ -37,13 +37,13 @@ export interface RedisStoreOptions {
   readonly prefix?: string
   /**
    * `'check'` (default) rejects a server without an append-only file. With `'assume'` you vouch
-   * that the server keeps the writes that it acknowledges, as some managed services do without
-   * reporting it.
+   * that the server persists every write, as some managed services do although their `INFO` does
+   * not show it.
    */
   readonly persistence?: 'check' | 'assume'
   /**
    * `'check'` (default) rejects a server that evicts keys when its memory is full. With `'assume'`
-   * you vouch that it does not.
+   * you vouch that the server does not.
    */
   readonly eviction?: 'check' | 'assume'
 }
@@ -58,7 +58,7 @@ const INSPECTION_LIFETIME = 60 * 60 * 1000
 
 /**
  * Limits of one script, because scripts block the server: rows removed, rows returned, and bytes of
- * data after which it returns no more rows.
+ * data after which a page ends.
  */
 const PRUNE_BATCH = 200
 const MOST_ROWS = 1_000
@@ -73,11 +73,12 @@ const MOST_BYTES = 4 * 2 ** 20
  * recent orders. A crash of the server can lose them too, unless `appendfsync` is `always`. Give
  * every order an `externalOrderId`, so that its key can be computed again.
  *
- * Before its first call for an account, the store checks whether the server keeps the writes that
- * it acknowledges. If not, the call rejects. The store checks again every hour, after every new
- * connection, and after a restart of the server. Every failure is a `StoreError` that explains what
- * happened and what to do. Its `cause` is a plain error with the server's or the client's code, for
- * example `OOM`.
+ * Before its first call for an account, the store checks that the server is a primary, persists
+ * every write, and evicts no keys of the store. Otherwise, the call rejects. The store checks again
+ * every hour, after every new connection, and after a restart of the server.
+ *
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
+ * plain error with the server's or the client's code, for example `OOM`.
  *
  * @example
  * const client = await createClient({ url }).on('error', log).connect()
@@ -90,8 +91,8 @@ export class RedisStore implements OrderStore {
   readonly #prefix: string
   readonly #vouched: Vouched
   /**
-   * Inspections, each by a key of the inspected scope. An inspection that is valid for all scopes
-   * is under `''`.
+   * Inspections by a key of the inspected scope, or by `''` if an inspection is valid for all
+   * scopes.
    */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
@@ -119,7 +120,7 @@ export class RedisStore implements OrderStore {
       persistence: isAssumed('persistence', persistence),
       eviction: isAssumed('eviction', eviction),
     }
-    // A new connection may lead to another server, such as after a failover, so the next call
+    // A new connection may lead to another server, for example after a failover, so the next call
     // inspects the server again.
     this.#unlisten = onConnected(client, () => this.#inspections.clear())
   }

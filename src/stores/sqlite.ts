@@ -90,7 +90,7 @@ export class SqliteStore implements OrderStore {
   readonly #own: OwnDatabase | undefined
   /** Name of the database in error messages. */
   readonly #name: string
-  /** Throws on bytes that are not UTF-8 instead of replacing them. Keeps byte order marks. */
+  /** Keeps byte order marks. Throws on invalid bytes, which it would replace by default. */
   readonly #utf8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   /** Undefined if the database is in memory. */
   readonly #files: DatabaseFiles | undefined
@@ -289,8 +289,8 @@ export class SqliteStore implements OrderStore {
   }
 
   /**
-   * Returns an error about a newer version instead, if there is one: tables that a newer version
-   * has upgraded look damaged to this version.
+   * Returns an error that reports the upgrade if a newer version of this package has upgraded the
+   * tables: they look damaged to this version. Otherwise returns the given error.
    */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error

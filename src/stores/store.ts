@@ -26,7 +26,7 @@ export interface StoredRow {
   readonly data: string
 }
 
-/** Result of {@link OrderStore.insert}: the row was stored, or it already existed. */
+/** Result of {@link OrderStore.insert}: the row was stored, or a row already existed. */
 export type InsertResult =
   | { readonly inserted: true }
   | { readonly inserted: false; readonly current: StoredRow }
@@ -51,8 +51,8 @@ export interface RowPage {
 }
 
 /**
- * Closed rows that {@link OrderStore.prune} removes: those last written before the time for their
- * state.
+ * Closed rows that {@link OrderStore.prune} removes: those last written before the cutoff time for
+ * their state.
  */
 export interface PruneOptions {
   /** Remove `created` rows with `updatedAt` before this time, in milliseconds since 1970. */
@@ -107,8 +107,8 @@ export interface OrderStore {
    */
   listOpen(scope: string, options: ListRowsOptions): Promise<RowPage>
   /**
-   * Removes closed rows (`open` false) of one scope that are older than the given times. Returns
-   * the number of removed rows.
+   * Removes the closed rows (`open` false) of one scope that were last written before the cutoff
+   * time for their state. Returns the number of removed rows.
    */
   prune(scope: string, options: PruneOptions): Promise<number>
   /**

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici'
 
-/** The error for a request that was not sent: the transport was closed, or it was too late. */
+/** The error for a request that was not sent: the transport was closed, or the request was late. */
 export class HeldBack extends Error {
   readonly why: 'transport_closed' | 'late'
   readonly code: string

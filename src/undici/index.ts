@@ -92,8 +92,8 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
       const { isLate } = request
-      // Does not check `isLate` with the caller's dispatcher, which may already have sent the
-      // request before the check, for example if the dispatcher retries.
+      // Does not check `isLate` with the caller's dispatcher. A dispatcher that retries may already
+      // have sent the request before the check.
       const asks = given === undefined && isLate !== undefined
       const sender = asks ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))

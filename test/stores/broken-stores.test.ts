@@ -130,7 +130,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     },
   },
-  'exactly one of several racing inserts wins, and the losers get its row': {
+  "exactly one of several racing inserts wins, and the losers get the winner's row": {
     'insert returns the row of the loser': (plain) => ({
       insert: async (row) => {
         const result = await plain.insert(row)
@@ -321,15 +321,15 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       (row, limit, scope) => row.scope === scope && row.state !== 'open' && row.updatedAt < limit,
     ),
   },
-  'prune applies a separate time limit to each state': {
+  'prune applies a separate cutoff time to each state': {
     'prune knows one time': () => ({ limitFor: (_row, { createdBefore }) => createdBefore }),
   },
-  'prune removes the closed rows last written before the time limit for their state': {
+  'prune removes the closed rows last written before the cutoff time for their state': {
     'prune includes the time': (plain) => ({
       limitFor: (row, options) => plain.limitFor(row, options) + 1,
     }),
   },
-  "prune compares the time of a row's last write": {
+  "prune compares the cutoff with the time of a row's last write": {
     'prune goes by creation': pruning(
       (row, limit, scope) => row.scope === scope && !row.open && row.createdAt < limit,
     ),
@@ -552,7 +552,7 @@ describe('the store contract', () => {
         openSecond: () => watched('second'),
         removeStore: () => events.push('remove'),
       },
-      'exactly one of several racing inserts through two handles wins, and the losers get its row',
+      "exactly one of several racing inserts through two handles wins, and the losers get the winner's row",
     )
     expect(failures.size).toBe(1)
     expect(events).toEqual(['close first', 'close second', 'remove'])

@@ -45,7 +45,7 @@ it('the contract omits exactly the tests whose options are missing', () => {
   const all = registeredTitles({ openSecond: openAnother, reopenStore: openAnother })
   expect(all.filter((title) => !without.includes(title))).toEqual([
     'the next read through another handle sees a resolved write',
-    'exactly one of several racing inserts through two handles wins, and the losers get its row',
+    "exactly one of several racing inserts through two handles wins, and the losers get the winner's row",
     'exactly one of several racing updates through two handles wins',
     'clients of two handles that read and update in a loop lose no update',
     'concurrent histories through two handles are linearizable for every row',

@@ -39,8 +39,7 @@ export function expectIds(actual: readonly StoredRow[], expected: readonly Store
   if (missing.length > 0)
     throw new Error(`${what} lacks ${missing.length} of ${wanted.length} rows, such as ${show(missing[0])}`)
   const surplus = got.find((id, index) => !wanted.includes(id) || got.indexOf(id) !== index)
-  if (surplus !== undefined)
-    throw new Error(`${what} has a row that it should not have, or has it twice: ${show(surplus)}`)
+  if (surplus !== undefined) throw new Error(`${what} has an unexpected or repeated row: ${show(surplus)}`)
 }
 
 /** True if the rows agree in every field. */
@@ -53,7 +52,7 @@ export function show(value: unknown): string {
   if (typeof value !== 'string') return String(value)
   return value.length <= SHOWN
     ? JSON.stringify(value)
-    : `${JSON.stringify(value.slice(0, SHOWN))}… (${value.length} long)`
+    : `${JSON.stringify(value.slice(0, SHOWN))}… (${value.length} characters)`
 }
 
 function difference(actual: string, expected: string): string {

@@ -79,7 +79,11 @@ export const lifetime: readonly ContractCase[] = [
       const second = await openSecond()
       await insertAll(store, [makeRow(1)])
       await store.close()
-      expectRow(await second.get(SCOPE, makeRow(1).id), makeRow(1), 'the row through the handle left open')
+      expectRow(
+        await second.get(SCOPE, makeRow(1).id),
+        makeRow(1),
+        'the row through the handle that stays open',
+      )
       await mustUpdate(second, nextVersion(makeRow(1)))
     },
   },
@@ -98,32 +102,23 @@ export const lifetime: readonly ContractCase[] = [
       await store.prune(SCOPE, { createdBefore: 0, rejectedBefore: 2 })
       const again = await reopen()
       const expected = [...updated, ...rows.slice(10)]
-      for (const row of expected)
-        expectRow(await again.get(SCOPE, row.id), row, 'the row after opening again')
-      expectSame(await again.get(SCOPE, gone.id), undefined, 'the pruned row after opening again')
+      for (const row of expected) expectRow(await again.get(SCOPE, row.id), row, 'the row after reopening')
+      expectSame(await again.get(SCOPE, gone.id), undefined, 'the pruned row after reopening')
       expectIds(
         await walk((options) => again.listOpen(SCOPE, options), 3),
         rows.slice(10),
-        'listOpen() after opening again',
+        'listOpen() after reopening',
       )
-      expectIds(
-        await walk((options) => again.list(SCOPE, options), 3),
-        expected,
-        'list() after opening again',
-      )
+      expectIds(await walk((options) => again.list(SCOPE, options), 3), expected, 'list() after reopening')
       const lost = await again.insert(makeRow(1, { data: 'too late' }))
-      expectSame(lost.inserted, false, 'inserted, for a row that was written before opening again,')
+      expectSame(lost.inserted, false, '`inserted` for a row that was stored before reopening')
       await mustUpdate(again, nextVersion(makeRow(20), { open: false, state: 'created' }))
-      expectSame(
-        await again.prune(SCOPE, EVERYTHING),
-        11,
-        'the number of closed rows pruned after opening again',
-      )
+      expectSame(await again.prune(SCOPE, EVERYTHING), 11, 'the number of closed rows pruned after reopening')
     },
   },
 ]
 
-/** Replaces the cases that reopen a store if the suite has no `reopenStore`. */
+/** The case that replaces those that need `reopenStore` if the suite has no such function. */
 export const claimsNoMoreThanMemory: ContractCase = {
   title: 'a store that the suite cannot reopen declares durability memory',
   run: async ({ store }) => {

@@ -209,7 +209,7 @@ export const paging: readonly ContractCase[] = [
       const walks = await Promise.all([1, 2, 5].map((limit) => walk(openPages(store), limit)))
       for (const seen of walks) expectIds(seen, rows, 'listOpen() during other reads')
       const { next } = await other
-      if (next === undefined) throw new Error('the first page of 12 rows, with limit 5, has no next')
+      if (next === undefined) throw new Error('listOpen() with limit 5 returned no `next` for 12 open rows')
       const [once, again] = [
         await store.listOpen(SCOPE, { limit: 50, after: next }),
         await store.listOpen(SCOPE, { limit: 50, after: next }),
@@ -313,7 +313,7 @@ export const paging: readonly ContractCase[] = [
       expectSame(
         missed.length,
         0,
-        `the number of rows that list() omitted, of ${staying.length} that did not change,`,
+        `the number of rows that list() omitted, out of ${staying.length} unchanged rows,`,
       )
     },
   },

@@ -19,7 +19,7 @@ const NOTHING = { createdBefore: 0, rejectedBefore: 0 } as const
 /** Rules for the removal of old rows. */
 export const pruning: readonly ContractCase[] = [
   {
-    title: 'prune removes the closed rows last written before the time limit for their state',
+    title: 'prune removes the closed rows last written before the cutoff time for their state',
     run: async ({ store }) => {
       const [createdBefore, rejectedBefore] = [WRITTEN_AT + 10, WRITTEN_AT + 20]
       const removed = [
@@ -44,7 +44,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: 'prune applies a separate time limit to each state',
+    title: 'prune applies a separate cutoff time to each state',
     run: async ({ store }) => {
       const [created, rejected] = [makeRow(1, CREATED), makeRow(2, REJECTED)]
       await insertAll(store, [created, rejected])
@@ -86,7 +86,7 @@ export const pruning: readonly ContractCase[] = [
     },
   },
   {
-    title: "prune compares the time of a row's last write",
+    title: "prune compares the cutoff with the time of a row's last write",
     run: async ({ store }) => {
       const touched = nextVersion(makeRow(1), { ...CREATED, updatedAt: WRITTEN_AT + 50 })
       await insertAll(store, [makeRow(1), makeRow(2, CREATED)])

@@ -24,7 +24,7 @@ async function raceInserts(stores: readonly OrderStore[]): Promise<void> {
     expectSame(winners.length, 1, `the number of winners among ${WRITERS} racing inserts of one row`)
     for (const result of results) {
       if (!result.inserted)
-        expectRow(result.current, winners[0] ?? makeRow(round), 'the row that a loser got')
+        expectRow(result.current, winners[0] ?? makeRow(round), 'the row that a losing insert() returned')
     }
     for (const store of stores) {
       expectRow(await store.get(SCOPE, makeRow(round).id), winners[0] ?? makeRow(round), 'the stored row')
@@ -94,7 +94,7 @@ function handleOf(stores: readonly OrderStore[], client: number): OrderStore {
 /** Rules for concurrent reads and writes of the same rows. */
 export const racing: readonly ContractCase[] = [
   {
-    title: 'exactly one of several racing inserts wins, and the losers get its row',
+    title: "exactly one of several racing inserts wins, and the losers get the winner's row",
     run: ({ store }) => raceInserts([store]),
   },
   {
@@ -112,7 +112,7 @@ export const racing: readonly ContractCase[] = [
       await insertAll(store, rows)
       const next = rows.map((row) => nextVersion(row, { data: `next of ${row.id}` }))
       const updated = await Promise.all(next.map((row) => store.update(row, 1)))
-      expectSame(updated.indexOf(false), -1, 'the first row that was not updated')
+      expectSame(updated.indexOf(false), -1, 'the index of the first row that was not updated')
       for (const row of next) expectRow(await store.get(SCOPE, row.id), row, 'the row')
     },
   },
@@ -159,7 +159,8 @@ export const racing: readonly ContractCase[] = [
     },
   },
   {
-    title: 'exactly one of several racing inserts through two handles wins, and the losers get its row',
+    title:
+      "exactly one of several racing inserts through two handles wins, and the losers get the winner's row",
     needs: 'openSecond',
     run: async ({ store, openSecond }) => raceInserts([store, await openSecond()]),
   },

@@ -24,7 +24,7 @@ export function rowId(number: number): string {
   return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${ordinal}`
 }
 
-/** The row with the given number: new and open, unless `fields` change that. */
+/** Returns the row with the given number: new and open, unless `fields` override that. */
 export function makeRow(number: number, fields: Partial<StoredRow> = {}): StoredRow {
   return {
     scope: SCOPE,
@@ -39,12 +39,12 @@ export function makeRow(number: number, fields: Partial<StoredRow> = {}): Stored
   }
 }
 
-/** Rows 1 to `count`. */
+/** Returns the rows with the numbers 1 to `count`. */
 export function makeRows(count: number, fields: Partial<StoredRow> = {}): StoredRow[] {
   return Array.from({ length: count }, (_, index) => makeRow(index + 1, fields))
 }
 
-/** The next version of a row. */
+/** Returns the next version of a row. */
 export function nextVersion(row: StoredRow, fields: Partial<StoredRow> = {}): StoredRow {
   return { ...row, version: row.version + 1, updatedAt: row.updatedAt + 1, ...fields }
 }

@@ -99,7 +99,7 @@ export const writing: readonly ContractCase[] = [
     title: 'get returns an inserted row',
     run: async ({ store }) => {
       const result = await store.insert(makeRow(1))
-      expectSame(result.inserted, true, 'inserted')
+      expectSame(result.inserted, true, '`inserted` for a new row')
       expectRow(await store.get(SCOPE, makeRow(1).id), makeRow(1), 'the row')
     },
   },
@@ -316,7 +316,7 @@ export const writing: readonly ContractCase[] = [
       }
       for (const row of rows)
         expectRow(await store.get(SCOPE, row.id), row, `the row with id ${show(row.id)}`)
-      // A page that ends between two such ids must not skip one.
+      // A page that ends between two of these ids must not make the next page skip a row.
       for (const limit of [1, 3]) {
         const open = await walk((options) => store.listOpen(SCOPE, options), limit)
         expectIds(open, rows, `listOpen() with limit ${limit}`)
@@ -334,7 +334,11 @@ export const writing: readonly ContractCase[] = [
       for (const [index, { scope }] of rows.entries()) {
         const page = await store.list(scope, { limit: 100 })
         expectSame(page.rows.length, 1, `the number of rows of scope ${show(scope)}`)
-        expectSame(await store.prune(scope, EVERYTHING), 1, `the rows pruned of scope ${show(scope)}`)
+        expectSame(
+          await store.prune(scope, EVERYTHING),
+          1,
+          `the number of rows pruned in scope ${show(scope)}`,
+        )
         for (const row of rows.slice(index + 1))
           expectRow(await store.get(row.scope, row.id), row, `the row of scope ${show(row.scope)}`)
       }

@@ -26,8 +26,8 @@ export class Connection {
 
   /**
    * Returns the open database. If opening fails, rejects with a {@link StoreError}, and the next
-   * call tries again. Not an async function: a call made before {@link close} must still get the
-   * open database.
+   * call tries again. This method is not async, so that a call made before {@link close} still gets
+   * the open database.
    */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {

@@ -50,7 +50,7 @@ export function createSchema(database: IDBDatabase, mark: string): void {
   database.createObjectStore(MARKS).add(mark, MARK)
 }
 
-/** Returns the copy of a row to store. */
+/** Returns a copy of the row, with the extra field for the indexes. */
 export function toIndexed({
   scope,
   id,

@@ -4,7 +4,7 @@ import { plainError } from '../plain-error.ts'
 /** An explanation and the codes to which it applies. */
 type Trouble = readonly [advice: string, ...codes: string[]]
 
-/** A table has no primary key if it was restored without it or copied by `CREATE TABLE … AS`. */
+/** A table that was copied with `CREATE TABLE … AS`, for example, has no primary key. */
 export const KEYLESS: string =
   'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate rows, ' +
   'then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
@@ -52,7 +52,7 @@ const TROUBLES: readonly Trouble[] = [
     '25P02',
   ],
   [
-    'the database is read-only, such as a standby. Nothing was written; connect to the primary.',
+    'the database is read-only, perhaps a standby. Nothing was written; connect to the primary.',
     ...['25006', '25007'],
   ],
   ['the database was dropped. Restore a backup before you order again.', '57P04'],
@@ -95,8 +95,8 @@ export function explain(error: unknown, failed: string): StoreError {
 
 /**
  * Codes for which the server rolled the statement back or never ran it, so it will not be applied
- * later either. Codes of a lost connection (08, 57P) are not included: the commit may have come
- * first.
+ * later either. Codes of a lost connection (08, 57P) are not included: the server may
+ * have committed the statement first.
  */
 const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
 

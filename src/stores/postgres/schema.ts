@@ -15,12 +15,12 @@ export interface Names {
 }
 
 /**
- * Longest name in PostgreSQL, in bytes. PostgreSQL truncates longer ones, which could make two
- * names equal.
+ * Maximum length of a name in PostgreSQL, in bytes. PostgreSQL truncates longer names, which could
+ * make two names equal.
  */
 const LONGEST_NAME = 63
 
-/** Longest suffix that the store appends to the name of its table. */
+/** Length of the longest suffix that the store appends to the name of its table. */
 const LONGEST_ENDING = '_versions'.length
 
 export function namesOf(schema: string, table: string): Names {
@@ -147,7 +147,7 @@ export const MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS
 /** Reads whether the mark of an earlier statement is still set. */
 export const CHECK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
 
-/** Maximum number of rows per statement of `prune`, so that it holds its locks only briefly. */
+/** Maximum number of rows per statement of `prune`, so that each holds its locks only briefly. */
 export const PRUNE_BATCH = 500
 
 export interface Statements {
@@ -162,7 +162,7 @@ export interface Statements {
 
 export function statementsFor({ rows, versions }: Names): Statements {
   // Condition of every write: no newer version of this package has upgraded the tables. An older
-  // version that is still running cannot read the layout of the newer rows.
+  // version that is still running must not write, because it does not know the new layout.
   const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,

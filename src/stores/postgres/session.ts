@@ -30,7 +30,7 @@ export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<
 
 /** Runs the statements of one call of the store. */
 export interface Session {
-  /** Runs the action. `writes` derives from the result whether the action has written. */
+  /** Runs the action. `writes` returns true if a result means that the action wrote something. */
   use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T>
 }
 

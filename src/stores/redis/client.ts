@@ -22,7 +22,7 @@ interface Connecting {
 export interface NodeRedisClient extends Connecting {
   /** Runs a script. */
   eval(script: string, options: NodeRedisScriptOptions): Promise<unknown>
-  /** Runs a script that the server has cached, by its digest. */
+  /** Runs a cached script. `sha1` is its digest. */
   evalSha(sha1: string, options: NodeRedisScriptOptions): Promise<unknown>
 }
 
@@ -30,7 +30,7 @@ export interface NodeRedisClient extends Connecting {
 export interface IoredisClient extends Connecting {
   /** Runs a script. */
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
-  /** Runs a script that the server has cached, by its digest. */
+  /** Runs a cached script. `sha1` is its digest. */
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
 }
 
@@ -121,7 +121,7 @@ function has<Client extends RedisClient, Method extends 'evalSha' | 'evalsha'>(
   return typeof client === 'object' && client !== null && typeof Reflect.get(client, method) === 'function'
 }
 
-/** Throws on bytes that are not UTF-8 instead of replacing them. Keeps byte order marks. */
+/** Keeps byte order marks. Throws on invalid bytes, which it would replace by default. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** Returns the strings of a reply. Some clients are configured to return bytes instead. */

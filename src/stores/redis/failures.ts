@@ -75,12 +75,12 @@ const TEXTS: Readonly<Record<string, string>> = {
   'Command timed out': 'COMMAND_TIMEOUT',
 }
 
-/** Matches the errors of a script that calls a command which the user may not run. */
+/** Matches the errors of a script that called a command without permission. */
 const NOT_PERMITTED = /The user executing the script|ACL failure in script/
 
 /**
- * Turns any error of a client into a {@link StoreError} that names the failed operation. It never
- * includes a message of the server or the client: some contain hosts, keys and parameters.
+ * Turns any error of a client into a {@link StoreError} that names the failed operation. Omits
+ * all messages of the server and the client: some contain hosts, keys and parameters.
  */
 export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error

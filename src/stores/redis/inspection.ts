@@ -7,12 +7,12 @@ export interface Vouched {
   readonly eviction: boolean
 }
 
-/** The call that needs the inspection has not written anything yet. */
+/** Nothing was written: an inspection ends before the call that needs it begins. */
 const NOT_APPLIED = { applied: false } as const
 
 /** Result of an inspection that a server passed. */
 export interface Inspected {
-  /** True if other nodes may have other settings. */
+  /** True if the server may be in a cluster, whose other nodes may have different settings. */
   readonly cluster: boolean
 }
 
@@ -20,7 +20,7 @@ export interface Inspected {
  * Throws if the server would lose orders that it has acknowledged.
  *
  * @param readInfo returns the server's `INFO`
- * @throws {StoreError} that names the setting
+ * @throws {StoreError} naming the setting
  */
 export async function inspect(readInfo: () => Promise<string>, vouched: Vouched): Promise<Inspected> {
   let text = ''

@@ -6,20 +6,20 @@ import { FORMAT } from './scripts.ts'
 /** The keys of one scope. They share a hash tag, so that a cluster stores them on the same node. */
 export interface ScopeKeys {
   row(id: string): string
-  /** All rows: sorted entries of time and id. */
+  /** Index of all rows. Its sorted entries consist of a time, a space and an id. */
   readonly list: string
-  /** Open rows: sorted ids. */
+  /** Index of the open rows. Its sorted entries are ids. */
   readonly open: string
-  /** Closed rows of state `created`: entries as in `list`. */
+  /** Index of the closed rows in state `created`, with entries as in `list`. */
   readonly created: string
-  /** Closed rows of state `rejected`: entries as in `list`. */
+  /** Index of the closed rows in state `rejected`, with entries as in `list`. */
   readonly rejected: string
 }
 
-/** Returns the keys of a scope. The prefix has no braces. */
+/** Returns the keys of a scope. The prefix must not contain braces. */
 export function keysOf(prefix: string, scope: string): ScopeKeys {
-  // Escape braces, which would end the hash tag. An empty tag would be ignored, so `%` stands for
-  // the empty scope: no other scope becomes a lone `%`.
+  // Escapes braces, because a closing brace would end the hash tag. Redis ignores an empty tag, so
+  // the tag of the empty scope is `%`. `%` is escaped, so no other scope has that tag.
   const tag = storable(scope).replace(
     /[%{}\p{Cc}]/gu,
     (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
@@ -46,7 +46,7 @@ export function scopeOfKey(key: string): string {
 /** Number of digits of each time in an index, so that times sort correctly as strings. */
 const TIME_DIGITS = 16
 
-/** Length of the time before the id in an entry of `list`, `created` and `rejected`. */
+/** Number of characters before the id in an entry of `list`, `created` and `rejected`. */
 export const ENTRY_TIME_LENGTH: number = TIME_DIGITS + 1
 
 /**
@@ -58,7 +58,10 @@ export function timeText(time: number): string {
   return String(whole).padStart(TIME_DIGITS, '0')
 }
 
-/** Returns the first line of a stored row, without the marks: all fields except the data. */
+/**
+ * Returns the first line of a stored row, to which a script appends the marks. It contains all
+ * fields except scope, id and data.
+ */
 export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow): string {
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {

@@ -30,8 +30,7 @@ export const FORMAT = 1
 const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
 
 /**
- * Lua pattern for a stored string. Its first line also has the marks of the last writes, at the
- * end.
+ * Lua pattern for the first line of a stored string: the fields, then the marks of the last writes.
  */
 const STORED = `'${HEAD} (%S+)\\n'`
 
@@ -39,8 +38,8 @@ const STORED = `'${HEAD} (%S+)\\n'`
 export const MARK_LENGTH = 12
 
 /**
- * How many marks a row stores. A client that resends a write does not find its own mark if other
- * clients have written the row this often in between.
+ * Number of marks that a row stores. If other clients write the row this many times before a client
+ * resends a write, the client no longer finds its own mark.
  */
 const MARKS = 32
 
@@ -76,7 +75,7 @@ for _, section in ipairs({'replication', 'memory', 'persistence', 'cluster'}) do
 end
 return {text}`)
 
-/** KEYS: row. Returns the stored string, or nothing. */
+/** KEYS: row. Returns the stored string, or an empty list if there is no row. */
 export const GET: Script = script(`
 local found = redis.call('GET', KEYS[1])
 if found then return {found} end
@@ -84,7 +83,7 @@ return {}`)
 
 /**
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data. Returns
- * `written`, or `found` and the string that was there.
+ * `written`, or `found` and the existing string.
  *
  * A client that lost its connection may resend a script that has already run. If the script finds
  * its own mark, the write was made, whatever happened to the row since.
@@ -154,8 +153,9 @@ return reply`)
 
 /**
  * KEYS: list, and created or rejected. ARGV: the time before which rows are removed, the maximum
- * number of rows, and the state. Returns how many entries it found and how many rows it removed. It
- * removes a row before the row's entries, so the next run can complete an interrupted removal.
+ * number of rows, and the state. Returns how many entries it found and how many rows it removed.
+ * The script removes a row before the row's entries, so the next run can complete an interrupted
+ * removal.
  */
 export const PRUNE: Script = script(`
 local rows = string.sub(KEYS[1], 1, -1 - #'list') .. 'row:'

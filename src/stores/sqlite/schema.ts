@@ -2,8 +2,8 @@ import { StoreError } from '../../errors.ts'
 import type { SqliteDatabase, SqliteStatement } from './database.ts'
 
 /**
- * Maximum number of rows per statement of `prune`, so that other processes can take the lock in
- * between.
+ * Maximum number of rows per statement of `prune`, so that other processes can take the lock
+ * between two statements.
  */
 export const PRUNE_BATCH = 500
 
@@ -39,7 +39,7 @@ const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BL
 
 /**
  * Condition of every write: no newer version of this package has upgraded the tables. An older
- * version that has the file open cannot read the layout of the newer rows.
+ * version that has the file open must not write, because it does not know the new layout.
  */
 const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
 

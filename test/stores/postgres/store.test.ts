@@ -802,7 +802,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       [
         'may only be read',
         'default_transaction_read_only = on',
-        'the database is read-only, such as a standby',
+        'the database is read-only, perhaps a standby',
       ],
       ['is at its limit of time', 'statement_timeout = 300', 'longer than statement_timeout allows'],
     ])(
@@ -1095,7 +1095,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         () => store.insert(makeRow(2)),
         ({ cause }) => codeOf({ cause } as StoreError) === '25006',
       )
-    await expectFailure(write, 'the database is read-only, such as a standby')
+    await expectFailure(write, 'the database is read-only, perhaps a standby')
     const late = new PostgresStore({ client: openPool() })
     await expectFailure(() => late.get(SCOPE, 'id'), 'this server is a standby')
   })
