@@ -28,7 +28,7 @@ export interface AttemptRequest {
 /** Maximum number of decompressed bytes to read from an error response. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
-/** Milliseconds to wait, after a body is discarded, for the part that was already read. */
+/** After a body is discarded, milliseconds to wait for the part that has already arrived. */
 const LET_GO = 100
 
 /** Why a body could not be read completely. */

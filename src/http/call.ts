@@ -9,7 +9,7 @@ import { requestIdOf } from './redact.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
 
 /**
- * An endpoint, the permission that it requires, and the resource that is missing after a 404 (API
+ * An endpoint, the permission that it requires, and the resource that a 404 reports as missing (API
  * document, "Endpoints" and "Errors").
  */
 export interface Endpoint {
@@ -126,7 +126,7 @@ export function noTrail(cutByDeadline: boolean): Trail {
   return { attempts: 0, retries: 0, cutByDeadline, secrets: new Set() }
 }
 
-/** Why a call ended. */
+/** How a call ended. */
 export type Ending<T> =
   | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
   | {

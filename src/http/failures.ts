@@ -80,7 +80,7 @@ type Advice = readonly [next: string, inDoubt?: true]
 type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
 
 /**
- * While an order is ambiguous, messages contain only advice with `true`. Other advice may change
+ * While an order is ambiguous, messages contain only advice marked `true`. Other advice may change
  * the request, and a different payload under the same key is a conflict.
  */
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
@@ -177,14 +177,14 @@ export function chargedSentence(charged: Charged, repeat: string = REPEAT): stri
   return moneySentence(charged) + next + never
 }
 
-/** {@link chargedSentence} for `client.request`, which stores no record of a request. */
+/** The variant of {@link chargedSentence} for `client.request`, which stores no record. */
 function effectSentence(charged: Charged): string {
   return charged === 'no'
     ? 'Nothing was sent.'
     : 'The request may have taken effect and charged the wallet. The client has no record of it: check before you send it again.'
 }
 
-/** {@link chargedSentence} for a reference or key that belongs to another order. */
+/** The variant of {@link chargedSentence} for a reference or key that belongs to another order. */
 export function conflictSentence(charged: Charged): string {
   const next =
     charged === 'unknown'
@@ -236,13 +236,13 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const next = (advice: Advice): string => nextSteps(context, advice)
   const { last } = trail
   if (end === 'credentials') {
-    // The error that the caller's `apiKey` function threw becomes the `cause`. The message never
-    // quotes that error, because it may contain secrets.
+    // Quotes only a ConfigurationError. Any other error that the caller's `apiKey` function threw
+    // may contain secrets, so it becomes only the `cause`.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
-    return new ConfigurationError(known + next(['Correct it', true]), { ...facts, cause: error })
+    return new ConfigurationError(known + next(['Check apiKey', true]), { ...facts, cause: error })
   }
   if (end === 'aborted' || last?.kind === 'aborted') {
-    const what = `${call} was aborted by the caller's signal.${next(['Check that you still need the result'])}`
+    const what = `${call} was aborted by the caller's signal.${next(['If you still need the result'])}`
     return new RequestAbortedError(what, { ...facts, cause: context.reason })
   }
   const outOfTime = end === 'deadline'
@@ -348,7 +348,7 @@ function refused(
   })
 }
 
-/** Creates a new error for `cause`: the platform's own may contain the request and its API key. */
+/** Creates a new error for `cause`: the platform's error may contain the API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
   const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
   return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })

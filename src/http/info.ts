@@ -23,10 +23,9 @@ export function factsOf({ secrets, last }: Trail): AnswerFacts {
   return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
 }
 
-// infoLater() and headersLater() create the response info when it is first read. They hold no
-// reference to the response body, which can be large. An object literal with getters would not
-// work: V8 keeps such an object alive until the next full garbage collection (measured with Node
-// 24).
+// The functions that infoLater() and headersLater() return hold no reference to the response body,
+// which can be large. Object literals with getters would hold one: V8 keeps such literals alive
+// until the next full garbage collection (measured with Node 24).
 
 /** Returns a function that creates the response info of a call. */
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {

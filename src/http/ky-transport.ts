@@ -54,8 +54,8 @@ function nothingElse(): Options {
  * @param given replaces the platform's fetch; failures of `given` never prove that nothing was sent
  */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Shows whether the global fetch is patched later. A patched fetch is used, but its failures do
-  // not prove that nothing was sent.
+  // Remembers the current fetch, to detect a later patch. A patched fetch is used, but its failures
+  // do not prove that nothing was sent.
   const platform = globalThis.fetch
   // Checks whether the platform supports the option `cache`. Without support, setting the option
   // throws (workerd before 2024-11-11) or makes fetch polyfills change the URL. Called only when a
@@ -71,8 +71,8 @@ export function kyTransport(given?: typeof fetch): Transport {
     let thrown: { readonly error: unknown } | undefined
     const sendOnce = async (): Promise<Response> => {
       try {
-        // Does not pass ky's Request, which fetch would unpack again and whose body it would
-        // stream.
+        // Does not pass the Request that ky made: fetch would unpack that Request again and stream
+        // its body.
         return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && takesCache()))
       } catch (error) {
         // Stores the original error, because ky wraps errors on some runtimes.
@@ -157,7 +157,7 @@ class FetchedResponse implements TransportResponse {
 
   /**
    * Limits the decompressed size by counting bytes, so that a decompression bomb cannot fill the
-   * memory. Cannot rely on headers: browsers hide the one that shows compression.
+   * memory. Cannot rely on headers: browsers hide the header that shows compression.
    */
   async read(maxBytes: number): Promise<BodyText> {
     const chunks: Uint8Array[] = []
@@ -182,7 +182,7 @@ class FetchedResponse implements TransportResponse {
         chunks.push(value)
       }
     } catch (error) {
-      // Any other error means that the connection broke.
+      // Any error except a failed decompression means that the connection broke.
       if (isUndecodable(error)) return bodyText([], 'undecodable')
     }
     return bodyText(chunks, 'cut')

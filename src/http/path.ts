@@ -1,9 +1,9 @@
 import { invalidArgument } from '../errors.ts'
 
 /**
- * Percent-encodes an identifier as one path segment. Throws for an empty identifier, and for `.`
- * and `..`, which would reach another endpoint, even if they appear only after a proxy has decoded
- * the path again.
+ * Percent-encodes an identifier as one path segment. Throws for a blank identifier. Also throws if
+ * the identifier is `.` or `..`, or could become one of the two when proxies decode it: the path
+ * would reach another endpoint.
  */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
@@ -12,7 +12,7 @@ export function segment(name: string, id: unknown): string {
   if (typeof id !== 'string') return refuse('must be a string')
   // Most ids contain no special characters and need no encoding.
   if (/^[\w-]+$/.test(id)) return id
-  if (id.trim() === '') return refuse('must not be empty')
+  if (id.trim() === '') return refuse('must not be blank')
   let encoded = ''
   try {
     encoded = encodeURIComponent(id)

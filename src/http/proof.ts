@@ -34,7 +34,7 @@ const CERTIFICATE =
 
 /**
  * OpenSSL's codes for a port without TLS. An established connection may report these codes as well
- * (measured, test/server/unsent.test.ts), so they prove that nothing was sent only while
+ * (measured, test/server/unsent.test.ts), so they are no proof unless the error occurred while
  * connecting.
  */
 const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
@@ -58,7 +58,7 @@ export function provenUnsent(error: unknown, connecting: boolean): false | Unsen
   return CERTIFICATE.test(code) && 'certificate'
 }
 
-/** Our code for a port that the Fetch standard blocks. Node's fetch reports only a message. */
+/** Our code for a port that the Fetch standard blocks. Node's fetch reports no code. */
 const BAD_PORT = 'BAD_PORT'
 
 function neverConnected(link: Link): boolean {

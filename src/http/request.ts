@@ -59,7 +59,7 @@ export const READ_ITEM: PlainRead = {
   repeatable: true,
   money: 'none',
 }
-/** A read of one page of a list: like {@link READ_ITEM}, but with a larger body. */
+/** A read of one page of a list: like {@link READ_ITEM}, but with a higher size limit. */
 export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_LIST_BYTES }
 
 /** The `charged` field of an error after the request may have been sent. */

@@ -6,7 +6,7 @@
  * - `backoff`: after exponential backoff with full jitter;
  * - `refresh`: immediately, because a 401 may mean that the API key was rotated and a fresh one is
  *   available;
- * - `poll`: the service is still processing this key, so a poll is not a retry;
+ * - `poll`: the service is still processing this key; a poll does not count as a retry;
  * - `replay`: a success could not be read, so the same key is sent again to read it.
  */
 export type Pace = 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
@@ -76,7 +76,7 @@ export function decide(situation: Situation): Decision {
   }
   if (retryAfter !== undefined) wait = Math.max(wait, retryAfter)
   // Stops if the wait would pass the deadline. A shorter wait could overload the server again, and
-  // waiting until the deadline would replace the service's response by a timeout.
+  // waiting until the deadline would replace the service's response with a timeout.
   return wait >= remaining ? { stop: 'deadline' } : { wait, counts: next }
 }
 

@@ -184,8 +184,8 @@ export function beginningKey(
 
 /**
  * Tag of the API key that sends a record's idempotency key.
- * @param stored the tag in the record. A page that was opened again sends this tag before the
- * proxy's first response, so that the proxy refuses to send the order under any other API key.
+ * @param stored the tag in the record. A reloaded web page sends this tag before it has received a
+ * response from the proxy, so that the proxy does not send the order under any other API key.
  */
 export function tagOf(context: OrderContext, key: string, credential: string | null, stored = ''): string {
   const { credentials, runtime } = context.connection

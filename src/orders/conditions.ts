@@ -14,8 +14,8 @@ import { isPending, isUnsent, type JournalRecord } from './record.ts'
 export type Start = 'same' | 'first' | 'next'
 
 /**
- * For this many milliseconds after the last write of an anonymous order, an identical call is for the
- * same order.
+ * For this many milliseconds after the last write of an anonymous order, an identical call
+ * continues that order.
  */
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 
@@ -160,8 +160,8 @@ export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
 /**
- * The order was moved from this caller's key to another key. The record does not show when this key
- * was first sent, so the key's window is unknown.
+ * The call passes a key that the order no longer uses. The record does not show when that key was
+ * first sent, so the key's window is unknown.
  */
 export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true

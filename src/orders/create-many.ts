@@ -50,8 +50,8 @@ export interface CreateManySettings {
  * `concurrency`, so memory stays constant.
  *
  * Leaving the loop ends the source without waiting for a pending row, but waits for the orders in
- * progress, so that no order is left ambiguous. The signal also ends the calls in progress. A row
- * that the source returns afterwards is not placed.
+ * progress, so that no order is left ambiguous. The signal also ends the calls in progress. In both
+ * cases, a row that the source returns later is not placed.
  */
 export async function* createMany<Output>(
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
@@ -80,7 +80,7 @@ export async function* createMany<Output>(
     try {
       onProgress?.({ ...progress })
     } catch (error) {
-      // An error that `onProgress` throws ends the iteration, after the results that are ready.
+      // An error that `onProgress` throws ends the iteration once all ready results are yielded.
       fail(error)
     }
     wake()

@@ -55,7 +55,7 @@ export interface PlaceOrderOptions<Output> {
   finish(reply: OrderReply<Order>): Promise<Output>
 }
 
-/** First and longest wait, in milliseconds, between two reads of a claimed record. */
+/** First and longest wait, in milliseconds, between consecutive reads of a claimed record. */
 const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
 /** Milliseconds for which a call waits for another process before it claims the order itself. */

@@ -155,8 +155,8 @@ export async function unclaimedError(
         ? cancelled(content)
         : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
     const grace = deadline.grace(0)
-    // Keep the record of an earlier order: this call has not claimed its slot. Also overwrite
-    // nothing after a failed write, because the overwrite would call the failing codec again.
+    // Do not overwrite the record of an earlier order: this call has not claimed the slot. After a
+    // failed write, do not overwrite either, because that would call the failing codec again.
     const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
     const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
     if (!(await fenced)) charged = 'unknown'

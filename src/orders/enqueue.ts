@@ -63,7 +63,7 @@ export async function enqueueOrder(
       if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
       return found
     },
-    // The facts that recovery will have: one request, under an API key that is unknown here.
+    // Recovery will send one request, under an API key that is not known here.
     facts: () => ({ ...plainFacts(context, { totalTimeout: timeout }), wanted: intent }),
     perform: (step, found) => {
       const { record } = found

@@ -2,10 +2,10 @@
  * Decides which calls are for the same order, and which key the service gets for that order. All
  * functions are pure: {@link Derive} is a parameter.
  *
- * Never change a rule in this file, because stored records have the names that these rules made.
+ * Never change a rule in this file, because records are stored under names that these rules made.
  * After a store is lost, a derived first key protects the wallet only if every version of this
- * package derives the same key. A better rule gets a new version tag (`k2`, …) next to the old tag.
- * Test vectors pin the current rules.
+ * package derives the same key. A better rule gets a new version tag (`k2`, …), and the old rule
+ * stays. Test vectors pin the current rules.
  */
 import { canonicalJson } from './canonical.ts'
 
@@ -28,8 +28,8 @@ export type Derive = (name: string) => string
 /** The identity of an intent. A missing field and `undefined` mean the same. */
 export interface IntentNames {
   /**
-   * The caller's own reference for the order. Not empty: all orders with an empty reference would
-   * be the same.
+   * The caller's own reference for the order. Must not be empty: all orders with an empty
+   * reference would be the same order.
    */
   readonly externalOrderId?: string | undefined
   /** The caller's own idempotency key. */
@@ -82,9 +82,9 @@ export interface DerivedKeyParts {
  * computes the first key (generation 0) again, and the service recognises the repetition. Later
  * keys depend on the store: docs/guide/lost-store.md, "If the store is lost".
  *
- * The payload is left out on purpose. If the key depended on the payload, the same reference with
- * another quantity would have another key, and the wallet would be charged twice. With the same
- * key, the service returns IDEMPOTENCY_CONFLICT and nothing is bought twice.
+ * The key does not depend on the payload. If it did, the same reference with another quantity would
+ * have another key, and the wallet would be charged twice. With the same key, the service returns
+ * IDEMPOTENCY_CONFLICT and buys nothing.
  *
  * @throws {CanonicalJsonError} if a string has a lone surrogate
  */

@@ -68,7 +68,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const lost = anonymous ? lostName(request, options) : undefined
   if (lost !== undefined) {
     const message =
-      'is undefined: without it, a repeated call could place a second order. Set it, or omit the field on purpose'
+      'is undefined: without it, a repeated call could place a second order. Set it, or omit the field'
     throw invalid([{ path: lost, message }])
   }
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)

@@ -23,8 +23,8 @@ import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
  */
 const MAX_MERGES = 8
 /**
- * Milliseconds between background attempts to store a proven charge. After the last attempt,
- * `recover()` must store it.
+ * Milliseconds between background attempts to store a proven charge. If the last attempt fails,
+ * only `recover()` can store the charge.
  */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 
@@ -65,10 +65,10 @@ interface Kept {
   readonly rejected: number
 }
 
-/** Milliseconds between two removals of old records. */
+/** Milliseconds between consecutive removals of old records. */
 const PRUNE_INTERVAL = 60 * 60 * 1000
 
-// Recorded per store, not per client: clients that share a store need only one removal.
+// Times of the last removal, per store: clients that share a store need only one removal.
 const pruned = new WeakMap<OrderStore, Map<string, number>>()
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
@@ -192,7 +192,7 @@ export class Journal {
    * tries again until the proof is stored. Only a proof of a charge may override any other outcome.
    * Returns false if the store did not accept the proof. The write is then retried in the
    * background.
-   * @param signal ends the wait, but not the writing; without it, the wait ends at the deadline
+   * @param signal ends the wait, but not the writing; without a signal, the deadline ends the wait
    */
   async prove(
     found: FoundRecord,
@@ -235,7 +235,7 @@ export class Journal {
   }
 
   /**
-   * Removes closed records that are older than the retention of their state, in milliseconds.
+   * Removes closed records that are older than the retention for their state.
    * @throws {StoreError} if the store failed
    */
   async prune(kept: Kept): Promise<void> {
@@ -258,7 +258,7 @@ export class Journal {
     )
   }
 
-  /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
+  /** Yields the scope's rows with work left for recovery, or those written since a time. */
   rows(which: Which): AsyncGenerator<StoredRow, void, undefined> {
     return this.#rows.all(which)
   }

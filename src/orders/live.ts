@@ -14,11 +14,11 @@ export interface LiveCall<Result> {
   readonly ended: Promise<Result | undefined>
 }
 
-// Recorded per store, not per client: all clients of one process that use the same store must see
-// each other's calls.
+// Calls are registered per store, not per client: all clients of one process that use the same
+// store must see each other's calls.
 const registries = new WeakMap<OrderStore, Map<string, unknown>>()
 
-/** The calls in progress of this process over a store, by scope and record. */
+/** The calls of this process that are in progress in one scope of a store. */
 export function liveCalls<Result>(store: OrderStore, scope: string): LiveCalls<Result> {
   let registry = registries.get(store)
   if (registry === undefined) {
@@ -43,8 +43,8 @@ export class LiveCalls<Result> {
   }
 
   /**
-   * Registers a call. The returned function ends the registration. Call `enter` right after
-   * {@link get}, without an await in between: two calls for one order could enter.
+   * Registers a call. The returned function ends the registration. Do not await anything between
+   * {@link get} and `enter`: two calls for the same order could both be registered.
    */
   enter(id: string, call: Omit<LiveCall<Result>, 'ended'>): (result: Result | undefined) => void {
     let end: (result: Result | undefined) => void = () => {}

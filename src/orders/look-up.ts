@@ -34,7 +34,7 @@ export interface NotListed {
 
 /** Codes of errors after which a later lookup may succeed. */
 const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
-/** Statuses with the same meaning: the service did not process the request, or not in time. */
+/** Statuses after which a later lookup may succeed: the request was not processed in time. */
 const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
 /**

@@ -93,8 +93,8 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   // to another request.
   contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
-  // After an ambiguous attempt, a 402 may mean that this attempt emptied the wallet. Refusals about
-  // stock, validation and publication may have the same cause.
+  // After an ambiguous attempt, a 402 may mean that the ambiguous attempt emptied the wallet.
+  // Refusals about stock, validation and publication may have the same cause.
   refused: row(REFUSED, 'stop', 'refused'),
   refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
   unauthorized: row(NOT_PROCESSED, 'stop'),
@@ -180,7 +180,7 @@ const WITH_ERROR_BODY: Readonly<Record<number, OutcomeKind>> = {
 }
 
 // 421 must stay unrecognised: browsers and Node's fetch repeat the request after a 421, so the
-// response may be the second one, and the first request may have been charged.
+// response may belong to the second request, and the first request may have been charged.
 const BY_STATUS: Readonly<Record<number, OutcomeKind>> = {
   401: 'unauthorized',
   408: 'request_timeout',

@@ -19,8 +19,8 @@ export type Reconciled<Output = Order> =
       readonly kind: 'matched' | 'amount_differs'
       readonly record: OrderRecord
       /**
-       * The order from the list, as your own schema returns it if the client has one. Absent if it
-       * does not match the schema.
+       * The order from the list, as your own schema, if set, returns it. Absent if the order does
+       * not match the schema.
        */
       readonly order?: Output
     }
@@ -29,8 +29,8 @@ export type Reconciled<Output = Order> =
       readonly kind: 'only_remote'
       readonly record?: undefined
       /**
-       * The order from the list, as your own schema returns it if the client has one. Absent if it
-       * does not match the schema.
+       * The order from the list, as your own schema, if set, returns it. Absent if the order does
+       * not match the schema.
        */
       readonly order?: Output
     }

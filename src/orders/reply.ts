@@ -44,7 +44,7 @@ interface Told {
   readonly remembered: boolean
 }
 
-/** For a call that sent nothing because the order already existed. */
+/** The facts of a call that sent nothing because the order already existed. */
 const WAS_THERE: Omit<Told, 'key'> = {
   answered: undefined,
   attempts: 0,

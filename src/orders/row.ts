@@ -43,12 +43,12 @@ export async function encodeRecord(
 }
 
 /**
- * Throws unless the codec returns a well-formed string: a store may change any other value, and the
- * record could then never be decrypted.
+ * Throws unless the codec returns a non-empty, well-formed string: a store may change any other
+ * value, and the record could then never be decrypted.
  */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
-  if (!isStorable(sealed)) throw new TypeError('codec.encrypt() did not return a well-formed string')
+  if (!isStorable(sealed)) throw new TypeError('codec.encrypt() must return a non-empty, well-formed string')
   return sealed
 }
 

@@ -103,7 +103,7 @@ export class Rows {
     return { result: refused ? 'refused' : 'doubt', cause: failure }
   }
 
-  /** All rows of the scope, page by page: those with work left for recovery, or those written since a time. */
+  /** Yields the scope's rows with work left for recovery, or those written since a time. */
   async *all(which: Which): AsyncGenerator<StoredRow, void, undefined> {
     let after: string | undefined
     do {

@@ -6,13 +6,13 @@ import { isUnsent, type JournalRecord } from './record.ts'
 import type { AttentionReason } from './recovery-outcome.ts'
 
 /**
- * Phase of a name in the store:
- * - `absent`: nothing was ever stored; `forgotten`: a row whose record was deleted;
- * - `queued`: enqueued and never sent, and there is a key that may be sent;
- * - `busy`: a call in progress is working on it;
- * - `open`: its outcome is unknown, and its key may be sent; `stale`: no key may be sent any more;
- * - `created`: bought, and the order is known; `unread`: bought, and the order was never readable;
- * - `rejected`: closed without an order.
+ * Phase of an order in the store:
+ * - `absent`: nothing was ever stored; `forgotten`: the row exists, but its record was deleted;
+ * - `queued`: the order was enqueued and never sent, and there is a key that may be sent;
+ * - `busy`: a call is working on the order;
+ * - `open`: the outcome is unknown, and the key may be sent; `stale`: no key may be sent any more;
+ * - `created`: the order was bought and read; `unread`: the order was bought but never readable;
+ * - `rejected`: the record was closed without an order.
  */
 export type Phase = 'absent' | 'forgotten' | KnownPhase
 type KnownPhase = 'queued' | 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
@@ -52,7 +52,7 @@ export type Refusal =
   | 'busy'
   | 'unreadable'
   /**
-   * The row now holds the next identical order, so the outcome of the earlier order is unknown here.
+   * The row now holds the next identical order, so the earlier order's outcome is unknown here.
    */
   | 'replaced'
   /** The service may have forgotten the caller's key, and no other key may replace it. */
@@ -169,7 +169,7 @@ const NOT_REMEMBERED: Row<undefined> = {
 
 /**
  * The step of each command in each phase: the first step whose condition is true, or the last step.
- * docs/protocol.md prints it.
+ * docs/protocol.md prints this table.
  */
 export const RULES: Readonly<
   Record<'absent' | 'forgotten', Row<undefined>> & Record<KnownPhase, Row<JournalRecord>>

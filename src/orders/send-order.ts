@@ -43,8 +43,8 @@ export interface SendOptions {
   /** True to send only once, whatever the response. Only recovery sets this. */
   readonly once: boolean
   /**
-   * True if the order was enqueued and never sent. If nothing is bought and the service does not
-   * refuse it, it stays enqueued for the next recovery.
+   * True if the order was enqueued and never sent. If the order is neither bought nor refused, it
+   * stays enqueued for the next recovery.
    */
   readonly queued: boolean
   /** True if the service has not processed the key yet: the key's window begins with this call. */
@@ -307,7 +307,7 @@ function rejectionOf(
 /**
  * True if the order moves on to a key that was never sent. This is so if the service repeated a
  * refusal in a new call, or reports a conflict although it refused every payload under the key. A
- * service that remembers refusals by key would repeat the refusal for ever. For any other service,
+ * service that remembers refusals by key would repeat the refusal forever. For any other service,
  * a new key changes nothing.
  */
 export function movesOn(

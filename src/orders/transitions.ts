@@ -233,7 +233,7 @@ function closed(
   const isConflict = rejection.kind === 'conflict'
   return {
     ...rest,
-    // Keep the body: an order found by its reference is compared with it.
+    // Keep the body: an order found by its reference is compared with the body.
     ...(isConflict ? defined({ body }) : {}),
     attempts: record.attempts + attempts,
     state: 'rejected',

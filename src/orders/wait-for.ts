@@ -19,7 +19,7 @@ export interface Wait<T> {
   readonly settings: CallSettings
 }
 
-/** First and longest wait between two polls, in milliseconds. */
+/** First and longest wait between consecutive polls, in milliseconds. */
 const FIRST = 1000
 const LONGEST = 30_000
 /** Milliseconds for which a 404 may mean that the order is too new to be read. */

@@ -240,7 +240,7 @@ describe('a failure without an answer', () => {
     expect(error.code).toBe('aborted')
     expect(error.cause).toBe(reason)
     expect(error.message).toBe(
-      "POST /v1/orders was aborted by the caller's signal. Check that you still need the result, then call again.",
+      "POST /v1/orders was aborted by the caller's signal. If you still need the result, then call again.",
     )
   })
 
@@ -380,7 +380,7 @@ describe('a whole message', () => {
       'got no complete response within the time of one attempt (timeout)',
       'Allow more time',
     ],
-    [{ kind: 'aborted' }, "was aborted by the caller's signal", 'Check that you still need the result'],
+    [{ kind: 'aborted' }, "was aborted by the caller's signal", 'If you still need the result'],
     [failed(false), 'got no complete response: fetch failed (TypeError)', 'Check the network and baseUrl'],
     [
       failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),
