@@ -60,8 +60,8 @@ const MAX_FAILURES = 3
 
 /**
  * Settles every record that a call left open, with one request for each. Recovery may run in
- * several processes and be killed at any point: every step is a conditional write of one record, and a
- * repeated request keeps its key.
+ * several processes and be killed at any point: every step is a conditional write of one record,
+ * and a repeated request keeps its key.
  */
 export async function* recover<Output>(
   context: OrderContext,
