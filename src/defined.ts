@@ -15,7 +15,7 @@ export function bare<T extends object>(fields: T): T {
   return Object.assign(Object.create(null), fields)
 }
 
-/** The value of an own field. Undefined if a getter provides it. */
+/** Returns the value of an own field, or undefined if the field is a getter. */
 export function ownValue(object: unknown, name: string): unknown {
   return describe(object, name)?.value
 }

@@ -43,7 +43,7 @@ const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
 const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
 
-/** Places each order once, reads orders, and settles those without a known outcome. */
+/** Places each order once, reads orders, and settles orders without a known outcome. */
 export class Orders<S extends Schemas = Schemas> {
   readonly #context: OrdersContext<OrderOf<S>>
 
@@ -239,8 +239,8 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Settles every order that an earlier call left without a known outcome, with one request for
-   * each. Run it when your program starts.
+   * Places enqueued orders, and settles every order that an earlier call left without a known
+   * outcome. Run it when your program starts.
    *
    * Many processes can run it at the same time, and a run that was killed can be repeated safely.
    * Nothing happens until you iterate or await the result. You can use the result once. Leaving the

@@ -28,8 +28,8 @@ const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
 
 /**
  * Finds the rows of a list response: the response itself if it is an array, otherwise its only
- * array property. If several properties are arrays, the rows are the only array whose elements all
- * have an identifier. If that array is not unique either, the result is an issue, not a guess.
+ * array property. If several properties are arrays, the rows are the array whose elements all have
+ * an identifier. If no array or more than one qualifies, the result is an issue, not a guess.
  */
 export function readEnvelope(body: unknown, identifier: string): Checked<ListEnvelope> {
   if (Array.isArray(body)) return { value: { items: body } }

@@ -50,7 +50,7 @@ export function isBrowser(): boolean {
   const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
   if (scope['window'] !== undefined && scope['document'] !== undefined) return true
   const { WorkerGlobalScope } = scope
-  // Server runtimes have this class, too.
+  // Some server runtimes define this class, too.
   if (typeof WorkerGlobalScope !== 'function' || serverRuntime()) return false
   const { userAgent } = globalThis.navigator ?? {}
   return globalThis instanceof WorkerGlobalScope && userAgent !== 'Cloudflare-Workers'
