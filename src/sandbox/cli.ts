@@ -14,7 +14,7 @@ const usage = `customer-ordering-sdk sandbox: serves the Customer Ordering API f
   --port N        port to listen on, 0 for any free port (default 4010)
   --host NAME     address to listen on (default 127.0.0.1)
   --seed N        seed for ids, shuffled lists and random faults (default 1)
-  --preset NAME   the behaviour that the API document does not specify:
+  --preset NAME   preset of the behaviour that the API document does not specify:
                   ${Object.keys(sandboxPresets).join(', ')}
   --faults FILE   fault rules, a list in JSON or YAML (.yaml, .yml)
   --state FILE    load the service's state from this file, if it exists, and save it on exit
@@ -22,7 +22,8 @@ const usage = `customer-ordering-sdk sandbox: serves the Customer Ordering API f
   --api-key TEXT  the personal API key (default: derived from the seed)
   --cors          allow web pages of any origin to call the service
   --no-control    serve neither the live page (/) nor the control API (/__sandbox/)
-  --control       serve both even on an address that other machines can reach
+  --control       serve the page and the control API even on an address that other machines can
+                  reach
   --quiet         do not print the request log
   --help          print this help
 `
@@ -154,7 +155,7 @@ async function start(argv: string[]): Promise<void> {
     process.once(signal, () => {
       stop(server, sandbox, state).then(
         () => process.exit(0),
-        (error: unknown) => fail(`cannot save the state, the file is unchanged: ${String(error)}`, 1),
+        (error: unknown) => fail(`cannot save the state; the file is unchanged: ${String(error)}`, 1),
       )
     })
   printLine(`customer-ordering-sdk sandbox listening on ${server.url} (API key: ${sandbox.apiKey})`)

@@ -54,7 +54,7 @@ export interface Sandbox extends SandboxAssertions {
 
   /** Drop-in `fetch` that reaches this sandbox and nothing else. */
   readonly fetch: SandboxFetch
-  /** Handles a request. Returns the response and how to deliver it, for an adapter of your own. */
+  /** For your own adapter: handles a request, and returns the response and how to deliver it. */
   handle(request: Request | SandboxMessage): Promise<SandboxReply>
 
   /** The current values of all switches. */
@@ -63,7 +63,7 @@ export interface Sandbox extends SandboxAssertions {
   configure(changes: SandboxPreset | Partial<SandboxBehaviour>): void
   /** The fault rules. */
   readonly faults: SandboxFaults
-  /** Requests, oldest first. */
+  /** The requests that the sandbox received, oldest first. */
   readonly requests: readonly SandboxRequest[]
   /** Every debit of a wallet, oldest first. */
   readonly ledger: readonly SandboxCharge[]
@@ -105,14 +105,14 @@ export interface Sandbox extends SandboxAssertions {
   topUp(customer: string | { readonly id: string }, amount: number): void
   /** Sets the balance of a wallet, in minor currency units. */
   setBalance(customer: string | { readonly id: string }, amount: number): void
-  /** Forgets every Idempotency-Key, except those of requests in progress. */
+  /** Forgets all idempotency keys, except the keys of requests in progress. */
   forgetKeys(): void
 
   /** Returns everything that the service remembers, as plain JSON data. */
   dump(): SandboxState
   /**
    * Replaces everything that the service remembers. Requests in progress lose their connection, as
-   * in a restart.
+   * if the service restarted.
    */
   load(state: SandboxState): void
   /** Resets state, switches, fault rules and the request log to their initial values. */
@@ -142,7 +142,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     withBehaviour(defaultBehaviour, options.preset ?? 'default'),
     options.behaviour ?? {},
   )
-  // Separate sequences: adding a fault rule must not change the ids of orders.
+  // Use separate random sequences: adding a fault rule must not change the ids of orders.
   const ids = createRandom(seed)
   const lists = createRandom(seed ^ 0x5f3759df)
   const faultDraws = createRandom(seed ^ 0x2545f491)
@@ -334,8 +334,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
-  // The object literal above also sets the fields of `accessors`, so that it has the type Sandbox,
-  // and so that these fields are printed in their place.
+  // The object literal above already has the fields of `accessors`: the type Sandbox requires them,
+  // and a printed sandbox shows its fields in the order of the literal.
   const shown: Shown = { world, apiKey, organizationApiKey }
   Object.defineProperty(sandbox, SHOWN, ownOnly({ value: shown }))
   return Object.defineProperties(sandbox, accessors)
@@ -344,14 +344,14 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
 /** The data behind a sandbox's accessors. */
 interface Shown {
   readonly world: World
-  /** The initial secrets, for the case that a loaded state lacks these API keys. */
+  /** The initial secrets, used if a loaded state lacks these API keys. */
   readonly apiKey: string
   readonly organizationApiKey: string
 }
 
 /**
- * The accessors read their data under this symbol. The property is not enumerable, so printing or
- * copying a sandbox omits it.
+ * Name of the property that contains the accessors' data. The property is not enumerable, so
+ * printing or copying a sandbox omits it.
  */
 const SHOWN = Symbol('shown')
 

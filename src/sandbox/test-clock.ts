@@ -1,8 +1,8 @@
 import type { SandboxSleep } from './service/world.ts'
 
 /**
- * A clock for tests, made by {@link createTestClock}. Time passes only when no other work is
- * pending.
+ * A clock for tests, made by {@link createTestClock}. Time passes only in `pass()` and
+ * `run()`.
  */
 export interface TestClock {
   /** Pass this as the client's second argument. */

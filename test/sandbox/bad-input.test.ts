@@ -153,9 +153,7 @@ describe('malformed bytes on a connection', () => {
     await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
     expect(log).toContainEqual(
-      expect.stringMatching(
-        /^(POST \/v1\/orders: connection lost|received something that is not an HTTP request)/,
-      ),
+      expect.stringMatching(/^(POST \/v1\/orders: connection lost|received invalid HTTP)/),
     )
   })
 
@@ -180,8 +178,7 @@ describe('malformed bytes on a connection', () => {
     const headers = { authorization: `Bearer ${sandbox.apiKey}` }
     expect((await fetch(`${server.url}/v1/balance`, { headers })).status).toBe(200)
     expect(
-      log.filter((line) => line.startsWith('received something that is not an HTTP request, responded 400'))
-        .length,
+      log.filter((line) => line.startsWith('received invalid HTTP, responded with 400')).length,
     ).toBeGreaterThan(100)
     sandbox.expectCharges(0)
   })

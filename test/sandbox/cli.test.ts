@@ -214,7 +214,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
     await send('hello\r\n\r\n')
     await send('GET http://[\u009b31m HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
     const { stdout } = await stop()
-    expect(stdout).toContain('received something that is not an HTTP request, responded 400 (Parse Error: ')
+    expect(stdout).toContain('received invalid HTTP, responded with 400 (Parse Error: ')
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })
 

@@ -90,8 +90,8 @@ function sendJson(response: ServerResponse, { status, body, allow }: ControlAnsw
 }
 
 /**
- * Returns why this request may not read or change the sandbox, or null if it may. Web pages of
- * other origins may change nothing.
+ * Returns why this request may not read or change the sandbox, or null if the request is allowed.
+ * Web pages of other origins may change nothing.
  */
 function refuseStranger({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
   const { host = '', origin } = headers

@@ -4,9 +4,9 @@ import { linesOf, readYaml } from './yaml.ts'
 export type DataFormat = 'json' | 'yaml'
 
 /**
- * Parses the text of a file and returns the result of `check`. If `check` throws a TypeError that
- * begins with the path of an invalid value, such as `$[0].action: …`, the error gets the line of
- * that value. In such paths, `root` is the name of the whole document.
+ * Parses the text of a file and returns the result of `check`. If `check` throws a TypeError whose
+ * message begins with the path of an invalid value, such as `$[0].action: …`, this function puts
+ * the value's line before the message. `root` is the first part of each path, here `$`.
  */
 export function parseDataFile<T>(
   text: string,
@@ -36,7 +36,7 @@ export function formatOf(path: string): DataFormat {
 function lineOf(message: string, text: string, root: string): number | null {
   try {
     // All JSON is YAML, so the YAML reader finds the lines in both formats. For a missing field,
-    // the line is that of the object.
+    // the path and the line are those of the object.
     const known = [...linesOf(text, root)].filter(
       ([path]) => /^[:.[]/.test(message.slice(path.length)) && message.startsWith(path),
     )

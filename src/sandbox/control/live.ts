@@ -23,7 +23,7 @@ export interface LiveEvents {
   restarted(): void
 }
 
-/** Maximum number of requests on a page. */
+/** Maximum number of requests in a snapshot, and of new requests in an update. */
 const SHOWN = 200
 const PAUSE = 100
 const HEARTBEAT = 15_000
@@ -39,7 +39,7 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
   const pages = new Map<ServerResponse, { behind: boolean }>()
   let timer: NodeJS.Timeout | undefined
   let heartbeat: NodeJS.Timeout | undefined
-  /** Number of the newest request sent. */
+  /** The `number` of the newest request that was sent to the pages. */
   let sent = 0
   /** Requests that the pages show as running. */
   let running: readonly SandboxRequest[] = []
@@ -87,7 +87,7 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
       response.write(`retry: 1000\n\n${snapshot()}`)
       if (pages.size === 0) {
-        // No page was open: the snapshot contains all changes so far.
+        // No other page is open, and the snapshot contains all changes so far: updates start here.
         sent = sandbox.requests.at(-1)?.number ?? 0
         running = sandbox.requests.filter(({ status }) => status === 'running')
         heartbeat = setInterval(() => {

@@ -41,8 +41,7 @@ export function linesOf(source: string, root: string): ReadonlyMap<string, numbe
     else if (event.type === EVENT_ID.DOCUMENT)
       open.push({ path: root, kind: 'document', index: 0, key: null })
     else if (event.type !== EVENT_ID.ALIAS) {
-      // The loop does nothing for an absent value, such as the value of "a:", because it has no
-      // position.
+      // An absent value, such as the value of "a:", has no position. The loop then does nothing.
       for (
         const start = event.type === EVENT_ID.SCALAR ? event.valueStart : event.start;
         passed < start;

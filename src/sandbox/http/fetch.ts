@@ -66,15 +66,15 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
-  // A real fetch sets the URL, which the constructor cannot. The property is configurable, because
-  // msw before 2.7 redefines it.
+  // Set the URL here, like a real fetch: the Response constructor cannot. The property is
+  // configurable, because msw before 2.7 redefines it.
   Object.defineProperty(response, 'url', { value: url, configurable: true })
   return response
 }
 
 function requestOf(input: Request | URL | string, init: RequestInit | undefined): Request {
   if (typeof input === 'string' || input instanceof URL) {
-    // A browser would resolve a relative URL against the page's address, which is never the
+    // Reject a relative URL: a browser would resolve it against the page's address, not against the
     // sandbox's.
     if (!URL.canParse(String(input))) throw new TypeError(`Failed to parse URL from ${String(input)}`)
     return new Request(input, init)
@@ -158,8 +158,8 @@ function padded(body: string, bytes: number, signal: AbortSignal): ReadableStrea
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      // No caller waits for the work any more. Ignore its failure, which would be an unhandled
-      // rejection.
+      // No caller waits for the work any more. Ignore a failure of the work: it would be an
+      // unhandled rejection.
       work.catch(() => {})
       return reject(signal.reason)
     }

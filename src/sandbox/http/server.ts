@@ -18,7 +18,7 @@ export interface ServeSandboxOptions {
    * when you open it to a network.
    */
   readonly host?: string
-  /** Responds to preflights and lets pages of any origin read responses. Default false. */
+  /** Responds to CORS preflights and lets pages of any origin read responses. Default false. */
   readonly cors?: boolean
   /**
    * Serves the live page at `/` and the control API below `/__sandbox/`. `'loopback'` serves them
@@ -108,11 +108,10 @@ export async function serveSandbox(
     response.end(JSON.stringify(answer.body))
     onNotice(`${request.method} ${request.url} ${status} (${message})`)
   }
-  // Without this listener, Node would respond to invalid HTTP without a body.
+  // Respond to invalid HTTP with an ErrorResponse: Node's own response would have no body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = refuseGarbage(sandbox, error, socket as Socket)
-    if (status !== null)
-      onNotice(`received something that is not an HTTP request, responded ${status} (${messageOf(error)})`)
+    if (status !== null) onNotice(`received invalid HTTP, responded with ${status} (${messageOf(error)})`)
   })
   await listen(server, port, host)
   const address = server.address() as AddressInfo
@@ -194,8 +193,8 @@ class ReceivedMessage implements SandboxMessage {
   }
 
   /**
-   * Fires when the caller disconnects. The signal is created only when it is read, because most
-   * responses have no delay.
+   * Fires when the caller disconnects. The signal is created only when it is read, because only a
+   * delayed response needs it.
    */
   get signal(): AbortSignal {
     const gone = new AbortController()
@@ -203,14 +202,14 @@ class ReceivedMessage implements SandboxMessage {
     if (response.destroyed) gone.abort()
     else
       response.once('close', () => {
-        // A caller that disconnects after the whole response has not aborted.
+        // The connection also closes after a complete response, which is not an abort.
         if (!response.writableFinished) gone.abort()
       })
     return gone.signal
   }
 }
 
-/** Adds the path of the sandbox's base URL, which the server's base URL does not have. */
+/** Converts a path on this server to a URL below the sandbox's base URL. */
 function targetOf(sandbox: Sandbox, target: string): string {
   return target.startsWith('/') ? sandbox.baseUrl + target : target
 }
@@ -234,7 +233,8 @@ function readBody(request: IncomingMessage, most: number): Promise<string | null
     let size = 0
     request.on('data', (chunk: Buffer) => {
       size += chunk.length
-      // Discard the chunks but read on: a caller that is still writing would not see the response.
+      // Discard the chunks but continue reading: a caller that is still writing might not read the
+      // response.
       if (size > most) chunks = []
       else chunks.push(chunk)
     })

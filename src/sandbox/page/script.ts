@@ -3,8 +3,8 @@ import { buildSync } from 'esbuild'
 
 /**
  * The page's script: browser/main.ts and its imports, as one string. The build replaces this module
- * with the string itself (scripts/built-page.ts), so the package needs no bundler. Run from source,
- * this function bundles the page at each call.
+ * with the string itself (scripts/built-page.ts), so the package needs no bundler. When run
+ * from source, this function bundles the page at each call.
  */
 export function pageScript(): string {
   const { outputFiles } = buildSync({

@@ -47,7 +47,7 @@ function patch(node: ChildNode, wanted: ChildNode): void {
     node.replaceWith(wanted)
     return
   }
-  // Keep `open`, which the user sets.
+  // Do not change `open`: the user sets it.
   for (const name of node.getAttributeNames())
     if (name !== 'open' && !wanted.hasAttribute(name)) node.removeAttribute(name)
   for (const { name, value } of wanted.attributes) node.setAttribute(name, value)
