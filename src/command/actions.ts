@@ -43,9 +43,9 @@ export interface Action {
   readonly store: boolean
   /** True if the action sends requests to the service. */
   readonly sends: boolean
-  /** True if the action requires the name of one order. */
+  /** True if the action requires the reference or the key of one order. */
   readonly named: boolean
-  /** Returns what to confirm before the action, or undefined if the action can cost no money. */
+  /** Returns what the user must confirm first, or undefined if the action can cost no money. */
   readonly question?: (
     client: CustomerOrderingClient,
     flags: Flags,

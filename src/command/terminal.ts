@@ -42,7 +42,7 @@ export type Exit = (typeof EXIT)[keyof typeof EXIT]
 /** The error for a wrong flag, a missing variable, or a driver that is not installed. */
 export class UsageError extends Error {}
 
-/** Hides the API key and passwords, except short ones, which may be part of other words. */
+/** Hides the secrets in a text. Does not hide short secrets, which may be part of other words. */
 export function hide(text: string, secrets: Iterable<string>): string {
   return redact(text, secrets, LIKE_A_KEY / 4)
 }

@@ -11,7 +11,7 @@ export interface UnresolvedOrders {
 export interface ObserveOptions {
   /** Creates the metrics. Default: the provider registered for the process before this call. */
   readonly meterProvider?: MeterProvider | undefined
-  /** Returns milliseconds since 1970, for tests. Default `Date.now`. */
+  /** Returns the current time in milliseconds since 1970. Tests can set it. Default `Date.now`. */
   readonly now?: (() => number) | undefined
 }
 

@@ -43,8 +43,8 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * the disk keeps the writes that it acknowledges. Each write is one transaction with strict
  * durability.
  *
- * The browser may delete the database: when the user asks for it, when space runs out, or when a
- * private window closes. Give every order an `externalOrderId`, so that its key can be computed
+ * The browser may delete the database: when the user clears site data, when space runs out, or when
+ * a private window closes. Give every order an `externalOrderId`, so that its key can be computed
  * again, and call `navigator.storage.persist()`.
  *
  * The first call opens the database. If another page wants to delete or upgrade the database, the

@@ -1,7 +1,7 @@
 import { StoreError } from '../errors.ts'
 import type { StoredRow } from './store.ts'
 
-/** Maximum number of rows to track. Above it, no error promises that nothing was written. */
+/** Maximum number of rows to track. Once exceeded, no error promises that nothing was written. */
 const MOST_ROWS = 10_000
 
 /**

@@ -220,7 +220,7 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'list returns each row of its scope once, open or closed, for any limit',
     run: async ({ store }) => {
-      // Several rows share each time, as they do when orders are placed in bulk.
+      // Several rows share each `updatedAt`, as they do when orders are placed in bulk.
       const rows = makeRows(23).map((row, index) => ({
         ...row,
         open: index % 3 === 0,
@@ -270,8 +270,8 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'list and prune compare times as numbers, whatever their number of digits',
     run: async ({ store }) => {
-      // As strings, 1000 and 10000 sort before 999. Pages of one row reveal an order in which a
-      // cursor skips rows.
+      // As strings, 1000 and 10000 sort before 999. Pages of one row reveal a sort order in
+      // which a cursor skips rows.
       const times = [9, 999, 1_000, 10_000, 99_999, 100_000]
       const rows = times.map((updatedAt, index) =>
         makeRow(index + 1, { open: false, state: 'created', createdAt: 1, updatedAt }),

@@ -111,7 +111,7 @@ export function explainWrite(error: unknown, failed: string): StoreError {
     : explained
 }
 
-/** True if a statement does not fit the tables. */
+/** True if the tables lack something that a statement uses, such as a column. */
 export function isMisfit(error: unknown): boolean {
   return codeOf(error).startsWith('42')
 }

@@ -41,8 +41,8 @@ export function locate(path: unknown): string {
       'The option `path` of SqliteStore must be the path of a file, such as "orders.db", or ":memory:".',
     )
   }
-  // An absolute path names the same file after a change of the working directory. Outside Node,
-  // open() reports the missing module.
+  // Resolves the path now, because the working directory may change. Outside Node, open() reports
+  // the missing module.
   return nodeModule('node:path')?.resolve(path) ?? path
 }
 

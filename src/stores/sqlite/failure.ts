@@ -42,8 +42,8 @@ const NOT_APPLIED: readonly string[] = [
 ]
 
 /**
- * Turns the error of a failed write into a {@link StoreError}. The store's own errors come before
- * the write, so nothing was written.
+ * Turns the error of a failed write into a {@link StoreError}. The store throws its own errors only
+ * before it writes, so they prove that nothing was written.
  */
 export function explainWrite(error: unknown, failed: string): StoreError {
   const explained = explain(error, failed)
