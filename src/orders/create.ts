@@ -109,8 +109,8 @@ class Placement implements Task<'create', Placed> {
   #credential: string | null | undefined
   #before: Before | undefined
   /**
-   * False if this call waited for an identical call that did not get the order. Only a call that begins
-   * after a refusal may move on to a new key.
+   * False if this call waited for an identical call that did not get the order. Only a call that
+   * begins after a refusal may move on to a new key.
    */
   #entitled = true
   #attempts = 0

@@ -35,7 +35,7 @@ export async function enqueueOrder(
   try {
     if (within !== undefined && within === journal.store)
       refuseArgument(
-        "is the client's own store, which writes outside your transaction: pass store.within(connection), or leave it out",
+        "is the client's own store, which writes outside your transaction: pass store.within(connection), or omit within",
         'within',
       )
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })

@@ -110,7 +110,8 @@ export function fingerprintOf(derive: Derive, request: Readonly<Record<string, u
  *
  * The salt prevents one precomputed table from finding known values in all stolen records. A tag of
  * 32 bits is too short to confirm a guess. If two values share a tag by chance (1 in 4 billion),
- * the only effect is that a message does not name the field: {@link fingerprintOf} decides whether requests differ.
+ * the only effect is that a message does not name the field: {@link fingerprintOf} decides whether
+ * requests differ.
  *
  * @param salt random string that is stored with the tag
  * @returns eight lower-case hexadecimal characters for each field that is sent

@@ -188,8 +188,8 @@ export async function recoverOne(
     // Recovery sends one request, so only one attempt's time is subtracted from the window.
     ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
-    // The API key is fetched only if no other call has a valid claim. Marking the record's times
-    // must not make an old claim valid again.
+    // The API key is fetched only after a read found no valid claim of another call. Marking the
+    // record's times must not make an old claim valid again.
     outwaited: options.takeOver || credential !== undefined,
     isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',

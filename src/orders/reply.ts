@@ -144,10 +144,10 @@ export async function listedReply(call: OrderCall, found: FoundRecord): Promise<
     if (looked.outcome === 'not_listed') return undefined
     if (looked.outcome !== 'created') throw looked.error ?? errors.unresolved(record, 'window')
     const remembered = looked.record.state === 'created'
-    // If the store did not accept the proof, the record still looks unsent, and a later call would
-    // buy the order again.
     if (looked.order !== undefined)
       return replyOf(call, looked.order, { ...WAS_THERE, key: record.key, remembered })
+    // Do not continue without a stored proof: the record still looks unsent, so this call would buy
+    // the order again.
     if (!remembered) throw errors.unresolved({ ...record, state: 'created' }, 'unreadable')
   }
   return undefined

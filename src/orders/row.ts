@@ -7,9 +7,9 @@ import { isPending, type JournalRecord } from './record.ts'
 
 /**
  * Number of the layout of `data`. A row with a higher number was written by a newer version of this
- * package, and is never changed. A new value of a known field, such as another `hold`, needs a
- * higher number: an older version would report the row as damaged. A new optional field that an
- * older version may ignore needs no new number.
+ * package, and this version never changes it. A new value of a known field, such as another `hold`,
+ * needs a higher number: an older version would report the row as damaged. A new optional field
+ * that an older version may ignore needs no new number.
  */
 const LAYOUT = 1
 
@@ -81,8 +81,8 @@ export function emptyRow(scope: string, id: string, now: number): StoredRow {
 }
 
 /**
- * The row of a forgotten record. The row is kept as long as a rejected record, because an abandoned
- * write must not reopen the order.
+ * The row of a forgotten record. It is retained as long as a rejected record, so that the store
+ * rejects an abandoned write that would reopen the order.
  */
 export function forgottenRow(row: StoredRow, now: number): StoredRow {
   return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: now, data: FORGOTTEN }

@@ -140,14 +140,14 @@ const DIFFERS = [
   [when.otherKey, refuse('key')],
 ] as const
 const REPLACED = [when.replaced, refuse('replaced')] as const
-/** A closed order is ordered again, and no key may be sent. */
+/** A closed order cannot be ordered again if no key may be sent. */
 const SPENT = [
   [when.keyLeftBefore, refuse('spent')],
   [when.otherKeyUnproven, refuse('key')],
   [when.foreignKeyTooOld, refuse('window')],
   [when.keyTooOld, refuse('spent')],
 ] as const
-/** Recovery must not repeat an ambiguous request on its own. */
+/** Conditions under which recovery does not repeat an ambiguous request on its own. */
 const HELD_BACK = [
   [when.damaged, lookUp('corrupt')],
   // Not even `replay: 'all'` overrides this: under another API key, the same idempotency key may
