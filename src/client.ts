@@ -81,8 +81,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // Clients with the same store and scope share this list, so that each client sees identical calls
-    // of the others.
+    // Clients with the same store and scope share this list, so that each client sees identical
+    // calls of the others.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
@@ -137,8 +137,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     const derived = makeClient(mergeOptions(this.#settings.options, overrides), this.#runtime)
     const { connection } = this.#settings
     const its = derived.#settings.connection
-    // Passes on the tag of the proxy's API key. Without the tag, the proxy could send the derived client's
-    // first retry under another API key.
+    // Passes on the tag of the proxy's API key. Without the tag, the proxy could send the derived
+    // client's first retry under another API key.
     if (its.baseUrl === connection.baseUrl && derived.#settings.options.apiKey === null)
       its.credentials.proxyTag = connection.credentials.proxyTag
     derived.#sharesStore = derived.#settings.store === this.#settings.store
