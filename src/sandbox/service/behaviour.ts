@@ -14,22 +14,22 @@ export type SandboxOrderField =
   | 'createdAt'
 
 /**
- * The behaviour that the API document does not specify. Times are in milliseconds. {@link
- * sandboxPresets} has named combinations.
+ * The behaviour that the API document does not specify. Times are in milliseconds. For named
+ * combinations of switches, see {@link sandboxPresets}.
  */
 export interface SandboxBehaviour {
   /** Whether a service's `amount` is for one unit or for the whole order. Default `'perUnit'`. */
   readonly priceIs: 'perUnit' | 'perOrder'
   /**
-   * Where the steps of a quantity start. Minimum 5 and step 10 allow 5, 15, 25 (`'minimum'`) or 10,
-   * 20 (`'zero'`). Default `'minimum'`.
+   * Where the steps of a quantity start. With minimum 5 and step 10, `'minimum'` allows 5, 15 and
+   * 25, and `'zero'` allows 10 and 20. Default `'minimum'`.
    */
   readonly stepFrom: 'minimum' | 'zero'
   /**
    * Whether `quantity` may have a fraction. The API document requires an integer. Default false.
    */
   readonly fractionalQuantity: boolean
-  /** Which of these body fields are required. Default `['target']`. */
+  /** Required body fields besides `serviceId` and `quantity`. Default `['target']`. */
   readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
   /** What happens to body fields that the API document does not mention. Default `'ignore'`. */
   readonly unknownFields: 'ignore' | 'refuse'
@@ -59,15 +59,15 @@ export interface SandboxBehaviour {
   readonly requestIdHeader: string | null
 
   /**
-   * The five checks of an order creation, in sequence. Default auth, key, validation, service,
-   * balance.
+   * The five checks of an order creation, in the order in which they run. Default auth, key,
+   * validation, service, balance.
    */
   readonly checks: readonly SandboxCheck[]
   /**
    * Scope of an Idempotency-Key: one API key, or all API keys of a customer. Default `'apiKey'`.
    */
   readonly keyScope: 'apiKey' | 'customer'
-  /** How long a key is remembered, or null for ever. Default null. */
+  /** How long a key is remembered, or null for no limit. Default null. */
   readonly keyLifetime: number | null
   /**
    * When a key's lifetime begins. `'remembered'` (default): with the request whose response is
@@ -80,8 +80,8 @@ export interface SandboxBehaviour {
    */
   readonly keyFormat: 'any' | 'uuid'
   /**
-   * When two payloads under one key count as the same. Default `'json'`: equal as JSON; whitespace
-   * and the order of fields do not matter.
+   * When two payloads under one key are treated as the same. Default `'json'`: equal as JSON;
+   * whitespace and the order of fields do not matter.
    */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
   /**
@@ -108,12 +108,15 @@ export interface SandboxBehaviour {
    */
   readonly processingTime: number
   /**
-   * How long a creation that died (fault `crash`) causes IDEMPOTENCY_IN_PROGRESS. Null: for ever.
+   * How long a creation that died (fault `crash`) causes IDEMPOTENCY_IN_PROGRESS. Null: no limit.
    * Default 0.
    */
   readonly orphanedMarkLifetime: number | null
 
-  /** Maximum rows of a page, or null for no maximum. A larger `limit` is no error. Default 100. */
+  /**
+   * Maximum number of rows in a page, or null for no maximum. A larger `limit` is not an error.
+   * Default 100.
+   */
   readonly maxLimit: number | null
   /** Whether lists ignore `offset`, so that every page is the first page. Default false. */
   readonly ignoreOffset: boolean
@@ -280,5 +283,5 @@ export function withBehaviour(
   return { ...base, ...changes }
 }
 
-/** The behaviour of preset `default`. */
+/** The behaviour of the preset `default`. */
 export const defaultBehaviour: SandboxBehaviour = Object.freeze(defaults)

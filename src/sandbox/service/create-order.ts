@@ -47,7 +47,7 @@ interface Run {
 export interface CreationFaults {
   /** Milliseconds on top of the switch `processingTime`. */
   readonly slowness: number
-  /** The creation dies after it was registered as running. Nothing is charged. */
+  /** True if the creation dies after it was registered as running. Nothing is charged. */
   readonly dies: boolean
 }
 
@@ -81,7 +81,7 @@ export async function createOrder(world: World, call: Call, faults: CreationFaul
     const refusal = checks[check](run)
     if (refusal !== null) return { answer: refuse(run, refusal), charge: null }
   }
-  // Time has passed since the checks: another order may have taken the stock or the money.
+  // Check again: during the wait above, another order may have taken the stock or the money.
   const late = checkService(run) ?? checkBalance(run)
   if (late !== null) return { answer: refuse(run, late), charge: null }
   return commit(run)

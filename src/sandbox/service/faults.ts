@@ -22,13 +22,13 @@ export interface SandboxRequestView {
   readonly path: string
   /** Query parameters. */
   readonly query: URLSearchParams
-  /** Label of the API key, or null if it is unknown. */
+  /** Label of the API key, or null if the API key is missing or unknown. */
   readonly apiKeyId: string | null
   /** Idempotency-Key, or null. */
   readonly idempotencyKey: string | null
   /** `metadata.externalOrderId` of the body, or null. */
   readonly externalOrderId: string | null
-  /** The body as JSON, or undefined. */
+  /** The parsed JSON body, or undefined if the body is not valid JSON. */
   readonly body: unknown
 }
 
@@ -59,8 +59,9 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * A fault. The service processes the request, unless stated otherwise. If an action has `commit`,
- * the service processes the request only if `commit` is true (default false).
+ * A fault. The service processes the request, unless stated otherwise. For an action with the
+ * option `commit`, the service processes the request only if `commit` is true. Unless stated
+ * otherwise, `commit` is false by default.
  *
  * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
  * one request. Of the rules with other actions, only the first that matches applies.
@@ -158,9 +159,9 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Order creations: returns the customer's newest order under another key, like a proxy that mixes
-   * up connections. If there is no such order, the response does not change. `commit` is true by
-   * default.
+   * Order creations: returns the customer's newest order that has another key, like a proxy that
+   * mixes up connections. If there is no such order, the response does not change. `commit` is true
+   * by default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
   /** Sends `bytes` spaces before the body. `gzip` (real server only) compresses the response. */
@@ -175,8 +176,8 @@ export interface FaultRule {
   /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, means no limit. */
   readonly times?: number | 'always'
   /**
-   * Probability that the rule applies to a matching request, drawn from the sandbox's seed. Default
-   * 1.
+   * Probability that the rule applies to a matching request. Default 1. The sandbox's seed
+   * determines the random draws.
    */
   readonly probability?: number
   /** What goes wrong. */
@@ -256,7 +257,7 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
   let rules: ActiveRule[] = []
   let lastId = 0
 
-  /** Counts the request for the rule. Returns whether the rule applies to it. */
+  /** Counts the request for the rule. Returns whether the rule applies to the request. */
   const acts = (active: ActiveRule): boolean => {
     active.seen++
     if (active.seen <= (active.rule.skip ?? 0) || active.acted >= active.times) return false
@@ -309,7 +310,8 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       }
       for (const active of rules) {
         const { action, match } = active.rule
-        // Do not count a rule that cannot apply: it stays available for a later request.
+        // Do not count the request for a rule that cannot apply: the rule stays available for a
+        // later request.
         if (plan.ending !== null && isEnding(action)) continue
         if (!matches(match ?? {}, request) || !acts(active)) continue
         plan.actions.push(action.type)

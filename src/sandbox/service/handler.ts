@@ -28,7 +28,7 @@ interface Processed {
 }
 
 /**
- * Makes the function that handles requests: it routes and logs them, and applies faults and rules.
+ * Makes the function that handles requests: it routes and logs them, and applies fault rules.
  */
 export function createHandler(
   world: World,
@@ -143,7 +143,7 @@ async function answerTo(
 }
 
 /**
- * Returns the newest order of the same customer under another key, as the response to a creation.
+ * Returns the customer's newest order that has another key, as the response to a creation.
  */
 function otherOrder(world: World, call: Call): Answer | undefined {
   const { tables, behaviour } = world
@@ -156,8 +156,8 @@ function otherOrder(world: World, call: Call): Answer | undefined {
 }
 
 /**
- * Applies the transformations. If one throws, returns a 500: an exception here would make the log
- * show a charged request as not charged.
+ * Applies the transformations. If one of them throws, returns a 500: an exception here
+ * would make the log show a charged request as not charged.
  */
 function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
   try {

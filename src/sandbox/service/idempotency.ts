@@ -58,8 +58,8 @@ export function forgetKeys(tables: Tables): void {
 }
 
 /**
- * Stores a faulty response for replay under the request's key. `charged` is true if this request
- * created the order.
+ * Stores the response of a fault for replay under the request's key. `charged` is true if this
+ * request created the order.
  */
 export function rememberFault(
   world: World,

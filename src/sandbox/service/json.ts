@@ -13,7 +13,7 @@ const MAX_DEPTH = 64
 export function readJson(text: string): JsonReading {
   if (text === '') return { ok: false, problem: 'it is empty' }
   if (nestsDeeperThan(text, MAX_DEPTH))
-    return { ok: false, problem: `nested deeper than ${MAX_DEPTH} levels` }
+    return { ok: false, problem: `it is nested deeper than ${MAX_DEPTH} levels` }
   try {
     return { ok: true, value: JSON.parse(text) }
   } catch (error) {
@@ -94,7 +94,7 @@ function isContainer(value: unknown): value is object {
 }
 
 function nestsDeeperThan(text: string, limit: number): boolean {
-  // Most strings have at most `limit` brackets, which is faster to check.
+  // Count the brackets first: counting is faster, and most strings have at most `limit` brackets.
   if (countOf('{', text, limit) + countOf('[', text, limit) <= limit) return false
   let depth = 0
   let inString = false

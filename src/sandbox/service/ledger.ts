@@ -10,7 +10,8 @@ export class SandboxAssertionError extends Error {
   /** The code that test runners look for. */
   readonly code = 'ERR_ASSERTION' as const
   /**
-   * False, because the message is specific to this failure. Jest hides the message if this is true.
+   * False, because the message is specific to this failure. Jest hides the message if this field
+   * is true.
    */
   readonly generatedMessage = false as const
   /**
@@ -87,7 +88,7 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
     },
     expectBalance(amount, customer = 'cus_personal') {
       const { id, wallet } = customerOf(customer)
-      // A missing wallet has no amount, not even zero.
+      // Without a wallet, this comparison fails even for an expected amount of 0.
       if (wallet?.amount === amount) return
       const charges = listed(ledger().filter(({ customerId }) => customerId === id))
       throw failure(

@@ -30,7 +30,8 @@ export interface SandboxOptions {
   /** The catalogue. Default: seven services, such as `svc_standard`. */
   readonly services?: readonly NewService[]
   /**
-   * Maximum number of requests in `sandbox.requests`. The oldest are dropped. Default: no maximum.
+   * Maximum number of requests in `sandbox.requests`. Older requests are removed from that list.
+   * Default: no maximum.
    */
   readonly keepRequests?: number
   /** Returns the time in milliseconds since 1970. Default `Date.now`. */
@@ -56,7 +57,7 @@ const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
   sleep: anything,
 }
 
-/** Rejects unknown options: if `faults` was misspelt, a test would pass without any fault. */
+/** Rejects unknown options: with `faults` misspelt, a test could pass without any fault. */
 export const optionsShape: Shape = record({}, OPTIONS)
 
 /** A customer for `sandbox.addCustomer`. */
@@ -88,7 +89,7 @@ export interface NewApiKey {
 }
 
 /**
- * An order for `sandbox.addOrder`. Absent fields have the values of a plain order of
+ * An order for `sandbox.addOrder`. Absent fields get the values of a plain order of
  * `svc_standard`.
  */
 export type NewOrder = Partial<Omit<SandboxOrder, 'customerId'>> & {

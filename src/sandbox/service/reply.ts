@@ -36,7 +36,7 @@ export interface SandboxRequest {
   readonly path: string
   /** Idempotency-Key, or null. */
   readonly idempotencyKey: string | null
-  /** Label of the API key, or null if it is missing or unknown. */
+  /** Label of the API key, or null if the API key is missing or unknown. */
   readonly apiKeyId: string | null
   /** Values by lower-case name, without `authorization`. */
   readonly headers: Readonly<Record<string, string>>
@@ -84,8 +84,8 @@ export interface SandboxMessage {
   /** The body, or an empty string. */
   readonly body: string
   /**
-   * Fires when the caller disconnects. Processing continues, as on a real server. Only a delayed
-   * response is abandoned.
+   * Fires when the caller disconnects. Processing continues, as on a real server, but a delayed
+   * response is no longer sent.
    */
   readonly signal?: AbortSignal
 }

@@ -1,7 +1,7 @@
 /**
- * Checks plain data from outside: options, fault files, state files. Returns a message about the
- * first problem, which begins with the path of the invalid value, or null. A shape builds paths
- * only for a problem, so that sandboxes are fast to create.
+ * Checks plain data from outside: options, fault files, state files. Returns null if the data is
+ * valid, otherwise a message about the first problem. The message begins with the path of the
+ * invalid value. A shape builds paths only for a problem, so that sandboxes are fast to create.
  */
 export type Shape = (value: unknown, path: string) => string | null
 

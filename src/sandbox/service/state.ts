@@ -127,7 +127,7 @@ export interface SandboxKeyEntry {
   readonly payload: string
   /** When the first request with the key began, milliseconds since the epoch. */
   readonly startedAt: number
-  /** When the request died while it was running, or null. */
+  /** When the running request died, or null. */
   readonly orphanedAt: number | null
   /** Null while the first request is running. */
   readonly answer: SandboxKeyAnswer | null
@@ -209,8 +209,8 @@ export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Table
 }
 
 /**
- * Returns a copy of the tables. Nobody will finish the copied requests in progress, so the copy
- * marks them as dead since `now`.
+ * Returns a copy of the tables. Requests in progress cannot finish in the copy, so the copy marks
+ * them as dead since `now`.
  */
 export function stateOf(tables: Tables, random: SandboxState['random'], now: number): SandboxState {
   const keys = [...tables.keys.values()].map((row) =>

@@ -8,8 +8,8 @@ import type { Refusal } from './wire.ts'
 export type SandboxSleep = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * Everything that the rules use. `tables` and `behaviour` may be replaced while a creation runs,
- * but the creation continues with the objects with which it began.
+ * Everything that the endpoints use. `tables` and `behaviour` may be replaced while a creation
+ * runs, but the creation continues with the objects with which it began.
  */
 export interface World {
   tables: Tables
@@ -22,7 +22,7 @@ export interface World {
   readonly requestIds: Random
 }
 
-/** The parts of a request that the rules read. */
+/** The parts of a request that the endpoints read. */
 export interface Call {
   readonly authorization: string | null
   readonly idempotencyKey: string | null
