@@ -86,7 +86,7 @@ function outcomeTable(): string {
 const PHASES: Readonly<Record<Phase, string>> = {
   absent: 'The store has no row for the order.',
   forgotten:
-    'The record was forgotten, but its row remains. A new record in this row gets the next version number.',
+    '`forget()` emptied the record, but the row remains. A new record in this row gets the next version number.',
   queued: 'The order is enqueued. The client treats it as never sent, and may send its key.',
   busy: 'A call has claimed the order and may still be running.',
   open: 'The outcome is unknown, and the client may send the key again.',

@@ -29,7 +29,7 @@ export interface Proof {
 export type RecordEvent =
   /**
    * An order is requested for the first time, or again after its record was closed. No call has
-   * claimed it yet.
+   * claimed the record yet.
    */
   | {
       readonly type: 'asked'
@@ -54,7 +54,7 @@ export type RecordEvent =
       readonly claim: string
       readonly apiKeyTag: string
     }
-  /** The claim names the API key that sends next. */
+  /** The claim names the API key of the next request. */
   | { readonly type: 'tagged'; readonly apiKeyTag: string }
   /** The service refused the request, and the order continues under another key. */
   | { readonly type: 'refused'; readonly rejection: Rejection; readonly attempts: number }
