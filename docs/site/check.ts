@@ -179,7 +179,9 @@ describe('in a browser', { skip: !existsSync(program) && process.env['CI'] !== '
   for (const [words, wanted] of [
     ['past_window', 'on-call'],
     ['rotate api key', 'api-keys'],
+    ['leaked key', 'api-keys'],
     ['lambda', 'stores'],
+    ['dynamodb', 'stores'],
     ['lost response', 'testing'],
     ['upgrade fleet', 'upgrading'],
     ['how do i place an order so that a crash cannot double it', 'getting-started'],
