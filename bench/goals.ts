@@ -37,8 +37,8 @@ const WHY = {
   placing:
     '`create()` writes the record twice, serialises canonical JSON and derives seven ids ([profile](#profiles)).',
   window:
-    'The responses of a window arrive together, and one thread reads them one after the other ([profile](#profiles) of a list of 50).',
-  ids: 'The client keeps the ids of two pages, so that it returns no row twice. A loop over `fetch` returns rows twice if they move.',
+    'The responses of a window arrive together, and one thread reads them one at a time ([profile](#profiles) of a list of 50).',
+  ids: 'The client keeps the ids of two pages, so it can skip rows that it has already returned. A loop over `fetch` returns rows twice if they move.',
   first:
     'The first call evaluates ky and compiles each function that it uses. `NODE_COMPILE_CACHE` saves about half of that.',
   packed:

@@ -110,7 +110,7 @@ function profileTable(task: string, profiles: Profiles): string {
 const walkName = (prefetch: number): string =>
   prefetch === 0 ? 'this package, no `prefetch`' : `this package, \`prefetch: ${prefetch}\``
 
-/** The table of goals: first those that are missed, with the reason, then the others. */
+/** Returns the tables of goals: first the missed goals with their reasons, then the others. */
 function toReach(measured: Measured): string {
   const all = goals(measured)
   const missed = all.filter(({ met }) => !met)
@@ -163,10 +163,10 @@ function inShort({ overhead, create, paging, memory, imports, firstAnswer, sizes
       [
         `${measuredItems(FULL.items)} rows of a list, peak memory`,
         `${of(memory.peak, OURS)} MB; a loop over \`fetch\` ${of(memory.peak, 'a loop over fetch')} MB`,
-        'the client keeps no page',
+        'the client keeps no page in memory',
       ],
       [
-        'importing it',
+        'importing the package',
         `${of(imports, OURS)} ms; ky alone ${of(imports, 'ky')} ms`,
         'modules are evaluated on their first use',
       ],
@@ -212,7 +212,7 @@ ${full ? `${toReach(measured)}\n\n${measured.explained.trim()}` : 'A quick look 
 
 ## Appendix: every figure
 
-\`npm run bench clients\` writes this page (see [how to repeat it](#how-to-repeat-it)). ${measured.rounds} rounds. Each figure is a median, with its quartiles in brackets.
+\`npm run bench clients\` writes this page (see [how to repeat it](#how-to-repeat-it)). The run has ${measured.rounds} rounds. Each figure is a median, with its quartiles in brackets.
 
 Measured on ${measured.machine}.
 Versions: ${[...measured.versions].map(([name, version]) => `${name} ${version}`).join(', ')}.
@@ -233,7 +233,7 @@ ${overheadTable(overhead, 'wall', TASKS.slice(3))}
 
 ### CPU of one request
 
-User and system time of the client's process, as the same ratios.
+These tables show user and system time of the client's process, as ratios to raw \`fetch\`.
 
 ${overheadTable(overhead, 'cpu', TASKS.slice(0, 3))}
 
@@ -278,7 +278,7 @@ ${table(['', 'MB', 'ratio', 'seconds', 'ratio'], walks(measured.memory, 'a loop 
 
 ### Start
 
-Milliseconds in a fresh process.
+The figures are milliseconds in a fresh process.
 
 ${table(['import', 'ms', 'ratio to ky alone'], compared(measured.imports, 'ky'))}
 
@@ -286,7 +286,7 @@ ${table(['first response', 'ms', 'ratio to raw fetch'], compared(measured.firstA
 
 ### Size in a browser
 
-The whole client with its dependencies, minified by esbuild and compressed by gzip, in kB.
+The figures are for the whole client with its dependencies, minified by esbuild and compressed by gzip.
 
 ${table(
   ['import', 'kB'],
@@ -295,7 +295,7 @@ ${table(
 
 ### Installed
 
-Packages, files and MB that \`npm install\` adds, including dependencies.
+The figures are what \`npm install\` adds, including dependencies.
 
 ${table(
   ['', 'packages', 'files', 'MB'],
@@ -309,8 +309,8 @@ ${table(
 
 ### Profiles
 
-Microseconds of one call, by the owner of the running function, with one call at a time.
-Native functions, such as writing to a socket, count for their caller. Waiting does not count.
+The figures are microseconds of one call, by the owner of the running function, with one call at a time.
+The time of native functions, such as writing to a socket, is added to the time of their caller. Waiting time is not included.
 The times include the profiler's own work.
 "CPU of the thread" also includes the system's time for waiting and waking.
 \`npm run bench profile -- GET\` prints one profile with its files and functions. \`--heap\` prints allocations instead of times.
@@ -326,7 +326,7 @@ npm run bench clients
 \`\`\`
 
 The last command takes about ten minutes, and writes this page and its chart.
-\`npm run bench clients -- --rounds 10 --items 100000\` is a quick look: it changes neither, and writes a page without verdicts to \`.tmp\`.
+\`npm run bench clients -- --rounds 10 --items 100000\` is a quick look, which changes neither the page nor the chart, and writes a page without verdicts to \`.tmp\`.
 Compare figures only within one run: the speed of this shared machine varies.
 In one run an import took 10 ms, and in this run 24 ms. The ratios of both runs agree within 0.2.
 `
