@@ -43,7 +43,7 @@ export interface Timing {
  */
 export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
-  // A negative age means that the clock went back, so the real age is unknown.
+  // A small negative age is clock skew. Below that, the clock went back: the real age is unknown.
   return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow
 }
 

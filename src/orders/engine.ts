@@ -19,7 +19,7 @@ import { type Command, decide, type StepOf } from './rules.ts'
 import { type SendOptions, type Sent, sendOrder } from './send-order.ts'
 import { apply } from './transitions.ts'
 
-/** The result of a step for a command. */
+/** What the loop does next: end the command, read the record again, write it, or send the order. */
 export type Turn<Result> = Settled<Result> | Write<Result> | Send<Result>
 
 /** The command ends, or reads the record again after `again` milliseconds. */

@@ -114,8 +114,8 @@ function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service)
 }
 
 /**
- * The slot of an order with invalid arguments, if its reference or key can be read. An earlier,
- * valid call with the same reference or key may have been charged. Calls no getter.
+ * The slot of an order with invalid arguments, if its reference or key can be read. The error needs
+ * it: an earlier, valid call with that reference or key may have been charged. Calls no getter.
  */
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   const externalOrderId = ownValue(ownValue(request, 'metadata'), 'externalOrderId')

@@ -54,9 +54,8 @@ export function isAnother(newest: RecordContent, before: RecordContent): boolean
 }
 
 /**
- * True if the row now holds the next identical order, which must not be overwritten. A proof may
- * overwrite the next order if that order was refused, and may overwrite a decision to abandon this
- * order.
+ * True if the row now holds the next identical order, and a proof of `mine` must not overwrite it.
+ * A proof may overwrite a refusal of the next order, or a decision to abandon `mine`.
  */
 function isDisplaced(newest: RecordContent, mine: RecordContent): boolean {
   return isAnother(newest, mine) && (newest.state === 'created' || isPending(newest))

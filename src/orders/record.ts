@@ -190,7 +190,7 @@ export function publicRecord(record: JournalRecord): OrderRecord {
 
 /**
  * True if a call without a reference or key continues the stored order instead of placing another
- * identical order: no caller has received the outcome or the content of the stored order yet.
+ * identical order: the stored order is still open, or it was created but never readable.
  */
 export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
   return (

@@ -41,8 +41,8 @@ export type Refusal =
   /** Another call is placing the same order, which has no reference or key. */
   | 'duplicate'
   /**
-   * The order is ambiguous, and its key may not be sent. `window`: the key is too old. `age`: the
-   * order is anonymous and was last written too long ago. `api_key`: another API key sent it.
+   * The order is ambiguous, and its key must not be sent again. `window`: the key is too old.
+   * `age`: the order is anonymous, and its record is too old. `api_key`: another API key sent it.
    */
   | 'window'
   | 'age'
@@ -66,7 +66,7 @@ export type Refusal =
   /** The order was created, or has a different id. */
   | 'created'
   | 'other_order'
-  /** A call wrote the record after the person decided. */
+  /** A call wrote the record after a person decided to abandon the order. */
   | 'changed'
   /** The order is not settled, so its record cannot be forgotten. */
   | 'unsettled'

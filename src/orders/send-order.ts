@@ -185,7 +185,7 @@ export async function sendOrder(
 
     retriesLeft -= trail.retries + 1
     // A new key counts as a retry. If no retry is left, the order stays refused, and a later call
-    // moves on.
+    // uses a new key.
     const goesOn = retriesLeft >= 0 && options.deadline.over() === undefined
     if (rejection !== undefined && moves && goesOn) {
       const { busyUntil: until = 0, claim } = mine.record

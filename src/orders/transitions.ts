@@ -239,7 +239,8 @@ function closed(
     state: 'rejected',
     rejection,
     refused: record.refused || rejection.kind === 'refused',
-    // If every payload under the key was refused, the key belongs to one of those payloads.
+    // A conflict under a key that no other process used, after a refusal stored here, is a conflict
+    // with the refused payload. Such a key is not foreign.
     foreign: record.foreign || (isConflict && (shared || !record.refused)),
   }
 }

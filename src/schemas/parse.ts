@@ -2,7 +2,7 @@ import { isObject } from '../defined.ts'
 import { type AtSight, areRight, type Checked, check, checkNow, wrong } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/** Checks a value from the service and returns it in the form in which methods return it. */
+/** Checks a value from the service. Returns the value for the caller, or the issues found. */
 export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
 
 /**

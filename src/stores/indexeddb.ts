@@ -66,7 +66,7 @@ export class IndexedDbStore implements OrderStore {
   readonly #uncertain: UncertainWrites = new UncertainWrites()
 
   /**
-   * Creates the store. The first call opens the database.
+   * Creates the store. The first method call opens the database.
    *
    * @throws {StoreError} if an option is wrong
    */

@@ -27,7 +27,7 @@ export interface SandboxOptions {
   readonly apiKey?: string
   /** The organization's API key. Default: derived from the seed. */
   readonly organizationApiKey?: string
-  /** The catalogue. Default: seven services, such as `svc_standard`. */
+  /** The catalogue. Default: seven services, including `svc_standard`. */
   readonly services?: readonly NewService[]
   /**
    * Maximum number of requests in `sandbox.requests`. Older requests are removed from that list.

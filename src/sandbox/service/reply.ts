@@ -65,7 +65,7 @@ export interface SandboxReply {
   readonly status: number
   /** Values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  /** The whole body, even if less of it is delivered. */
+  /** The whole body, even if only part of it is delivered. */
   readonly body: string
   /** How the response is delivered. */
   readonly delivery: SandboxDelivery
