@@ -560,12 +560,15 @@ async function switchOn(page: Page, name: string): Promise<void> {
 /** Fills every table of the page. */
 async function fill(page: Page): Promise<void> {
   await order('5f0c7d1e-6a0b-4d7e-9a52-0c3b8f1d2e44', 'shop-1001')
+  // Wait until the page is drawn: otherwise, the switch would move away from the pointer.
+  await page.locator('#ledger').getByText('shop-1001').waitFor()
+  await logRow(page, 1).getByText(/^201$/).waitFor()
   await switchOn(page, 'Charge, then lose the response')
   await page.getByText('acted 0 of 1').waitFor()
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('0b9d8a52-1e7c-4c39-8f60-77b0a4e3c915', 'shop-1002')
   await order('c2f6ab10-93f4-4b7b-a9d8-3e5a1c7f6b02', 'shop-1003', 'svc_premium')
-  // Wait until the page is drawn: otherwise, the radio button would move away from the pointer.
+  // Wait again, for the radio button.
   await page.getByText('acted 1 of 1').waitFor()
   await page.locator('#ledger').getByText('shop-1002').waitFor()
   await logRow(page, 4)
