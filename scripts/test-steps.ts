@@ -61,9 +61,9 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run seeded-bugs shrink',
   },
   {
-    what: 'the code of the page on frameworks, in each framework',
-    files: ['test/docs/frameworks.test.ts'],
-    command: 'npm exec -c "npm ci --prefix docs/site && vitest run --project docs frameworks"',
+    what: 'the code of the pages on frameworks and the proxy, in each framework',
+    files: ['test/docs/frameworks.test.ts', 'test/docs/proxy.test.ts'],
+    command: 'npm exec -c "npm ci --prefix docs/site && vitest run --project docs frameworks proxy"',
   },
   {
     what: 'test/types with Vitest, in addition to the compiler in `types`',

@@ -920,7 +920,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       for (const result of [undefined, {}, { rows: 1 }]) {
         const client = { query: () => Promise.resolve(result) } as unknown as PostgresClient
         const error = await failureOf(() => new PostgresStore({ client }).migrate())
-        expect(error.message).toContain('its `query` must return `{ rows }`')
+        expect(error.message).toContain('Its `query` must return `{ rows }`')
       }
       const thrower = new PostgresStore({ client: { query: () => Promise.reject('no error at all') } })
       expect((await failureOf(() => thrower.migrate())).message).toContain(
