@@ -1,5 +1,6 @@
+import type { RequestOptions } from './call-options.ts'
 import { Lifetime } from './lifetime.ts'
-import type { ClientOptions, RequestOptions, Schemas } from './options.ts'
+import type { ClientOptions, Schemas } from './options.ts'
 import type { PlacedOrder } from './orders/context.ts'
 import { scopeOf } from './orders/identity.ts'
 import { Journal } from './orders/journal.ts'

@@ -1,5 +1,19 @@
 /** The public names of `customer-ordering-sdk`. */
 export { aesGcm } from './aes-gcm.ts'
+export type {
+  CreateManyOptions,
+  CreateManyProgress,
+  CreateManyRow,
+  CreateOptions,
+  EnqueueOptions,
+  ListOptions,
+  ListOrdersParams,
+  ListParams,
+  ReconcileParams,
+  RecoverOptions,
+  RequestOptions,
+  WaitForOptions,
+} from './call-options.ts'
 export { CustomerOrderingClient } from './client.ts'
 export {
   type AnyCustomerOrderingError,
@@ -62,22 +76,10 @@ export type {
   BalanceOf,
   ClientOptions,
   Codec,
-  CreateManyOptions,
-  CreateManyProgress,
-  CreateManyRow,
-  CreateOptions,
-  EnqueueOptions,
-  ListOptions,
-  ListOrdersParams,
-  ListParams,
   OrderOf,
-  ReconcileParams,
-  RecoverOptions,
-  RequestOptions,
   Retention,
   Schemas,
   ServiceOf,
-  WaitForOptions,
 } from './options.ts'
 export type {
   CreateManyFailure,

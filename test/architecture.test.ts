@@ -37,7 +37,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['lists/pages.ts'],
   ['http/'],
   ['undici/'],
-  ['options.ts'],
+  ['options.ts', 'call-options.ts'],
   ['aes-gcm.ts', 'suggested-status.ts'],
   ['settings/credentials.ts', 'settings/base-url.ts'],
   ['proxy/', 'opentelemetry/'],

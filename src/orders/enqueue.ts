@@ -1,6 +1,6 @@
+import type { EnqueueOptions } from '../call-options.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import type { EnqueueOptions } from '../options.ts'
 import type { CreateOrderRequest } from '../schemas/order.ts'
 import { refuseArgument } from '../settings/arguments.ts'
 import { askedContent } from './claim.ts'

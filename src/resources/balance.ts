@@ -1,4 +1,5 @@
-import type { BalanceOf, RequestOptions, Schemas } from '../options.ts'
+import type { RequestOptions } from '../call-options.ts'
+import type { BalanceOf, Schemas } from '../options.ts'
 import { balanceSchema } from '../schemas/balance.ts'
 import { type Parse, parser } from '../schemas/parse.ts'
 import { callSettings, readArguments } from '../settings/arguments.ts'

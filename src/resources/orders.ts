@@ -1,7 +1,3 @@
-import { segment } from '../http/path.ts'
-import { Lazy, listOf, once } from '../lazy.ts'
-import { listPages } from '../lists/list-pages.ts'
-import type { Pages } from '../lists/pages.ts'
 import type {
   CreateManyOptions,
   CreateManyRow,
@@ -9,13 +5,16 @@ import type {
   EnqueueOptions,
   ListOptions,
   ListOrdersParams,
-  OrderOf,
   ReconcileParams,
   RecoverOptions,
   RequestOptions,
-  Schemas,
   WaitForOptions,
-} from '../options.ts'
+} from '../call-options.ts'
+import { segment } from '../http/path.ts'
+import { Lazy, listOf, once } from '../lazy.ts'
+import { listPages } from '../lists/list-pages.ts'
+import type { Pages } from '../lists/pages.ts'
+import type { OrderOf, Schemas } from '../options.ts'
 import { ORDERS_PATH, type OrderContext } from '../orders/context.ts'
 import {
   type CreateManyResult,

@@ -1,6 +1,3 @@
-import { bare, isObject, isUndefinedIn } from '../defined.ts'
-import { invalidArgument } from '../errors.ts'
-import type { CallSettings } from '../http/call.ts'
 import type {
   CreateManyOptions,
   CreateOptions,
@@ -12,7 +9,10 @@ import type {
   RecoverOptions,
   RequestOptions,
   WaitForOptions,
-} from '../options.ts'
+} from '../call-options.ts'
+import { bare, isObject, isUndefinedIn } from '../defined.ts'
+import { invalidArgument } from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
 import { checkIdempotencyKey } from '../orders/identity.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 import type { OrderOutbox } from '../stores/store.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { CreateOptions } from '../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../src/client.ts'
-import type { ClientOptions, CreateOptions } from '../../src/options.ts'
+import type { ClientOptions } from '../../src/options.ts'
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
 import { all } from './all.ts'
 import { failure, Lab, order, told } from './lab.ts'

@@ -5,10 +5,11 @@ import {
   type SandboxOperation,
   type SandboxOptions,
 } from 'customer-ordering-sdk/sandbox'
+import type { CreateOptions } from '../../src/call-options.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../src/errors.ts'
 import type { SettledEvent } from '../../src/hooks.ts'
-import type { ClientOptions, CreateOptions } from '../../src/options.ts'
+import type { ClientOptions } from '../../src/options.ts'
 import { rowIdOf, scopeOf } from '../../src/orders/identity.ts'
 import type { JournalRecord } from '../../src/orders/record.ts'
 import { decodeRow } from '../../src/orders/row.ts'

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
+import type { CreateManyRow } from '../../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
-import type { CreateManyRow } from '../../../src/options.ts'
 import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CreateOptions, EnqueueOptions } from '../../../src/options.ts'
+import type { CreateOptions, EnqueueOptions } from '../../../src/call-options.ts'
 import { misnamedFields } from '../../../src/orders/intent.ts'
 
 const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }

@@ -1,0 +1,145 @@
+import type { CreateOrderRequest, Order } from './schemas/order.ts'
+import type { Service } from './schemas/service.ts'
+import type { OrderOutbox } from './stores/store.ts'
+
+/**
+ * Options of one call, always its last argument. Each option defaults to the client's option of the
+ * same name.
+ */
+export interface RequestOptions {
+  /**
+   * Aborts the call, or the iteration of a list. The signal's reason becomes the error's `cause`.
+   */
+  readonly signal?: AbortSignal | undefined
+  /** Milliseconds for one attempt, up to the last byte of the response. */
+  readonly timeout?: number | undefined
+  /** Milliseconds for the whole call; in lists, for each page. */
+  readonly totalTimeout?: number | undefined
+  /** Maximum number of retries, 0 to 100. */
+  readonly maxRetries?: number | undefined
+  /**
+   * Headers of this call, which override the client's. The names that the client option
+   * `defaultHeaders` rejects are rejected here, too.
+   */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** Options of `orders.create`. */
+export interface CreateOptions extends RequestOptions {
+  /**
+   * Idempotency-Key to send, 1 to 255 visible ASCII characters, used unchanged. Use each key for
+   * one order only. Without an `externalOrderId`, the key also identifies the order, and an
+   * explicit `undefined` is an error. Default: computed from the reference, or random.
+   */
+  readonly idempotencyKey?: string | undefined
+  /**
+   * True to place a second order while an identical order is unresolved. Only for orders without a
+   * reference or key. Default false.
+   */
+  readonly allowDuplicate?: boolean | undefined
+  /** The service to order. If set, the client checks the quantity before anything is sent. */
+  readonly service?: Service | undefined
+}
+
+/** Options of `orders.enqueue`. */
+export interface EnqueueOptions extends Pick<CreateOptions, 'idempotencyKey' | 'service'> {
+  /**
+   * The client's store inside your own transaction, for example `store.within(connection)` of a
+   * `PostgresStore`. The order is remembered only if the transaction commits. Default: the store
+   * itself, outside any transaction.
+   */
+  readonly within?: OrderOutbox | undefined
+}
+
+/**
+ * One row of `orders.createMany`: an order with a reference, or an order with its Idempotency-Key.
+ */
+export type CreateManyRow =
+  | CreateOrderRequest
+  | { readonly request: CreateOrderRequest; readonly idempotencyKey: string }
+
+/** Progress of `orders.createMany`. */
+export interface CreateManyProgress {
+  /** Rows that have an outcome, including failures. */
+  readonly completed: number
+  /** Orders that this run created, including those whose `replayed` is undefined. */
+  readonly created: number
+  /** Orders that existed before this run. */
+  readonly replayed: number
+  /** Rows that failed. */
+  readonly failed: number
+}
+
+/** Options of `orders.createMany`. Call options apply to each row. */
+export interface CreateManyOptions extends RequestOptions {
+  /** Maximum number of concurrent orders, a positive integer. Default 8. */
+  readonly concurrency?: number | undefined
+  /** Called after each row. If the function throws, the iteration ends. */
+  readonly onProgress?: ((progress: CreateManyProgress) => void) | undefined
+}
+
+/** Options of `orders.waitFor`. */
+export interface WaitForOptions<T = Order> extends RequestOptions {
+  /**
+   * Returns true to end the wait. You decide which statuses to wait for, because they are
+   * undocumented.
+   */
+  readonly until: (order: T) => boolean | Promise<boolean>
+  /** Milliseconds for the whole wait, not for one attempt. Default 120,000. */
+  readonly timeout?: number | undefined
+}
+
+/** Options of `orders.recover`. */
+export interface RecoverOptions extends RequestOptions {
+  /**
+   * `'all'` also repeats requests past the safe-retry window, after an abort, and after a refusal
+   * that followed an ambiguous attempt. This can charge a second time if the service has forgotten
+   * the key. The request of an order that was certainly charged is never repeated past the window.
+   * Default `'safe'`.
+   */
+  readonly replay?: 'safe' | 'all' | undefined
+  /**
+   * True to claim orders immediately, even if another process may still be placing them. This never
+   * causes a second charge. Set it when your program starts after a crash, if the other process has
+   * certainly ended. Default false.
+   */
+  readonly takeOver?: boolean | undefined
+}
+
+/** Options of `list`. Call options apply to each page. */
+export interface ListOptions extends RequestOptions {
+  /**
+   * Number of pages to fetch ahead, 0 to 16. At most 1,000 items are fetched ahead, or one page if
+   * a page is larger. Items are returned in the order of the list. Default 0: each page is fetched
+   * when it is needed.
+   */
+  readonly prefetch?: number | undefined
+}
+
+/** The part of a list to read. */
+export interface ListParams {
+  /**
+   * Maximum number of items per page, a positive integer. Default: the service's default, which is
+   * 50.
+   */
+  readonly limit?: number | undefined
+  /** Number of items to skip, 0 or more. Default 0. */
+  readonly offset?: number | undefined
+}
+
+/** The part of the order list to read. */
+export interface ListOrdersParams extends ListParams {
+  /** Only orders created by this integration. */
+  readonly sourceSystem?: string | undefined
+}
+
+/** The orders that `orders.reconcile` compares. */
+export interface ReconcileParams {
+  /**
+   * Reports only remembered orders written since this time, in milliseconds since 1970. Older
+   * remembered orders do not appear as `only_remote` either. Default 0: all.
+   */
+  readonly since?: number | undefined
+  /** Only listed orders created by this integration. */
+  readonly sourceSystem?: string | undefined
+}
