@@ -130,10 +130,7 @@ const RENEW: Advice = ['Create a new transport and client', true]
 const NO_TLS: Advice = ['Check the scheme and port of baseUrl (the server may not speak TLS there)', true]
 const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
-/**
- * Advice for error codes that explain more than "no response": undici's codes for a closed
- * transport, OpenSSL's codes for a port without TLS, and our own code for a blocked port.
- */
+/** Advice for a closed transport (undici), a port without TLS (OpenSSL) and a blocked port (ours). */
 const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['UND_ERR_CLOSED', RENEW],
   ['UND_ERR_DESTROYED', RENEW],
@@ -236,8 +233,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const next = (advice: Advice): string => nextSteps(context, advice)
   const { last } = trail
   if (end === 'credentials') {
-    // Quotes only a ConfigurationError. Any other error that the caller's `apiKey` function threw
-    // may contain secrets, so it becomes only the `cause`.
+    // Only a ConfigurationError is quoted: any other error of the `apiKey` function may contain secrets.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
     return new ConfigurationError(known + next(['Check apiKey', true]), { ...facts, cause: error })
   }
@@ -324,12 +320,10 @@ function refused(
   const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
   const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]
   const refusal = known ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
-  // An HTML page comes from another server, such as a gateway, so ids and permissions are not the
-  // cause.
+  // An HTML page comes from a gateway or another server, so ids and permissions are not the cause.
   const isPage = status < 500 && /^\s*</.test(text)
   const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...PAGE] : refusal
-  const { permission } = endpoint
-  const denied = Class === PermissionDeniedError ? permission : undefined
+  const denied = Class === PermissionDeniedError ? endpoint.permission : undefined
   const needs = denied === undefined || isPage ? '' : ` The call needs ${denied}.`
   const wait =
     late !== '' && retryAfter !== undefined
