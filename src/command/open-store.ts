@@ -42,12 +42,12 @@ export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<
   return { store: new SqliteStore({ path }), scopes: async () => sqliteScopes(path), close: async () => {} }
 }
 
-const SCOPES = 'SELECT DISTINCT scope FROM customer_ordering_rows ORDER BY scope'
+const scopesIn = (table: string): string => `SELECT DISTINCT scope FROM ${table} ORDER BY scope`
 
 function sqliteScopes(path: string): string[] {
   const database = open(path, DEFAULT_BUSY_TIMEOUT)
   try {
-    return database.prepare(SCOPES).all().map(scopeOfRow)
+    return database.prepare(scopesIn('customer_ordering_rows')).all().map(scopeOfRow)
   } finally {
     database.close()
   }
@@ -72,7 +72,7 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
   // statement reports that error.
   pool.on('error', () => {})
   const scopes = async (): Promise<string[]> => {
-    const { rows } = await pool.query(SCOPES.replace('customer_', 'public.customer_'), [])
+    const { rows } = await pool.query(scopesIn('public.customer_ordering_rows'), [])
     return rows.map((row) => fromStored(scopeOfRow(row)))
   }
   return { store: new PostgresStore({ client: pool }), scopes, close: () => pool.end() }
