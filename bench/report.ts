@@ -327,8 +327,7 @@ npm run bench clients
 
 The last command takes about ten minutes, and writes this page and its chart.
 \`npm run bench clients -- --rounds 10 --items 100000\` is a quick look, which changes neither the page nor the chart, and writes a page without verdicts to \`.tmp\`.
-Compare figures only within one run: the speed of this shared machine varies.
-In one run an import took 10 ms, and in this run 24 ms. The ratios of both runs agree within 0.2.
+Compare figures only within one run: the speed of a shared machine varies, and the ratios with it.
 `
 }
 
