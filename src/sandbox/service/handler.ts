@@ -1,5 +1,5 @@
 import { createOrder } from './create-order.ts'
-import type { FaultEnding, FaultPlan, FaultScript } from './faults.ts'
+import type { FaultEnding, FaultPlan, FaultScript } from './fault-script.ts'
 import { forgetKeys, rememberFault } from './idempotency.ts'
 import { readJson } from './json.ts'
 import { listOrders, listServices, retrieveBalance, retrieveOrder, retrieveService } from './reading.ts'

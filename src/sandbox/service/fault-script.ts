@@ -1,0 +1,189 @@
+import type {
+  FaultAction,
+  FaultListChange,
+  FaultMatch,
+  FaultRule,
+  SandboxFaults,
+  SandboxRequestView,
+} from './faults.ts'
+import { type JsonObject, patchJson } from './json.ts'
+import type { Random } from './random.ts'
+import type { ListChanges } from './reading.ts'
+
+/** Actions that determine the response. Only one of them can apply to a request. */
+export type FaultEnding = Exclude<
+  FaultAction,
+  {
+    readonly type: 'delay' | 'forgetKeys' | 'transformBody' | 'capLimit' | 'shortPage' | 'mutateList'
+  }
+>
+
+/** The combined effect of all rules on one request. */
+export interface FaultPlan {
+  readonly forgetKeys: boolean
+  /** Delays in milliseconds, before, during and after processing. */
+  readonly delay: { readonly before: number; readonly during: number; readonly after: number }
+  readonly list: ListChanges
+  readonly transforms: readonly ((body: unknown) => unknown)[]
+  readonly ending: FaultEnding | null
+  /** Every action that is part of the plan, in the order of the rules. */
+  readonly actions: readonly FaultAction['type'][]
+}
+
+/** The fault rules, and their effect on a request. */
+export interface FaultScript extends SandboxFaults {
+  plan(request: SandboxRequestView): FaultPlan
+}
+
+interface ActiveRule {
+  readonly id: number
+  readonly rule: FaultRule
+  readonly times: number
+  seen: number
+  acted: number
+}
+
+/** Makes an empty script. `check` rejects malformed rules. */
+export function createFaultScript(random: Random, check: (rule: FaultRule) => void): FaultScript {
+  let rules: ActiveRule[] = []
+  let lastId = 0
+
+  /** Counts the request for the rule. Returns whether the rule applies to the request. */
+  const acts = (active: ActiveRule): boolean => {
+    active.seen++
+    if (active.seen <= (active.rule.skip ?? 0) || active.acted >= active.times) return false
+    const { probability } = active.rule
+    if (probability !== undefined && random.next() >= probability) return false
+    active.acted++
+    return true
+  }
+
+  return {
+    add(rule) {
+      check(rule)
+      const times = rule.times === 'always' ? Infinity : (rule.times ?? 1)
+      const id = ++lastId
+      rules.push({ id, rule, times, seen: 0, acted: 0 })
+      return () => {
+        rules = rules.filter((other) => other.id !== id)
+      }
+    },
+    clear() {
+      rules = []
+    },
+    pending() {
+      return rules
+        .filter(({ times, acted }) => acted < (times === Infinity ? 1 : times))
+        .map(({ rule }) => rule)
+    },
+    list() {
+      return rules.map(({ id, rule, times, seen, acted }) => ({
+        id,
+        rule,
+        matched: seen,
+        acted,
+        spent: acted >= times,
+      }))
+    },
+    remove(id) {
+      const before = rules.length
+      rules = rules.filter((other) => other.id !== id)
+      return rules.length < before
+    },
+    plan(request) {
+      const plan = {
+        forgetKeys: false,
+        delay: { before: 0, during: 0, after: 0 },
+        list: { limit: null as number | null, fewer: 0, change: null as ListChanges['change'] },
+        transforms: [] as ((body: unknown) => unknown)[],
+        ending: null as FaultEnding | null,
+        actions: [] as FaultAction['type'][],
+      }
+      for (const active of rules) {
+        const { action, match } = active.rule
+        // Do not count the request for a rule that cannot apply: the rule stays available for a
+        // later request.
+        if (plan.ending !== null && isEnding(action)) continue
+        if (!matches(match ?? {}, request) || !acts(active)) continue
+        plan.actions.push(action.type)
+        switch (action.type) {
+          case 'forgetKeys':
+            plan.forgetKeys = true
+            break
+          case 'delay':
+            plan.delay[action.when ?? 'before'] += action.ms
+            break
+          case 'transformBody':
+            plan.transforms.push((body) => transformed(body, action, request))
+            break
+          case 'capLimit':
+            plan.list.limit = Math.min(action.limit, plan.list.limit ?? Infinity)
+            break
+          case 'shortPage':
+            plan.list.fewer += action.fewer ?? 1
+            break
+          case 'mutateList': {
+            const earlier = plan.list.change
+            plan.list.change = (rows) => changed(earlier?.(rows) ?? rows, action.change, request, random)
+            break
+          }
+          default:
+            plan.ending = action
+        }
+      }
+      return plan
+    },
+  }
+}
+
+function isEnding(action: FaultAction): action is FaultEnding {
+  return !['delay', 'forgetKeys', 'transformBody', 'capLimit', 'shortPage', 'mutateList'].includes(
+    action.type,
+  )
+}
+
+function matches(match: FaultMatch, request: SandboxRequestView): boolean {
+  const { operation, method, path, externalOrderId, idempotencyKey, when } = match
+  return (
+    (operation === undefined || operation === request.operation) &&
+    (method === undefined || method === request.method) &&
+    (externalOrderId === undefined || externalOrderId === request.externalOrderId) &&
+    (idempotencyKey === undefined || idempotencyKey === request.idempotencyKey) &&
+    // Call search(): test() would depend on a pattern's lastIndex, and change it.
+    (path === undefined ||
+      (typeof path === 'string' ? request.path.startsWith(path) : request.path.search(path) >= 0)) &&
+    (when === undefined || when(request))
+  )
+}
+
+function transformed(
+  body: unknown,
+  action: Extract<FaultAction, { type: 'transformBody' }>,
+  request: SandboxRequestView,
+): unknown {
+  const patched = patchJson(body, action.patch ?? [])
+  return action.transform === undefined ? patched : action.transform(patched, request)
+}
+
+function changed(
+  rows: readonly JsonObject[],
+  change: FaultListChange,
+  request: SandboxRequestView,
+  random: Random,
+): readonly JsonObject[] {
+  switch (change) {
+    case 'dropFirst':
+      return rows.slice(1)
+    case 'duplicateFirst':
+      return [...rows.slice(0, 1), ...rows]
+    case 'reverse':
+      return rows.toReversed()
+    case 'shuffle':
+      return rows
+        .map((row) => ({ row, place: random.next() }))
+        .sort((a, b) => a.place - b.place)
+        .map(({ row }) => row)
+    default:
+      return change(rows, request)
+  }
+}
