@@ -1,4 +1,5 @@
 import { createFetch, messageOf, type SandboxFetch } from './http/fetch.ts'
+import { defineAccessors } from './service/accessors.ts'
 import {
   defaultBehaviour,
   type SandboxBehaviour,
@@ -23,6 +24,7 @@ import {
 import { createRandom } from './service/random.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from './service/reply.ts'
 import { assertShape } from './service/shape.ts'
+import { sleepWithTimers } from './service/sleep.ts'
 import {
   allPermissions,
   assertState,
@@ -40,7 +42,7 @@ import {
 } from './service/state.ts'
 import type { World } from './service/world.ts'
 
-/** The Customer Ordering API in memory. {@link createSandbox} makes one. */
+/** An in-memory Customer Ordering API, made by {@link createSandbox}. */
 export interface Sandbox extends SandboxAssertions {
   /** Base URL of the service that {@link fetch} reaches. */
   readonly baseUrl: string
@@ -55,12 +57,12 @@ export interface Sandbox extends SandboxAssertions {
 
   /** Drop-in `fetch` that reaches this sandbox and nothing else. */
   readonly fetch: SandboxFetch
-  /** For your own adapter: handles a request, and returns the response and how to deliver it. */
+  /** For an adapter of your own: handles a request, and returns how to respond. */
   handle(request: Request | SandboxMessage): Promise<SandboxReply>
 
-  /** The current values of all switches. */
+  /** The current values of all behaviour switches. */
   readonly behaviour: SandboxBehaviour
-  /** Changes individual switches, or applies a preset on top of the current switches. */
+  /** Changes individual behaviour switches, or all switches that a preset sets. */
   configure(changes: SandboxPreset | Partial<SandboxBehaviour>): void
   /** The fault rules. */
   readonly faults: SandboxFaults
@@ -69,13 +71,13 @@ export interface Sandbox extends SandboxAssertions {
   /** Every debit of a wallet, oldest first. */
   readonly ledger: readonly SandboxCharge[]
 
-  /** The customers in their current state. */
+  /** All customers with their wallets. */
   customers(): readonly SandboxCustomer[]
-  /** The API keys with their secrets, revoked ones included. */
+  /** All API keys with their secrets, revoked keys included. */
   apiKeys(): readonly SandboxApiKey[]
   /** The idempotency table, oldest row first. */
   keys(): readonly SandboxKeyEntry[]
-  /** Orders, oldest first. */
+  /** All orders, oldest first. */
   orders(): readonly SandboxOrder[]
   /** The catalogue, unpublished services included. */
   services(): readonly SandboxService[]
@@ -98,7 +100,7 @@ export interface Sandbox extends SandboxAssertions {
   addService(service: NewService): SandboxService
   /** Adds an order that was not placed through the API: no charge, no ledger entry. */
   addOrder(order?: NewOrder): SandboxOrder
-  /** Removes an order. Its charge stays. */
+  /** Removes an order. Its charge stays in the ledger. */
   removeOrder(orderId: string): void
   /** Sets the status of an order. The switch `statuses` no longer applies to that order. */
   setOrderStatus(orderId: string, status: string): void
@@ -109,11 +111,11 @@ export interface Sandbox extends SandboxAssertions {
   /** Forgets all idempotency keys, except the keys of requests in progress. */
   forgetKeys(): void
 
-  /** Returns everything that the service remembers, as plain JSON data. */
+  /** Returns the whole state of the service as plain JSON data. */
   dump(): SandboxState
   /**
-   * Replaces everything that the service remembers. Requests in progress lose their connection, as
-   * if the service restarted.
+   * Replaces the whole state of the service. Requests in progress lose their connection, as if the
+   * service restarted.
    */
   load(state: SandboxState): void
   /** Resets state, switches, fault rules and the request log to their initial values. */
@@ -172,7 +174,6 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     sourceSystem: null,
     revoked: false,
   })
-  // The state that reset() restores. Checking it also rejects invalid options.
   const initial: SandboxState = {
     version: 1,
     random: { ids: ids.position(), lists: lists.position(), faults: faultDraws.position() },
@@ -189,6 +190,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     keys: [],
     ledger: [],
   }
+  // Invalid options make an invalid state.
   assertState(initial)
   const world: World = {
     tables: tablesOf(initial),
@@ -335,76 +337,5 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
-  // The object literal above already has the fields of `accessors`: the type Sandbox requires them,
-  // and a printed sandbox shows its fields in the order of the literal.
-  const shown: Shown = { world, apiKey, organizationApiKey }
-  Object.defineProperty(sandbox, SHOWN, ownOnly({ value: shown }))
-  return Object.defineProperties(sandbox, accessors)
-}
-
-/** The data behind a sandbox's accessors. */
-interface Shown {
-  readonly world: World
-  /** The initial secrets, used if a loaded state lacks these API keys. */
-  readonly apiKey: string
-  readonly organizationApiKey: string
-}
-
-/**
- * Name of the property that contains the accessors' data. The property is not enumerable, so
- * printing or copying a sandbox omits it.
- */
-const SHOWN = Symbol('shown')
-
-type Changing = 'apiKey' | 'organizationApiKey' | 'behaviour' | 'ledger'
-
-/**
- * Getters for the fields of a sandbox that change over time. All sandboxes share these functions: a
- * getter in an object literal would keep the sandbox's clock, and everything that the clock
- * references, in memory (src/http/info.ts).
- */
-const accessors: { readonly [K in Changing]: TypedPropertyDescriptor<Sandbox[K]> } = {
-  apiKey: accessor<'apiKey'>(({ world, apiKey }) => secretOf(world, 'key_personal') ?? apiKey),
-  organizationApiKey: accessor<'organizationApiKey'>(
-    ({ world, organizationApiKey }) => secretOf(world, 'key_organization') ?? organizationApiKey,
-  ),
-  behaviour: accessor<'behaviour'>(({ world }) => world.behaviour),
-  ledger: accessor<'ledger'>(({ world }) => world.tables.ledger),
-}
-
-function accessor<K extends Changing>(
-  show: (shown: Shown) => Sandbox[K],
-): TypedPropertyDescriptor<Sandbox[K]> {
-  return ownOnly({
-    enumerable: true,
-    get(this: { readonly [SHOWN]: Shown }) {
-      return show(this[SHOWN])
-    },
-  })
-}
-
-/** Makes a property descriptor that inherits nothing from a polluted `Object.prototype`. */
-function ownOnly<T extends PropertyDescriptor>(descriptor: T): T {
-  Object.setPrototypeOf(descriptor, null)
-  return descriptor
-}
-
-function secretOf({ tables }: World, id: string): string | undefined {
-  return [...tables.apiKeys.values()].find((row) => row.id === id)?.secret
-}
-
-/** Waits for a timer. Rejects as soon as the signal fires. */
-function sleepWithTimers(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason)
-    const abort = (): void => {
-      clearTimeout(timer)
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort)
-      resolve()
-    }, ms)
-    signal?.addEventListener('abort', abort, { once: true })
-  })
+  return defineAccessors(sandbox, { world, apiKey, organizationApiKey })
 }
