@@ -14,7 +14,7 @@ const NONCE = 12
  * const codec = aesGcm(Buffer.from(process.env.ORDERS_KEY ?? '', 'base64'))
  */
 export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
-  // Copy each key, because the caller may reuse the array.
+  // Copies each key, because the caller may overwrite the array later.
   const secrets = keys.map((key, index) => {
     if (!(key instanceof Uint8Array) || key.byteLength !== 32)
       throw new ConfigurationError(`Key ${index + 1} of aesGcm must be a Uint8Array of 32 bytes.`)
@@ -49,17 +49,17 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
           const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, await key, sealed)
           return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(opened)
         } catch {
-          // The text was encrypted with another key, or was modified later. Try the next key.
+          // Another key may have encrypted the text.
         }
       }
-      throw new Error('no key decrypts the data')
+      throw new Error('No key of aesGcm decrypts the data. Add the key that encrypted it.')
     },
   }
 }
 
 function toBase64(bytes: Uint8Array): string {
   let binary = ''
-  // Convert one byte at a time: passing all bytes as arguments could overflow the stack.
+  // Passing all bytes as arguments of one call could overflow the stack.
   for (const byte of bytes) binary += String.fromCharCode(byte)
   return btoa(binary)
 }

@@ -14,10 +14,7 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import { callSettings, readArguments } from './settings/arguments.ts'
 import { mergeOptions, resolveSettings, type Settings } from './settings/resolve.ts'
 
-/**
- * The method that `await using` needs. Omitted if the compiler's `lib` has no
- * `Symbol.asyncDispose`, so that programs with an older `lib` still compile.
- */
+/** Empty if the compiler's `lib` has no `Symbol.asyncDispose`, so that old projects compile. */
 type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Name extends symbol }
   ? { readonly [Key in Name]: () => Promise<void> }
   : object
@@ -36,11 +33,11 @@ type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Na
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: all that the interface adds is defined in the static block
 export class CustomerOrderingClient<S extends Schemas = Schemas> {
   static {
-    // The class does not declare this method, because in runtimes without the symbol, the method
-    // would be called "undefined".
+    // Not declared as a method of the class: in runtimes without the symbol, the method would be
+    // named "undefined".
     if (Symbol.asyncDispose !== undefined) {
-      // Uses `this`: the bundler renames a class that refers to its own name, and console.log would
-      // show the new name.
+      // Uses `this` instead of the class name: the bundler renames a class that refers to itself,
+      // and console.log would show the new name.
       Object.defineProperty(this.prototype, Symbol.asyncDispose, {
         value: function (this: CustomerOrderingClient): Promise<void> {
           return this.close()
@@ -82,8 +79,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // Clients with the same store and scope share this list, so that each client sees identical
-    // calls of the others.
+    // Shared by all clients with the same store and scope, so that each client sees identical calls
+    // of the others.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
@@ -137,13 +134,13 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   ): CustomerOrderingClient<Changed> {
     const derived = makeClient(mergeOptions(this.#settings.options, overrides), this.#runtime)
     const { connection } = this.#settings
-    const its = derived.#settings.connection
-    // Passes on the tag of the proxy's API key. Without the tag, the proxy could send the derived
-    // client's first retry under another API key.
-    if (its.baseUrl === connection.baseUrl && derived.#settings.options.apiKey === null)
-      its.credentials.proxyTag = connection.credentials.proxyTag
+    const derivedConnection = derived.#settings.connection
+    // Without the tag of the API key, the proxy could send the derived client's first retry under
+    // another API key.
+    if (derivedConnection.baseUrl === connection.baseUrl && derived.#settings.options.apiKey === null)
+      derivedConnection.credentials.proxyTag = connection.credentials.proxyTag
     derived.#sharesStore = derived.#settings.store === this.#settings.store
-    if (derived.#sharesStore) derived.#lifetime.follow(this.#lifetime)
+    if (derived.#sharesStore) derived.#lifetime.closeWith(this.#lifetime)
     return derived
   }
 
@@ -176,7 +173,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     if (!this.#sharesStore) await this.#settings.store.close()
   }
 
-  /** Returns what may be printed of a client: the address and the account, not the API key. */
+  /** Returns the address and the account for logs, without the API key. */
   toJSON(): { readonly baseUrl: string; readonly account?: string } {
     const { connection, account } = this.#settings
     return { baseUrl: connection.baseUrl, ...(account === undefined ? {} : { account }) }

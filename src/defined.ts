@@ -1,4 +1,4 @@
-/** A copy with only the own fields that have a value, as `exactOptionalPropertyTypes` requires. */
+/** Omits undefined fields, which `exactOptionalPropertyTypes` does not accept as missing. */
 export function defined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   const kept: Partial<T> = {}
   for (const name in fields)
@@ -7,23 +7,17 @@ export function defined<T extends object>(fields: T): { [Name in keyof T]?: Excl
   return kept as { [Name in keyof T]?: Exclude<T[Name], undefined> }
 }
 
-/**
- * A copy of the object's own fields, without a prototype: a missing optional field must not be read
- * from a polluted `Object.prototype`.
- */
+/** Without a prototype, so that a missing field is not read from a polluted `Object.prototype`. */
 export function bare<T extends object>(fields: T): T {
   return Object.assign(Object.create(null), fields)
 }
 
-/** Returns the value of an own field, or undefined if the field is a getter. */
+/** Returns undefined for a getter, which may run code of the caller. */
 export function ownValue(object: unknown, name: string): unknown {
   return describe(object, name)?.value
 }
 
-/**
- * True if a field is present but undefined, which is probably the caller's mistake. Calls no
- * getter.
- */
+/** A field that is present but undefined is probably the caller's mistake. Calls no getter. */
 export function isUndefinedIn(object: unknown, name: string): boolean {
   const field = describe(object, name)
   return field !== undefined && 'value' in field && field.value === undefined

@@ -31,10 +31,7 @@ export interface Issue {
   readonly message: string
 }
 
-/**
- * The facts that an error is made from. Fields are copied by name, so an error never contains
- * anything else.
- */
+/** Input of the error constructors. An error copies only these fields. */
 export interface ErrorFacts {
   /** See {@link CustomerOrderingError.charged}. Default `'no'`. */
   readonly charged?: Charged | undefined
@@ -60,7 +57,7 @@ export interface ErrorFacts {
   readonly requiredPermission?: Permission | undefined
   /** See {@link NotFoundError.resource}. */
   readonly resource?: MissingResource | undefined
-  /** Milliseconds the service asked to wait. */
+  /** Milliseconds that the service asked the client to wait. */
   readonly retryAfter?: number | undefined
   /** See {@link IdempotencyConflictError.local}. */
   readonly local?: boolean | undefined
@@ -72,7 +69,7 @@ export interface ErrorFacts {
   readonly cause?: unknown
 }
 
-/** Facts of a store's error. */
+/** Input of the constructor of {@link StoreError}. */
 export interface StoreErrorFacts extends ErrorFacts {
   /**
    * `false` only if the write certainly had no effect and will have none later. See
@@ -84,7 +81,6 @@ export interface StoreErrorFacts extends ErrorFacts {
 const BRAND = Symbol.for('customer-ordering-sdk.error')
 const INSPECT = Symbol.for('nodejs.util.inspect.custom')
 
-/** Facts that become a property of the error only if they are known. */
 const OPTIONAL = [
   'status',
   'serverCode',
@@ -97,7 +93,6 @@ const OPTIONAL = [
   'retryAfter',
 ] as const
 
-/** Facts that may be printed, in this order. */
 const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 'deadline', 'issues'] as const
 
 /**
@@ -111,7 +106,6 @@ export function brand(errorClass: { readonly prototype: Error }, name: string): 
   })
 }
 
-/** The output of Node's `util.inspect` and `console.log`: the stack and the facts of `toJSON()`. */
 function inspectView(
   this: CustomerOrderingError,
   _depth: unknown,
@@ -176,7 +170,7 @@ export class CustomerOrderingError extends Error {
     return supportReference(this)
   }
 
-  /** Returns the error as plain data, without the request, the headers and the server's message. */
+  /** Returns the error as plain data, without the request, the headers and `serverMessage`. */
   toJSON(): Record<string, unknown> {
     const view: Record<string, unknown> = { name: this.name, message: this.message }
     for (const name of PRINTED) {
@@ -187,7 +181,7 @@ export class CustomerOrderingError extends Error {
   }
 
   static override [Symbol.hasInstance](value: unknown): boolean {
-    // A caller's own subclass has no brand, so use the standard `instanceof` for it.
+    // A caller's own subclass has no brand, so it needs the standard `instanceof`.
     if (!Object.hasOwn(this.prototype, BRAND)) return Function.prototype[Symbol.hasInstance].call(this, value)
     const wanted: unknown = Reflect.get(this.prototype, BRAND)
     for (let link = value; isObject(link); link = Object.getPrototypeOf(link))
@@ -196,7 +190,6 @@ export class CustomerOrderingError extends Error {
   }
 }
 
-/** The ids that the service's support asks for, where known. */
 export function supportReference(given: SupportReference): SupportReference {
   const { orderId, idempotencyKey, externalOrderId }: SupportReference = bare(given)
   return defined({ orderId, idempotencyKey, externalOrderId })

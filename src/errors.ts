@@ -44,7 +44,6 @@ export class InvalidRequestError extends CustomerOrderingError {
   }
 }
 
-/** The error for one wrong argument. Nothing was sent. */
 export function invalidArgument(path: string, problem: string, call = ''): InvalidRequestError {
   return new InvalidRequestError(
     `${call}${path === '' ? 'The argument' : path} ${problem}. Nothing was sent.`,
@@ -326,7 +325,6 @@ export function isCustomerOrderingError(error: unknown): error is AnyCustomerOrd
   return error instanceof CustomerOrderingError
 }
 
-/** Narrows the error to the union, which has every error class of this package. */
 export function knownError(error: CustomerOrderingError): AnyCustomerOrderingError {
   if (!isCustomerOrderingError(error)) throw error
   return error

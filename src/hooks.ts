@@ -34,21 +34,25 @@ export interface ResponseEvent extends RequestEvent {
   readonly durationMs: number
 }
 
-/** The call continues after a wait. */
+/** The call is about to wait, and continues after the wait. */
 export interface RetryEvent extends RequestEvent {
   /**
-   * Why the call continues. `backoff`: retries with exponential backoff. `now`: retries immediately
-   * after a closed connection. `refresh`: retries with another API key after a 401. `poll`: checks
-   * whether an earlier request with the key has ended. `replay`: repeats the request, because the
-   * order in a success response was unreadable. `claimed`: waits at most `delayMs` for another
-   * process that is placing the same order (`attempt` is 0).
+   * What the call does after the wait:
+   *
+   * - `now`: retries immediately, because the connection was closed
+   * - `backoff`: retries after an exponential backoff
+   * - `refresh`: retries with another API key, because the service returned 401
+   * - `poll`: checks whether an earlier request with the same Idempotency-Key has ended
+   * - `replay`: repeats the request, because the order in a success response was unreadable
+   * - `claimed`: reads the store again, because another process is placing the same order. The wait
+   *   may be shorter than `delayMs`, and `attempt` is 0
    */
   readonly reason: 'now' | 'backoff' | 'refresh' | 'poll' | 'replay' | 'claimed'
   /** Milliseconds of the wait. */
   readonly delayMs: number
   /** HTTP status of the attempt before the wait, if it had a response. */
   readonly status?: number
-  /** Milliseconds that the service asked to wait (`Retry-After`). */
+  /** Milliseconds that the service asked the client to wait (`Retry-After`). */
   readonly retryAfter?: number
 }
 
@@ -80,8 +84,8 @@ export interface SettledEvent extends CallEvent {
 }
 
 /**
- * Functions that watch the client. They receive frozen values and are not awaited. If a function
- * throws, the client logs that a hook threw. Nothing else changes.
+ * Functions that the client calls during its calls. Events are frozen, and returned promises are
+ * not awaited. If a function throws or rejects, the client logs an error and the call continues.
  *
  * @example
  * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }
@@ -93,7 +97,7 @@ export interface Hooks {
   readonly onResponse?: ((event: ResponseEvent) => void) | undefined
   /** Called before each wait of a call, including the wait for another process (`claimed`). */
   readonly onRetry?: ((event: RetryEvent) => void) | undefined
-  /** Called once per call, after the call has ended. See {@link SettledEvent}. */
+  /** Called once per call, after the call has ended. */
   readonly onSettled?: ((event: SettledEvent) => void) | undefined
 }
 
@@ -112,8 +116,7 @@ export interface Logger {
   error(message: string, fields?: object): void
 }
 
-/** A logger that takes fields first, like pino's. Only pino's loggers have `bindings()`. */
-interface FieldsFirstLogger {
+interface PinoLogger {
   debug(fields: object, message: string): void
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
@@ -125,12 +128,10 @@ export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'off'
 
 const LEVELS: readonly LogLevel[] = ['debug', 'info', 'warn', 'error', 'off']
 
-/** Passes events to the hooks and the logger. If one of them throws, the call continues. */
 export class Reporter {
   readonly #hooks: Hooks
   readonly #logger: Logger | undefined
   readonly #least: number
-  /** True if a hook or a logger is set. If false, no event needs to be created. */
   readonly watched: boolean
 
   constructor(hooks: Hooks, logger: Logger | undefined, level: LogLevel) {
@@ -163,20 +164,17 @@ export class Reporter {
     this.log(level, event.ok ? 'call ended' : 'call failed', event)
   }
 
-  /** Logs one line if the level allows it. */
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void {
     const logger = this.#logger
     if (logger === undefined || LEVELS.indexOf(level) < this.#least) return
     const line = `customer-ordering-sdk: ${message}`
     try {
-      // A logger that throws must not make a payment fail, and its error cannot be reported
-      // anywhere. Pass the fields to pino first, because pino silently drops fields that follow the
-      // message.
-      takeRejection(
-        takesFieldsFirst(logger) ? logger[level](fields, line) : logger[level](line, fields),
-        () => {},
-      )
-    } catch {}
+      // pino silently drops fields that follow the message.
+      const returned = isPino(logger) ? logger[level](fields, line) : logger[level](line, fields)
+      takeRejection(returned, () => {})
+    } catch {
+      // A failing logger must not make a payment fail. There is nowhere to report its error.
+    }
   }
 
   #tell<Event extends object>(hook: ((event: Event) => void) | undefined, event: Event): void {
@@ -193,14 +191,12 @@ export class Reporter {
   }
 }
 
-function takesFieldsFirst(logger: object): logger is FieldsFirstLogger {
+/** Only pino's loggers have `bindings()`. */
+function isPino(logger: object): logger is PinoLogger {
   return 'bindings' in logger && typeof logger.bindings === 'function'
 }
 
-/**
- * Handles the promise that an async hook or logger returns: an unhandled rejection would end the
- * process.
- */
+/** Async hooks and loggers return promises, whose unhandled rejection would end the process. */
 function takeRejection(returned: unknown, onRejected: () => void): void {
   if (returned !== undefined) Promise.resolve(returned).catch(onRejected)
 }

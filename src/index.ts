@@ -1,4 +1,3 @@
-/** The public names of `customer-ordering-sdk`. */
 export { aesGcm } from './aes-gcm.ts'
 export type {
   CreateManyOptions,

@@ -1,26 +1,20 @@
 import { InvalidRequestError } from './errors.ts'
 
-/** Maximum number of items that `await` collects into an array. */
-const MOST = 10_000
+const MAX_AWAITED_ITEMS = 10_000
 
 /**
  * The result of a call that starts only when you iterate or await this object. `for await (const
  * item of call)` yields the items one by one. `await call` returns an array, a page or a summary.
  *
- * An async function that returns this object awaits the object first, like any promise. To let your
- * caller iterate, return the object from a function that is not async, or return a function that
- * makes the object. The object cannot be written as JSON: `res.json(call)` throws instead of sending `{}`.
- * Await it first.
+ * If an async function returns this object, the function's caller gets the awaited result, as with
+ * any promise. To let your caller iterate, return the object from a function that is not async.
+ * Await the object before you write it as JSON: `res.json(call)` throws instead of sending `{}`.
  */
 export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   readonly #items: () => AsyncIterableIterator<Item>
   readonly #whole: (items: AsyncIterable<Item>) => Promise<Whole>
 
-  /**
-   * @internal
-   * @param items begins an iteration
-   * @param whole makes the result of `await` from the items
-   */
+  /** @internal */
   constructor(
     items: () => AsyncIterableIterator<Item>,
     whole: (items: AsyncIterable<Item>) => Promise<Whole>,
@@ -29,12 +23,11 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     this.#whole = whole
   }
 
-  /** Iterates the items. */
   [Symbol.asyncIterator](): AsyncIterableIterator<Item> {
     return this.#items()
   }
 
-  /** Called by `await`. Starts the call immediately and returns the whole result. */
+  /** Starts the call immediately. `await` calls this method to get the result of the whole call. */
   // biome-ignore lint/suspicious/noThenProperty: it is meant to be awaited
   then<Fulfilled = Whole, Rejected = never>(
     onFulfilled?: ((whole: Whole) => Fulfilled | PromiseLike<Fulfilled>) | null,
@@ -55,7 +48,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#begin().finally(onFinally)
   }
 
-  // `async` turns a failure to start the iteration into a rejection.
+  // `async` turns an error thrown while the iteration starts into a rejection.
   async #begin(): Promise<Whole> {
     return await this.#whole(this)
   }
@@ -65,21 +58,18 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
   }
 
   /**
-   * Throws, because the JSON would silently be `{}`.
+   * Throws, because `JSON.stringify` would silently write `{}`.
    *
    * @throws {InvalidRequestError} always
    */
   toJSON(): never {
     throw new InvalidRequestError(
-      'A list or run cannot be written as JSON. Nothing was sent. Await it first.',
+      'A list or run cannot be written as JSON. Nothing was sent. Await it first, then write the result.',
     )
   }
 }
 
-/**
- * Lets a run be iterated or awaited only once. A second use would look like a new run, but would
- * only report the first run.
- */
+/** Rejects a second use, which would look like a new run but only report the first run. */
 export function once<Item>(
   call: string,
   items: () => AsyncIterableIterator<Item>,
@@ -88,7 +78,8 @@ export function once<Item>(
   return () => {
     if (used) {
       throw new InvalidRequestError(
-        `This run of ${call}() was already iterated or awaited. Nothing was sent this time. Call ${call}() again.`,
+        `This run of ${call}() was already iterated or awaited, and may have charged the wallet. ` +
+          `This use sent nothing. Call ${call}() again.`,
         { charged: 'unknown' },
       )
     }
@@ -97,14 +88,14 @@ export function once<Item>(
   }
 }
 
-/** A list that may be iterated several times. `await` returns an array. */
 export function listOf<Item>(call: string, items: () => AsyncIterableIterator<Item>): Lazy<Item, Item[]> {
   return new Lazy(items, async (all) => {
     const found: Item[] = []
     for await (const item of all) {
-      if (found.length === MOST) {
+      if (found.length === MAX_AWAITED_ITEMS) {
         throw new InvalidRequestError(
-          `${call}() has more than ${MOST.toLocaleString('en')} items, too many for an array. Iterate instead: for await (const item of client.${call}(…)).`,
+          `${call}() has more than ${MAX_AWAITED_ITEMS.toLocaleString('en')} items, too many for an array. ` +
+            `Iterate instead: for await (const item of client.${call}(…)).`,
         )
       }
       found.push(item)

@@ -16,9 +16,8 @@ export interface Money {
  * unit". If the list shows "not applicable" (metals, accounting units, XTS, XXX), the unit itself
  * is the smallest, so the currency has 0 decimals.
  *
- * The list is not taken from Intl, which follows CLDR. CLDR describes how prices are usually shown,
- * and changes over time. It gives HUF no decimals, so 12345 (123.45 forint) would appear 100 times
- * too large.
+ * Intl is no substitute: it follows CLDR, which describes how prices are usually shown. CLDR gives
+ * HUF no decimals, so 12345 (123.45 forint) would appear 100 times too large.
  */
 const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[] = [
   [0, 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'],
@@ -27,23 +26,17 @@ const CODES_BY_DECIMALS: readonly (readonly [decimals: number, codes: string])[]
   [4, 'CLF UYW'],
 ]
 
-/**
- * Decimals of a currency, by its code in capital letters. An unknown code is probably newer than
- * the list and gets 2.
- */
 function decimalsOf(code: string): number {
+  // An unknown code is probably newer than the list. Most currencies have 2 decimals.
   return CODES_BY_DECIMALS.find(([, codes]) => codes.includes(code))?.[0] ?? 2
 }
 
 /**
  * Formats an amount for a locale: `{ amount: 123456, currency: 'EUR' }` is `€1,234.56` in English.
  *
- * The result is exact for every safe integer: the digits are split as text, and the amount is never
- * divided. It shows all decimals of ISO 4217 (JPY 0, BHD 3, UYW 4, unknown codes 2). Symbol,
- * separators, digits and sign follow the locale.
+ * The result is exact for every safe integer, and shows all decimals of ISO 4217 (JPY 0, BHD 3,
+ * UYW 4, unknown codes 2). Symbol, separators, digits and sign follow the locale.
  *
- * @param money any object with `amount` (integer, minor currency units) and `currency` (ISO 4217
- * code)
  * @param locale BCP 47 tag or tags; default: the runtime's locale
  * @throws {InvalidRequestError} if the amount is not a safe integer, the currency not three
  * letters, or the locale not a valid tag
@@ -51,7 +44,7 @@ function decimalsOf(code: string): number {
  * formatAmount(await client.balance.retrieve(), 'en') // '€1,234.56'
  */
 export function formatAmount(money: Money, locale?: Intl.LocalesArgument): string {
-  // A JavaScript caller may pass any value. A value without an amount fails the next check.
+  // JavaScript callers may pass null, which cannot be destructured.
   const { amount, currency }: Money = Object(money)
   if (!Number.isSafeInteger(amount)) throw invalid('amount', 'is not a safe integer of minor currency units')
   if (typeof currency !== 'string' || !/^[A-Za-z]{3}$/.test(currency)) {
@@ -63,9 +56,8 @@ export function formatAmount(money: Money, locale?: Intl.LocalesArgument): strin
   const digits = String(Math.abs(amount)).padStart(decimals + 1, '0')
   const whole = Number(digits.slice(0, digits.length - decimals))
   const fraction = digits.slice(digits.length - decimals)
-  // Intl formats only the whole units, as a number. For -5 cents the whole units are -0, which
-  // preserves the sign. A decimal string would not be exact: older runtimes silently round such a
-  // string to a floating-point number.
+  // Intl formats only the whole units: older runtimes silently round a decimal string to a
+  // floating-point number. For -5 cents the whole units are -0, which preserves the sign.
   return format
     .formatToParts(amount < 0 ? -whole : whole)
     .map((part) => (part.type === 'fraction' ? localDigits(format, fraction) : part.value))
@@ -86,11 +78,8 @@ function currencyFormat(currency: string, decimals: number, locale: Intl.Locales
   }
 }
 
-/**
- * Writes the fraction in the locale's digits. A leading 1 preserves the zeros, and is removed
- * afterwards.
- */
 function localDigits(format: Intl.NumberFormat, digits: string): string {
+  // The added 1 preserves leading zeros, and is removed below.
   const written = format.formatToParts(Number(`1${digits}`)).filter((part) => part.type === 'integer')
   const characters = [...written.map((part) => part.value).join('')]
   return characters.slice(1).join('')

@@ -1,15 +1,11 @@
-/**
- * A seeded generator of pseudo-random numbers, at least 0 and below 1. Never use the numbers as
- * secrets.
- */
 export interface Mulberry32 {
+  /** At least 0 and below 1. */
   next(): number
-  /** The state as a 32-bit integer, for `restore`. */
   position(): number
   restore(position: number): void
 }
 
-/** The mulberry32 generator: small, and good enough for a sandbox and for tests. */
+/** Good enough for a sandbox and for tests. Predictable: never use the numbers as secrets. */
 export function mulberry32(seed: number): Mulberry32 {
   let state = seed | 0
   return {

@@ -14,9 +14,9 @@ import type { OrderStore } from './stores/store.ts'
  */
 export interface Codec {
   /**
-   * Returns a non-empty, well-formed string, such as base64. If it returns anything else or throws,
-   * no order is sent. A thrown error becomes the `cause` of the `StoreError` unchanged, so it must
-   * not contain secrets.
+   * Returns a non-empty string without lone surrogates, such as base64. If it returns anything else
+   * or throws, no order is sent. A thrown error becomes the `cause` of the `StoreError` unchanged,
+   * so it must not contain secrets.
    */
   encrypt(text: string): string | Promise<string>
   /** Returns the string that `encrypt` was called with. */
@@ -98,8 +98,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * The API key, or a function that returns it. A key belongs on a server: in a page or web worker,
-   * a literal key is an error (see {@link ClientOptions.dangerouslyAllowBrowser}). Required, here
-   * or as the environment variable `CUSTOMER_ORDERING_API_KEY`.
+   * a key given as a string is an error (see {@link ClientOptions.dangerouslyAllowBrowser}).
+   * Required, here or as the environment variable `CUSTOMER_ORDERING_API_KEY`.
    *
    * @example
    * apiKey: () => secrets.read('ordering-api-key')
@@ -185,9 +185,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly remember?: 'order' | 'id' | undefined
 
   /**
-   * Minimum time for which settled orders are remembered. If orders are rare, settled orders are
-   * remembered for longer: the clock may be wrong, so only newer orders prove that time has passed.
-   * Orders without a known outcome are never removed.
+   * Minimum time for which settled orders are remembered. The clock may be wrong, so the client
+   * removes an order only when newer orders prove that enough time has passed. Orders without a
+   * known outcome are never removed.
    */
   readonly retention?: Retention | undefined
 
@@ -212,16 +212,14 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly fetch?: typeof fetch | undefined
 
   /**
-   * Headers of every request, in visible ASCII. These names are rejected: `Authorization`,
+   * Headers that the client adds to every request. Values must be printable ASCII without
+   * surrounding spaces. These names are rejected: `Authorization`,
    * `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`, `Transfer-Encoding` and
    * `Cookie`.
    */
   readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 
-  /**
-   * Functions that watch every request, retry and outcome. They cannot change anything. See
-   * {@link Hooks}.
-   */
+  /** Functions called for every request, retry and outcome. They cannot change a call. */
   readonly hooks?: Hooks | undefined
 
   /**
@@ -231,8 +229,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly logger?: Logger | undefined
 
   /**
-   * Least severe level that is logged. Default `'warn'`: orders whose outcome is unknown or not
-   * stored.
+   * Least severe level that is logged. Default `'warn'`, which logs orders whose outcome is unknown
+   * or not stored, and hooks that throw.
    */
   readonly logLevel?: LogLevel | undefined
 
@@ -252,9 +250,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly listEnvelope?: ((body: unknown) => ListEnvelope) | undefined
 
   /**
-   * True to accept a literal API key in a page or web worker, where every visitor can read it and
-   * spend the money in the wallet. Set it only for internal tools. For public pages, let your
-   * server add the key and set `apiKey: null`. Default false.
+   * True to accept an API key given as a string in a page or web worker, where every visitor can
+   * read the key and spend the money in the wallet. Set it only for internal tools. For public
+   * pages, let your server add the key and set `apiKey: null`. Default false.
    */
   readonly dangerouslyAllowBrowser?: boolean | undefined
 }

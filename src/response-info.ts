@@ -24,21 +24,16 @@ export interface ResponseInfo {
   readonly supportReference?: SupportReference
 }
 
-/**
- * The info of a result, or a function that creates the info on first use, because few callers read
- * it.
- */
+/** A function, if the info is created only on first use, because few callers read it. */
 export type InfoSource = ResponseInfo | (() => ResponseInfo)
 
 export function infoFrom(source: InfoSource): ResponseInfo {
   return typeof source === 'function' ? source() : source
 }
 
-// The info is stored in a map, not on the results: a result is exactly what the service sent, and
-// may even be frozen.
+// Not a property of the result: a result has only the service's fields, and may be frozen.
 const known = new WeakMap<object, InfoSource>()
 
-/** Registers the info of a result. A primitive result has none. */
 export function attachInfo(result: unknown, info: InfoSource): void {
   if (isObject(result)) known.set(result, info)
 }
@@ -46,7 +41,7 @@ export function attachInfo(result: unknown, info: InfoSource): void {
 /**
  * Returns facts about the response behind a result of this client: status, request id, headers,
  * attempts. For orders, also the key, whether the order existed before, and the ids to quote to
- * support. Returns undefined for any other value, even a copy of a result.
+ * support. Returns undefined for any other value, including a copy of a result.
  *
  * @example
  * const { requestId, attempts, replayed } = responseInfo(order) ?? {}

@@ -27,21 +27,15 @@ export interface Runtime {
   deriveId(name: string): string
 }
 
-/**
- * Longest delay that timers accept. With a longer delay, `setTimeout` fires immediately (measured
- * in Node).
- */
-const LONGEST_TIMER = 2 ** 31 - 1
+/** In milliseconds. With a longer delay, `setTimeout` fires immediately (measured in Node). */
+const MAX_TIMER_DELAY = 2 ** 31 - 1
 
-/**
- * The platform's own clocks, timers and randomness. Globals are read at call time, so fake timers
- * work.
- */
+/** Reads globals at call time, so that fake timers work. */
 export const platformRuntime: Runtime = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
   setTimer: (callback, milliseconds) => {
-    const timer = setTimeout(callback, Math.min(Math.max(milliseconds, 0), LONGEST_TIMER))
+    const timer = setTimeout(callback, Math.min(Math.max(milliseconds, 0), MAX_TIMER_DELAY))
     return () => clearTimeout(timer)
   },
   random: () => Math.random(),

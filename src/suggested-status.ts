@@ -1,8 +1,7 @@
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from './errors.ts'
 
-/** Statuses for errors of calls that did not charge the wallet. */
 const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
-  // The program's own setup is wrong, which the program's caller cannot correct.
+  // The setup of the program that uses this package is wrong. Its callers cannot correct that.
   configuration: 500,
   authentication: 500,
   permission_denied: 500,
@@ -43,7 +42,7 @@ export function suggestedStatus(error: unknown): number {
   // the rejected order.
   if (error.code === 'idempotency_conflict') return 409
   if (error.charged !== 'no') return 202
-  // The wallet belongs to the API key, not to the program's caller.
+  // The wallet belongs to the API key, so the program's callers cannot correct this.
   if (error.code === 'not_found' && error.resource === 'wallet') return 500
   return UNCHARGED[error.code]
 }

@@ -3,16 +3,13 @@ import { KEY_NAMESPACE } from './orders/identity.ts'
 
 const NAMESPACE: Uint8Array = /* @__PURE__ */ parse(KEY_NAMESPACE)
 
-/** Hexadecimal digits of the SHA-1 of the bytes. */
-type Sha1 = (bytes: Uint8Array) => string
+type Sha1Hex = (bytes: Uint8Array) => string
 
 /**
- * UUID v5 (RFC 9562, section 5.5) of a name's UTF-8 bytes in this package's namespace, in lower
- * case.
+ * UUID v5 (RFC 9562, section 5.5) of a name in this package's namespace.
  *
  * Uses Node's own SHA-1, because computing ids with the uuid package took a third of the time that
- * `create()` adds to a request (docs/performance.md). Node's SHA-1 is used only after it has
- * produced the same ids as the uuid package.
+ * `create()` adds to a request (docs/performance.md).
  */
 export function uuidV5(name: string): string {
   derive ??= fastest(platformSha1)
@@ -21,36 +18,29 @@ export function uuidV5(name: string): string {
 
 let derive: ((name: string) => string) | undefined
 
-/**
- * Uses the platform's SHA-1 if it gives the same ids as the uuid package, and the uuid package if
- * not.
- */
-export function fastest(find: () => Sha1 | undefined): (name: string) => string {
+export function fastest(find: () => Sha1Hex | undefined): (name: string) => string {
   try {
     const sha1 = find()
     if (sha1 === undefined) return byPackage
     // Throws if the platform forbids SHA-1.
     sha1(new Uint8Array())
     const byPlatform = derivedBy(sha1)
-    // A wrong id would be a different idempotency key, which could charge the wallet twice.
+    // A wrong id would be another Idempotency-Key, and a retry could charge the wallet twice.
     return PROBES.every((name) => byPlatform(name) === byPackage(name)) ? byPlatform : byPackage
   } catch {
     return byPackage
   }
 }
 
-/**
- * Test names: one fits in a single SHA-1 block, one needs several blocks, and one is too long for
- * the reused array.
- */
+/** One name fits in a single SHA-1 block, one needs several, one is too long for `shared`. */
 const PROBES: readonly string[] = [1, 30, 500].map((times) => '\u00e9 \u{1f600}'.repeat(times))
 
-/** Passes bytes: the uuid package encodes strings slowly, and parses a namespace string twice. */
 function byPackage(name: string): string {
+  // Passes bytes: the uuid package encodes strings slowly, and parses a namespace string twice.
   return v5(new TextEncoder().encode(name), NAMESPACE)
 }
 
-function derivedBy(sha1: Sha1): (name: string) => string {
+function derivedBy(sha1: Sha1Hex): (name: string) => string {
   const encoder = new TextEncoder()
   const start = NAMESPACE.length
   const shared = new Uint8Array(1024)
@@ -67,9 +57,10 @@ function derivedBy(sha1: Sha1): (name: string) => string {
       const hex = sha1(bytes.subarray(0, end))
       // Four bits are the version, two are the variant (RFC 9562, section 4).
       const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
-      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+      const head = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-5${hex.slice(13, 16)}`
+      return `${head}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`
     } catch {
-      // The platform may have forbidden SHA-1 after the test names were checked.
+      // The platform may have forbidden SHA-1 since the probes were checked.
       return byPackage(name)
     } finally {
       // The name may contain an API key, which must not stay in memory.
@@ -78,8 +69,8 @@ function derivedBy(sha1: Sha1): (name: string) => string {
   }
 }
 
-/** Node's `crypto.hash`. Not imported, so that bundlers for browsers do not try to include it. */
-function platformSha1(): Sha1 | undefined {
+function platformSha1(): Sha1Hex | undefined {
+  // Not imported, because bundlers for browsers would try to include the module.
   const hash = globalThis.process?.getBuiltinModule?.('crypto')?.hash
   return typeof hash === 'function' ? (bytes) => hash('sha1', bytes, 'hex') : undefined
 }

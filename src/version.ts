@@ -1,2 +1,1 @@
-/** Version of this package, for the User-Agent header; a test compares it with package.json. */
 export const VERSION = '0.1.0'

@@ -17,10 +17,7 @@ export interface ObserveOptions {
 
 const MINUTE = 60_000
 
-/**
- * Age groups of open orders, each with its upper bound in milliseconds. By default, a call ends
- * within 2 minutes, and a safe-retry window within 20.
- */
+/** By default, a call ends within 2 minutes, and its safe-retry window within 20. */
 const AGES: readonly (readonly [age: string, below: number])[] = [
   ['2m', 2 * MINUTE],
   ['20m', 20 * MINUTE],
@@ -62,23 +59,23 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
     let most = 0
     try {
       for await (const { createdAt } of client.orders.unresolved()) {
-        // A record written by a machine whose clock is ahead would have a negative age.
+        // If the clock of the machine that wrote the record is ahead, the difference is negative.
         const age = Math.max(0, now() - createdAt)
         const [name = ''] = AGES.find(([, below]) => age < below) ?? []
         counts.set(name, (counts.get(name) ?? 0) + 1)
         most = Math.max(most, age)
       }
     } catch (error) {
-      // If this callback threw, it would report nothing, and exporters would repeat old numbers.
+      // If this callback threw, exporters would repeat the last numbers that it reported.
       result.observe(readable, 0)
       diag.error(
-        'customer-ordering-sdk: the store could not be read, so metrics of open orders may be stale.',
+        'customer-ordering-sdk: the store could not be read, so the metrics of open orders are stale.',
         error,
       )
       return
     }
     result.observe(readable, 1)
-    // Zeros are reported, too: if a series disappeared, an alert on it could remain active.
+    // Reports zeros, too: if a series ended, an alert on it could stay active.
     for (const [age, number] of counts) result.observe(count, number, { 'ordering.age': age })
     result.observe(oldest, most / 1000)
   }

@@ -54,7 +54,7 @@ const OPTIONS: Readers<TelemetryOptions> = {
  * order is a separate call with its own trace.
  *
  * Names that OpenTelemetry's conventions for HTTP clients do not define begin with `ordering.`.
- * Spans contain no secrets: no API key, header, body, target or amount.
+ * Spans contain no API key, header, body, target or amount.
  * docs/guide/opentelemetry.md lists all spans, attributes and metrics.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
@@ -83,11 +83,11 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
   const retries = meter.createCounter('ordering.retries', {
     description: 'Retried requests, by reason',
   })
-  /** Open spans of calls and of requests, by call id. A call has at most one request at a time. */
-  const open = new Map<string, Span>()
-  const requests = new Map<string, Span>()
+  const callSpans = new Map<string, Span>()
+  // By call id, because a call has at most one request in flight.
+  const requestSpans = new Map<string, Span>()
 
-  /** Returns attributes that have few different values, so that metrics may use them. */
+  // Only attributes with few different values, because metrics use them.
   const labelsOf = ({ method, path }: CallEvent): Attributes => {
     const template = templateOf(path)
     return {
@@ -97,14 +97,13 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
     }
   }
 
-  /** Starts the span of a call, at the first request or at the end of a call that sends nothing. */
-  const begin = ({ callId, operation }: CallEvent, startTime?: number): Span => {
+  const startCallSpan = ({ callId, operation }: CallEvent, startTime?: number): Span => {
     const span = tracer.startSpan(operation, {
       kind: SpanKind.INTERNAL,
       attributes: { 'ordering.operation': operation },
       ...(startTime !== undefined && { startTime }),
     })
-    open.set(callId, span)
+    callSpans.set(callId, span)
     return span
   }
 
@@ -121,13 +120,13 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
         ...(attempt > 1 && { [RESEND_COUNT]: attempt - 1 }),
       }
       const name = template === undefined ? method : `${method} ${template}`
-      const parent = trace.setSpan(context.active(), open.get(callId) ?? begin(event))
-      requests.set(callId, tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, parent))
+      const parent = trace.setSpan(context.active(), callSpans.get(callId) ?? startCallSpan(event))
+      requestSpans.set(callId, tracer.startSpan(name, { kind: SpanKind.CLIENT, attributes }, parent))
     },
     onResponse: (event) => {
       const { callId, outcome, status, failure, requestId, durationMs } = event
-      const span = requests.get(callId)
-      requests.delete(callId)
+      const span = requestSpans.get(callId)
+      requestSpans.delete(callId)
       const labels = labelsOf(event)
       if (status !== undefined) labels[STATUS] = status
       if (outcome !== 'answer' || (status ?? 0) >= 400) {
@@ -145,14 +144,14 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
         'ordering.reason': reason,
         'ordering.delay_ms': delayMs,
       }
-      const span = open.get(callId) ?? trace.getActiveSpan()
+      const span = callSpans.get(callId) ?? trace.getActiveSpan()
       span?.addEvent('retry', attributes)
       retries.add(1, { 'ordering.operation': operation, 'ordering.reason': reason })
     },
     onSettled: (event) => {
       const { callId, operation, ok, code, charged, recovery, remembered, attempts, durationMs } = event
-      const span = open.get(callId) ?? begin(event, Date.now() - durationMs)
-      open.delete(callId)
+      const span = callSpans.get(callId) ?? startCallSpan(event, Date.now() - durationMs)
+      callSpans.delete(callId)
       const attributes: Attributes = {
         'ordering.attempts': attempts,
         'ordering.charged': charged,
@@ -166,8 +165,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
       span.setAttributes(known(attributes))
       if (!ok) span.setStatus({ code: SpanStatusCode.ERROR, ...(code !== undefined && { message: code }) })
       span.end()
-      // Metrics contain no ids, because every order would create a new series. Spans contain the
-      // ids.
+      // No ids, because every order would create a new series.
       const labels: Attributes = {
         'ordering.operation': operation,
         'ordering.charged': charged,
