@@ -8,9 +8,8 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import type { OrderStore } from './stores/store.ts'
 
 /**
- * Encrypts and decrypts stored data. Each call to the codec may take up to ten seconds, but must end
- * within 450 ms after the deadline of the client's call. `decrypt` must throw for a string that it
- * cannot decrypt.
+ * Encrypts and decrypts stored data. Each call to the codec may take up to ten seconds, but must
+ * end within 450 ms after the deadline of the client's call.
  */
 export interface Codec {
   /**
@@ -19,7 +18,7 @@ export interface Codec {
    * so it must not contain secrets.
    */
   encrypt(text: string): string | Promise<string>
-  /** Returns the string that `encrypt` was called with. */
+  /** Returns the string that `encrypt` was called with. Must throw if it cannot decrypt `text`. */
   decrypt(text: string): string | Promise<string>
 }
 
@@ -29,7 +28,7 @@ export interface Codec {
  * same data. Methods return the schema's output, with its type.
  */
 export interface Schemas {
-  /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover` and `reconcile`. */
+  /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover`, `reconcile`. */
   readonly order?: StandardSchemaV1 | undefined
   /** For `services.list` and `retrieve`. */
   readonly service?: StandardSchemaV1 | undefined
@@ -123,8 +122,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * The store that remembers orders, before and after their outcome is known. The default prevents
    * double charges from retries and concurrent calls in this process. A durable store
-   * (`customer-ordering-sdk/stores/sqlite`, or your own) also prevents double charges after a crash.
-   * Default: a new `MemoryStore`.
+   * (`customer-ordering-sdk/stores/sqlite`, or your own) also prevents double charges after a
+   * crash. Default: a new `MemoryStore`.
    */
   readonly store?: OrderStore | undefined
 

@@ -22,7 +22,9 @@ describe('aesGcm', () => {
     const [before, both, after] = [aesGcm(key(1)), aesGcm(key(2), key(1)), aesGcm(key(2))]
     expect(await both.decrypt(await before.encrypt(TEXT))).toBe(TEXT)
     expect(await after.decrypt(await both.encrypt(TEXT))).toBe(TEXT)
-    await expect(before.decrypt(await both.encrypt(TEXT))).rejects.toThrow('No key of aesGcm decrypts the data. Add the key that encrypted it.')
+    await expect(before.decrypt(await both.encrypt(TEXT))).rejects.toThrow(
+      'No key of aesGcm decrypts the data. Add the key that encrypted it.',
+    )
   })
 
   it('aesGcm opens no text that was changed, truncated or never sealed', async () => {
