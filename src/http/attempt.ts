@@ -3,10 +3,8 @@ import type { Runtime } from '../runtime.ts'
 import { detailOf, type FailureDetail } from './proof.ts'
 import type { BodyText, ResponseHeaders, Transport, TransportResponse, Unsent } from './transport.ts'
 
-/** What one attempt sends, and how long it may take. */
 export interface AttemptRequest {
   readonly method: string
-  /** Absolute URL. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
@@ -14,42 +12,33 @@ export interface AttemptRequest {
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
   /**
-   * Maximum number of decompressed bytes to read from the body of a 2xx response. For other
-   * responses, the maximum is {@link MAX_ERROR_BYTES}.
+   * Maximum number of decompressed bytes of a 2xx body. For other responses, the maximum is
+   * {@link MAX_ERROR_BYTES}.
    */
   readonly maxBytes: number
-  /**
-   * Returns true once it is too late to send the request. A transport may check this right before
-   * it sends.
-   */
   readonly isLate?: (() => boolean) | undefined
 }
 
-/** Maximum number of decompressed bytes to read from an error response. */
 export const MAX_ERROR_BYTES: number = 256 * 1024
 
 /** After a body is discarded, milliseconds to wait for the part that has already arrived. */
-const LET_GO = 100
+const DISCARD_WAIT = 100
 
-/** Why a body could not be read completely. */
 export type BodyProblem = NonNullable<BodyText['problem']> | 'timeout' | 'aborted'
 
-/**
- * The result of one attempt. `unsent` is false unless the transport proves that no byte of the
- * request was sent.
- */
 export type AttemptResult =
   | {
       readonly kind: 'answer'
       readonly status: number
       readonly headers: ResponseHeaders
-      /** The decoded body. It is incomplete if `problem` is set. */
+      /** The decoded body, which is incomplete if `problem` is set. */
       readonly text: string
       readonly problem?: BodyProblem | undefined
     }
   | { readonly kind: 'redirect'; readonly status: number; readonly headers: ResponseHeaders }
   | {
       readonly kind: 'failed'
+      /** False unless the transport proves that no byte of the request was sent. */
       readonly unsent: false | Unsent
       /** True if an established connection was lost. */
       readonly closed: boolean
@@ -58,29 +47,23 @@ export type AttemptResult =
   | { readonly kind: 'timeout' }
   | { readonly kind: 'aborted' }
 
-/** Performs one attempt and returns its result. Never throws. */
+/** Performs one attempt. Never rejects. */
 export type Send = (request: AttemptRequest) => Promise<AttemptResult>
 
-/**
- * Returns the result if the attempt got a response. Does not test `'headers' in result`, because a
- * polluted `Object.prototype` would make that true for every result.
- */
 export function answerOf(
   result: AttemptResult | undefined,
 ): Extract<AttemptResult, { readonly headers: ResponseHeaders }> | undefined {
+  // Does not test `'headers' in result`: a polluted `Object.prototype` would make that true for
+  // every result.
   return result?.kind === 'answer' || result?.kind === 'redirect' ? result : undefined
 }
 
-/**
- * Performs attempts over any transport: limits their time, obeys the caller's signal, reads the
- * body and decides what a failure proves.
- */
 export function sendOver(transport: Transport, runtime: Runtime): Send {
   return async (request) => {
     if (request.signal?.aborted === true) return { kind: 'aborted' }
     const controller = new AbortController()
     let stopped: 'timeout' | 'aborted' | undefined
-    // Ends the current wait: a transport that ignores its signal must not keep the caller waiting.
+    // Ends the current wait, even if the transport ignores its signal.
     let leave = (): void => {}
     const stop = (why: 'timeout' | 'aborted'): void => {
       if (stopped !== undefined) return
@@ -128,11 +111,12 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         const cut = (): void => resolve({ text: '', problem: 'cut' })
         leave = () => {
           discard(response)
-          // A transport whose read never ends must not keep the caller waiting.
-          const cancel = runtime.setTimer(cut, LET_GO)
+          // Limits the wait, because the transport's `read` may never end.
+          const cancel = runtime.setTimer(cut, DISCARD_WAIT)
           reading.then(cancel, cancel)
         }
-        // After a response, a transport error no longer proves that nothing was sent.
+        // Any error of `read` is a lost connection: after a response, no error proves that nothing
+        // was sent.
         reading.then(resolve, cut)
         // The caller may have aborted between the response and this read.
         if (stopped !== undefined) leave()
@@ -149,8 +133,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       let detail: FailureDetail = bare({ name: 'Error' })
       let unsent: false | Unsent = false
       try {
-        // A transport without `whyUnsent` is the caller's code, and stack frames help to find bugs
-        // in it.
+        // A transport without `whyUnsent` is the caller's code: stack frames help to find its bugs.
         detail = detailOf(error, transport.whyUnsent === undefined)
         unsent = transport.whyUnsent?.(error) ?? false
       } catch {
@@ -166,9 +149,10 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
   }
 }
 
-/** Discards an unread response. This may close the connection, which is harmless. */
 function discard(response: TransportResponse): void {
   try {
     response.discard()
-  } catch {}
+  } catch {
+    // The result of the attempt is already decided, and a custom transport may throw here.
+  }
 }

@@ -8,19 +8,15 @@ import { type Deadline, Interruption } from './deadline.ts'
 import { requestIdOf } from './redact.ts'
 import { decide, noCounts, type Pace, parseRetryAfter } from './retry.ts'
 
-/**
- * An endpoint, the permission that it requires, and the resource that a 404 reports as missing (API
- * document, "Endpoints" and "Errors").
- */
 export interface Endpoint {
-  /** The client method that calls the endpoint, for messages and events. */
+  /** Client method that calls the endpoint, such as `orders.create`, for messages and events. */
   readonly operation: string
   readonly method: string
   readonly permission?: Permission
+  /** The resource that a 404 reports as missing (API document, "Errors"). */
   readonly missing?: MissingResource
 }
 
-/** The source of API keys. */
 export interface Credentials {
   /**
    * Returns the key for one attempt, or null if a proxy adds the key. Throws a `ConfigurationError`
@@ -29,14 +25,10 @@ export interface Credentials {
   get(): Promise<string | null> | string | null
   /** True if the next call of `get` may return a different key. */
   readonly rotates: boolean
-  /**
-   * Tag of the API key that the proxy adds, from the last response that had a tag. Undefined before
-   * the first such response.
-   */
+  /** Tag of the API key that the proxy adds, from the last response that had a tag. */
   proxyTag?: string | undefined
 }
 
-/** What all calls of a client share. */
 export interface Connection {
   /** Base URL without a trailing slash. */
   readonly baseUrl: string
@@ -48,10 +40,7 @@ export interface Connection {
   readonly reporter: Reporter
 }
 
-/**
- * Settings of one call with all defaults filled in. No field is optional, because an absent field
- * would be read from a polluted `Object.prototype`.
- */
+/** No field is optional: an absent field would be read from a polluted `Object.prototype`. */
 export interface CallSettings {
   readonly signal: AbortSignal | undefined
   /** Time limit of one attempt in milliseconds, including the response body. */
@@ -63,7 +52,6 @@ export interface CallSettings {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What {@link Call.judge} decides after an attempt. */
 export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
   /** If no retry is left, the call fails with `error`. */
@@ -71,11 +59,7 @@ export type Judgement<T> =
   /** If `error` is set, it replaces the error that follows from the attempt's result. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
-/**
- * One call: the request, which every attempt repeats byte for byte, and the function that judges
- * each result. No field is optional, because an absent field would be read from a polluted
- * `Object.prototype`.
- */
+/** No field is optional: an absent field would be read from a polluted `Object.prototype`. */
 export interface Call<T> {
   readonly endpoint: Endpoint
   /** Percent-encoded path below the base URL, with a leading slash. */
@@ -86,34 +70,25 @@ export interface Call<T> {
   readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
   readonly deadline: Deadline
-  /** Id of the call, for events. */
   readonly callId: string
   readonly maxBytes: number
   /**
-   * Number of attempts that the public method, such as `create()`, made before this call. Events
-   * add this number to their own attempt number.
+   * Number of attempts that the public method, such as `create()`, made before this call. The
+   * attempt numbers in events include them.
    */
   readonly attemptsBefore: number
   /** API key of the first attempt, if it was already fetched. */
   readonly credential: string | null | undefined
   judge(result: AttemptResult, trail: Trail): Judgement<T> | Promise<Judgement<T>>
-  /**
-   * The last check before every send. If it resolves to false, nothing is sent and the call ends.
-   */
+  /** Called before every attempt. If it resolves to false, nothing is sent and the call ends. */
   readonly beforeSend: ((credential: string | null) => Promise<boolean>) | undefined
-  /**
-   * Returns true once it is too late to send the request. A transport may check this again right
-   * after connecting.
-   */
   readonly isLate: (() => boolean) | undefined
 }
 
-/** What a call has done so far. */
 export interface Trail {
   attempts: number
   /** Number of retries that counted against `maxRetries`. */
   retries: number
-  /** The result of the last attempt. */
   last?: AttemptResult
   /** True if `totalTimeout`, rather than `timeout`, limited the last attempt. */
   cutByDeadline: boolean
@@ -121,12 +96,10 @@ export interface Trail {
   readonly secrets: Set<string>
 }
 
-/** Creates the trail of a call that has sent nothing yet. */
 export function noTrail(cutByDeadline: boolean): Trail {
   return { attempts: 0, retries: 0, cutByDeadline, secrets: new Set() }
 }
 
-/** How a call ended. */
 export type Ending<T> =
   | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
   | {
@@ -140,7 +113,6 @@ export type Ending<T> =
       readonly trail: Trail
     }
 
-/** Performs a call: sends the request, judges the result, and waits before each retry. */
 export async function perform<T>(connection: Connection, call: Call<T>): Promise<Ending<T>> {
   const { runtime, reporter, credentials } = connection
   const { deadline, settings } = call
@@ -160,8 +132,8 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     }
     if (credential !== null) trail.secrets.add(credential)
     if (call.beforeSend !== undefined && !(await call.beforeSend(credential))) return { end: 'held', trail }
-    // Checks the deadline again, because the API key and `beforeSend` may have taken time. A call
-    // that ends before it sends leaves the order unambiguous.
+    // Checks the deadline again, because fetching the API key and `beforeSend` may have taken time.
+    // An attempt that is not sent cannot charge the wallet.
     const late = deadline.over()
     if (late !== undefined) return { end: late.why, trail }
     const remaining = deadline.remaining()
@@ -245,10 +217,6 @@ function eventOf<T>(call: Call<T>, trail: Trail): RequestEvent {
   }
 }
 
-/**
- * Returns the API key, an {@link Interruption} if the call must end before it has the key, or the
- * error that `get` threw.
- */
 export async function askCredential(
   credentials: Credentials,
   deadline: Deadline,

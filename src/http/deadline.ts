@@ -1,6 +1,5 @@
 import type { Runtime } from '../runtime.ts'
 
-/** Why a wait ended early: the caller aborted, or the call's total time was up. */
 export class Interruption {
   readonly why: 'aborted' | 'deadline'
 
@@ -11,12 +10,11 @@ export class Interruption {
 
 /**
  * Milliseconds for which one step may continue after its call has ended, so that the outcome is
- * stored before it is reported. Two steps in a row, such as a write and a read of its result, still
- * end within one second of the deadline.
+ * stored before it is reported. Two consecutive steps, such as a write and the read that verifies
+ * it, still end within one second of the deadline.
  */
 export const GRACE = 450
 
-/** The limits of a call: its total time and the caller's signal. */
 export class Deadline {
   readonly startedAt: number
   readonly signal: AbortSignal | undefined
@@ -35,7 +33,6 @@ export class Deadline {
     return this.#endsAt - this.#runtime.monotonic()
   }
 
-  /** Milliseconds since the call began. */
   elapsed(): number {
     return this.#runtime.monotonic() - this.startedAt
   }
@@ -56,13 +53,10 @@ export class Deadline {
     return this.remaining() > 0 ? undefined : new Interruption('deadline')
   }
 
-  /**
-   * Returns the promise's value, or an {@link Interruption} as soon as the call must end. A later
-   * rejection of the promise is caught, so that it cannot end the process.
-   */
   race<T>(pending: Promise<T>): Promise<T | Interruption> {
     const ended = this.over()
     if (ended !== undefined) {
+      // Handles a later rejection: unhandled, it would end the process.
       pending.catch(() => {})
       return Promise.resolve(ended)
     }
@@ -93,7 +87,6 @@ export class Deadline {
     })
   }
 
-  /** Waits the given milliseconds. Returns an {@link Interruption} if the call must end first. */
   async sleep(milliseconds: number): Promise<Interruption | undefined> {
     let cancel: () => void = () => {}
     const timer = new Promise<undefined>((resolve) => {

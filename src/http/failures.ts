@@ -32,10 +32,7 @@ import { redact, requestIdOf } from './redact.ts'
 import { parseRetryAfter } from './retry.ts'
 import type { Unsent } from './transport.ts'
 
-/**
- * What an error reports about a call, besides how the call ended. No field is optional, because an
- * absent field would be read from a polluted `Object.prototype`.
- */
+/** No field is optional: an absent field would be read from a polluted `Object.prototype`. */
 export interface CallContext {
   readonly endpoint: Endpoint
   /** Path below the base URL without the query. */
@@ -51,7 +48,6 @@ export interface CallContext {
   readonly reason: unknown
 }
 
-/** Defaults for unknown fields of a {@link CallContext}. */
 export const UNKNOWN_CALL = {
   charged: undefined,
   idempotencyKey: undefined,
@@ -61,8 +57,7 @@ export const UNKNOWN_CALL = {
   reason: undefined,
 } as const
 
-/** A 2xx response whose body is not as documented. */
-interface Answered {
+interface UnexpectedAnswer {
   readonly attempts: number
   readonly status: number | undefined
   readonly requestId: string | undefined
@@ -73,21 +68,19 @@ type Failure = Exclude<Ending<unknown>, { readonly end: 'done' }>
 type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
-/** The next step, and `true` if the step is safe even while the order is ambiguous. */
-type Advice = readonly [next: string, inDoubt?: true]
-
-/** The error class of a status, what the status means, and what to do next. */
-type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
-
 /**
- * While an order is ambiguous, messages contain only advice marked `true`. Other advice may change
+ * The next step, and `true` if it is safe while the order is ambiguous. Any other step may change
  * the request, and a different payload under the same key is a conflict.
  */
+type Advice = readonly [next: string, inDoubt?: true]
+
+type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
+
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
   401: [AuthenticationError, 'missing or invalid API key', 'Check the API key', true],
   402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
-  403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key that has it', true],
+  403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key with that permission', true],
   404: [NotFoundError, 'not found', 'Check the ids and the API key'],
   409: [ConflictError, 'conflict', 'Wait'],
   422: [OrderNotAcceptedError, 'order cannot be accepted', 'Change the order'],
@@ -105,16 +98,14 @@ const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
     'Wait',
   ],
 }
-/** Meaning and advice for an HTML page, which comes from another server than the service. */
-const PAGE = [
+const HTML_PAGE = [
   "an HTML page, not this service's response",
   'Check baseUrl and any proxy or gateway in between',
   true,
 ] as const
 const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
-const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check serverCode']
+const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check baseUrl and the request']
 
-/** Why no byte of a request was sent, as messages report it. */
 const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "could not connect: the server's certificate is not trusted",
@@ -130,7 +121,6 @@ const RENEW: Advice = ['Create a new transport and client', true]
 const NO_TLS: Advice = ['Check the scheme and port of baseUrl (the server may not speak TLS there)', true]
 const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
-/** Advice for a closed transport (undici), a port without TLS (OpenSSL) and a blocked port (ours). */
 const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['UND_ERR_CLOSED', RENEW],
   ['UND_ERR_DESTROYED', RENEW],
@@ -139,7 +129,6 @@ const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
   ['BAD_PORT', ['Use a port that fetch does not block', true]],
 ])
 
-/** For each problem of a 2xx body: the error class, what happened, and what to do next. */
 const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: string, ...Advice]>> = {
   none: [InvalidResponseError, 'is not as documented', ...ADDRESS],
   aborted: [InvalidResponseError, 'is not as documented', ...ADDRESS],
@@ -156,47 +145,43 @@ const WITHIN = {
 
 const LONGEST_MESSAGE = 500
 
-/** States whether the wallet, or the given order, was charged. */
 export function moneySentence(charged: Charged, what = 'The wallet'): string {
   return `${what} ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
 }
 
 const REPEAT =
-  ' Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve().'
+  ' Call create() again with the same request and reference (or key), or run orders.recover().' +
+  ' If the outcome stays unknown, settle the order with orders.resolve().'
 
-/**
- * States whether the wallet was charged, and what to do next.
- * @param repeat the next step while the outcome is unknown
- */
 export function chargedSentence(charged: Charged, repeat: string = REPEAT): string {
   const next = charged === 'unknown' ? repeat : ''
   const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
   return moneySentence(charged) + next + never
 }
 
-/** The variant of {@link chargedSentence} for `client.request`, which stores no record. */
-function effectSentence(charged: Charged): string {
+function rawRequestSentence(charged: Charged): string {
   return charged === 'no'
-    ? 'Nothing was sent.'
-    : 'The request may have taken effect and charged the wallet. The client has no record of it: check before you send it again.'
+    ? moneySentence(charged)
+    : 'The request may have taken effect and charged the wallet. Check its effect before you send' +
+        ' it again: the client has no record of it.'
 }
 
-/** The variant of {@link chargedSentence} for a reference or key that belongs to another order. */
 export function conflictSentence(charged: Charged): string {
   const next =
     charged === 'unknown'
-      ? ' Close the existing order with orders.resolve() once you know its outcome. Processes that use the same references must share one store.'
+      ? ' Close the existing order with orders.resolve() once you know its outcome.' +
+        ' Processes that use the same references must share one store.'
       : ''
-  return `${moneySentence(charged, 'The existing order')} A different order needs its own reference or key.${next}`
+  const money = moneySentence(charged, 'The existing order')
+  return `${money} A different order needs its own reference or key.${next}`
 }
 
-/** Returns the end of a message: whether the wallet was charged, and what to do next. */
 function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
-  // A read charges nothing, so correcting its id is safe even while the order is ambiguous.
+  // All advice about a read is safe while the order is ambiguous, because a read charges nothing.
   if (endpoint.method === 'GET') return `${again} ${chargedSentence(charged, '')}`
-  const money = ` ${endpoint.operation === 'request' ? effectSentence(charged) : chargedSentence(charged)}`
+  const money = ` ${endpoint.operation === 'request' ? rawRequestSentence(charged) : chargedSentence(charged)}`
   return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money
 }
 
@@ -205,10 +190,9 @@ function factsOf(context: CallContext, attempts: number): ErrorFacts {
   return { charged, attempts, idempotencyKey, externalOrderId, orderId }
 }
 
-/** Creates the error for a 2xx response whose body is not as documented. */
 export function unexpectedBody(
   context: CallContext,
-  answered: Answered,
+  answered: UnexpectedAnswer,
   ...advice: Advice
 ): InvalidResponseError {
   const { attempts, status, issues } = answered
@@ -220,7 +204,6 @@ export function unexpectedBody(
   )
 }
 
-/** Creates the typed error for a call that ended without a result. */
 export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrderingError {
   return knownError(makeError(ending, context))
 }
@@ -233,7 +216,8 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const next = (advice: Advice): string => nextSteps(context, advice)
   const { last } = trail
   if (end === 'credentials') {
-    // Only a ConfigurationError is quoted: any other error of the `apiKey` function may contain secrets.
+    // Quotes only a ConfigurationError: any other error of the `apiKey` function may contain
+    // secrets.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
     return new ConfigurationError(known + next(['Check apiKey', true]), { ...facts, cause: error })
   }
@@ -267,13 +251,12 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const [Class, why, ...advice] = UNREAD[problem]
   const deadline = trail.cutByDeadline ? 'total' : 'attempt'
   const when = problem === 'timeout' ? ` ${WITHIN[deadline]}.` : problem === 'cut' ? `.${late}` : '.'
-  return new Class(`${call} returned ${last.status}, but its body ${why}${when}${next(advice)}`, {
+  return new Class(`${call} returned ${last.status}, but the body ${why}${when}${next(advice)}`, {
     ...answered,
     deadline,
   })
 }
 
-/** Creates the error for a call without a response. */
 function notConnected(
   { unsent, detail }: Of<'failed'>,
   call: string,
@@ -295,7 +278,7 @@ function notConnected(
       ? ''
       : charged === 'no'
         ? ', so nothing was sent'
-        : ', so this attempt was not sent, but an earlier attempt or another process may have sent the request'
+        : ', but an earlier attempt or another process may have sent the request'
   const advice = unsent === 'late' ? AWAKE : (BY_FAILURE.get(code) ?? NETWORK)
   return new ConnectionError(`${call} ${what}${sent} (${named}).${late}${nextSteps(context, advice)}`, {
     ...facts,
@@ -303,7 +286,6 @@ function notConnected(
   })
 }
 
-/** Creates the error for an error status from the service, or from a gateway in front of it. */
 function refused(
   { status, headers, text }: Of<'answer'>,
   call: string,
@@ -322,12 +304,12 @@ function refused(
   const refusal = known ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
   // An HTML page comes from a gateway or another server, so ids and permissions are not the cause.
   const isPage = status < 500 && /^\s*</.test(text)
-  const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...PAGE] : refusal
+  const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...HTML_PAGE] : refusal
   const denied = Class === PermissionDeniedError ? endpoint.permission : undefined
   const needs = denied === undefined || isPage ? '' : ` The call needs ${denied}.`
   const wait =
     late !== '' && retryAfter !== undefined
-      ? ` The service asked to wait ${retryAfter} ms, which is longer than the time left.`
+      ? ` The service asked the client to wait ${retryAfter} ms, which is longer than the time left.`
       : late
   const conflict = Class === IdempotencyConflictError && charged !== undefined
   const rest = conflict ? ` ${conflictSentence(charged)}` : nextSteps(context, advice)
@@ -342,7 +324,7 @@ function refused(
   })
 }
 
-/** Creates a new error for `cause`: the platform's error may contain the API key. */
+/** Does not return the platform's own error, which may contain the API key. */
 function transportCause(text: string, { code, syscall, name, frames }: FailureDetail): Error {
   const cause = Object.assign(new Error(text), code && { code }, syscall && { syscall })
   return frames === undefined ? cause : Object.assign(cause, { name, stack: `${name}\n${frames}` })

@@ -10,7 +10,6 @@ import {
   type TransportResponse,
 } from './transport.ts'
 
-/** Options that ky gets for every request. */
 const ONE_ATTEMPT = {
   headers: {},
   retry: 0,
@@ -20,11 +19,9 @@ const ONE_ATTEMPT = {
 } satisfies Options
 
 /**
- * All other options that ky reads or passes to `Request`, and that need a value: ky drops undefined
- * `searchParams`, and Node would read an undefined `body`, `window`, `referrer` or `signal` from a
- * polluted `Object.prototype`. For the options in `NOT_GIVEN`, undefined is enough. Both groups are
- * set only if `Object.prototype` is polluted, because they make ky allocate 17 kB per call
- * (measured).
+ * Keeps ky and `Request` from reading these options from a polluted `Object.prototype`. The options
+ * in `NOT_GIVEN` may be undefined, and those here need a value. Used only if `Object.prototype` is
+ * polluted, because these options make ky allocate 17 kB per call (measured).
  */
 const NOTHING_ELSE = {
   prefix: '',
@@ -48,19 +45,15 @@ function nothingElse(): Options {
   return { ...notGiven, ...NOTHING_ELSE }
 }
 
-/**
- * Creates a transport that sends each request once through ky. ky neither retries nor follows
- * redirects, and does not throw for an error status.
- * @param given replaces the platform's fetch; failures of `given` never prove that nothing was sent
- */
+/** Failures of the caller's own fetch (`given`) never prove that nothing was sent. */
 export function kyTransport(given?: typeof fetch): Transport {
-  // Remembers the current fetch, to detect a later patch. A patched fetch is used, but its failures
-  // do not prove that nothing was sent.
+  // Detects a later patch of fetch. The client uses a patched fetch, but its failures do not prove
+  // that nothing was sent.
   const platform = globalThis.fetch
-  // Checks whether the platform supports the option `cache`. Without support, setting the option
-  // throws (workerd before 2024-11-11) or makes fetch polyfills change the URL. Called only when a
-  // request is sent, because reading `Request` makes Node load its whole fetch.
-  const takesCache = () => {
+  // On a platform without the option `cache`, setting it throws (workerd before 2024-11-11) or makes
+  // fetch polyfills change the URL. Called only when a request is sent, because reading `Request`
+  // makes Node load its whole fetch.
+  const supportsCache = () => {
     const { Request } = globalThis
     return Request?.prototype !== undefined && 'cache' in Request.prototype
   }
@@ -73,7 +66,7 @@ export function kyTransport(given?: typeof fetch): Transport {
       try {
         // Does not pass the Request that ky made: fetch would unpack that Request again and stream
         // its body.
-        return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && takesCache()))
+        return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && supportsCache()))
       } catch (error) {
         // Stores the original error, because ky wraps errors on some runtimes.
         thrown = { error }
@@ -97,10 +90,7 @@ export function kyTransport(given?: typeof fetch): Transport {
   }
 }
 
-/**
- * The options of fetch. They inherit nothing, so the platform reads nothing from a polluted
- * `Object.prototype`.
- */
+/** Has no prototype, so that fetch reads no option from a polluted `Object.prototype`. */
 class FetchInit implements RequestInit {
   static {
     Object.setPrototypeOf(FetchInit.prototype, null)
@@ -118,20 +108,16 @@ class FetchInit implements RequestInit {
     this.body = body ?? null
     this.signal = signal
     // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong
-    // to another key.
+    // to another API key.
     if (uncached) this.cache = 'no-store'
   }
 }
 
-/**
- * Creates the error for a fetch that returns no Response. Its stack is empty, because a stack would
- * point to this file instead of the cause.
- */
+/** The stack is empty, because it would point to this file instead of the caller's fetch. */
 function noResponse(): TypeError {
   return Object.assign(new TypeError('fetch returned no Response'), { stack: '' })
 }
 
-/** A response from the platform's fetch or the caller's own. */
 class FetchedResponse implements TransportResponse {
   readonly status: number
   readonly headers: Response['headers']
@@ -142,8 +128,7 @@ class FetchedResponse implements TransportResponse {
   constructor(response: Response) {
     const { status, headers, type } = response
     const hidden = type === 'opaqueredirect'
-    // The caller's fetch may return anything, for example the Fetch standard's "network error", a
-    // response with status 0.
+    // The caller's fetch may return anything, such as `Response.error()`, which has status 0.
     if (typeof headers?.forEach !== 'function' || !(hidden || status > 0)) throw noResponse()
     this.status = hidden ? 0 : status
     this.headers = headers
@@ -156,8 +141,8 @@ class FetchedResponse implements TransportResponse {
   }
 
   /**
-   * Limits the decompressed size by counting bytes, so that a decompression bomb cannot fill the
-   * memory. Cannot rely on headers: browsers hide the header that shows compression.
+   * Counts the decompressed bytes, so that a decompression bomb cannot exhaust the memory. Browsers
+   * hide the header that would reveal compression.
    */
   async read(maxBytes: number): Promise<BodyText> {
     const chunks: Uint8Array[] = []
@@ -188,10 +173,7 @@ class FetchedResponse implements TransportResponse {
     return bodyText(chunks, 'cut')
   }
 
-  /**
-   * Reads a body that has no stream, as in React Native. Such a body arrives completely or not at
-   * all.
-   */
+  /** For React Native, whose bodies have no stream and arrive completely or not at all. */
   async #readWhole(maxBytes: number): Promise<BodyText> {
     const whole = await new Promise<string | undefined>((resolve, reject) => {
       this.#leave = () => resolve(undefined)
@@ -212,7 +194,7 @@ function isNodeFetch(candidate: typeof fetch): boolean {
   const { Bun, Deno } = scope
   if (Bun !== undefined || Deno !== undefined) return false
   // Only the source of Node's own fetch contains this require call. A bound function or a proxy
-  // hides its source, and fails this test.
+  // hides its source and fails this test.
   if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
     return false
   const [first, second] = [1, 2].map(

@@ -1,16 +1,10 @@
 import { invalidArgument } from '../errors.ts'
 
-/**
- * Percent-encodes an identifier as one path segment. Throws for a blank identifier. Also throws if
- * the identifier is `.` or `..`, or could become one of the two when proxies decode it: the path
- * would reach another endpoint.
- */
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {
     throw invalidArgument(name, message)
   }
   if (typeof id !== 'string') return refuse('must be a string')
-  // Most ids contain no special characters and need no encoding.
   if (/^[\w-]+$/.test(id)) return id
   if (id.trim() === '') return refuse('must not be blank')
   let encoded = ''
@@ -25,8 +19,7 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Returns why a path could reach another endpoint, even if proxies decode it up to five times.
- * Returns undefined for a safe path. Checks identifiers and the paths of `client.request`.
+ * Returns why a path could reach another endpoint, even after proxies decode it up to five times.
  * @param path without slashes at its start and end
  */
 export function pathProblem(path: string): string | undefined {
@@ -34,8 +27,7 @@ export function pathProblem(path: string): string | undefined {
   for (let round = 0; round < 5; round++) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: this line rejects them.
     if (/[\u0000-\u001f\u007f]/.test(decoded)) return 'must not contain control characters'
-    // A decoded ? or # ends the path, so only the part before ? or # is checked. URLs drop trailing
-    // spaces.
+    // A decoded `?` or `#` ends the path. URLs drop trailing spaces.
     const segments = decoded.replace(/[?#].*/s, '').split(/[/\\]/)
     if (segments.some((part) => /^\.{0,2} *$/.test(part))) return 'must not contain empty or dot segments'
     // Decodes each byte separately: a proxy may decode a path that decodeURIComponent rejects.
@@ -48,7 +40,6 @@ export function pathProblem(path: string): string | undefined {
   return undefined
 }
 
-/** Returns the query string with a leading `?`, or an empty string. Omits undefined values. */
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
   let text = ''
   for (const name of Object.keys(query)) {

@@ -1,15 +1,12 @@
 import { bare, defined, isObject } from '../defined.ts'
 import type { Unsent } from './transport.ts'
 
-/**
- * What is known about a request that failed without a response: names and codes, but no message,
- * because a message may contain a secret.
- */
+/** Has no message, because a message may contain a secret. */
 export interface FailureDetail {
   readonly name: string
   readonly code?: string
   readonly syscall?: string
-  /** Stack frames of the caller's own fetch, which help to find a bug in it. */
+  /** Stack frames of an error of the caller's own fetch, which help to find a bug there. */
   readonly frames?: string
 }
 
@@ -34,19 +31,19 @@ const CERTIFICATE =
 
 /**
  * OpenSSL's codes for a port without TLS. An established connection may report these codes as well
- * (measured, test/server/unsent.test.ts), so they are no proof unless the error occurred while
- * connecting.
+ * (measured, test/server/unsent.test.ts), so they prove that nothing was sent only if
+ * `connecting` is true.
  */
 const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
 
 /**
  * Returns why an error of Node's sockets proves that nothing was sent, or false if it does not. The
  * error codes are proof only for a transport that sends each request once, over its own
- * connections. May throw, because reading the fields of a thrown value may itself throw.
+ * connections. May throw: a getter of the thrown value may throw.
  * @param connecting true if the transport knows that the error occurred while connecting
  */
 export function provenUnsent(error: unknown, connecting: boolean): false | Unsent {
-  const link = tellingLink(error)
+  const link = outermostWithCode(error)
   const { code } = wordsOf(link)
   if (code === undefined) return false
   const errors = fieldOf(link, 'errors')
@@ -70,33 +67,27 @@ function neverConnected(link: Link): boolean {
   )
 }
 
-/** True for the error of a body that arrived but cannot be decompressed. */
 export function isUndecodable(error: unknown): boolean {
-  return UNDECODABLE.test(wordsOf(tellingLink(error)).code ?? '')
+  return UNDECODABLE.test(wordsOf(outermostWithCode(error)).code ?? '')
 }
 
 /**
- * Describes an error by the codes in its chain of causes. May throw, because reading the fields of
- * a thrown value may itself throw.
+ * May throw: a getter of the thrown value may throw.
  * @param withFrames true to add the stack frames of an error without a code
  */
 export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
-  const words = wordsOf(tellingLink(error))
+  const words = wordsOf(outermostWithCode(error))
   return withFrames && words.code === undefined && isObject(error)
     ? bare({ ...words, ...defined({ frames: framesOf(error) }) })
     : words
 }
 
-/** Returns the outermost error in the chain of causes that has a code, or else the error itself. */
-function tellingLink(error: unknown): Link {
+function outermostWithCode(error: unknown): Link {
   const links = chain(error)
   return links.find((link) => wordsOf(link).code !== undefined) ?? links[0] ?? {}
 }
 
-/**
- * Returns the frames of a stack, without the message and without frames that may contain a password
- * or a query.
- */
+/** Omits the message, and every frame whose address may contain a password or a query. */
 function framesOf({ stack, message }: Link): string | undefined {
   if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
   const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
@@ -104,14 +95,13 @@ function framesOf({ stack, message }: Link): string | undefined {
   return places.length === 0 ? undefined : places.join('\n')
 }
 
-/** Returns the error and its causes, outermost first. Stops at ten: causes may form a cycle. */
+/** Stops at ten links, because causes may form a cycle. */
 function chain(error: unknown): Link[] {
   const links: Link[] = []
   for (let link = error; isObject(link) && links.length < 10; link = fieldOf(link, 'cause')) links.push(link)
   return links
 }
 
-/** Returns the name and codes of one error, without its causes. */
 function wordsOf(link: Link): FailureDetail {
   const [name, syscall] = [fieldOf(link, 'name'), fieldOf(link, 'syscall')]
   const code = fieldOf(link, 'code') ?? (fieldOf(link, 'message') === 'bad port' ? BAD_PORT : undefined)
@@ -123,17 +113,14 @@ function wordsOf(link: Link): FailureDetail {
 }
 
 /**
- * Returns a field of the error or its class, but not of `Object.prototype`, where a polluted `code`
- * could falsely prove that nothing was sent.
+ * Ignores fields of `Object.prototype`, where a polluted `code` could falsely prove that nothing was
+ * sent.
  */
 function fieldOf(link: Link, name: string): unknown {
   return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined
 }
 
-/**
- * True for a string that is shaped like a name or a code. Any other string in an error of the
- * caller's fetch may contain a secret.
- */
+/** Any string that is not shaped like a name or a code may contain a secret. */
 function isWord(value: unknown, shape: RegExp): value is string {
   return typeof value === 'string' && shape.test(value)
 }

@@ -1,6 +1,5 @@
 import type { ResponseHeaders } from './transport.ts'
 
-/** The string that replaces an API key. */
 export const REDACTED = '[redacted]'
 
 /**
@@ -10,22 +9,20 @@ export const REDACTED = '[redacted]'
 export const LIKE_A_KEY = 16
 
 /**
- * Redacts API keys in a string from the server, including keys that are percent-encoded, in base64
- * or hexadecimal, or escaped in nested JSON. Some services echo the key in an "invalid key"
- * message, which would end up in an error.
+ * Redacts API keys, plain or encoded, in a string from the server. Some services echo the key in an
+ * "invalid key" message, which the client quotes in an error.
  * @param shortest minimum length of a key that is redacted
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
   const keys = [...secrets].filter(({ length }) => length >= shortest)
-  // Most strings are too short to contain any form of a key.
   if (!keys.some(({ length }) => length <= text.length)) return text
   const pattern = patternOf(keys)
   return pattern === undefined ? text : text.replace(pattern, REDACTED)
 }
 
 /**
- * Cached patterns, by the API keys that they match. Creating a pattern costs more than using it,
- * and a program has only one key, or two during a rotation.
+ * Creating a pattern costs more than using it, and a program has only one API key, or two during a
+ * rotation.
  */
 const patterns = new Map<string, RegExp | undefined>()
 const MAX_PATTERNS = 8
@@ -50,34 +47,30 @@ function formsOf(secret: string): string[] {
   const url = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
   // Keys are ASCII, so each character is one byte.
   const hex = Array.from(secret, (character) => character.charCodeAt(0).toString(16)).join('')
-  const json = escaped(secret)
+  const json = jsonEscaped(secret)
   const slashed = json.replaceAll('/', '\\/')
   // Omits the encoded forms of very short keys, which would match parts of unrelated strings.
   const encoded = [...base64, ...url, hex, hex.toUpperCase()].filter((form) => form.length >= 8)
-  const forms = [...encoded, percent, lower, json, slashed, escaped(json), escaped(slashed), secret]
+  const forms = [...encoded, percent, lower, json, slashed, jsonEscaped(json), jsonEscaped(slashed), secret]
   return [...new Set(forms)].filter(Boolean)
 }
 
-/**
- * Returns the string with JSON escapes, as in nested JSON and in schema messages that quote values.
- */
-function escaped(text: string): string {
+function jsonEscaped(text: string): string {
   return JSON.stringify(text).slice(1, -1)
 }
 
 /**
- * Returns the base64 characters that depend only on the key if the key is encoded as part of a
- * longer string, as in `Basic` credentials. These characters depend on the key's position in a
- * group of three bytes.
- * @param before number of bytes in that group before the key
+ * Returns the base64 characters that depend only on the key when a longer string is encoded, as in
+ * `Basic` credentials. Base64 encodes groups of three bytes, so these characters depend on the key's
+ * position in a group.
+ * @param before number of bytes before the key in the first group
  */
 function withinBase64(secret: string, before: number): string {
   const encoded = btoa('-'.repeat(before) + secret)
   return encoded.slice(before && before + 1, Math.floor(((before + secret.length) * 8) / 6))
 }
 
-/** Headers that services and gateways use for a request id. */
-export const REQUEST_ID: readonly string[] = [
+export const REQUEST_ID_HEADERS: readonly string[] = [
   'x-request-id',
   'request-id',
   'x-correlation-id',
@@ -85,9 +78,8 @@ export const REQUEST_ID: readonly string[] = [
   'cf-ray',
 ]
 
-/** Returns the request id from the first header in {@link REQUEST_ID} with a valid value. */
 export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
-  for (const name of REQUEST_ID) {
+  for (const name of REQUEST_ID_HEADERS) {
     const value = headers.get(name)
     if (value !== null && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)
   }

@@ -19,14 +19,12 @@ import { LIKE_A_KEY, redact, requestIdOf } from './redact.ts'
 
 type Answer = Extract<AttemptResult, { readonly kind: 'answer' }>
 
-/** Maximum number of bytes of one order, service or balance. */
 export const MAX_ITEM_BYTES: number = 1024 * 1024
-/** Maximum number of bytes of one page of a list. */
-export const MAX_LIST_BYTES: number = 16 * 1024 * 1024
+export const MAX_PAGE_BYTES: number = 16 * 1024 * 1024
 
 /**
- * A call that returns its parsed response and stores no record. No field is optional, because an
- * absent field would be read from a polluted `Object.prototype`.
+ * A call that stores no record. No field is optional: an absent field would be read from a polluted
+ * `Object.prototype`.
  */
 export interface ReadCall<T> {
   readonly endpoint: Endpoint
@@ -47,10 +45,8 @@ export interface ReadCall<T> {
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
-/** The fields that all plain reads share. */
 type PlainRead = Omit<ReadCall<unknown>, 'endpoint' | 'path' | 'settings' | 'parse'>
 
-/** A read of one item: it has no body, charges nothing, and may be repeated. */
 export const READ_ITEM: PlainRead = {
   query: undefined,
   body: undefined,
@@ -59,8 +55,7 @@ export const READ_ITEM: PlainRead = {
   repeatable: true,
   money: 'none',
 }
-/** A read of one page of a list: like {@link READ_ITEM}, but with a higher size limit. */
-export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_LIST_BYTES }
+export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_PAGE_BYTES }
 
 /** The `charged` field of an error after the request may have been sent. */
 const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
@@ -70,13 +65,11 @@ const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>>
   charged: 'yes',
 }
 
-/** A result and its response info. */
 export interface Reply<T> {
   readonly value: T
   readonly info: () => ResponseInfo
 }
 
-/** Performs a call and returns its parsed response, or throws one of our errors. */
 export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
@@ -149,10 +142,6 @@ function contextOf(
   return { ...UNKNOWN_CALL, endpoint, path, charged, idempotencyKey }
 }
 
-/**
- * True for the outcomes after which a repeated read may succeed (network errors, 408, 425, 429,
- * 5xx).
- */
 export function isTransient(result: AttemptResult): boolean {
   if (result.kind === 'failed') return result.unsent === false || result.unsent === 'unreachable'
   if (result.kind === 'timeout') return true
@@ -175,10 +164,6 @@ function isSuccess({ status, problem }: Answer): boolean {
   return status >= 200 && status < 300 && problem === undefined
 }
 
-/**
- * Judges a 2xx response by its body. Returns an {@link Interruption} if the call must end before
- * the caller's schema has checked the body.
- */
 function judgeSuccess<T>(
   call: ReadCall<T>,
   deadline: Deadline,
@@ -223,9 +208,7 @@ function judgeChecked<T>(
     : { next: 'stop', error }
 }
 
-/**
- * True for JSON that ends early. False for an HTML page: a retry would return the same page.
- */
+/** False for an HTML page: a retry would return the same page. */
 function isTruncated(text: string): boolean {
   return /^\s*[[{]/.test(text) && parseJson(text) === undefined
 }

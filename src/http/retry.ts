@@ -7,13 +7,13 @@
  * - `refresh`: immediately, because a 401 may mean that the API key was rotated and a fresh one is
  *   available;
  * - `poll`: the service is still processing this key; a poll does not count as a retry;
- * - `replay`: a success could not be read, so the same key is sent again to read it.
+ * - `replay`: a successful response could not be read, so the request is repeated with the same key
+ *   to read the response.
  */
 export type Pace = 'now' | 'backoff' | 'refresh' | 'poll' | 'replay'
 
-/** How often a call has repeated its request so far, by reason. */
 export interface Counts {
-  /** Retries with pace `now`, `backoff` or `refresh`; these count against `maxRetries`. */
+  /** Retries with pace `now`, `backoff` or `refresh`, which count against `maxRetries`. */
   readonly retries: number
   readonly polls: number
   readonly replays: number
@@ -21,7 +21,7 @@ export interface Counts {
 
 export const noCounts: Counts = { retries: 0, polls: 0, replays: 0 }
 
-/** The result of {@link decide}: wait `wait` milliseconds and repeat the request, or stop. */
+/** Wait `wait` milliseconds and repeat the request, or stop. */
 export type Decision =
   | { readonly wait: number; readonly counts: Counts }
   /**
@@ -29,11 +29,10 @@ export type Decision =
    */
   | { readonly stop: 'exhausted' | 'deadline' }
 
-/** Everything on which {@link decide} depends. */
 export interface Situation {
   readonly pace: Pace
   readonly counts: Counts
-  /** Maximum number of retries; zero means none. Polls and replays are not retries. */
+  /** Polls and replays are not retries. */
   readonly maxRetries: number
   /** Minimum wait in milliseconds that the service asked for in `Retry-After`. */
   readonly retryAfter?: number | undefined
@@ -43,7 +42,7 @@ export interface Situation {
   readonly random: number
 }
 
-/** Maximum number of replays of a success that could not be read, regardless of `maxRetries`. */
+/** Not limited by `maxRetries`: the order exists, and a replay only reads it. */
 export const MAX_REPLAYS = 2
 
 const BACKOFF_BASE = 250

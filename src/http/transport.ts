@@ -80,8 +80,8 @@ let decoder: TextDecoder | undefined
 export function bodyText(chunks: readonly Uint8Array[], problem?: BodyText['problem']): BodyText {
   const [first] = chunks
   const bytes = chunks.length > 1 ? joined(chunks) : first
-  // An incomplete body may end within a character. A decoder in stream mode holds back the bytes of
-  // that character and would add them to the next body, so this decoder is not reused.
+  // An incomplete body may end within a character. A decoder in stream mode would add the bytes of
+  // that character to the next body, so it is not reused.
   decoder ??= new TextDecoder()
   const text =
     problem === undefined ? decoder.decode(bytes) : new TextDecoder().decode(bytes, { stream: true })

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../errors.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
 import { pathProblem } from '../http/path.ts'
-import { LIKE_A_KEY, REQUEST_ID, redact } from '../http/redact.ts'
+import { LIKE_A_KEY, REQUEST_ID_HEADERS, redact } from '../http/redact.ts'
 import { apiKeyTag, proxiedTag } from '../orders/identity.ts'
 import { baseUrl, INSECURE, isInsecure } from '../settings/base-url.ts'
 import { apiKey, credentialsOf } from '../settings/credentials.ts'
@@ -60,7 +60,7 @@ const SENT = ['accept', 'content-type', 'idempotency-key']
  * Response headers that are passed on: those that the client reads. The length and the encoding are
  * dropped, because the body is passed on decoded.
  */
-const RETURNED = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID]
+const RETURNED = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
 
 /**
  * Statuses after which browsers silently resend a POST: Chromium after both, Firefox and WebKit

@@ -1,6 +1,6 @@
 import type { CallSettings, Connection } from '../http/call.ts'
 import { pathProblem, queryString } from '../http/path.ts'
-import { MAX_LIST_BYTES, read } from '../http/request.ts'
+import { MAX_PAGE_BYTES, read } from '../http/request.ts'
 import { CanonicalJsonError, canonicalJson } from '../orders/canonical.ts'
 import { attachInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
@@ -98,7 +98,7 @@ export async function sendRequest(
     body: body === undefined ? undefined : jsonOf(body),
     idempotencyKey: key,
     settings,
-    maxBytes: MAX_LIST_BYTES,
+    maxBytes: MAX_PAGE_BYTES,
     repeatable: (method !== 'POST' && method !== 'PATCH') || key !== undefined,
     money: reads ? 'none' : 'may_move',
     parse: (answer) => (schema === undefined ? { value: answer } : check(schema, answer)),

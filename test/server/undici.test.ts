@@ -401,7 +401,7 @@ describe('a transport that is closed', () => {
       charged: 'unknown',
       attempts: 2,
       message: expect.stringMatching(
-        /could not be sent: the transport is closed, so this attempt was not sent, but an earlier attempt or another process may have sent the request .* Create a new transport and client\. The wallet may have been charged\. Call create\(\) again /,
+        /could not be sent: the transport is closed, but an earlier attempt or another process may have sent the request .* Create a new transport and client\. The wallet may have been charged\. Call create\(\) again /,
       ),
     })
     expect(server.requests).toHaveLength(1)

@@ -42,7 +42,7 @@ describe('the time of one attempt', () => {
     const error = await errorOf(read(client))
     expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', status: 200, attempts: 1 })
     expect(String(error)).toContain(
-      'returned 200, but its body did not arrive within the time of one attempt',
+      'returned 200, but the body did not arrive within the time of one attempt',
     )
     expect(runtime.monotonic()).toBe(1000)
   })
@@ -107,7 +107,7 @@ describe('the total time', () => {
       code: 'timeout',
       deadline: 'total',
       attempts: 1,
-      message: expect.stringContaining('but its body did not arrive within the total time of the call'),
+      message: expect.stringContaining('but the body did not arrive within the total time of the call'),
     })
     expect(runtime.monotonic()).toBe(10_000)
   })

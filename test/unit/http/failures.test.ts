@@ -204,9 +204,7 @@ describe('a failure without an answer', () => {
     const next = 'Create a new transport and client'
     expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
     const sent =
-      unsent === false
-        ? ''
-        : ', so this attempt was not sent, but an earlier attempt or another process may have sent the request'
+      unsent === false ? '' : ', but an earlier attempt or another process may have sent the request'
     expect(fail(result, { charged: 'unknown' }).message).toBe(
       `POST /v1/orders ${what}${sent} (${code}). ${next}. ${chargedSentence('unknown')}`,
     )
@@ -314,9 +312,9 @@ describe('what a message says', () => {
 
   test('a message of this kind states that the service requires too long a wait', () => {
     const waiting = answer(429, {}, { 'retry-after': '600' })
-    const sentence = 'The service asked to wait 600000 ms, which is longer than the time left.'
+    const sentence = 'The service asked the client to wait 600000 ms, which is longer than the time left.'
     expect(fail(waiting, { outOfTime: true }).message).toContain(sentence)
-    expect(fail(waiting).message).not.toContain('asked to wait')
+    expect(fail(waiting).message).not.toContain('asked the client to wait')
     expect(fail(waiting)).toMatchObject({ code: 'rate_limit', retryAfter: 600_000 })
   })
 })
@@ -341,7 +339,7 @@ describe('a whole message', () => {
     [
       answer(403, ''),
       'returned 403 (the API key lacks a permission). The call needs orders:write',
-      'Use an API key that has it',
+      'Use an API key with that permission',
       true,
     ],
     [answer(404, ''), 'returned 404 (not found)', 'Check the ids and the API key'],
@@ -351,28 +349,28 @@ describe('a whole message', () => {
       'returned 409 (an earlier request with this key is still running, code IDEMPOTENCY_IN_PROGRESS)',
       'Wait',
     ],
-    [answer(418, ''), 'returned 418 (unexpected status)', 'Check serverCode'],
+    [answer(418, ''), 'returned 418 (unexpected status)', 'Check baseUrl and the request'],
     [answer(422, ''), 'returned 422 (order cannot be accepted)', 'Change the order'],
     [answer(429, ''), 'returned 429 (too many requests)', 'Wait'],
     [answer(500, ''), 'returned 500 (server error)', 'Wait'],
     [redirect(307), 'returned a redirect (307), which is never followed', 'Check baseUrl', true],
     [redirect(0), 'returned a redirect, which is never followed', 'Check baseUrl', true],
-    [success(), 'returned 200, but its body is not as documented', 'Check baseUrl'],
-    [success('too_large'), 'returned 200, but its body exceeds the size limit', 'Check baseUrl'],
+    [success(), 'returned 200, but the body is not as documented', 'Check baseUrl'],
+    [success('too_large'), 'returned 200, but the body exceeds the size limit', 'Check baseUrl'],
     [
       success('undecodable'),
-      'returned 200, but its body could not be decompressed',
+      'returned 200, but the body could not be decompressed',
       'Check any proxy or gateway in between',
       true,
     ],
     [
       success('cut'),
-      'returned 200, but its body was cut off: the connection was lost',
+      'returned 200, but the body was cut off: the connection was lost',
       'Check the network and baseUrl',
     ],
     [
       success('timeout'),
-      'returned 200, but its body did not arrive within the time of one attempt (timeout)',
+      'returned 200, but the body did not arrive within the time of one attempt (timeout)',
       'Allow more time',
     ],
     [
@@ -454,7 +452,7 @@ describe('a whole message', () => {
     ['yes', '', 'The wallet was charged. Do not order again under another reference or key.'],
     [
       'unknown',
-      ', so this attempt was not sent, but an earlier attempt or another process may have sent the request',
+      ', but an earlier attempt or another process may have sent the request',
       'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). Do not order again under another reference or key.',
     ],
   ] as const)('a message about an unsent request of a charged order: %s', (charged, sent, rest) => {
@@ -486,10 +484,10 @@ describe('a whole message', () => {
   )
 
   test.each([
-    ['no', 'Nothing was sent. Allow more time, then call again.'],
+    ['no', 'The wallet was not charged. Allow more time, then call again.'],
     [
       'unknown',
-      'The request may have taken effect and charged the wallet. The client has no record of it: check before you send it again.',
+      'The request may have taken effect and charged the wallet. Check its effect before you send it again: the client has no record of it.',
     ],
   ] as const)('a message about a custom request names its effect, and no order: %s', (charged, rest) => {
     const endpoint = { operation: 'request', method: 'PUT' }
