@@ -143,7 +143,7 @@ describe('explainHistory', () => {
   it('explainHistory names the first call that contradicts the history', () => {
     const calls = [insert(1, 2), get(3, 4), get(5, 6, row(1)), update(7, 8, 1, true)]
     expect(explainHistory(calls)).toMatch(
-      /The first contradiction is\n +3 to +4, client 0: get found nothing\n/,
+      /The first contradiction:\n +3 to +4, client 0: get found nothing\n/,
     )
   })
 

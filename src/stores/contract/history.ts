@@ -5,7 +5,7 @@ import { seeded } from './seeded.ts'
 
 /** Size and seed of a history. */
 export interface HistoryOptions {
-  /** Seed for the choice of calls. The store's timing does not depend on it. Default 1. */
+  /** Seed for the choice of calls. Default 1. The timing of the store still varies between runs. */
   readonly seed?: number
   /** Number of concurrent clients. Each makes one call at a time. Default 8. */
   readonly clients?: number
@@ -13,29 +13,25 @@ export interface HistoryOptions {
   readonly operations?: number
 }
 
-/** The recorded calls of the clients. */
+/** The calls that {@link recordHistory} recorded. */
 export interface RecordedHistory {
-  /** The recorded calls with their results. */
+  /** Each call with its result. */
   readonly calls: readonly RecordedCall[]
   /**
-   * Errors of rejected calls. `calls` contains rejected writes, with the result `'unknown'`, but no
+   * Errors of rejected calls. `calls` includes rejected writes, with the result `'unknown'`, but not
    * rejected reads.
    */
   readonly failures: readonly unknown[]
 }
 
-/**
- * Number of calls that each client makes on a pair of rows. All clients then continue with a new
- * pair, so that inserts race again.
- */
+/** After this many calls, each client continues with a new pair of rows, so that inserts race again. */
 const CALLS_PER_PAIR = 16
 
-/** Longest pause between two calls of a client, in turns of the microtask queue. */
-const LONGEST_PAUSE = 4
+const MAX_MICROTASKS_BETWEEN_CALLS = 4
 
 /**
- * Runs concurrent clients that get, insert and update the same few rows, and records their results
- * for {@link explainHistory}. The store must be empty.
+ * Runs concurrent clients that get, insert and update the same few rows, and records the calls for
+ * {@link explainHistory}. The store must be empty.
  *
  * @param stores handles to the same rows, distributed among the clients
  * @throws {RangeError} if `stores` is empty
@@ -53,14 +49,13 @@ export async function recordHistory(
 
   const runClient = async (client: number, store: OrderStore): Promise<void> => {
     const next = seeded(seed * 1_000 + client)
-    /** The last version of each row that the client saw. */
-    const seen = new Map<string, StoredRow>()
+    const lastSeen = new Map<string, StoredRow>()
     for (let operation = 0; operation < operations; operation++) {
       const pair = Math.floor(operation / CALLS_PER_PAIR)
       const fresh = makeRow(pair * 2 + next(2), { data: `written by ${client} in call ${operation}` })
-      for (let pause = next(LONGEST_PAUSE + 1); pause > 0; pause--) await undefined
+      for (let pause = next(MAX_MICROTASKS_BETWEEN_CALLS + 1); pause > 0; pause--) await undefined
       const { scope, id } = fresh
-      const last = seen.get(id)
+      const last = lastSeen.get(id)
       const choice = next(10)
       const called = ++clock
       const span = (): { client: number; called: number; returned: number } => ({
@@ -79,9 +74,10 @@ export async function recordHistory(
         try {
           const updated = await store.update(row, last.version)
           calls.push({ ...span(), kind: 'update', row, expectedVersion: last.version, updated })
-          // A client that lost the race sometimes tries its outdated version again.
-          if (updated) seen.set(id, row)
-          else if (choice < 4) seen.delete(id)
+          // After a lost race, do not always forget the row. The next update may then expect an
+          // outdated version, which the store must reject.
+          if (updated) lastSeen.set(id, row)
+          else if (choice < 4) lastSeen.delete(id)
         } catch (error) {
           failures.push(error)
           calls.push({ ...lost, kind: 'update', row, expectedVersion: last.version, updated: 'unknown' })
@@ -90,7 +86,7 @@ export async function recordHistory(
         try {
           const result = await store.insert(fresh)
           calls.push({ ...span(), kind: 'insert', row: fresh, result })
-          seen.set(id, result.inserted ? fresh : result.current)
+          lastSeen.set(id, result.inserted ? fresh : result.current)
         } catch (error) {
           failures.push(error)
           calls.push({ ...lost, kind: 'insert', row: fresh, result: 'unknown' })
@@ -99,7 +95,7 @@ export async function recordHistory(
         try {
           const found = await store.get(scope, id)
           calls.push({ ...span(), kind: 'get', scope, id, found })
-          if (found !== undefined) seen.set(id, found)
+          if (found !== undefined) lastSeen.set(id, found)
         } catch (error) {
           failures.push(error)
         }
@@ -110,7 +106,7 @@ export async function recordHistory(
   await Promise.all(
     Array.from({ length: clients }, (_, client) => {
       const store = stores[client % stores.length]
-      if (store === undefined) throw new RangeError('recordHistory needs at least one store')
+      if (store === undefined) throw new RangeError('recordHistory() needs at least one store')
       return runClient(client, store)
     }),
   )

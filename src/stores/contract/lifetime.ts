@@ -1,9 +1,8 @@
 import type { StoredRow } from '../store.ts'
 import type { ContractCase } from './case.ts'
-import { expectIds, expectRow, expectSame, show } from './expect.ts'
+import { expectIds, expectNoRow, expectRow, expectSame, show } from './expect.ts'
 import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOPE, walk } from './rows.ts'
 
-/** Overwrites every field of a row, as far as the object allows. */
 function scribbleOver(row: StoredRow): void {
   const scribble = {
     scope: 'x',
@@ -15,17 +14,16 @@ function scribbleOver(row: StoredRow): void {
     updatedAt: 9,
     data: 'x',
   }
-  // Unlike an assignment, this does not throw on a frozen object.
+  // Unlike an assignment, `Reflect.set` does not throw if the row is frozen.
   for (const [field, value] of Object.entries(scribble)) Reflect.set(row, field, value)
 }
 
-/** Rules for a store as a whole, from opening to closing. */
 export const lifetime: readonly ContractCase[] = [
   {
     title: 'durability is memory, device or server',
     run: async ({ store }) => {
       if (!['memory', 'device', 'server'].includes(store.durability)) {
-        throw new Error(`durability is ${show(store.durability)}`)
+        throw new Error(`durability: expected "memory", "device" or "server", got ${show(store.durability)}`)
       }
     },
   },
@@ -79,11 +77,7 @@ export const lifetime: readonly ContractCase[] = [
       const second = await openSecond()
       await insertAll(store, [makeRow(1)])
       await store.close()
-      expectRow(
-        await second.get(SCOPE, makeRow(1).id),
-        makeRow(1),
-        'the row through the handle that stays open',
-      )
+      expectRow(await second.get(SCOPE, makeRow(1).id), makeRow(1), 'the row read through the open handle')
       await mustUpdate(second, nextVersion(makeRow(1)))
     },
   },
@@ -103,7 +97,7 @@ export const lifetime: readonly ContractCase[] = [
       const again = await reopen()
       const expected = [...updated, ...rows.slice(10)]
       for (const row of expected) expectRow(await again.get(SCOPE, row.id), row, 'the row after reopening')
-      expectSame(await again.get(SCOPE, gone.id), undefined, 'the pruned row after reopening')
+      expectNoRow(await again.get(SCOPE, gone.id), 'the pruned row after reopening')
       expectIds(
         await walk((options) => again.listOpen(SCOPE, options), 3),
         rows.slice(10),
@@ -118,13 +112,13 @@ export const lifetime: readonly ContractCase[] = [
   },
 ]
 
-/** The case that replaces those that need `reopenStore` if the suite has no such function. */
+/** Runs instead of the `reopenStore` cases if that option is missing. */
 export const claimsNoMoreThanMemory: ContractCase = {
   title: 'a store that the suite cannot reopen declares durability memory',
   run: async ({ store }) => {
     if (store.durability === 'memory') return
     throw new Error(
-      `durability is ${show(store.durability)}: pass \`reopenStore\` to let the suite check the claim`,
+      `durability is ${show(store.durability)}, but the suite cannot check that: pass \`reopenStore\``,
     )
   },
 }

@@ -2,23 +2,24 @@ import type { InsertResult, StoredRow } from '../store.ts'
 import { sameRow, show } from './expect.ts'
 
 /**
- * Time and client of a call. Times are ticks of one clock that all clients share; no two are equal.
+ * When a call began and ended, and which client made it. Times are ticks of one counter that all
+ * clients share, so no two are equal.
  */
 export interface CallSpan {
   /** Number of the client, from 0. */
   readonly client: number
-  /** Tick right before the call. */
+  /** Tick just before the call. */
   readonly called: number
   /**
-   * Tick after the call's promise settled. `Infinity` if the result is `'unknown'`: the call may
-   * take effect at any later time.
+   * Tick just after the call's promise settled. `Infinity` if the result is `'unknown'`, because the
+   * call may take effect at any later time.
    */
   readonly returned: number
 }
 
 /**
- * One call on one row, and its result. A rejected write has the result `'unknown'`: it may have
- * been applied.
+ * One call on one row, and its result. A rejected write has the result `'unknown'`, because the
+ * store may have applied the write.
  */
 export type RecordedCall =
   | (CallSpan & {
@@ -39,14 +40,14 @@ export type RecordedCall =
       readonly updated: boolean | 'unknown'
     })
 
-/** Number of calls that an explanation shows: the last ones before the contradiction. */
-const LISTED = 16
+const MAX_CALLS_LISTED = 16
 
 /**
- * Checks whether a history is linearizable: in some order of the calls, each takes effect between
- * its start and its end, and a store without concurrency returns the same results. The search is
- * Wing and Gong's, row by row, with Lowe's cache of visited positions. Do not prune rows while you
- * record the history.
+ * Checks whether a history is linearizable: whether its calls, made one at a time in some order,
+ * could return the recorded results. In that order, a call that returned before another call began
+ * must come first. Do not prune rows while you record the history.
+ *
+ * Uses the algorithm of Wing and Gong with Lowe's cache, for one row at a time.
  *
  * @returns undefined if there is such an order for every row, otherwise a description of the first
  * contradiction
@@ -71,11 +72,10 @@ export function explainHistory(calls: readonly RecordedCall[]): string | undefin
   return undefined
 }
 
-/** True if some order explains all calls on one row. */
 function isLinearizable(calls: readonly RecordedCall[]): boolean {
   const tried = new Set<string>()
   /**
-   * `done` has a bit for each call that the order already contains. `row` is the row after those
+   * Bit n of `done` is set if the order already contains call n. `row` is the row after those
    * calls.
    */
   const search = (done: bigint, row: StoredRow | undefined): boolean => {
@@ -83,13 +83,14 @@ function isLinearizable(calls: readonly RecordedCall[]): boolean {
     for (const [index, call] of calls.entries()) {
       if (((done >> BigInt(index)) & 1n) === 0n) firstReturn = Math.min(firstReturn, call.returned)
     }
-    // The remaining calls have unknown results and may never have been applied.
+    // Only calls with unknown results remain. They contradict nothing, because the store may never
+    // have applied them.
     if (firstReturn === Number.POSITIVE_INFINITY) return true
     const position = `${done} ${row?.version} ${row?.data}`
     if (tried.has(position)) return false
     tried.add(position)
     for (const [index, call] of calls.entries()) {
-      // A call that began after another call returned must come after it.
+      // A call that began after `firstReturn` must come after the call that returned then.
       if (((done >> BigInt(index)) & 1n) === 1n || call.called > firstReturn) continue
       const outcome = apply(call, row)
       if (outcome.explained && search(done | (1n << BigInt(index)), outcome.row)) return true
@@ -130,29 +131,28 @@ function matches(one: StoredRow | undefined, other: StoredRow | undefined): bool
   return one === undefined || other === undefined ? one === other : sameRow(one, other)
 }
 
-/** Describes the first call whose result contradicts the calls so far. */
 function explain(name: string, calls: readonly RecordedCall[]): string {
   const inOrder = calls
     .filter(({ returned }) => Number.isFinite(returned))
     .sort((a, b) => a.returned - b.returned)
   for (const last of inOrder) {
-    const soFar = calls.flatMap((call) => upTo(last.returned, call))
+    const soFar = calls.flatMap((call) => knownAt(last.returned, call))
     if (isLinearizable(soFar)) continue
-    const shown = soFar.sort((a, b) => a.called - b.called).slice(-LISTED)
+    const shown = soFar.sort((a, b) => a.called - b.called).slice(-MAX_CALLS_LISTED)
     return [
-      `no order of the calls on row ${name} explains their results. The first contradiction is`,
+      `no order of the calls on row ${name} explains their results. The first contradiction:`,
       `  ${describeCall(last)}`,
-      `The last calls before it, in the order of their start:`,
+      'The last calls up to that point, in the order in which they began:',
       ...shown.map((call) => `  ${describeCall(call)}`),
     ].join('\n')
   }
   return `no order of the calls on row ${name} explains their results`
 }
 
-/** Returns the call as it was at the given tick, pending or done, if it had begun by then. */
-function upTo(moment: number, call: RecordedCall): RecordedCall[] {
-  if (call.called > moment) return []
-  if (call.returned <= moment) return [call]
+/** A write in progress at `tick` has an unknown result, because it may already have been applied. */
+function knownAt(tick: number, call: RecordedCall): RecordedCall[] {
+  if (call.called > tick) return []
+  if (call.returned <= tick) return [call]
   const returned = Number.POSITIVE_INFINITY
   switch (call.kind) {
     case 'get':
@@ -165,7 +165,9 @@ function upTo(moment: number, call: RecordedCall): RecordedCall[] {
 }
 
 function describeCall(call: RecordedCall): string {
-  const span = `${String(call.called).padStart(5)} to ${String(call.returned).padStart(5)}, client ${call.client}:`
+  const [called, returned] = [call.called, call.returned].map((tick) => String(tick).padStart(5))
+  const span = `${called} to ${returned}, client ${call.client}:`
+  const unknown = 'has an unknown result'
   const brief = (row: StoredRow | undefined): string =>
     row === undefined ? 'nothing' : `version ${row.version}, ${show(row.data)}`
   switch (call.kind) {
@@ -174,10 +176,12 @@ function describeCall(call: RecordedCall): string {
     case 'insert': {
       const { result } = call
       const outcome =
-        result === 'unknown' ? 'is unknown' : result.inserted ? 'won' : `found ${brief(result.current)}`
+        result === 'unknown' ? unknown : result.inserted ? 'succeeded' : `found ${brief(result.current)}`
       return `${span} insert of ${brief(call.row)} ${outcome}`
     }
-    case 'update':
-      return `${span} update from version ${call.expectedVersion} to ${brief(call.row)} returned ${call.updated}`
+    case 'update': {
+      const outcome = call.updated === 'unknown' ? unknown : `returned ${call.updated}`
+      return `${span} update from version ${call.expectedVersion} to ${brief(call.row)} ${outcome}`
+    }
   }
 }

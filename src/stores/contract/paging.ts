@@ -14,7 +14,7 @@ import {
 } from './rows.ts'
 import { seeded } from './seeded.ts'
 
-/** Number of pages after which the rows stop changing, so that every walk ends. */
+/** Rows stop changing after this many pages. Without a limit, new rows could keep a walk from ending. */
 const CHANGING_PAGES = 60
 
 const openPages =
@@ -27,9 +27,7 @@ const allPages =
   (options: { readonly after?: string; readonly limit: number }) =>
     store.list(scope, since === undefined ? options : { ...options, since })
 
-/**
- * Changes rows at random between the pages of a walk, without closing those that must stay open.
- */
+/** Inserts and changes rows at random. The rows in `staying` remain open. */
 class Churn {
   readonly #store: OrderStore
   readonly #next: (below: number) => number
@@ -60,7 +58,7 @@ class Churn {
       await insertAll(this.#store, [row])
       this.#changing.push(row)
     } else if (choice === 1) {
-      // Move an open row back or forth in time: a walk in the order of `updatedAt` could miss it.
+      // A walk in the order of `updatedAt` could miss an open row whose time changes.
       await this.#replace(this.#staying, { updatedAt: WRITTEN_AT + this.#next(2_000) - 1_000 })
     } else {
       await this.#replace(
@@ -80,16 +78,6 @@ class Churn {
   }
 }
 
-/** Number of open rows in the case with the client's page size. They fill more than two pages. */
-const MANY_ROWS = 230
-
-/**
- * Number of characters in every tenth row of that case. Together, the long rows exceed what a store
- * returns in one page.
- */
-const LARGE = 100_000
-
-/** Rules for walks through the rows of a scope, page by page. */
 export const paging: readonly ContractCase[] = [
   {
     title: 'listOpen and list return one empty page for an empty scope',
@@ -117,8 +105,9 @@ export const paging: readonly ContractCase[] = [
   {
     title: "listOpen and list reach every row of a large scope with the client's limit",
     run: async ({ store }) => {
-      const rows = makeRows(MANY_ROWS).map((row, index) =>
-        index % 10 === 0 ? { ...row, data: 'x'.repeat(LARGE) } : row,
+      // Every tenth row is long, because a store may limit the bytes in a page.
+      const rows = makeRows(230).map((row, index) =>
+        index % 10 === 0 ? { ...row, data: 'x'.repeat(100_000) } : row,
       )
       for (let start = 0; start < rows.length; start += 10)
         await insertAll(store, rows.slice(start, start + 10))
@@ -180,8 +169,7 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'listOpen never omits a row that stays open, even if other rows change between pages',
     run: async ({ store, seed }) => {
-      // Alternate staying and changing rows. Each row that appears or disappears then shifts the
-      // staying rows in the list.
+      // Alternate staying and changing rows, so that each row that closes shifts staying rows.
       const rows = makeRows(40)
       const staying = rows.filter((_, index) => index % 2 === 0)
       await insertAll(store, rows)
@@ -194,7 +182,8 @@ export const paging: readonly ContractCase[] = [
         const missed = staying.filter(({ id }) => !seen.some((row) => row.id === id))
         if (missed.length > 0) {
           throw new Error(
-            `listOpen() with limit ${limit} omitted ${missed.length} of ${staying.length} rows that stayed open (seed ${seed})`,
+            `with seed ${seed}: listOpen() with limit ${limit} omitted ${missed.length} of ` +
+              `${staying.length} rows that stayed open`,
           )
         }
       }
@@ -214,13 +203,13 @@ export const paging: readonly ContractCase[] = [
         await store.listOpen(SCOPE, { limit: 50, after: next }),
         await store.listOpen(SCOPE, { limit: 50, after: next }),
       ]
-      expectIds(once.rows, again.rows, 'the same page read twice')
+      expectIds(again.rows, once.rows, 'a second listOpen() with the same `after`')
     },
   },
   {
     title: 'list returns each row of its scope once, open or closed, for any limit',
     run: async ({ store }) => {
-      // Several rows share each `updatedAt`, as they do when orders are placed in bulk.
+      // Several rows share each `updatedAt`. A cursor that contains only the time would skip some.
       const rows = makeRows(23).map((row, index) => ({
         ...row,
         open: index % 3 === 0,
@@ -261,17 +250,16 @@ export const paging: readonly ContractCase[] = [
       }
       await mustUpdate(store, nextVersion(makeRow(1), { updatedAt: WRITTEN_AT + 100 }))
       expectIds(
-        await walk(allPages(store, WRITTEN_AT + 6), 1),
+        await walk(allPages(store, WRITTEN_AT + 100), 1),
         [makeRow(1)],
-        'list() since a later time after an update',
+        'list() since the time of an update',
       )
     },
   },
   {
     title: 'list and prune compare times as numbers, whatever their number of digits',
     run: async ({ store }) => {
-      // As strings, 1000 and 10000 sort before 999. Pages of one row reveal a sort order in
-      // which a cursor skips rows.
+      // Compared as strings, 1000 and 10000 come before 999, and a cursor can skip rows.
       const times = [9, 999, 1_000, 10_000, 99_999, 100_000]
       const rows = times.map((updatedAt, index) =>
         makeRow(index + 1, { open: false, state: 'created', createdAt: 1, updatedAt }),
@@ -310,11 +298,7 @@ export const paging: readonly ContractCase[] = [
         await insertAll(store, [makeRow(500 + pagesRead)])
       })
       const missed = staying.filter(({ id }) => !seen.some((row) => row.id === id))
-      expectSame(
-        missed.length,
-        0,
-        `the number of rows that list() omitted, out of ${staying.length} unchanged rows,`,
-      )
+      expectSame(missed.length, 0, 'the number of unchanged rows that list() omitted')
     },
   },
 ]

@@ -1,5 +1,5 @@
 import type { ContractCase } from './case.ts'
-import { expectIds, expectRow, expectSame } from './expect.ts'
+import { expectIds, expectNoRow, expectRow, expectSame } from './expect.ts'
 import {
   EVERYTHING,
   insertAll,
@@ -16,7 +16,6 @@ const CREATED = { open: false, state: 'created' } as const
 const REJECTED = { open: false, state: 'rejected' } as const
 const NOTHING = { createdBefore: 0, rejectedBefore: 0 } as const
 
-/** Rules for the removal of old rows. */
 export const pruning: readonly ContractCase[] = [
   {
     title: 'prune removes the closed rows last written before the cutoff time for their state',
@@ -36,10 +35,10 @@ export const pruning: readonly ContractCase[] = [
       expectSame(
         await store.prune(SCOPE, { createdBefore, rejectedBefore }),
         3,
-        'the number of rows prune() removed',
+        'the number of rows that prune() removed',
       )
-      for (const { id } of removed) expectSame(await store.get(SCOPE, id), undefined, 'a row that was pruned')
-      for (const row of kept) expectRow(await store.get(SCOPE, row.id), row, 'a row that is not old enough')
+      for (const { id } of removed) expectNoRow(await store.get(SCOPE, id), 'a pruned row')
+      for (const row of kept) expectRow(await store.get(SCOPE, row.id), row, 'a row that is too new to prune')
       expectIds(await walk((options) => store.list(SCOPE, options), 10), kept, 'list() after prune()')
     },
   },
@@ -48,20 +47,20 @@ export const pruning: readonly ContractCase[] = [
     run: async ({ store }) => {
       const [created, rejected] = [makeRow(1, CREATED), makeRow(2, REJECTED)]
       await insertAll(store, [created, rejected])
-      expectSame(await store.prune(SCOPE, NOTHING), 0, 'the number of rows pruned with times of 0')
+      expectSame(await store.prune(SCOPE, NOTHING), 0, 'the number of rows pruned with cutoff times of 0')
       expectSame(
         await store.prune(SCOPE, { ...NOTHING, rejectedBefore: WRITTEN_AT + 1 }),
         1,
         'the number of rejected rows pruned',
       )
       expectRow(await store.get(SCOPE, created.id), created, 'the created row')
-      expectSame(await store.get(SCOPE, rejected.id), undefined, 'the rejected row')
+      expectNoRow(await store.get(SCOPE, rejected.id), 'the pruned rejected row')
       expectSame(
         await store.prune(SCOPE, { ...NOTHING, createdBefore: WRITTEN_AT + 1 }),
         1,
         'the number of created rows pruned',
       )
-      expectSame(await store.get(SCOPE, created.id), undefined, 'the created row')
+      expectNoRow(await store.get(SCOPE, created.id), 'the pruned created row')
     },
   },
   {
@@ -75,7 +74,7 @@ export const pruning: readonly ContractCase[] = [
       await insertAll(store, [...open, makeRow(4, CREATED)])
       const reopened = nextVersion(makeRow(4, CREATED), { open: true })
       await mustUpdate(store, reopened)
-      expectSame(await store.prune(SCOPE, EVERYTHING), 0, 'the number of rows prune() removed')
+      expectSame(await store.prune(SCOPE, EVERYTHING), 0, 'the number of rows that prune() removed')
       for (const row of [...open, reopened])
         expectRow(await store.get(SCOPE, row.id), row, 'an open row after prune()')
       expectIds(

@@ -1,30 +1,29 @@
 import type { ListRowsOptions, OrderStore, PruneOptions, RowPage, StoredRow } from '../store.ts'
 import { seeded } from './seeded.ts'
 
-/** Scope of the rows, unless a case sets another scope. */
 export const SCOPE = 'https://api.example.com shop-eu'
 
-/** Time of the suite's rows, milliseconds since 1970. */
 export const WRITTEN_AT = 1_700_000_000_000
 
-/** Times that make `prune` remove every closed row. */
+/** Prunes every closed row, whatever its age. */
 export const EVERYTHING: PruneOptions = {
   createdBefore: Number.MAX_SAFE_INTEGER,
   rejectedBefore: Number.MAX_SAFE_INTEGER,
 }
 
-/** Maximum number of pages to read. If a store returns more pages, the case fails. */
-const MOST_PAGES = 2_000
+const MAX_PAGES = 2_000
 
-/** Returns the UUID for a number. The UUIDs do not sort in the order of the numbers. */
-export function rowId(number: number): string {
+/**
+ * The UUIDs do not sort in the order of their numbers. Otherwise, the suite could miss a store that
+ * sorts rows by insertion but continues a list after an id.
+ */
+function rowId(number: number): string {
   const next = seeded(number * 2_654_435_761)
   const hex = (length: number): string => Array.from({ length }, () => next(16).toString(16)).join('')
   const ordinal = number.toString(16).padStart(12, '0')
   return `${hex(8)}-${hex(4)}-4${hex(3)}-8${hex(3)}-${ordinal}`
 }
 
-/** Returns the row with the given number: new and open, unless `fields` override that. */
 export function makeRow(number: number, fields: Partial<StoredRow> = {}): StoredRow {
   return {
     scope: SCOPE,
@@ -39,25 +38,21 @@ export function makeRow(number: number, fields: Partial<StoredRow> = {}): Stored
   }
 }
 
-/** Returns the rows with the numbers 1 to `count`. */
 export function makeRows(count: number, fields: Partial<StoredRow> = {}): StoredRow[] {
   return Array.from({ length: count }, (_, index) => makeRow(index + 1, fields))
 }
 
-/** Returns the next version of a row. */
 export function nextVersion(row: StoredRow, fields: Partial<StoredRow> = {}): StoredRow {
   return { ...row, version: row.version + 1, updatedAt: row.updatedAt + 1, ...fields }
 }
 
-/** Inserts the rows, and throws if a row already exists. */
 export async function insertAll(store: OrderStore, rows: readonly StoredRow[]): Promise<void> {
   const results = await Promise.all(rows.map((row) => store.insert(row)))
   const refused = results.findIndex((result) => !result.inserted)
   if (refused >= 0)
-    throw new Error(`insert() found row ${rows[refused]?.id} in a store that should not have it yet`)
+    throw new Error(`insert() of the new row ${rows[refused]?.id} resolved to inserted: false`)
 }
 
-/** Updates the row from its previous version, and throws if the store returns false. */
 export async function mustUpdate(store: OrderStore, row: StoredRow): Promise<void> {
   if (await store.update(row, row.version - 1)) return
   throw new Error(
@@ -65,7 +60,6 @@ export async function mustUpdate(store: OrderStore, row: StoredRow): Promise<voi
   )
 }
 
-/** Reads all pages. `between` runs after each page except the last. */
 export async function walk(
   readPage: (options: ListRowsOptions) => Promise<RowPage>,
   limit: number,
@@ -73,7 +67,7 @@ export async function walk(
 ): Promise<StoredRow[]> {
   const rows: StoredRow[] = []
   let after: string | undefined
-  for (let pagesRead = 1; pagesRead <= MOST_PAGES; pagesRead++) {
+  for (let pagesRead = 1; pagesRead <= MAX_PAGES; pagesRead++) {
     const page = await readPage(after === undefined ? { limit } : { after, limit })
     if (page.rows.length > limit) throw new Error(`a page with limit ${limit} has ${page.rows.length} rows`)
     rows.push(...page.rows)
@@ -81,5 +75,5 @@ export async function walk(
     after = page.next
     await between(pagesRead)
   }
-  throw new Error(`there is still a next page after ${MOST_PAGES} pages of ${limit} rows`)
+  throw new Error(`\`next\` is still set on page ${MAX_PAGES} with limit ${limit}`)
 }

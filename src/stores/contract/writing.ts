@@ -1,9 +1,9 @@
 import type { StoredRow } from '../store.ts'
 import type { ContractCase } from './case.ts'
-import { expectIds, expectRow, expectSame, show } from './expect.ts'
+import { expectIds, expectNoRow, expectRow, expectSame, show } from './expect.ts'
 import { EVERYTHING, insertAll, makeRow, mustUpdate, nextVersion, SCOPE, WRITTEN_AT, walk } from './rows.ts'
 
-/** Strings that a store may mistake for something other than opaque data. */
+/** Strings that a careless store would parse, escape, trim or truncate. */
 const OPAQUE_TEXTS: readonly string[] = [
   '',
   ' ',
@@ -35,7 +35,7 @@ const OPAQUE_TEXTS: readonly string[] = [
   '👩‍👩‍👧‍👦 𝒳 \u{10ffff}',
 ]
 
-/** Scopes that careless comparison, joining or escaping would mix up. */
+/** Scopes that a store would confuse if it compared, joined or escaped them carelessly. */
 const ALIKE_SCOPES: readonly string[] = [
   '',
   ' ',
@@ -70,13 +70,8 @@ const ALIKE_SCOPES: readonly string[] = [
   `${'a'.repeat(299)}b`,
 ]
 
-/** Ids that careless comparison would mix up. */
 const ALIKE_IDS: readonly string[] = ['id', 'ID', 'Id', 'id ', 'id  ', ' id', 'id\t', 'id_', 'id%', 'íd']
 
-/**
- * Every character of Unicode once: all code points except the halves of surrogate pairs. More than
- * 4 MB as UTF-8.
- */
 function everyCharacter(): string {
   const parts: string[] = []
   for (let point = 0; point <= 0x10ffff; point++) {
@@ -85,14 +80,13 @@ function everyCharacter(): string {
   return parts.join('')
 }
 
-/** Rules for a single caller that reads and writes rows. */
 export const writing: readonly ContractCase[] = [
   {
     title: 'get returns undefined for a row that was never written',
     run: async ({ store }) => {
-      expectSame(await store.get(SCOPE, makeRow(1).id), undefined, 'get() of an empty store')
+      expectNoRow(await store.get(SCOPE, makeRow(1).id), 'get() of an empty store')
       await insertAll(store, [makeRow(1)])
-      expectSame(await store.get(SCOPE, makeRow(2).id), undefined, 'get() of another id')
+      expectNoRow(await store.get(SCOPE, makeRow(2).id), 'get() of another id')
     },
   },
   {
@@ -109,14 +103,13 @@ export const writing: readonly ContractCase[] = [
       const first = makeRow(1, { data: 'first' })
       await insertAll(store, [first])
       const second = await store.insert(makeRow(1, { data: 'second', createdAt: WRITTEN_AT + 5 }))
-      if (second.inserted) throw new Error('insert() of a row that exists resolved to inserted: true')
+      if (second.inserted) throw new Error('insert() of an existing row resolved to inserted: true')
       expectRow(second.current, first, 'the current row that insert() returns')
       expectRow(await store.get(SCOPE, first.id), first, 'the row after a second insert()')
       const updated = nextVersion(first, { data: 'updated', open: false, state: 'created' })
       await mustUpdate(store, updated)
       const third = await store.insert(makeRow(1, { data: 'third' }))
-      if (third.inserted)
-        throw new Error('insert() of a row that exists and is closed resolved to inserted: true')
+      if (third.inserted) throw new Error('insert() of an existing closed row resolved to inserted: true')
       expectRow(third.current, updated, 'the current row that insert() returns after an update')
     },
   },
@@ -141,12 +134,12 @@ export const writing: readonly ContractCase[] = [
         expectSame(
           await store.update(stale, expected),
           false,
-          `update() of version 2 expecting version ${expected}`,
+          `update() of version 2 with expectedVersion ${expected}`,
         )
         expectRow(
           await store.get(SCOPE, first.id),
           second,
-          `the row after update() expecting version ${expected}`,
+          `the row after update() with expectedVersion ${expected}`,
         )
       }
     },
@@ -160,9 +153,9 @@ export const writing: readonly ContractCase[] = [
         expectSame(
           await store.update(row, expected),
           false,
-          `update() of a missing row expecting version ${expected}`,
+          `update() of a missing row with expectedVersion ${expected}`,
         )
-        expectSame(await store.get(SCOPE, row.id), undefined, 'the row that was never inserted')
+        expectNoRow(await store.get(SCOPE, row.id), 'a row that was never inserted')
       }
     },
   },
@@ -218,7 +211,7 @@ export const writing: readonly ContractCase[] = [
       ])
       await insertAll(store, rows)
       for (const row of rows)
-        expectRow(await store.get(SCOPE, row.id), row, `the row ${row.state}, open ${row.open}`)
+        expectRow(await store.get(SCOPE, row.id), row, `the row with state ${row.state} and open ${row.open}`)
     },
   },
   {
@@ -245,7 +238,7 @@ export const writing: readonly ContractCase[] = [
       expectRow(await store.get(SCOPE, row.id), grown, 'the updated row')
       const small = nextVersion(grown, { data: 'small again' })
       await mustUpdate(store, small)
-      expectRow(await store.get(SCOPE, row.id), small, 'the row made small again')
+      expectRow(await store.get(SCOPE, row.id), small, 'the row whose data was shortened')
     },
   },
   {
@@ -277,9 +270,17 @@ export const writing: readonly ContractCase[] = [
       await insertAll(store, [row])
       expectRow(await store.get(SCOPE, row.id), row, 'the inserted row')
       const next = { ...row, version: largest, createdAt: largest - 2, updatedAt: 0 }
-      expectSame(await store.update(next, largest - 2), false, 'update() expecting a version that is too low')
-      expectSame(await store.update(next, largest), false, 'update() expecting a version that is too high')
-      expectSame(await store.update(next, largest - 1), true, 'update() expecting the stored version')
+      expectSame(
+        await store.update(next, largest - 2),
+        false,
+        'update() with an expectedVersion that is too low',
+      )
+      expectSame(
+        await store.update(next, largest),
+        false,
+        'update() with an expectedVersion that is too high',
+      )
+      expectSame(await store.update(next, largest - 1), true, 'update() with the stored version')
       expectRow(await store.get(SCOPE, row.id), next, 'the updated row')
     },
   },
@@ -301,7 +302,7 @@ export const writing: readonly ContractCase[] = [
         expectRow(await store.get(row.scope, row.id), row, `the row of scope ${show(row.scope)}`)
       const elsewhere = makeRow(1, { scope: 'a scope without rows', version: 3 })
       expectSame(await store.update(elsewhere, 2), false, 'update() in a scope without rows')
-      expectSame(await store.get(elsewhere.scope, elsewhere.id), undefined, 'get() in a scope without rows')
+      expectNoRow(await store.get(elsewhere.scope, elsewhere.id), 'get() in a scope without rows')
     },
   },
   {
