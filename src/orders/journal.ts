@@ -17,18 +17,10 @@ import {
 } from './row.ts'
 import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
-/**
- * Maximum number of attempts to write a proven charge over other writers' versions, before further
- * attempts are made in the background.
- */
 const MAX_MERGES = 8
-/**
- * Milliseconds between background attempts to store a proven charge. If the last attempt fails,
- * only `recover()` can store the charge.
- */
+/** In milliseconds. After the last attempt, only `recover()` can still store the charge. */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 
-/** The content stored under a name: nothing, a row whose record was forgotten, or a record. */
 export interface Found {
   readonly id: string
   readonly row?: StoredRow
@@ -40,16 +32,12 @@ export interface FoundRecord extends Found {
   readonly record: JournalRecord
 }
 
-/**
- * Result of a conditional write. `failed`: the record could not be encoded as a row, so nothing
- * reached the store.
- */
+/** `failed`: the record could not be encoded as a row, so nothing reached the store. */
 export type Written =
   | { readonly result: 'written'; readonly found: FoundRecord }
   | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
   | Exclude<Applied, { readonly result: 'written' }>
 
-/** A write that did not happen, and why. */
 export type Unwritten = Extract<Written, { readonly cause: unknown }>
 
 export interface JournalOptions {
@@ -59,30 +47,22 @@ export interface JournalOptions {
   readonly runtime: Runtime
 }
 
-/** Milliseconds for which closed records are remembered. */
-interface Kept {
+interface RetentionMs {
   readonly created: number
   readonly rejected: number
 }
 
-/** Milliseconds between consecutive removals of old records. */
 const PRUNE_INTERVAL = 60 * 60 * 1000
 
-// Times of the last removal, per store: clients that share a store need only one removal.
-const pruned = new WeakMap<OrderStore, Map<string, number>>()
+const prunedAt = new WeakMap<OrderStore, Map<string, number>>()
 const backgrounds = new WeakMap<OrderStore, Map<() => Promise<void>, Journal>>()
 
-/**
- * The write-ahead journal in a store. It reads records, writes them conditionally, and finds out
- * whether a failed write was applied. It decides nothing about orders.
- */
 export class Journal {
   readonly store: OrderStore
   readonly scope: string
   readonly #rows: Rows
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
-  /** Background work in progress for the store, each entry with its journal. */
   readonly #background: Map<() => Promise<void>, Journal>
 
   constructor({ store, scope, codec, runtime }: JournalOptions) {
@@ -95,11 +75,6 @@ export class Journal {
     backgrounds.set(store, this.#background)
   }
 
-  /**
-   * Reads what is stored under a name.
-   * @throws {StoreError} with `charged: 'unknown'`, because the record may belong to an earlier
-   * call that was charged
-   */
   async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
     const row = await this.#rows.read(id, deadline, store)
     if (row instanceof Interruption) return row
@@ -115,17 +90,11 @@ export class Journal {
     throw unusableError(decoded)
   }
 
-  /** The record of a row, or why the row has no usable record. */
   async decode(row: StoredRow): Promise<JournalRecord | 'forgotten' | Unusable> {
     const decoded = await this.#decoded(row, new Deadline(this.#runtime, STORE_TIMEOUT, undefined))
     return decoded instanceof Interruption ? 'unanswered' : decoded
   }
 
-  /**
-   * Writes a record if the row has not changed since it was read. After a lost response, reads the
-   * row back. Only this write can have made a row with this version and content, because the
-   * content includes the call's random `claim`.
-   */
   write(
     found: Found,
     content: RecordContent,
@@ -135,13 +104,12 @@ export class Journal {
     return this.#write(found, content, deadline, store, deadline)
   }
 
-  /** @param sealing deadline of the codec */
   async #write(
     found: Found,
     content: RecordContent,
     deadline: Deadline,
     store: OrderOutbox,
-    sealing: Deadline,
+    codecDeadline: Deadline,
   ): Promise<Written> {
     const now = this.#runtime.now()
     const version = (found.row?.version ?? 0) + 1
@@ -154,7 +122,8 @@ export class Journal {
     let row: StoredRow
     try {
       const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
-      const timely = this.#codec === undefined ? await encoded : await this.#rows.bounded(encoded, sealing)
+      const timely =
+        this.#codec === undefined ? await encoded : await this.#rows.bounded(encoded, codecDeadline)
       if (timely instanceof Interruption)
         return {
           result: 'failed',
@@ -174,9 +143,8 @@ export class Journal {
   }
 
   /**
-   * Overwrites the record with itself, or inserts a row without a record, so that the store rejects
-   * an abandoned write of an earlier call. Needs no codec. Returns false if the store did not
-   * confirm the write.
+   * Inserts or rewrites the row, so that the store rejects a write that an earlier call abandoned.
+   * Needs no codec, so it works even if the codec fails.
    */
   async fence({ id, row: base }: Found, deadline: Deadline): Promise<boolean> {
     const now = this.#runtime.now()
@@ -188,11 +156,8 @@ export class Journal {
   }
 
   /**
-   * Writes a proof of a charge over the newest version, whichever call wrote that version, and
-   * tries again until the proof is stored. Only a proof of a charge may override any other outcome.
-   * Returns false if the store did not accept the proof. The write is then retried in the
-   * background.
-   * @param signal ends the wait, but not the writing; without a signal, the deadline ends the wait
+   * Stores a proof of a charge even if another call has changed the record: such a proof overrides
+   * any other outcome. Returns false if the proof is not stored yet.
    */
   async prove(
     found: FoundRecord,
@@ -205,26 +170,20 @@ export class Journal {
     return false
   }
 
-  /** Writes the outcome of a call if the version that the call wrote last is still the newest. */
   settle(found: FoundRecord, content: RecordContent, deadline: Deadline): Promise<Written> {
     return this.#learnt(found, content, this.#settling(deadline))
   }
 
-  /**
-   * Empties a closed record. Returns false if the record has changed since it was read.
-   * @throws {StoreError} if the store did not confirm the removal
-   */
   async forget({ row }: FoundRecord, deadline: Deadline): Promise<boolean> {
     const emptied = (): Promise<boolean> =>
       this.store.update(forgottenRow(row, this.#runtime.now()), row.version)
-    const otherwise = 'The store did not confirm the removal of the record. Nothing was sent; call again.'
-    return await this.#rows.confirmed(emptied, otherwise, deadline)
+    const message = 'The store did not confirm the removal of the record. Nothing was sent. Call again.'
+    return await this.#rows.confirmed(emptied, message, deadline)
   }
 
-  /** Runs {@link prune} in the background, at most once an hour. */
-  pruneHourly(kept: Kept, reporter: Reporter): void {
-    const times = pruned.get(this.store) ?? new Map<string, number>()
-    pruned.set(this.store, times)
+  pruneHourly(kept: RetentionMs, reporter: Reporter): void {
+    const times = prunedAt.get(this.store) ?? new Map<string, number>()
+    prunedAt.set(this.store, times)
     const now = this.#runtime.monotonic()
     const last = times.get(this.scope)
     if (last !== undefined && now - last < PRUNE_INTERVAL) return
@@ -234,19 +193,15 @@ export class Journal {
     })
   }
 
-  /**
-   * Removes closed records that are older than the retention for their state.
-   * @throws {StoreError} if the store failed
-   */
-  async prune(kept: Kept): Promise<void> {
+  async prune(kept: RetentionMs): Promise<void> {
     const pruned = this.#prune(kept)
-    // Code that closes the store, or its connections, waits for this removal first.
+    // `flush()` waits for this removal before the store closes its connections.
     const finish = async (): Promise<void> => void (await pruned.catch(() => {}))
     this.#background.set(finish, this)
     await pruned.finally(() => this.#background.delete(finish))
   }
 
-  async #prune(kept: Kept): Promise<void> {
+  async #prune(kept: RetentionMs): Promise<void> {
     const limits = {
       createdBefore: await this.#rows.prunableBefore(kept.created),
       rejectedBefore: await this.#rows.prunableBefore(kept.rejected),
@@ -254,19 +209,17 @@ export class Journal {
     const pruned = (): Promise<number> => this.store.prune(this.scope, limits)
     await this.#rows.confirmed(
       pruned,
-      'The store could not remove old records. Nothing was sent; call again.',
+      'The store could not remove old records. Nothing was sent. Call again.',
     )
   }
 
-  /** Yields the scope's rows with work left for recovery, or those written since a time. */
   rows(which: Which): AsyncGenerator<StoredRow, void, undefined> {
     return this.#rows.all(which)
   }
 
   /**
-   * Makes a last attempt to store every charge that is not stored yet, and ends the background
-   * work. With `whole`, does the same for the other journals of the store, because the store is
-   * about to close.
+   * Makes a last attempt to store each charge that is not stored yet.
+   * @param whole true to include the charges of the store's other clients, because the store closes
    */
   async flush({ whole }: { readonly whole: boolean }): Promise<void> {
     const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)
@@ -288,8 +241,8 @@ export class Journal {
       if (result !== 'lost') return false
       const current = await this.load(found.id, last).catch(() => undefined)
       if (current === undefined || current instanceof Interruption) return false
-      // Write the record again if it was forgotten or pruned in the meantime: a proven charge must
-      // not get lost.
+      // If the record was forgotten or pruned since this call read it, write it again: a proven
+      // charge must not get lost.
       newest = { ...current, record: current.record ?? newest.record }
     }
     return false
@@ -319,13 +272,13 @@ export class Journal {
     schedule()
   }
 
-  /** Writes the outcome of a call. The codec gets a short time even after the call's deadline. */
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
-    const sealing = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
-    return this.#write(found, content, deadline, this.store, sealing)
+    // The codec gets time even after the deadline: an outcome that is not encrypted is not stored.
+    const codecDeadline = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
+    return this.#write(found, content, deadline, this.store, codecDeadline)
   }
 
-  /** Decodes a row within the deadline: a codec may call a key service that never responds. */
+  /** Has a deadline because a codec may call a key service that never responds. */
   #decoded(
     row: StoredRow,
     deadline: Deadline,
@@ -334,11 +287,7 @@ export class Journal {
     return this.#codec === undefined ? decoded : this.#rows.bounded(decoded, deadline)
   }
 
-  /**
-   * The deadline for storing a call's outcome. It extends past the call's own deadline, because the
-   * call reports whether its outcome is stored.
-   * @param signal ends the wait early
-   */
+  /** Omits the deadline's own signal: the outcome is stored even if the caller aborts the call. */
   #settling(deadline: Deadline, signal?: AbortSignal): Deadline {
     return deadline.over() === undefined
       ? new Deadline(this.#runtime, deadline.remaining(), signal)

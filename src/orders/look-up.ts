@@ -15,38 +15,30 @@ import { isUnsent, type JournalRecord, publicRecord } from './record.ts'
 import { type AttentionReason, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
 import { scanOrders } from './scan-orders.ts'
 
-/** A record to look up, because sending its request is not safe. */
+/** A record whose request is not safe to send. */
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
-  /** True if the order was apparently never sent (see {@link mayBeRestored}). */
+  /**
+   * True if the order was never sent, according to a record that may come from an old backup. Such
+   * an order may be sent if the whole order list does not contain it.
+   */
   readonly unsent: boolean
 }
 
-/**
- * The service's whole order list was read, and an order that was apparently never sent is not in
- * it.
- */
+/** Returned only for `unsent` records, and only after the whole list was read. */
 export interface NotListed {
   readonly outcome: 'not_listed'
   readonly found: FoundRecord
 }
 
-/** Codes of errors after which a later lookup may succeed. */
-const PASSING: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
-/** Statuses after which a later lookup may succeed: the request was not processed in time. */
-const PASSING_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
+const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
+const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
-/**
- * Number of times the list is read. Rows move during a read, so one read is not enough. A third
- * read would prove no more.
- */
+/** Reads the list twice: rows may move during a read, so that one read misses a row. */
 const SWEEPS = 2
 
-/**
- * Reads the order with this id.
- * @param asked known facts that the order must not contradict
- */
+/** @param asked known facts that the order must not contradict */
 export async function readOrder(
   context: OrderContext,
   operation: string,
@@ -72,10 +64,7 @@ function readable({ connection }: OrderContext, body: unknown, asked: Asked | un
   return field === undefined ? checked : wrong('is not what was sent', field)
 }
 
-/**
- * Reads the order by its id, if the id is known. Otherwise returns a {@link Lookup}, so that one
- * read of the list serves all records.
- */
+/** If the order's id is unknown, returns a {@link Lookup}: one read of the list serves them all. */
 export async function lookUpAlone(
   context: OrderContext,
   operation: string,
@@ -107,11 +96,7 @@ export async function lookUpById(
   }
 }
 
-/**
- * Searches the order list for these records' orders, by reference. An order in the list is proof; a
- * missing order proves nothing. Of the missing orders, only those that were apparently never sent
- * may be sent.
- */
+/** A listed order proves a charge. A missing order proves nothing, because the list may lag. */
 export async function* lookUp(
   context: OrderContext,
   operation: string,
@@ -124,14 +109,13 @@ export async function* lookUp(
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
   for (const [sourceSystem, group] of bySourceSystem(lookups)) {
-    // A listed order without a reference looks up `undefined`, which is never in this map.
     const wanted = new Map<string | undefined, Lookup>()
     for (const lookup of group) {
       const { externalOrderId } = lookup.found.record
       if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
     }
-    // References found outside the record's source system. Those orders may be ours, if the service
-    // names the system differently.
+    // References found under another source system. These orders are not sent again: the service
+    // may name the record's source system differently.
     const elsewhere = new Set<string | undefined>()
     let cut = false
     const onCut = (): void => {
@@ -160,10 +144,9 @@ export async function* lookUp(
       }
     } catch (caught) {
       error = failureOf(caught)
-      // Throws if the client was closed during the read, which ends the walk. A missing API key
-      // does not end the walk.
+      // The read may have failed because the client was closed. Then stop here.
       checkOpen()
-      looked = !PASSING.has(error.code) && !PASSING_STATUSES.has(error.status)
+      looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
     }
     if (cut) cuts.add(wanted.values())
     for (const lookup of group) {
@@ -183,15 +166,11 @@ export async function* lookUp(
   }
 }
 
-/**
- * The source systems to search: the record's own, then all. The service may name the record's
- * source system differently, or derive it from the API key.
- */
+/** The second search covers all systems: the service may derive the system from the API key. */
 export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
   return new Set([sourceSystem, undefined])
 }
 
-/** Groups lookups by source system, so that each search reads only the orders of one system. */
 function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {
   const groups = new Map<string | undefined, Lookup[]>()
   for (const lookup of lookups) {
@@ -201,20 +180,12 @@ function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Loo
   return groups
 }
 
-/**
- * Milliseconds for which a record is not looked up again after a lookup that could not read the
- * whole list.
- */
 const CUT_PAUSE = 15 * 60 * 1000
 
-// The times are not stored in the records: if an entry is lost, the list is only read once more,
-// whereas a write could make a concurrent call's write fail.
+// Not stored in the records: writing a record could make a concurrent call's write fail.
 const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
 
-/**
- * Records whose last lookup stopped before the end of the list. Remembered per store, not per
- * client, because clients share stores.
- */
+/** Records whose last lookup stopped at `MAX_PAGES`. They are not looked up again for a while. */
 class Cuts {
   readonly #context: OrderContext
   readonly #times: Map<string, number>

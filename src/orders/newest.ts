@@ -1,7 +1,3 @@
-/**
- * Finds the newest version of an order's record. The row of an anonymous order may by now hold the
- * next identical order.
- */
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
@@ -12,13 +8,11 @@ import { isPending, type JournalRecord, publicRecord, type RecordContent } from 
 import { createdOutcome, type RecoveryOutcome } from './recovery-outcome.ts'
 import { apply, isKnown, type Proof } from './transitions.ts'
 
-/** Milliseconds that one read of the store may take. */
-const LOOK = 5000
+const READ_TIMEOUT = 5000
 
 /**
- * Stores that an order exists, even if its record has changed since it was read. `later`: the store
- * has not accepted the write yet. `displaced`: the row holds the next identical order, which must not
- * be overwritten.
+ * `later`: the proof is stored in the background. `displaced`: identical orders without a reference
+ * share one row, which now contains a later order.
  */
 export async function proveCreated(
   { journal }: OrderContext,
@@ -37,7 +31,7 @@ export async function proveCreated(
   return !stored ? 'later' : displaced ? 'displaced' : 'stored'
 }
 
-/** Reads a row again. The result has no record if the row now holds another order. */
+/** The result has no record if the row now contains another order. */
 export async function loadNewest(
   { journal }: OrderContext,
   { id, record }: Pick<Found, 'id' | 'record'>,
@@ -48,20 +42,16 @@ export async function loadNewest(
   return isAnother(found.record, record) ? { id } : found
 }
 
-/** True if a row now holds a different anonymous order. */
+/** Identical orders without a reference share one row, but have different keys. */
 export function isAnother(newest: RecordContent, before: RecordContent): boolean {
   return isAnonymous(newest.slot) && newest.key !== before.key
 }
 
-/**
- * True if the row now holds the next identical order, and a proof of `mine` must not overwrite it.
- * A proof may overwrite a refusal of the next order, or a decision to abandon `mine`.
- */
+/** A proof of `mine` may overwrite a later order only if that order was certainly not bought. */
 function isDisplaced(newest: RecordContent, mine: RecordContent): boolean {
   return isAnother(newest, mine) && (newest.state === 'created' || isPending(newest))
 }
 
-/** The newest version of a record. Undefined if there is none, or if it cannot be read. */
 export async function newestRecord(
   context: OrderContext,
   known: Pick<Found, 'id' | 'record'>,
@@ -72,19 +62,14 @@ export async function newestRecord(
 }
 
 function lookOf({ connection }: OrderContext): Deadline {
-  return new Deadline(connection.runtime, LOOK, undefined)
+  return new Deadline(connection.runtime, READ_TIMEOUT, undefined)
 }
 
-/** Time to read the result of a write that may have continued past the deadline of its call. */
+/** A write may have used the time up to the deadline, so the read after it gets time of its own. */
 function lookAfter(deadline: Deadline): Deadline {
-  return deadline.over() === undefined ? deadline.grace(2 * GRACE, LOOK) : deadline.grace()
+  return deadline.over() === undefined ? deadline.grace(2 * GRACE, READ_TIMEOUT) : deadline.grace()
 }
 
-/**
- * Stores that an order exists and reports it.
- * @param deadline deadline of the call that waits for this; without it, each step may take as long
- * as one read
- */
 export async function markCreated(
   context: OrderContext,
   found: FoundRecord,
@@ -101,8 +86,7 @@ export async function markCreated(
   }
   const end = deadline ?? lookOf(context)
   const proven = await proveCreated(context, found, proof, end, deadline?.signal)
-  // The store no longer has a record of this order, so nothing in the store can contradict the
-  // proof.
+  // No record of this order is left in the store, so report the order from the proof.
   if (proven === 'displaced') {
     const record = { ...found.record, ...apply(found.record, { type: 'proven', ...proof }) }
     return createdOutcome(publicRecord(record), order)

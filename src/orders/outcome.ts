@@ -7,7 +7,7 @@ import { type Order, orderSchema } from '../schemas/order.ts'
 import { readProblem } from '../schemas/problem.ts'
 import type { Hold, RecordState, RejectionKind } from './record.ts'
 
-/** Every outcome of one attempt to create an order, or of a call that ended between attempts. */
+/** Outcome of one attempt to create an order; `not_sent` if the call ended before the attempt. */
 export type OutcomeKind =
   | 'created'
   | 'created_flawed'
@@ -36,28 +36,20 @@ export type OutcomeKind =
   | 'aborted'
   | 'not_sent'
 
-/** What an outcome means for the wallet and the record. */
 export interface Meaning {
   readonly charged: Charged
   readonly state: RecordState
   readonly rejection?: RejectionKind
 }
 
-/** One row of the outcome table. */
 export interface OutcomeRow {
-  /**
-   * The meaning if every earlier attempt under the key was certainly refused or certainly not sent.
-   */
+  /** Applies if no earlier attempt under the key can have been charged. */
   readonly clean: Meaning
-  /** The meaning if an earlier attempt under the key is ambiguous. */
+  /** Applies if an earlier attempt under the key may have been charged. */
   readonly ambiguous: Meaning
-  /** Whether and how the call continues, always with the same key and body. */
   readonly next: Pace | 'stop'
-  /**
-   * Whether the attempt is ambiguous: it may have reached the service, and its outcome is unknown.
-   */
+  /** True if the attempt may have reached the service, and its outcome is unknown. */
   readonly leavesDoubt: boolean
-  /** Why recovery must not repeat the request on its own. Absent if recovery may repeat it. */
   readonly hold?: Hold
 }
 
@@ -66,35 +58,27 @@ const UNKNOWN: Meaning = { charged: 'unknown', state: 'open' }
 const REFUSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'refused' }
 const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'not_processed' }
 const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancelled' }
-/** This payload was not bought, but another payload under the key may have been bought. */
+/** `unknown`, because the payload that owns the key may have been charged. */
 const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
 
-/**
- * Makes a row of the outcome table. After an ambiguous attempt, only a proof of a charge counts. An
- * outcome whose clean meaning is `UNKNOWN` makes its attempt ambiguous.
- */
+/** After an ambiguous attempt, only a proof of a charge tells whether the wallet was charged. */
 function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow {
   const ambiguous = clean === YES ? YES : UNKNOWN
   return { clean, ambiguous, next, leavesDoubt: clean === UNKNOWN, ...defined({ hold }) }
 }
 
-/**
- * The outcome table: what each response means for the wallet. `docs/guide/responses.md` prints it,
- * with the words of `outcome-words.ts`, and a test compares the two. A kind without a row does not
- * compile.
- */
+/** Printed in `docs/guide/responses.md` by `npm run docs:tables`. */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created: row(YES, 'stop'),
   created_flawed: row(YES, 'stop'),
   created_unreadable: row(YES, 'replay'),
   // Captive portals and proxies return 200 for anything, so a 200 proves no charge.
   success_unreadable: row(UNKNOWN, 'replay'),
-  // The response contains another order: responses were mixed up, or a proxy returned the response
-  // to another request.
+  // A proxy may have returned the response to another request.
   contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
-  // After an ambiguous attempt, a 402 may mean that the ambiguous attempt emptied the wallet.
-  // Refusals about stock, validation and publication may have the same cause.
+  // Held after an ambiguous attempt: that attempt may have emptied the wallet or the stock, which
+  // the service now gives as the reason for its refusal.
   refused: row(REFUSED, 'stop', 'refused'),
   refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
   unauthorized: row(NOT_PROCESSED, 'stop'),
@@ -106,7 +90,7 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   conflict_unknown: row(UNKNOWN, 'backoff'),
   request_timeout: row(UNKNOWN, 'backoff'),
   server_error: row(UNKNOWN, 'backoff'),
-  // A gateway or firewall may have replaced the service's response after the order was created.
+  // A gateway may have replaced the service's response after the order was created.
   unrecognised: row(UNKNOWN, 'stop'),
   unreachable: row(NOT_PROCESSED, 'backoff'),
   untrusted: row(NOT_PROCESSED, 'stop'),
@@ -119,47 +103,40 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   not_sent: row(NOT_SENT, 'stop'),
 }
 
-/** History of the current key before the attempt that is being judged. */
+/** What earlier attempts under the current key prove. */
 export interface History {
   /** An attempt may have reached the service, and no trustworthy response came back. */
   readonly ambiguous: boolean
-  /** The service responded 201 to an attempt: the charge is proven, whatever comes later. */
+  /** The service responded 201 to an attempt, so the wallet was charged. */
   readonly proven: boolean
 }
 
-/** The meaning of an attempt, given the history of its key. */
 export interface Verdict extends Meaning {
   readonly next: Pace | 'stop'
-  /** The history for the next attempt. */
   readonly history: History
   readonly hold?: Hold
 }
 
-/** Judges one outcome by the outcome table. A proof of a charge overrides every later outcome. */
 export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
   const row = OUTCOMES[kind]
   const meaning = history.proven ? YES : history.ambiguous ? row.ambiguous : row.clean
   const proven = history.proven || row.clean.charged === 'yes'
   return {
     ...meaning,
-    // After a 201, every further attempt only serves to read the order, so it is a replay whatever
-    // its outcome.
+    // After a 201, a further attempt only reads the order.
     next: proven && row.next !== 'stop' ? 'replay' : row.next,
     history: { ambiguous: history.ambiguous || row.leavesDoubt, proven },
     ...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),
   }
 }
 
-/** The result of one attempt to create an order. */
 export interface Outcome {
   readonly kind: OutcomeKind
-  /** The order as the service returned it, if it is readable. */
   readonly order?: Order
-  /** Id of the order, if at least the id is readable. */
+  /** Present even if only the id of the order is readable. */
   readonly orderId?: string
-  /** What is wrong with the body of a success. */
+  /** What is wrong with the body of a 2xx response. */
   readonly issues?: readonly Issue[]
-  /** HTTP status and code of a refusal. */
   readonly status?: number
   readonly code?: string
 }
@@ -179,8 +156,8 @@ const WITH_ERROR_BODY: Readonly<Record<number, OutcomeKind>> = {
   431: 'refused_unprocessed',
 }
 
-// 421 must stay unrecognised: browsers and Node's fetch repeat the request after a 421, so the
-// response may belong to the second request, and the first request may have been charged.
+// 421 is missing on purpose: browsers and Node's fetch repeat the request after a 421, so the first
+// request may have been charged.
 const BY_STATUS: Readonly<Record<number, OutcomeKind>> = {
   401: 'unauthorized',
   408: 'request_timeout',
@@ -188,10 +165,7 @@ const BY_STATUS: Readonly<Record<number, OutcomeKind>> = {
   429: 'rate_limited',
 }
 
-/**
- * Names the outcome of an attempt to create an order: the left column of the outcome table.
- * @param contradiction the field in which an order differs from its request, if any
- */
+/** @param contradiction returns the field in which the order differs from its request, if any */
 export function classify(
   result: AttemptResult,
   contradiction: (order: object) => string | undefined,
@@ -207,8 +181,6 @@ export function classify(
       if (result.unsent === 'unreachable') return { kind: 'unreachable' }
       if (result.unsent === 'certificate') return { kind: 'untrusted' }
       if (result.unsent === 'transport_closed') return { kind: 'transport_closed' }
-      // The connection was ready too late to send. The outcome is the same as if the call had ended
-      // before the attempt.
       if (result.unsent === 'late') return { kind: 'not_sent' }
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':
@@ -223,7 +195,7 @@ function classifySuccess(
   contradiction: (order: object) => string | undefined,
 ): Outcome {
   const { status } = result
-  // Only the documented success status proves a charge: a login page comes with 200, too.
+  // Only a 201 proves a charge: a login page comes with 200, too.
   const unreadable: OutcomeKind = status === 201 ? 'created_unreadable' : 'success_unreadable'
   if (result.problem !== undefined) return { kind: unreadable, status }
   const body = parseJson(result.text)?.json

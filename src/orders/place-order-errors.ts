@@ -17,6 +17,7 @@ import {
   chargedSentence,
   conflictSentence,
   errorOf,
+  moneySentence,
   unexpectedBody,
 } from '../http/failures.ts'
 import { factsOf } from '../http/info.ts'
@@ -37,13 +38,10 @@ import { reasonOf } from './rows.ts'
 import type { StepOf } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-/** Why `create()` and `enqueue()` reject an order. */
 type OrderRefusal = Extract<StepOf['create' | 'enqueue'], { readonly step: 'refuse' }>['because']
 
-/** Why a record cannot be continued. */
 type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
 
-/** Makes the errors of one `create()`: what happened, the wallet, and what to do next. */
 export class PlaceOrderErrors {
   readonly #intent: Intent
   readonly #signal: AbortSignal | undefined
@@ -53,7 +51,6 @@ export class PlaceOrderErrors {
     this.#signal = signal
   }
 
-  /** The reference or key belongs to another order. `fields` names the differences. */
   conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
     const charged = record === undefined ? 'unknown' : chargedOf(record)
     return new IdempotencyConflictError(
@@ -62,12 +59,9 @@ export class PlaceOrderErrors {
     )
   }
 
-  /**
-   * A {@link conflict} with a remembered order. If the body of that order was dropped, tags show
-   * which fields differ.
-   */
   rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
     const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
+    // The record has tags of the fields even if the body was dropped.
     const known = Object.keys(record.fields).length > 0
     const differing = over === 'key' ? ['idempotencyKey'] : known ? differingFields(record.fields, own()) : []
     return this.conflict(differing, record)
@@ -78,7 +72,7 @@ export class PlaceOrderErrors {
       // A created anonymous order is not this call's order.
       return this.misfit(this.#intent.misfit, record?.state === 'created' ? undefined : record)
     if (record === undefined || because === 'misfit')
-      throw new TypeError(`unreachable: nothing is refused as ${because}`)
+      throw new TypeError(`unreachable: refused as ${because} without a record`)
     switch (because) {
       case 'payload':
       case 'key':
@@ -104,13 +98,13 @@ export class PlaceOrderErrors {
   unresolved(record: JournalRecord, because: Because): CustomerOrderingError {
     const why = {
       window:
-        'is past the safe-retry window (or the clock went back), so the service may have forgotten its key',
+        'is past its safe-retry window (or the clock went back), so the service may have forgotten the key',
       age: 'is so old that this call may be for another order',
       api_key: 'used another API key, and the service may scope idempotency keys by API key',
       unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
       busy: 'is still running',
-      replaced: 'was settled or abandoned, and a later identical order replaced its record',
+      replaced: 'was settled or abandoned, and a later identical order overwrote its record',
     }[because]
     const charged = chargedOf(record)
     const next =
@@ -118,14 +112,13 @@ export class PlaceOrderErrors {
         ? 'call again after that call has ended'
         : because === 'replaced'
           ? 'find the order with orders.reconcile()'
-          : 'run orders.recover(), then settle what is left with orders.resolve()'
+          : 'run orders.recover(). If the order stays open, settle it with orders.resolve()'
     return new UnresolvedOrderError(
       `An earlier call for this order ${why}. This call sent nothing. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
     )
   }
 
-  /** The order would be sent as a new order, but does not fit `options.service`. */
   misfit({ path, message }: Issue, record: JournalRecord | undefined): CustomerOrderingError {
     return invalidOver(`${path === 'quantity' ? '' : `${path} `}${message}`, [{ path, message }], {
       ...this.#facts(record),
@@ -133,25 +126,16 @@ export class PlaceOrderErrors {
     })
   }
 
-  /**
-   * The service may forget the caller's key before an ambiguous attempt could be repeated with that
-   * key.
-   */
   spent(record: JournalRecord): CustomerOrderingError {
-    const message = 'was used for this order before, and the service may be about to forget it; use a new key'
+    const message = 'was used for this order before, and the service may forget it soon; use a new key'
     const charged = chargedOf(record)
     return new InvalidRequestError(
-      `The idempotencyKey ${message}. This call sent nothing. ${chargedSentence(charged)}`,
+      `The idempotencyKey ${message}. This call sent nothing. ${moneySentence(charged)}`,
       { ...this.#facts(record), charged, issues: [{ path: 'options.idempotencyKey', message }] },
     )
   }
 
-  /**
-   * The claim was not stored, or may not have been stored.
-   * @param charged what is proven about the wallet
-   * @param key the key that would have been sent
-   * @param record the record of the same intent
-   */
+  /** @param key the key that would have been sent */
   notStored(
     { result, cause, repair = 'Repair the store' }: Unwritten,
     charged: Charged,
@@ -164,12 +148,11 @@ export class PlaceOrderErrors {
         ? 'It is unknown whether the order was stored'
         : 'The order could not be stored'
     return new StoreError(
-      `${what}. This call sent nothing. ${chargedSentence(charged)} ${repair} and call again.${reasonOf(cause)}`,
+      `${what}. This call sent nothing. ${chargedSentence(charged, '')} ${repair} and call again.${reasonOf(cause)}`,
       { ...known, charged, idempotencyKey: key ?? known.idempotencyKey, cause },
     )
   }
 
-  /** The call ended before it sent anything. */
   interrupted({ why }: Interruption, charged: Charged, key: string | undefined): CustomerOrderingError {
     return errorOf({ end: why, trail: noTrail(true) }, this.#context(charged, key))
   }
@@ -178,18 +161,16 @@ export class PlaceOrderErrors {
     return errorOf({ end: 'credentials', error, trail: noTrail(true) }, this.#context(charged, key))
   }
 
-  /** The order was sent, but cannot be returned. `charged` is the value that the store proves. */
   sent(sent: Sent, charged: Charged, now: number): CustomerOrderingError {
     const { ending, outcome, orderId, record, attempts } = sent
-    // A success response arrived, so the order is reported as unreadable, however the last attempt
-    // ended.
+    // After a 2xx response, report an unreadable order, even if a later attempt got an error.
     const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
     if (unreadable && ending.end !== 'aborted') {
       const { status, requestId } = bare(factsOf(ending.trail))
       return unexpectedBody(
         { ...this.#context(charged, record.key), orderId },
         { attempts, status: sent.charged === 'yes' ? 201 : status, requestId, issues: outcome?.issues ?? [] },
-        'Call again to read it',
+        'Call again to read the order',
         charged === 'yes' ? true : undefined,
       )
     }
@@ -213,7 +194,6 @@ export class PlaceOrderErrors {
   }
 }
 
-/** The context for the errors of a call that places an order. */
 export function orderCall(
   operation: string,
   known: RecordFacts,
@@ -223,15 +203,12 @@ export function orderCall(
   return { endpoint, path: ORDERS_PATH, ...known, now: 0, reason: signal?.reason }
 }
 
-/** What the record proves about the wallet before the call has sent anything. */
+/** `'no'` without a record: no earlier call sent the order. */
 export function moneyOf(record: JournalRecord | undefined): Charged {
   return record === undefined ? 'no' : chargedOf(record)
 }
 
-/**
- * The error for invalid arguments, with `charged` from the record of the order that they name. An
- * order that an earlier call bought must not be reported as `'no'`.
- */
+/** Sets `charged` from the record: an order that an earlier call bought must not report `'no'`. */
 export async function argumentError(
   { journal, connection }: OrderContext,
   error: unknown,
@@ -254,6 +231,10 @@ export async function argumentError(
 function invalidOver(what: string, issues: readonly Issue[], facts: ErrorFacts): InvalidRequestError {
   const { charged = 'no' } = facts
   const sent = what.endsWith(' Nothing was sent.') ? what : `${what.replace(/\.?$/, '.')} Nothing was sent.`
-  const money = charged === 'no' ? '' : ` Earlier calls for this order: ${chargedSentence(charged)}`
+  const did = charged === 'yes' ? 'charged' : 'may have charged'
+  const money =
+    charged === 'no'
+      ? ''
+      : ` An earlier call for this order ${did} the wallet. Do not order again under another reference or key.`
   return new InvalidRequestError(sent + money, { ...facts, issues })
 }

@@ -10,47 +10,39 @@ import { type Unusable, unusableError } from './row.ts'
 import { scanOrders } from './scan-orders.ts'
 
 /**
- * One line of a reconciliation: an order known to both sides, known to one side only, or with
- * different amounts. `only_local` means that the list did not show the order, which proves nothing:
- * a list may lag, and rows may move while it is read.
+ * One line of a reconciliation between the store and the service's order list. `only_local` does
+ * not prove that the order does not exist: the list may lag, and its rows may move during a read.
  */
 export type Reconciled<Output = Order> =
   | {
       readonly kind: 'matched' | 'amount_differs'
       readonly record: OrderRecord
-      /**
-       * The order from the list, as your own schema, if set, returns it. Absent if the order does
-       * not match the schema.
-       */
+      /** The listed order, parsed by your own schema, if set. Absent if it fails the schema. */
       readonly order?: Output
     }
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
   | {
       readonly kind: 'only_remote'
       readonly record?: undefined
-      /**
-       * The order from the list, as your own schema, if set, returns it. Absent if the order does
-       * not match the schema.
-       */
+      /** The listed order, parsed by your own schema, if set. Absent if it fails the schema. */
       readonly order?: Output
     }
 
 export interface ReconcileSettings<Output> {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined
-  /** Reports only records written since this time, in milliseconds since 1970; 0 reports all. */
+  /** Milliseconds since 1970. Only records written since this time are reported. */
   readonly since: number
   readonly finish: Finish<Output>
-  /** Throws once the client is closed, so that the walk ends early. */
+  /** Throws once the client is closed. */
   readonly checkOpen: () => void
 }
 
 const SWEEPS = 2
 
 /**
- * Compares remembered orders with the service's list. It matches them by order id, and by the
- * caller's reference if the service returns it. It never matches by amount, time or target, which
- * would adopt another integration's order.
+ * Matches orders by order id or by the caller's reference. A match by amount, time or target could
+ * adopt an order of another integration.
  */
 export async function* reconcile<Output>(
   context: OrderContext,
@@ -61,7 +53,7 @@ export async function* reconcile<Output>(
   const local = new Set<JournalRecord>()
   const older = new Set<JournalRecord>()
   let unusable: Unusable | undefined
-  // Read all records, so that an older order in the store is not reported as `only_remote`.
+  // Read all records, or an order with an older record would be reported as `only_remote`.
   for await (const record of records(context, { since: 0 })) {
     options.checkOpen()
     if (typeof record === 'string') {
@@ -69,12 +61,12 @@ export async function* reconcile<Output>(
       continue
     }
     const { state, order, externalOrderId } = record
-    // Two records may name the same order. Only the first record is compared.
+    // Two records may name the same order. Only the first record is matched.
     if (state === 'rejected' || (order?.id !== undefined && byId.has(order.id))) continue
     if (record.updatedAt >= options.since) local.add(record)
     else older.add(record)
     if (order?.id !== undefined) byId.set(order.id, record)
-    // Once the id is known, an order with the same reference and another id is a different order.
+    // Match by reference only if the id is unknown: an order with another id is another order.
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
@@ -92,8 +84,8 @@ export async function* reconcile<Output>(
       reported.add(listed.id)
       const reference = listed.externalOrderId ?? ''
       const candidate = byId.get(listed.id) ?? byReference.get(reference)
-      // An order that contradicts its request belongs to another caller, even if the record adopted
-      // it earlier.
+      // An order that contradicts the record's request belongs to another caller, even if the
+      // record has the order's id.
       const other = candidate && contradiction(deriveId, candidate, listed, 'list')
       const record = other === undefined ? candidate : undefined
       if (record !== undefined) {
@@ -105,14 +97,11 @@ export async function* reconcile<Output>(
       yield { ...compare(record, listed), ...defined({ order }) }
     }
   }
-  // The remaining records may be open: only recovery can find out whether the service has their
-  // orders.
   for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
-  // Some orders of the list may belong to a record that cannot be read.
+  // Some orders reported as `only_remote` may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
 }
 
-/** The order as the caller's own schema returns it. Undefined if the schema rejects it. */
 async function readable<Output>(order: Order, finish: Finish<Output>): Promise<Output | undefined> {
   try {
     return await finish(order, undefined)

@@ -10,19 +10,18 @@ export type RecordState = 'open' | 'created' | 'rejected'
 
 /**
  * Why a record is closed without an order:
- * - `refused`: the service refused it (400, 402, 404, 422). If the refusal repeats under the first
- *   key, the order moves to a new key;
- * - `not_processed`: the service did not process it (401, 403, 425, 429 and the like), or it was
- *   certainly never sent;
+ * - `refused`: the service refused the order (400, 402, 404, 422);
+ * - `not_processed`: the service did not process the request (such as 401, 403, 425, 429), or the
+ *   request never reached it;
  * - `conflict`: the key belongs to another payload, which may have been bought;
  * - `cancelled`: the call ended before anything was sent;
- * - `abandoned`: a person closed it with `resolve()`.
+ * - `abandoned`: a person closed the record with `resolve()`.
  */
 export type RejectionKind = 'refused' | 'not_processed' | 'conflict' | 'cancelled' | 'abandoned'
 
-/** Why an order was not bought. */
+/** The service's refusal of an order, or the reason why the order was not sent. */
 export interface Rejection {
-  /** Why the order was not placed. */
+  /** Why the record is closed. */
   readonly kind: RejectionKind
   /** HTTP status of the refusal. */
   readonly status?: number
@@ -30,136 +29,107 @@ export interface Rejection {
   readonly code?: string
 }
 
-/** What the store remembers of an intent. */
+/** What the store remembers of an order. */
 export interface OrderRecord {
-  /** Name of the intent: `ref:<externalOrderId>`, `key:<Idempotency-Key>` or `anon:<fingerprint>`. */
+  /** The order's name: `ref:<externalOrderId>`, `key:<Idempotency-Key>` or `anon:<fingerprint>`. */
   readonly slot: string
-  /** The Idempotency-Key of the current generation. */
+  /** The current Idempotency-Key. */
   readonly key: string
-  /** Number of the intent's current key, counted from 0. */
+  /** Number of the current key, counted from 0. */
   readonly generation: number
   /** `open` until the outcome is known, then `created` or `rejected`. */
   readonly state: RecordState
-  /**
-   * True if an attempt under the current key may have reached the service and no trustworthy
-   * response came back.
-   */
+  /** True if an attempt under the current key may have been charged, and its outcome is unknown. */
   readonly ambiguous: boolean
   /** Your own reference for the order. */
   readonly externalOrderId?: string
   /**
-   * The order as the service returned it. If the response was flawed, `order` may have only an
-   * `id`. Absent if the order was never readable.
+   * The order as the service returned it. Has only an `id` if nothing else in the response was
+   * readable. Absent if no response was readable.
    */
   readonly order?: Partial<Order>
   /**
-   * Why a rejected order was not bought. On an open record: the refusal before the order was
-   * enqueued again with `orders.enqueue`.
+   * Why a rejected order was not bought. An open record has a `rejection` if the order was refused
+   * and then enqueued again.
    */
   readonly rejection?: Rejection
-  /** Number of HTTP requests that finished calls have made for the intent. */
+  /** Number of HTTP requests that finished calls have made for the order. */
   readonly attempts: number
   /**
-   * When a call first sent the current key, or was about to, in milliseconds since 1970. Absent if
-   * no call did, or if the service processed no request with the key. 0 if unknown, because a clock
-   * went back.
+   * When a call first sent the current key, or was about to send it, in milliseconds since 1970.
+   * Absent before that, and again if the service certainly processed no request with the key. 0 if
+   * unknown because a clock went back.
    */
   readonly firstSentAt?: number
   /**
-   * Time until which the call that claimed the record may still be running, in milliseconds since
-   * 1970. Absent once that call has ended.
+   * Time limit of the call that claimed the record, in milliseconds since 1970. Until then, the
+   * call may still be running. Absent once the call has ended.
    */
   readonly busyUntil?: number
   /** When the record was first written, in milliseconds since 1970. */
   readonly createdAt: number
-  /** Version of the record, which every write increases by 1. */
+  /** Every write of the record increases the version by 1. */
   readonly version: number
 }
 
-/** Who chose the key. A caller's key is never changed. */
+/** `derived` from reference and account, so that every process sends the same key. */
 export type KeyOrigin = 'caller' | 'derived' | 'random'
 
 /**
- * Why recovery must not repeat the request on its own: the caller aborted the request, or the
- * service refused the order after an ambiguous attempt.
+ * Why recovery must not repeat a request: the caller aborted it, or the service refused it after an
+ * attempt with an unknown outcome.
  */
 export type Hold = 'aborted' | 'refused'
 
-/** Facts about the first key of an order while a later key is current. */
 export interface FirstKey {
-  /**
-   * When the key was first sent, in milliseconds since 1970. 0 if the key must not be sent again.
-   */
+  /** Milliseconds since 1970. 0 if the key must not be sent again. */
   readonly sentAt: number
-  /** The service's last refusal under the first key. */
   readonly rejection?: Rejection
-  /** True if the service cleanly refused every body that this store sent under the first key. */
+  /** True if the service refused every body sent under the key while no outcome was unknown. */
   readonly refused: boolean
 }
 
-/** The whole record, as the journal stores it. */
 export interface JournalRecord extends OrderRecord {
   readonly keyOrigin: KeyOrigin
   /** The highest generation that was ever used, if it is not the current generation. */
   readonly highest?: number
-  /**
-   * Facts about the first key while a later key is current. Stored only for derived keys: an
-   * earlier random key is never sent again.
-   */
+  /** Present while a later key is current, and only if the first key is derived. */
   readonly first?: FirstKey
-  /**
-   * The caller's keys that the order no longer uses. The service may forget them at any moment, so
-   * they are never sent again.
-   */
+  /** Keys that a caller replaced. The service may have forgotten them, so never send them again. */
   readonly left?: readonly string[]
   /** Identity of the payload without `metadata`. */
   readonly fingerprint: string
-  /**
-   * Short salted tag of each field, so that a conflict can name fields after the body was dropped.
-   */
+  /** Salted tag of each field, to name the fields in a conflict after the body was dropped. */
   readonly fields: Readonly<Record<string, string>>
-  /** Canonical request body; only while the record may have to be sent again. */
+  /** Canonical JSON. Present only while the request may have to be sent again. */
   readonly body?: string
-  /**
-   * 32-bit tag of the API key that sent the current key; empty if the current key was never sent.
-   */
+  /** 32-bit tag of the API key under which `key` was sent. Empty if `key` was never sent. */
   readonly apiKeyTag: string
-  /**
-   * Random id of the call that last wrote the record. It identifies a write whose response was
-   * lost.
-   */
+  /** Random id of the last writing call. It shows whose write was stored if a response was lost. */
   readonly claim: string
-  /** True if `order` is the whole order as returned (or the part that `remember` selects). */
+  /** True if `order` is complete, or has the part that the option `remember` selects. */
   readonly readable: boolean
-  /** True if the service cleanly refused a body under the current key. */
+  /** True if the service refused a body sent under `key` while no outcome was unknown. */
   readonly refused: boolean
   /**
-   * True if the service reported that the current key belongs to another payload, and this store
-   * has no refusal of that payload.
+   * True if `key` belongs to another payload at the service, and this store saw no refusal of that
+   * payload.
    */
   readonly foreign: boolean
   readonly hold?: Hold
-  /** When the record was last written, in milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly updatedAt: number
 }
 
-/** The fields that a write sets. The journal sets version and times. */
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
-/**
- * True if something is still unknown: the outcome, the order itself, or what was bought under a key
- * in conflict. Such records are listed by `unresolved()` and never removed.
- */
+/** A conflict is pending, too: the payload that owns the key may have been bought. */
 export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 'rejection'>): boolean {
   if (record.state === 'rejected') return record.rejection?.kind === 'conflict'
   return record.state === 'open' || !record.readable
 }
 
-/**
- * True if no call has claimed the record for sending since it was opened. Such a record is
- * unambiguous, whatever its age and whichever API key sends it: every claim sets the API key tag in
- * the write that permits the send.
- */
+/** True if no call can have sent the record: the write before the first send sets the tag. */
 export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
   return record.state === 'open' && record.apiKeyTag === ''
 }
@@ -171,7 +141,6 @@ export function highestGeneration({
   return Math.max(generation, highest)
 }
 
-/** The public view of a record: the fields that a caller may rely on. */
 export function publicRecord(record: JournalRecord): OrderRecord {
   const { slot, key, generation, state, ambiguous, externalOrderId, order, rejection } = record
   const { attempts, firstSentAt, busyUntil, createdAt, version } = record
@@ -188,10 +157,7 @@ export function publicRecord(record: JournalRecord): OrderRecord {
   }
 }
 
-/**
- * True if a call without a reference or key continues the stored order instead of placing another
- * identical order: the stored order is still open, or it was created but never readable.
- */
+/** True if a call without a reference or key continues the stored order, and places no other. */
 export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
   return (
     isAnonymous(record.slot) && (record.state === 'open' || (record.state === 'created' && !record.readable))

@@ -12,13 +12,9 @@ import type { Found } from './journal.ts'
 import { isPending, type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import { type Unusable, unusableError } from './row.ts'
 
-/** The records to read: one by name, or all written since a time (milliseconds since 1970). */
+/** The records to read: one by name, or all written since a time in milliseconds since 1970. */
 export type RememberedQuery = OrderName | { readonly since: number }
 
-/**
- * The records of this scope. Only reads the store; sends nothing.
- * @param settings `totalTimeout` limits the search for one name
- */
 export async function* remembered(
   context: OrderContext,
   query: RememberedQuery,
@@ -34,15 +30,11 @@ export async function* remembered(
   if (found.record !== undefined) yield publicRecord(found.record)
 }
 
-/** Records whose outcome, or whose order, is not known. */
 export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRecord, void, undefined> {
   yield* views(context, { open: true })
 }
 
-/**
- * Yields all readable records, then throws if others were unreadable: a normal end would hide the
- * unreadable records.
- */
+/** Throws at the end if a record was unreadable: a normal end would hide that record. */
 async function* views(
   context: OrderContext,
   which: { readonly open: true } | { readonly since: number },
@@ -55,10 +47,7 @@ async function* views(
   if (unusable !== undefined) throw unusableError(unusable)
 }
 
-/**
- * Yields each record once, or why it is unreadable. A store may repeat rows that change between
- * pages.
- */
+/** Yields each record once. The store may repeat rows that change between pages. */
 export async function* records(
   context: OrderContext,
   which: { readonly open: true } | { readonly since: number },
@@ -75,7 +64,6 @@ export async function* records(
 /** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
 export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
 
-/** The method for which the store is read, with its settings and deadline. */
 export interface NamedLook {
   readonly operation: string
   readonly settings: CallSettings
@@ -86,10 +74,7 @@ export async function lookFor(context: OrderContext, name: OrderName, look: Name
   return await inTime(findRecord(context, name, look.deadline), name, look)
 }
 
-/**
- * Returns true if a record other than the given one has the order with this id. Reads the whole
- * store, because no store has an index of order ids.
- */
+/** Reads all records, because no store has an index of order ids. */
 export async function isTaken(
   context: OrderContext,
   orderId: string,
@@ -100,7 +85,6 @@ export async function isTaken(
   const search = async (): Promise<boolean | Interruption> => {
     for await (const other of records(context, { since: 0 })) {
       if (typeof other === 'object' && other.order?.id === orderId && other.slot !== slot) return true
-      // Stop reading: the call is over, and needs no more rows.
       const over = look.deadline.over()
       if (over !== undefined) return over
     }
@@ -115,10 +99,6 @@ async function inTime<T>(reading: Promise<T | Interruption>, name: OrderName, lo
   return found
 }
 
-/**
- * The record with that name. A key may also belong to an order with a reference, or to an anonymous
- * order.
- */
 async function findRecord(
   context: OrderContext,
   name: OrderName,
@@ -128,7 +108,7 @@ async function findRecord(
   const { runtime } = connection
   const field = nameField(name)
   const value: unknown = 'externalOrderId' in name ? name.externalOrderId : name.idempotencyKey
-  if (typeof value !== 'string' || value.trim() === '') throw invalid(field, 'must be a non-empty string')
+  if (typeof value !== 'string' || value.trim() === '') throw invalid(field, 'must be a non-blank string')
   if (field === 'idempotencyKey') {
     const bad = checkIdempotencyKey(value)
     if (bad !== undefined) throw invalid(field, bad)
@@ -136,10 +116,10 @@ async function findRecord(
   const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
   const found = await journal.load(id, deadline)
   if (found instanceof Interruption || found.record !== undefined || field === 'externalOrderId') return found
-  // Search the open records first: there are few of them, and most searches are for an open record.
+  // The key may belong to a record with another name. Search the open records first: there are few
+  // of them, and most searches are for an open record.
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
-      // Stop reading: the call is over, and needs no more rows.
       const over = deadline.over()
       if (over !== undefined) return over
       const record = await journal.decode(row)
@@ -164,25 +144,19 @@ function interrupted(
   { operation, settings }: NamedLook,
 ): CustomerOrderingError {
   const facts = { charged: 'unknown', attempts: 0, ...name } as const
-  const did = 'nothing was sent or changed. The wallet may have been charged'
+  const did = 'This call sent and changed nothing. An earlier call may have charged the wallet.'
   return why === 'aborted'
     ? new RequestAbortedError(
-        `${operation}() was aborted by the caller's signal while it read the store: ${did}. Call again if needed.`,
-        {
-          ...facts,
-          cause: settings.signal?.reason,
-        },
+        `${operation}() was aborted by the caller's signal. ${did} If you still need the result, call again.`,
+        { ...facts, cause: settings.signal?.reason },
       )
     : new TimeoutError(
-        `${operation}() could not read the store within totalTimeout: ${did}. Repair the store or allow more time, then call again.`,
+        `${operation}() could not read the store within totalTimeout. ${did} Repair the store or allow more time, then call again.`,
         { ...facts, deadline: 'total' },
       )
 }
 
-/**
- * @param record the order's record, which determines `charged`: a wrong argument proves nothing
- * about the wallet
- */
+/** @param record determines `charged` of the error */
 export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
   const known = record === undefined ? {} : recordFacts(record)
   return new InvalidRequestError(`${path} ${message}. Nothing was changed.`, {

@@ -25,7 +25,6 @@ import { apply } from './transitions.ts'
 /** A person's decision: the order exists under this id, or the order is abandoned. */
 export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
 
-/** Closes an open record as a person has decided. */
 export async function resolve(
   context: OrderContext,
   name: OrderName,
@@ -68,7 +67,6 @@ export async function resolve(
   })
 }
 
-/** Forgets a closed record: the next call under its name buys again. */
 export async function forget(
   context: OrderContext,
   name: OrderName,
@@ -93,7 +91,6 @@ export async function forget(
   })
 }
 
-/** The common part of all decisions: how the record is found, and the facts for the rules. */
 function taskOf(
   context: OrderContext,
   name: OrderName,
@@ -114,8 +111,8 @@ function taskOf(
 function abandoning(context: OrderContext, over: FoundRecord): Turn<OrderRecord> {
   const { runtime } = context.connection
   const { record } = over
-  // A key that is the order's name cannot change, so a later refusal under that key proves nothing.
-  // Any other key is replaced for good, so that the next call buys again.
+  // The next call buys again, so it needs another key. A key that is also the order's name cannot
+  // change. If the clock went back, the age of such a key is unknown.
   const claim = runtime.randomId()
   const named = record.slot.startsWith('key:')
   const marked =
@@ -154,7 +151,7 @@ function refused(
       )
     }
     case 'created':
-      return invalid(field, 'cannot be abandoned: the order was created', record)
+      return invalid(field, 'cannot be abandoned: the order was created and charged', record)
     case 'other_order':
       return invalid('orderId', 'differs from the id of the remembered order', record)
     case 'changed':
@@ -164,7 +161,7 @@ function refused(
   }
 }
 
-/** Stores a person's finding that an order exists, after the service has returned that order. */
+/** Stores the order only after the service has returned it: the person may have mistyped the id. */
 async function verified(
   context: OrderContext,
   found: FoundRecord,
@@ -179,8 +176,8 @@ async function verified(
   const { deriveId } = context.connection.runtime
   const field = contradiction(deriveId, record, echoOf(order), 'list')
   if (field !== undefined) throw invalid('orderId', `names an order with a different ${field}`, record)
-  // A service may return too little to tell two orders apart. With another record's order id, this
-  // record would look settled, and nobody would look for its charge.
+  // The returned order may have too few fields to tell two orders apart. With the id of another
+  // record's order, this record would look settled, and nobody would search for its charge.
   if (await isTaken(context, orderId, record, name, look))
     throw invalid('orderId', 'names an order that is remembered under another reference or key', record)
   const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
@@ -191,7 +188,7 @@ async function verified(
 function notStored(record: JournalRecord | undefined): StoreError {
   const known = recordFacts(record)
   return new StoreError(
-    `The decision was not stored: another write changed the record, or the store rejected this write. ${moneySentence(known.charged)} Check the record again, then decide.`,
+    `The store did not confirm the decision: another write may have changed the record. ${moneySentence(known.charged)} Read the record again, then decide.`,
     known,
   )
 }

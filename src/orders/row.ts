@@ -6,22 +6,17 @@ import type { StoredRow } from '../stores/store.ts'
 import { isPending, type JournalRecord } from './record.ts'
 
 /**
- * Number of the layout of `data`. A row with a higher number was written by a newer version of this
- * package, and this version never changes it. A new value of a known field, such as another `hold`,
- * needs a higher number: an older version would report the row as damaged. A new optional field
- * that an older version may ignore needs no new number.
+ * Layout of `data`. Increase the number for a new value of a known field, such as another `hold`:
+ * otherwise, older versions of this package report the row as damaged. A new optional field needs
+ * no new number if older versions may ignore the field.
  */
 const LAYOUT = 1
 
-/** Marks a row whose record was forgotten. The row remembers nothing but its version. */
 const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-/**
- * Encodes a record as a row. Keeps fields that a newer version of this package added to the same
- * layout.
- */
+/** Keeps fields that a newer version of this package added to the same layout. */
 export async function encodeRecord(
   scope: string,
   id: string,
@@ -42,53 +37,44 @@ export async function encodeRecord(
   }
 }
 
-/**
- * Throws unless the codec returns a non-empty, well-formed string: a store may change any other
- * value, and the record could then never be decrypted.
- */
+/** Rejects a value that a store may change, because the record could then never be decrypted. */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
   if (!isStorable(sealed)) throw new TypeError('codec.encrypt() must return a non-empty, well-formed string')
   return sealed
 }
 
-/** True for a string that every store returns unchanged. */
+/** True for a non-empty string without lone surrogates, which every store returns unchanged. */
 export function isStorable(sealed: unknown): sealed is string {
   return typeof sealed === 'string' && sealed !== '' && !/[\ud800-\udfff]/u.test(sealed)
 }
 
-/**
- * A record as JSON. If its order is nested too deeply for this engine, only the order's documented
- * fields are stored.
- */
 function textOf(content: { readonly order?: Partial<Order> }): string {
   try {
     return JSON.stringify({ layout: LAYOUT, ...content })
   } catch (error) {
+    // An order may be nested too deeply for this engine. Store only its documented fields.
     if (content.order === undefined) throw error
     const { id, status, amount } = content.order
     return JSON.stringify({ layout: LAYOUT, ...content, order: defined({ id, status, amount }) })
   }
 }
 
-/**
- * A row without a record. The row has version 1, so that the store rejects an abandoned insert of
- * the same row.
- */
+/** Occupies the row, so that the store rejects an insert that an earlier call abandoned. */
 export function emptyRow(scope: string, id: string, now: number): StoredRow {
   const times = { createdAt: now, updatedAt: now }
   return { scope, id, version: 1, open: false, state: 'rejected', ...times, data: FORGOTTEN }
 }
 
 /**
- * The row of a forgotten record. It is retained as long as a rejected record, so that the store
- * rejects an abandoned write that would reopen the order.
+ * Increases the version instead of removing the row, so that the store rejects an abandoned write
+ * that would reopen the order.
  */
 export function forgottenRow(row: StoredRow, now: number): StoredRow {
   return { ...row, version: row.version + 1, open: false, state: 'rejected', updatedAt: now, data: FORGOTTEN }
 }
 
-/** Why a row cannot be used. `unanswered`: the codec did not decrypt it in time. */
+/** `unanswered`: the codec did not decrypt the row in time. */
 export type Unusable = 'corrupt' | 'newer_version' | 'unanswered'
 
 export async function decodeRow(
@@ -99,7 +85,7 @@ export async function decodeRow(
   let content: unknown
   try {
     const sealed = row.data.startsWith(SEALED)
-    // Without a codec, encrypted data fails to parse and counts as corrupt.
+    // Without a codec, encrypted data is not JSON, so the row is reported as corrupt.
     const text = sealed && codec !== undefined ? await codec.decrypt(row.data.slice(SEALED.length)) : row.data
     content = JSON.parse(text)
   } catch {
@@ -115,7 +101,7 @@ export async function decodeRow(
 const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
   corrupt: {
     what: 'The stored record of this order cannot be read (damaged, or written with another codec).',
-    next: 'Restore the row or the codec. Until then, look the order up at the service before anyone places it again.',
+    next: 'Restore the row or the codec. Before anyone places the order again, look it up at the service.',
   },
   newer_version: {
     what: 'The stored record of this order was written by a newer version of this package.',
@@ -127,7 +113,6 @@ const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next
   },
 }
 
-/** The error for an unusable row. Nothing may be sent, because the row's order is unknown. */
 export function unusableError(why: Unusable, key?: string): StoreError {
   const { what, next } = UNUSABLE[why]
   return new StoreError(
@@ -157,7 +142,6 @@ const allOf =
   (value) =>
     isFields(value) && Object.values(value).every(fits)
 
-/** The check of every field of a record. A field without a check does not compile. */
 const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   slot: isText,
   key: isText,
@@ -214,10 +198,7 @@ function isRecord(
   return record['state'] === 'created' || record['rejection'] !== undefined
 }
 
-/**
- * The error for a codec that cannot decrypt what it encrypts. Does not quote the codec's own error,
- * which may contain a secret.
- */
+/** Does not quote the codec's own error, which may contain a secret. */
 export class RoundTripError extends TypeError {
   constructor() {
     super('codec.decrypt() did not return the string that codec.encrypt() was given')
@@ -225,16 +206,15 @@ export class RoundTripError extends TypeError {
 }
 
 /**
- * Makes the codec decrypt its first encrypted string before anything is stored. Without this check,
- * an unreadable record would be noticed only after its order was charged. If the check fails, the
- * next string is checked.
+ * Lets the codec decrypt its first encrypted string before anything is stored. Without this check,
+ * an unreadable record would be noticed only after its order was charged.
  */
 export function withRoundTrip(codec: Codec): Codec {
   let proven = false
   return {
     encrypt: async (text) => {
       const sealed = await codec.encrypt(text)
-      // `encrypted` rejects a value that cannot be stored.
+      // `encrypted()` rejects a value that cannot be stored.
       if (proven || !isStorable(sealed)) return sealed
       if (!(await opens(codec, sealed, text))) throw new RoundTripError()
       proven = true

@@ -406,11 +406,11 @@ describe('lists and removals', () => {
     Object.assign(rows, { prune: broken, listOpen: broken })
     expect(await errorOf(own.forget(found, deadline()))).toMatchObject({
       code: 'store',
-      message: 'The store did not confirm the removal of the record. Nothing was sent; call again.',
+      message: 'The store did not confirm the removal of the record. Nothing was sent. Call again.',
     })
     expect(await errorOf(own.prune({ created: 0, rejected: 0 }))).toMatchObject({
       code: 'store',
-      message: 'The store could not remove old records. Nothing was sent; call again.',
+      message: 'The store could not remove old records. Nothing was sent. Call again.',
     })
     expect(await errorOf(own.rows({ open: true }).next())).toMatchObject({ code: 'store' })
   })

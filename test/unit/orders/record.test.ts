@@ -269,7 +269,7 @@ describe('what is told of a record', () => {
     [
       'corrupt',
       'The stored record of this order cannot be read (damaged, or written with another codec).',
-      'Restore the row or the codec. Until then, look the order up at the service before anyone places it again.',
+      'Restore the row or the codec. Before anyone places the order again, look it up at the service.',
     ],
     [
       'newer_version',
