@@ -9,29 +9,27 @@ import type { SandboxOptions } from './service/options.ts'
 import type { SandboxRequest } from './service/reply.ts'
 import { readState } from './service/state.ts'
 
-const usage = `customer-ordering-sdk sandbox: serves the Customer Ordering API from memory, for development and tests
+const usage = `customer-ordering-sdk sandbox: an in-memory Customer Ordering API for development and tests
 
   --port N        port to listen on, 0 for any free port (default 4010)
   --host NAME     address to listen on (default 127.0.0.1)
   --seed N        seed for ids, shuffled lists and random faults (default 1)
-  --preset NAME   preset of the behaviour that the API document does not specify:
+  --preset NAME   preset for behaviour that the API document leaves open:
                   ${Object.keys(sandboxPresets).join(', ')}
-  --faults FILE   fault rules, a list in JSON or YAML (.yaml, .yml)
-  --state FILE    load the service's state from this file, if it exists, and save it on exit
+  --faults FILE   load a list of fault rules in JSON or YAML (.yaml, .yml)
+  --state FILE    load the state from this file if it exists; save the state to it on exit
   --balance N     balance of each of the two wallets in minor currency units (default 1000000)
   --api-key TEXT  the personal API key (default: derived from the seed)
   --cors          allow web pages of any origin to call the service
   --no-control    serve neither the live page (/) nor the control API (/__sandbox/)
   --control       serve the page and the control API even on an address that other machines can
                   reach
-  --quiet         do not print the request log
+  --quiet         print only the URL and the API key
   --help          print this help
 `
 
-/** Thrown if the sandbox cannot start, for example because a flag or a file is invalid. */
 class StartError extends Error {}
 
-/** Runs `work`. Rethrows a failure as a StartError whose message begins with `what`. */
 function reading<T>(what: string, work: () => T): T {
   try {
     return work()
@@ -43,7 +41,7 @@ function reading<T>(what: string, work: () => T): T {
 function integer(flag: string, text: string | undefined, fallback: number, max: number): number {
   if (text === undefined) return fallback
   if (/^\d+$/.test(text) && Number(text) <= max) return Number(text)
-  throw new StartError(`${flag}: expected a whole number up to ${max}, got ${JSON.stringify(text)}`)
+  throw new StartError(`${flag}: expected a whole number from 0 to ${max}, got ${JSON.stringify(text)}`)
 }
 
 function presetNamed(name: string): SandboxPreset {
@@ -104,10 +102,7 @@ function logLine({
   return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}`
 }
 
-/**
- * Prints a line. Replaces control characters: a string from a request must not control the
- * terminal.
- */
+/** Replaces control characters: a string from a request must not control the terminal. */
 function printLine(line: string): void {
   process.stdout.write(`${line.replace(/\p{Cc}/gu, '?')}\n`)
 }
@@ -130,7 +125,8 @@ async function start(argv: string[]): Promise<void> {
     ...(apiKey !== undefined && { apiKey }),
     keepRequests: 10_000,
   }
-  const sandbox = reading('options', () => createSandbox(options))
+  // Only the API key can still be invalid here.
+  const sandbox = reading('--api-key', () => createSandbox(options))
   if (state !== undefined && existsSync(state))
     reading(state, () =>
       sandbox.load(parseDataFile(readFileSync(state, 'utf8'), formatOf(state), 'state', readState)),
@@ -145,7 +141,9 @@ async function start(argv: string[]): Promise<void> {
       onNotice: printLine,
     }),
   }).catch((error: unknown) => {
-    throw new StartError(`cannot listen: ${error instanceof Error ? error.message : String(error)}`)
+    throw new StartError(
+      `cannot listen: ${error instanceof Error ? error.message : String(error)}; choose another --port or --host`,
+    )
   })
   // Ignore a closed pipe: the parent process may read only the first line.
   process.stdout.on('error', () => {})
@@ -161,7 +159,7 @@ async function start(argv: string[]): Promise<void> {
   printLine(`customer-ordering-sdk sandbox listening on ${server.url} (API key: ${sandbox.apiKey})`)
   if (flags.quiet !== true) {
     printLine(`export CUSTOMER_ORDERING_BASE_URL=${server.url}`)
-    printLine(`export CUSTOMER_ORDERING_API_KEY=${shellWord(sandbox.apiKey)}`)
+    printLine(`export CUSTOMER_ORDERING_API_KEY=${shellQuoted(sandbox.apiKey)}`)
   }
   if (server.control && flags.quiet !== true)
     printLine(`live page: ${server.url}/, control API: ${server.url}/__sandbox/`)
@@ -170,7 +168,7 @@ async function start(argv: string[]): Promise<void> {
 async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {
   await server.close()
   if (state !== undefined) {
-    // Renaming is atomic: a reader never sees an incomplete state file.
+    // Write another file and rename it: a crash must not leave an incomplete state file.
     writeFileSync(`${state}.new`, `${JSON.stringify(sandbox.dump(), null, 2)}\n`)
     renameSync(`${state}.new`, state)
   }
@@ -181,17 +179,12 @@ function fail(message: string, exitCode: number): never {
   process.exit(exitCode)
 }
 
-/**
- * Serves the sandbox until a signal ends the process. If the start fails, the process ends with
- * exit code 2.
- */
 export async function runSandbox(argv: string[]): Promise<void> {
   await start(argv).catch((error: unknown) =>
     fail(error instanceof StartError ? error.message : `unexpected error: ${String(error)}`, 2),
   )
 }
 
-/** Quotes a string for a shell. */
-function shellWord(text: string): string {
+function shellQuoted(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

@@ -251,11 +251,15 @@ describe('a start that fails exits with code 2 and the reason', () => {
     ['an unknown flag', ['--prot', '1'], "sandbox: Unknown option '--prot'; see --help\n"],
     ['a stray word', ['4010'], "Unexpected argument '4010'"],
     ['a flag without its value', ['--port'], "'--port <value>' argument missing"],
-    ['a port that is no number', ['--port', 'x'], '--port: expected a whole number up to 65535, got "x"'],
-    ['a port that is too high', ['--port', '65536'], '--port: expected a whole number up to 65535'],
-    ['a seed with a fraction', ['--seed', '1.5'], '--seed: expected a whole number up to 4294967295'],
+    ['a port that is no number', ['--port', 'x'], '--port: expected a whole number from 0 to 65535, got "x"'],
+    ['a port that is too high', ['--port', '65536'], '--port: expected a whole number from 0 to 65535'],
+    ['a seed with a fraction', ['--seed', '1.5'], '--seed: expected a whole number from 0 to 4294967295'],
     ['an unknown preset', ['--preset', 'strict'], '--preset: expected one of default, remembers-refusals'],
-    ['an API key with a space', ['--api-key', 'a b'], 'expected an identifier without spaces'],
+    [
+      'an API key with a space',
+      ['--api-key', 'a b'],
+      '--api-key: state.apiKeys[0].secret: expected an identifier without spaces',
+    ],
     ['a fault file that is not there', ['--faults', join(folder, 'none.json')], 'none.json: ENOENT'],
     [
       'a fault file that is no JSON',
@@ -295,7 +299,7 @@ describe('a start that fails exits with code 2 and the reason', () => {
     [
       'a YAML file that is not read here',
       ['--faults', file('anchor.yml', '- action: &a { type: drop }\n- action: *a\n')],
-      'anchor.yml: not valid YAML: line 2, column 11: aliases are not supported; write the value out',
+      'anchor.yml: cannot read the YAML: line 2, column 11: aliases are not supported; repeat the value instead',
     ],
     [
       'a YAML state with a mistake',

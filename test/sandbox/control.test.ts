@@ -209,12 +209,12 @@ describe('the control API', () => {
     ],
     ['PUT', '/orders/none/status', { status: 'done' }, 404, 'there is no order "none"'],
     ['PUT', '/orders/none/status', { status: '' }, 400, '$.status: expected a status'],
-    ['GET', '/orders/%ff/status', undefined, 405, 'GET is not supported by this path'],
+    ['GET', '/orders/%ff/status', undefined, 405, 'this path does not support GET; use PUT'],
     ['PUT', '/orders/%ff/status', {}, 400, 'the path has invalid percent-encoding'],
     ['GET', '/requests?after=x', undefined, 400, 'after: expected a whole number, got "x"'],
     ['GET', '/api-keys/none', undefined, 404, 'there is no API key "none"'],
-    ['DELETE', '/state', undefined, 405, 'DELETE is not supported by this path'],
-    ['GET', '/nowhere', undefined, 404, 'the control API has no such path'],
+    ['DELETE', '/state', undefined, 405, 'this path does not support DELETE; use GET, PUT'],
+    ['GET', '/nowhere', undefined, 404, 'the control API has no path "/nowhere"'],
   ])(
     'the control API rejects %s %s %j with a reason and changes nothing',
     async (method, path, body, status, reason) => {

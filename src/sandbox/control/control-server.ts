@@ -6,30 +6,30 @@ import { createLiveEvents } from './live.ts'
 
 /** The live page at `/` and the control API below `/__sandbox/`. */
 export interface ControlServer {
-  /** True if the request is for the page or the control API, not for the service. */
   isFor(request: IncomingMessage): boolean
-  /** Handles the request. `body` is null if it was too large. */
+  /** `body` is null if it was larger than {@link MAX_CONTROL_BYTES}. */
   answer(request: IncomingMessage, response: ServerResponse, body: string | null): void
-  /** Notifies open pages that a request has begun or ended. */
+  /** Call when a request begins or ends: open pages then show it. */
   changed(): void
 }
 
-/** Maximum body size of a control call, in bytes. It allows for a long state file. */
+/** Large enough to upload a long state file. */
 export const MAX_CONTROL_BYTES: number = 64 * 1024 * 1024
 
 const PREFIX = '/__sandbox'
 
-/**
- * The page loads nothing from other origins and runs only its own scripts. No other page may frame
- * it.
- */
-const POLICY =
-  "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+const POLICY = [
+  "default-src 'self'",
+  "object-src 'none'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join('; ')
 
 /**
- * Serves the page and the control API. With `loopbackOnly`, the server accepts only requests to a
- * loopback host. Without that check, a web page could reach the control API through a DNS name that
- * points to this machine.
+ * `loopbackOnly` prevents DNS rebinding: a web page could reach the control API through a DNS name
+ * that points to this machine.
  */
 export function createControlServer(
   sandbox: Sandbox,
@@ -44,7 +44,7 @@ export function createControlServer(
     answer(request, response, body) {
       const { method = 'GET', url: target = '/' } = request
       const url = new URL(target, 'http://sandbox')
-      const problem = refuseStranger(request, loopbackOnly)
+      const problem = reasonToRefuse(request, loopbackOnly)
       if (problem !== null) return sendJson(response, refusal(403, problem))
       const reads = method === 'GET' || method === 'HEAD'
       const file = pageFiles.get(url.pathname)
@@ -54,7 +54,8 @@ export function createControlServer(
         return
       }
       if (method === 'GET' && url.pathname === `${PREFIX}/events`) return live.attach(response)
-      if (body === null) return sendJson(response, refusal(413, 'the body is larger than 64 MiB'))
+      if (body === null)
+        return sendJson(response, refusal(413, 'nothing was changed: the body is larger than 64 MiB'))
       const answer = control({
         method: method === 'HEAD' ? 'GET' : method,
         path: url.pathname.slice(PREFIX.length),
@@ -89,15 +90,11 @@ function sendJson(response: ServerResponse, { status, body, allow }: ControlAnsw
   response.end(`${JSON.stringify(body, null, 2)}\n`)
 }
 
-/**
- * Returns why this request may not read or change the sandbox, or null if the request is allowed.
- * Web pages of other origins may change nothing.
- */
-function refuseStranger({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
+function reasonToRefuse({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
   const { host = '', origin } = headers
   if (loopbackOnly && !/^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host))
-    return `only loopback hosts, such as localhost, are accepted; the Host header was ${JSON.stringify(host)}`
+    return `the Host header must name a loopback host, such as localhost, got ${JSON.stringify(host)}`
   if (method !== 'GET' && method !== 'HEAD' && origin !== undefined && origin !== `http://${host}`)
-    return 'a web page of another origin may not change the sandbox'
+    return `only pages from http://${host} may change the sandbox; the Origin header was ${JSON.stringify(origin)}`
   return null
 }

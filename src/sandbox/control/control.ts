@@ -4,9 +4,8 @@ import { readFaultRules } from '../service/fault-rules.ts'
 import { anything, assertShape, number, oneOf, record, type Shape, text } from '../service/shape.ts'
 import { readState } from '../service/state.ts'
 import { type DataFormat, parseDataFile } from './data-file.ts'
-import { isPreset, overviewOf, presetOf, withoutSecret } from './overview.ts'
+import { isPreset, overviewOf, presetOf, withShortSecret } from './overview.ts'
 
-/** A call of the control API. */
 export interface ControlRequest {
   readonly method: string
   /** The path after `/__sandbox`, for example `/faults/3`. */
@@ -16,24 +15,23 @@ export interface ControlRequest {
   readonly body: string
 }
 
-/** The response to a call. The body is sent as JSON. */
 export interface ControlAnswer {
   readonly status: number
+  /** Sent as JSON. */
   readonly body: unknown
-  /** Methods that the path supports, for a 405. */
+  /** The Allow header of a 405. */
   readonly allow?: string
 }
 
-/** The query parameters of each call. */
-const PARAMETERS: Readonly<Record<string, readonly string[]>> = {
+const QUERY_PARAMETERS: Readonly<Record<string, readonly string[]>> = {
   'GET /requests': ['after', 'limit'],
   'GET /ledger': ['reference'],
   'GET /state': ['secrets'],
 }
 
-/** Rejects unknown parameters: with a misspelt filter, the caller would get the wrong data. */
-function checkParameters({ method, path, query }: ControlRequest): void {
-  const known = PARAMETERS[`${method} ${path}`] ?? []
+/** Without this check, a misspelt filter would return every row. */
+function rejectUnknownParameters({ method, path, query }: ControlRequest): void {
+  const known = QUERY_PARAMETERS[`${method} ${path}`] ?? []
   for (const name of query.keys()) {
     if (known.includes(name)) continue
     const which = known.length === 0 ? 'this call has no parameters' : `known: ${known.join(', ')}`
@@ -41,10 +39,8 @@ function checkParameters({ method, path, query }: ControlRequest): void {
   }
 }
 
-/** Handles one call. `match` contains the variable segments of the path, such as an id. */
-type Action = (request: ControlRequest, match: readonly string[]) => ControlAnswer
+type Action = (request: ControlRequest, pathParameters: readonly string[]) => ControlAnswer
 
-/** Thrown if a call cannot be carried out. */
 class ControlRefusal extends Error {
   readonly status: number
 
@@ -58,7 +54,6 @@ const topUpShape = record({ customer: text(), amount: number() })
 const statusShape = record({ status: text(/./, 'a status') })
 const behaviourShape = record({}, { preset: oneOf(...Object.keys(sandboxPresets)), behaviour: anything })
 
-/** Makes the control API, which reads and changes a running sandbox. */
 export function createControl(
   sandbox: Sandbox,
   now: () => number = Date.now,
@@ -123,8 +118,6 @@ export function createControl(
       pattern: /^\/behaviour$/,
       actions: {
         GET: show,
-        // Sets every switch: to the value in `behaviour`, else to the preset's value, else to the
-        // default.
         PUT: (request) => {
           read(request, '$', (value) => {
             assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
@@ -133,7 +126,6 @@ export function createControl(
           })
           return show()
         },
-        // Changes only the given switches.
         PATCH: (request) => {
           read(request, 'behaviour', (value) => sandbox.configure(switchesOf(value)))
           return show()
@@ -148,7 +140,7 @@ export function createControl(
           return ok(
             query.get('secrets') === 'show'
               ? state
-              : { ...state, apiKeys: state.apiKeys.map((apiKey) => withoutSecret(apiKey)) },
+              : { ...state, apiKeys: state.apiKeys.map((apiKey) => withShortSecret(apiKey)) },
           )
         },
         PUT: (request) => {
@@ -218,13 +210,12 @@ export function createControl(
       const match = pattern.exec(request.path)
       if (match === null) continue
       const action = Object.hasOwn(actions, request.method) ? actions[request.method] : undefined
-      if (action === undefined)
-        return {
-          ...refusal(405, `${request.method} is not supported by this path`),
-          allow: Object.keys(actions).join(', '),
-        }
+      if (action === undefined) {
+        const allow = Object.keys(actions).join(', ')
+        return { ...refusal(405, `this path does not support ${request.method}; use ${allow}`), allow }
+      }
       try {
-        checkParameters(request)
+        rejectUnknownParameters(request)
         return action(request, match.slice(1).map(decoded))
       } catch (error) {
         if (error instanceof ControlRefusal) return refusal(error.status, error.message)
@@ -232,7 +223,7 @@ export function createControl(
         throw error
       }
     }
-    return refusal(404, 'the control API has no such path')
+    return refusal(404, `the control API has no path ${JSON.stringify(request.path)}`)
   }
 }
 
@@ -240,7 +231,6 @@ function ok(body: unknown): ControlAnswer {
   return { status: 200, body }
 }
 
-/** Makes an error response. */
 export function refusal(status: number, reason: string): ControlAnswer {
   return { status, body: { error: reason } }
 }
@@ -269,10 +259,7 @@ const switchesShape: Shape = record(
   Object.fromEntries(Object.keys(defaultBehaviour).map((name) => [name, anything])),
 )
 
-/**
- * Checks that the value contains only names of switches. `configure` checks the values of the
- * switches before it changes any of them.
- */
+/** Checks only the names: `configure` checks all values before it changes a switch. */
 function switchesOf(value: unknown): Partial<SandboxBehaviour> {
   assertShape<Partial<SandboxBehaviour>>(value, switchesShape, 'behaviour')
   return value

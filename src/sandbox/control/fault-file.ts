@@ -3,10 +3,11 @@ import type { FaultRule } from '../service/faults.ts'
 import { type DataFormat, parseDataFile } from './data-file.ts'
 
 /**
- * Reads fault rules from a file: an array of rules without functions, in JSON or YAML 1.2 without
- * aliases.
+ * Parses the text of a file with fault rules: an array of rules, in JSON or in YAML 1.2 without
+ * aliases. Such rules cannot contain functions.
  *
- * @throws {TypeError} if a rule is invalid; the message contains the line and the reason
+ * @param format default `'json'`
+ * @throws {TypeError} if the text or a rule is invalid; the message contains the line and the reason
  * @example
  * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'), 'yaml')
  */

@@ -1,60 +1,48 @@
 import type { ServerResponse } from 'node:http'
 import type { Sandbox } from '../sandbox.ts'
 import type { SandboxRequest } from '../service/reply.ts'
-import { type Overview, overviewOf, summaryOf } from './overview.ts'
+import { type Overview, overviewOf, withShortBodies } from './overview.ts'
 
-/** A server-sent event of `GET /__sandbox/events`. */
 export interface LiveEvent {
   readonly overview: Overview
   /**
-   * Oldest first. A `snapshot` event has the newest requests. An `update` event has the requests
-   * that began or ended since the previous event.
+   * Oldest first. A `snapshot` event contains the newest requests. An `update` event contains the
+   * requests that began or ended since the previous event.
    */
   readonly requests: readonly SandboxRequest[]
 }
 
-/** Sends changes to open pages. */
 export interface LiveEvents {
-  /** Sends the current state to this response, and then every change. */
   attach(response: ServerResponse): void
-  /** Reports a change. Pages get changes in batches, at most ten times a second. */
   changed(): void
-  /** Reports a reset or a loaded state. Every page then gets a new snapshot. */
+  /** Call after a reset or a loaded state: every page then gets a new snapshot. */
   restarted(): void
 }
 
-/** Maximum number of requests in a snapshot, and of new requests in an update. */
-const SHOWN = 200
-const PAUSE = 100
-const HEARTBEAT = 15_000
-/**
- * A page with more unread bytes than this gets no changes. Once the page catches up, it gets a
- * snapshot.
- */
-const MAX_UNREAD = 4 * 1024 * 1024
+const MAX_REQUESTS = 200
+const UPDATE_INTERVAL_MS = 100
+const HEARTBEAT_MS = 15_000
+/** A page with more unread bytes gets no updates, so a frozen tab cannot fill the memory. */
+const MAX_UNREAD_BYTES = 4 * 1024 * 1024
 
-/** Watches a sandbox while pages are open. */
 export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now): LiveEvents {
-  /** Open pages. `behind` is true if the page has missed a change. */
-  const pages = new Map<ServerResponse, { behind: boolean }>()
+  const pages = new Map<ServerResponse, { missedUpdate: boolean }>()
   let timer: NodeJS.Timeout | undefined
   let heartbeat: NodeJS.Timeout | undefined
-  /** The `number` of the newest request that was sent to the pages. */
-  let sent = 0
-  /** Requests that the pages show as running. */
-  let running: readonly SandboxRequest[] = []
+  let newestSent = 0
+  let shownAsRunning: readonly SandboxRequest[] = []
 
   const event = (name: string, requests: readonly SandboxRequest[]): string => {
-    const data: LiveEvent = { overview: overviewOf(sandbox, now()), requests: requests.map(summaryOf) }
+    const data: LiveEvent = { overview: overviewOf(sandbox, now()), requests: requests.map(withShortBodies) }
     return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
   }
-  const snapshot = (): string => event('snapshot', sandbox.requests.slice(-SHOWN))
+  const snapshot = (): string => event('snapshot', sandbox.requests.slice(-MAX_REQUESTS))
   const newRequests = (): readonly SandboxRequest[] => {
     const { requests } = sandbox
     const fresh: SandboxRequest[] = []
-    for (let i = requests.length - 1; i >= 0 && fresh.length < SHOWN; i--) {
+    for (let i = requests.length - 1; i >= 0 && fresh.length < MAX_REQUESTS; i--) {
       const request = requests[i]
-      if (request === undefined || request.number <= sent) break
+      if (request === undefined || request.number <= newestSent) break
       fresh.unshift(request)
     }
     return fresh
@@ -63,22 +51,22 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
     timer = undefined
     if (pages.size === 0) return
     const fresh = newRequests()
-    const ended = running.filter(({ status }) => status !== 'running')
-    running = [...running, ...fresh].filter(({ status }) => status === 'running')
-    sent = fresh.at(-1)?.number ?? sent
+    const ended = shownAsRunning.filter(({ status }) => status !== 'running')
+    shownAsRunning = [...shownAsRunning, ...fresh].filter(({ status }) => status === 'running')
+    newestSent = fresh.at(-1)?.number ?? newestSent
     const update = event('update', [...ended, ...fresh])
     for (const [response, page] of pages) {
-      if (response.writableLength > MAX_UNREAD) page.behind = true
+      if (response.writableLength > MAX_UNREAD_BYTES) page.missedUpdate = true
       else {
-        response.write(page.behind ? snapshot() : update)
-        page.behind = false
+        response.write(page.missedUpdate ? snapshot() : update)
+        page.missedUpdate = false
       }
     }
   }
 
   const changed = (): void => {
     if (pages.size === 0 || timer !== undefined) return
-    timer = setTimeout(send, PAUSE).unref()
+    timer = setTimeout(send, UPDATE_INTERVAL_MS).unref()
   }
 
   return {
@@ -87,23 +75,23 @@ export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now)
       response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' })
       response.write(`retry: 1000\n\n${snapshot()}`)
       if (pages.size === 0) {
-        // No other page is open, and the snapshot contains all changes so far: updates start here.
-        sent = sandbox.requests.at(-1)?.number ?? 0
-        running = sandbox.requests.filter(({ status }) => status === 'running')
+        // The snapshot contains these requests, so the first update must omit them.
+        newestSent = sandbox.requests.at(-1)?.number ?? 0
+        shownAsRunning = sandbox.requests.filter(({ status }) => status === 'running')
         heartbeat = setInterval(() => {
           for (const page of pages.keys()) page.write(': still here\n\n')
-        }, HEARTBEAT).unref()
+        }, HEARTBEAT_MS).unref()
       }
-      pages.set(response, { behind: false })
+      pages.set(response, { missedUpdate: false })
       response.on('close', () => {
         pages.delete(response)
         if (pages.size === 0) clearInterval(heartbeat)
       })
     },
     restarted() {
-      sent = 0
-      running = []
-      for (const page of pages.values()) page.behind = true
+      newestSent = 0
+      shownAsRunning = []
+      for (const page of pages.values()) page.missedUpdate = true
       changed()
     },
   }

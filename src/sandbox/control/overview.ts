@@ -18,14 +18,12 @@ import type {
 } from '../service/state.ts'
 import { orderBody } from '../service/wire.ts'
 
-/** The newest rows of a long table. */
 export interface Newest<Row> {
   readonly total: number
   /** Newest first. */
   readonly newest: readonly Row[]
 }
 
-/** A row of the idempotency table without its payload. */
 export interface KeySummary {
   readonly scope: string
   readonly key: string
@@ -34,26 +32,23 @@ export interface KeySummary {
   readonly startedAt: number
 }
 
-/** The data of the live page and of `GET /__sandbox/`. It contains no API key in full. */
 export interface Overview {
-  /** Name of the preset that equals the current switches, or null. */
+  /** Null if the current switches equal no preset. */
   readonly preset: SandboxPreset | null
   readonly behaviour: SandboxBehaviour
   readonly customers: readonly SandboxCustomer[]
-  /** `secret` is shortened. */
+  /** Each `secret` is shortened: the page shows a whole API key only on request. */
   readonly apiKeys: readonly SandboxApiKey[]
   readonly services: readonly SandboxService[]
-  /** Each order has the status that callers see. */
+  /** Each `status` is the one that the API returns now. */
   readonly orders: Newest<SandboxOrder>
   readonly keys: Newest<KeySummary>
   readonly ledger: Newest<SandboxCharge>
   readonly faults: readonly SandboxFaultStatus[]
 }
 
-/** Maximum number of rows shown per table. */
-const SHOWN = 50
+const MAX_ROWS = 50
 
-/** Reads a sandbox for the live page. */
 export function overviewOf(sandbox: Sandbox, now: number): Overview {
   const { behaviour, ledger, faults } = sandbox
   const keys = sandbox.keys().map(
@@ -69,7 +64,7 @@ export function overviewOf(sandbox: Sandbox, now: number): Overview {
     preset: presetOf(behaviour),
     behaviour,
     customers: sandbox.customers(),
-    apiKeys: sandbox.apiKeys().map(withoutSecret),
+    apiKeys: sandbox.apiKeys().map(withShortSecret),
     services: sandbox.services(),
     orders: {
       ...orders,
@@ -81,8 +76,7 @@ export function overviewOf(sandbox: Sandbox, now: number): Overview {
   }
 }
 
-/** A request as the live page shows it: long bodies are truncated. */
-export function summaryOf(request: SandboxRequest): SandboxRequest {
+export function withShortBodies(request: SandboxRequest): SandboxRequest {
   const { body, response } = request
   return {
     ...request,
@@ -95,15 +89,12 @@ function cut(text: string): string {
   return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
 }
 
-/**
- * Cuts the secret of an API key to at most its first quarter, so that the result is safe to show.
- */
-export function withoutSecret(apiKey: SandboxApiKey): SandboxApiKey {
+/** Shows at most a quarter of the secret, so that a short secret does not appear almost whole. */
+export function withShortSecret(apiKey: SandboxApiKey): SandboxApiKey {
   const { secret } = apiKey
   return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }
 }
 
-/** Returns the name of the preset that equals these switches, or null. */
 export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {
   const text = sortedJson(behaviour)
   for (const [name, changes] of Object.entries(sandboxPresets))
@@ -111,11 +102,10 @@ export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {
   return null
 }
 
-/** True if this is the name of a preset. */
 export function isPreset(name: unknown): name is SandboxPreset {
   return typeof name === 'string' && Object.hasOwn(sandboxPresets, name)
 }
 
 function newest<Row>(rows: readonly Row[]): Newest<Row> {
-  return { total: rows.length, newest: rows.slice(-SHOWN).reverse() }
+  return { total: rows.length, newest: rows.slice(-MAX_ROWS).reverse() }
 }

@@ -1,13 +1,16 @@
 import { constructFromEvents, EVENT_ID, getScalarValue, parseEvents, YAMLException } from 'js-yaml'
 
-/** Parses YAML 1.2. If the source is invalid, throws a TypeError with line, column and reason. */
 export function readYaml(source: string): unknown {
   try {
     const events = eventsOf(source)
     // Reject aliases: they can make a value that contains itself, or a huge value from a few lines.
     const alias = events.find((event) => event.type === EVENT_ID.ALIAS)
     if (alias !== undefined)
-      YAMLException.throwAt(source, alias.anchorStart - 1, 'aliases are not supported; write the value out')
+      YAMLException.throwAt(
+        source,
+        alias.anchorStart - 1,
+        'aliases are not supported; repeat the value instead',
+      )
     const documents = constructFromEvents(events, { source })
     if (documents.length > 1) throw new TypeError('the file has a second document; only one is allowed')
     return documents[0] ?? null
@@ -20,7 +23,6 @@ export function readYaml(source: string): unknown {
   }
 }
 
-/** An open document, list or map, with the position of the next value. */
 interface Open {
   readonly path: string
   readonly kind: 'document' | 'list' | 'map'
@@ -29,8 +31,8 @@ interface Open {
 }
 
 /**
- * Maps the path of every value, such as `$[0].action`, to a line. The line of a field is the line
- * of its name. `root` is the path of the whole document.
+ * Maps the path of every value, such as `$[0].action`, to a line. `root` is the path of the whole
+ * document, here `$`.
  */
 export function linesOf(source: string, root: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>()
@@ -41,7 +43,7 @@ export function linesOf(source: string, root: string): ReadonlyMap<string, numbe
     else if (event.type === EVENT_ID.DOCUMENT)
       open.push({ path: root, kind: 'document', index: 0, key: null })
     else if (event.type !== EVENT_ID.ALIAS) {
-      // An absent value, such as the value of "a:", has no position. The loop then does nothing.
+      // An absent value, such as the value of "a:", has no position: the loop then does nothing.
       for (
         const start = event.type === EVENT_ID.SCALAR ? event.valueStart : event.start;
         passed < start;
