@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import type { CustomerOrderingError } from '../errors.ts'
+import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { answerOf } from '../http/attempt.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'
@@ -142,8 +142,8 @@ class Placement implements Task<'create', Placed> {
       return { value, info }
     } catch (error) {
       // Hooks and logger get the error before the caller does.
-      const { code, charged, status, attempts, idempotencyKey, orderId } =
-        error as Partial<CustomerOrderingError>
+      const known: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
+      const { code, charged, status, attempts, idempotencyKey, orderId } = known
       const { externalOrderId } = this.#intent
       const names = defined({ idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered })
       const told = defined({ code, charged, status })

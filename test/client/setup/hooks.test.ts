@@ -185,6 +185,23 @@ describe('the events of reads', () => {
   })
 })
 
+test('the last event of an order takes no facts from an error of another package', async () => {
+  const { events, hooks } = watching()
+  const { connect, runtime } = service({ hooks })
+  const foreign = Object.assign(new Error('no entropy'), { code: 'no_entropy', charged: 'no', status: 500 })
+  // The first id is the call's own.
+  const ids = [runtime.randomId()]
+  runtime.randomId = () => {
+    const id = ids.shift()
+    if (id === undefined) throw foreign
+    return id
+  }
+  expect(await errorOf(create(connect()))).toBe(foreign)
+  expect(names(events)).toEqual(['settled'])
+  expect(one(events, 'settled')).toMatchObject({ ok: false, attempts: 0 })
+  for (const fact of ['code', 'charged', 'status']) expect(one(events, 'settled')).not.toHaveProperty(fact)
+})
+
 test('an abort by a throwing hook is reported like any other abort', async () => {
   const controller = new AbortController()
   const { events, hooks } = watching()
