@@ -1,36 +1,24 @@
 /**
- * Canonical JSON (RFC 8785, "JSON Canonicalization Scheme"): one value always gives the same
- * string. That string is the request body of an order, byte-identical on every attempt and in every
- * process. Keys and fingerprints are derived from that string. Anything that JSON cannot carry is
- * an error: a payload that silently lost a field would be a different order.
+ * Canonical JSON (RFC 8785): equal values give equal strings. The body of an order is canonical
+ * JSON, so every attempt in every process sends the same bytes. Keys and fingerprints are hashes of
+ * canonical JSON.
  */
 
-/** Deepest accepted nesting of objects and arrays. The outermost object or array has depth 1. */
 const MAX_DEPTH = 200
 
-/**
- * Matches strings that JSON writes unchanged: no quote, backslash or control character. Surrogates
- * are checked separately.
- */
+/** Matches strings that JSON writes without escapes. Excludes all surrogates. */
 const PLAIN_TEXT = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
 
-/**
- * A surrogate without its partner. With the `u` flag, a pair is one character and does not match.
- */
+/** Matches no surrogate pair: with the `u` flag, a pair is one character. */
 const LONE_SURROGATE = /[\ud800-\udfff]/u
 
-/** Names that a path shows as `.name`. Other names appear as `["name"]`. */
 const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
 
-/**
- * A value that canonical JSON cannot represent unchanged.
- *
- * The message and `path` contain names of members, never their values.
- */
+/** The message and `path` contain no values: errors are logged, and values may be private. */
 export class CanonicalJsonError extends Error {
-  /** Path of the value, for example `metadata.items[2].name`. Empty for the value as a whole. */
+  /** For example `metadata.items[2].name`. Empty if the whole value is the problem. */
   readonly path: string
-  /** What is wrong with the value, for example `is NaN`. */
+  /** For example `is NaN`. Follows the path in the message. */
   readonly problem: string
 
   constructor(path: string, problem: string) {
@@ -41,23 +29,10 @@ export class CanonicalJsonError extends Error {
 }
 
 /**
- * Returns the canonical JSON of a value (RFC 8785).
- *
- * - Members are sorted by the UTF-16 code units of their names, including names that look like
- *   numbers (`"10"` before `"9"`).
- * - Only own enumerable members with string names are written. `undefined` members are dropped, as
- *   JSON.stringify does. An own member called `__proto__` is ordinary data. Members of
- *   `Object.prototype` and `Array.prototype` are ignored.
- * - A `toJSON` method of the value or its class is called once, so a `Date` becomes its ISO string.
- *   A `toJSON` on `Object.prototype` or `Array.prototype` is ignored.
- * - Numbers are written as JavaScript writes them, as RFC 8785 requires; `-0` becomes `0`.
- * - Strings are not normalised: two Unicode spellings of a name are different values.
- * - Every getter is read exactly once. Errors thrown by a getter or `toJSON` propagate.
- *
- * @throws {CanonicalJsonError} for anything that JSON cannot carry unchanged: `undefined` (as the
- *   whole value or in an array); NaN, infinities and BigInt; functions and symbols; invalid dates;
- *   lone surrogates, in names too; arrays with holes or named members; objects of a class without
- *   `toJSON` (Map, Set, …); cycles; nesting deeper than 200
+ * Drops `undefined` members, as JSON.stringify does. Reads each getter once, because a second read
+ * could return another value.
+ * @throws {CanonicalJsonError} for anything else that JSON cannot carry unchanged: a payload that
+ * silently lost a field would be a different order
  */
 export function canonicalJson(value: unknown): string {
   const trail: Trail = { names: [], holders: [] }
@@ -66,20 +41,12 @@ export function canonicalJson(value: unknown): string {
   return text
 }
 
-/**
- * The path from the outermost value to the current value. Entries beyond the current depth are
- * stale.
- */
+/** The path to the current value. Entries past the current depth are from earlier values. */
 interface Trail {
-  /** Member name or element index at each depth. */
   readonly names: (string | number)[]
-  /** The object or array being written at each depth. */
   readonly holders: object[]
 }
 
-/**
- * @returns undefined for `undefined`: the caller drops it from an object and rejects it elsewhere
- */
 function write(value: unknown, depth: number, trail: Trail): string | undefined {
   switch (typeof value) {
     case 'string':
@@ -119,9 +86,7 @@ function writeObject(value: object, depth: number, trail: Trail): string | undef
   return writeMembers(plain, named, depth, trail)
 }
 
-/**
- * @param toJson the value of the object's own `toJSON`, passed in so that its getter runs only once
- */
+/** @param toJson value of the object's own `toJSON` member, whose getter must not run again */
 function writeMembers(value: object, toJson: unknown, depth: number, trail: Trail): string {
   if (Array.isArray(value)) return writeArray(value, depth, trail)
   if (!isPlain(value)) throw refusal('is an object of a class without toJSON', depth, trail)
@@ -144,9 +109,9 @@ function writeName(name: string, depth: number, trail: Trail): string {
 }
 
 function writeArray(value: readonly unknown[], depth: number, trail: Trail): string {
-  // `Object.keys` lists indices first and in order. If the number of keys and the last key match
-  // the length, the array has no hole and no named member. A hole could read a value from
-  // Array.prototype, and JSON would drop a named member.
+  // Reject holes, which could read a value from Array.prototype, and named members, which JSON
+  // would drop. `Object.keys` lists indices first, in ascending order, so its length and its last
+  // key detect both.
   const keys = Object.keys(value)
   const { length } = value
   if (keys.length !== length || (length > 0 && keys[length - 1] !== String(length - 1))) {
@@ -164,29 +129,26 @@ function writeArray(value: readonly unknown[], depth: number, trail: Trail): str
 }
 
 /**
- * The `toJSON` of the value or its class. Skips the built-in prototypes of every realm, because a
- * `toJSON` there is pollution. Object.prototype is recognised by its missing prototype, and
- * Array.prototype by being an array.
+ * Ignores a `toJSON` that a library has added to Object.prototype or Array.prototype: it would
+ * change the bytes of every order.
  */
 function jsonMethod(value: object): unknown {
   for (let holder = value; ; ) {
     if (Object.hasOwn(holder, 'toJSON')) return Reflect.get(value, 'toJSON')
     holder = Object.getPrototypeOf(holder)
+    // In every realm, Array.prototype is an array, and Object.prototype has no prototype.
     if (holder === null || Array.isArray(holder) || Object.getPrototypeOf(holder) === null) return undefined
   }
 }
 
-/** True for an object literal of any realm and for an object without a prototype. */
+/** Also true for an object literal of another realm, such as an iframe. */
 function isPlain(value: object): boolean {
   const prototype: object | null = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return true
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')
 }
 
-/**
- * Sorts in place by UTF-16 code units, the order of `<` on strings and of a sort without a
- * comparator.
- */
+/** Sorts in place by UTF-16 code units (RFC 8785 3.2.3), the order of `>` and of `sort()`. */
 function sorted(names: string[]): string[] {
   for (let index = 1; index < names.length; index++) {
     if ((names[index - 1] as string) > (names[index] as string)) return names.sort()
@@ -203,12 +165,12 @@ function refusal(problem: string, depth: number, trail: Trail): CanonicalJsonErr
   return new CanonicalJsonError(path, problem)
 }
 
-/** The error for a value that is nested too deeply. A cycle is reported where it closes. */
+/** Reports a cycle, which is also nested too deeply, at the path where the cycle closes. */
 function tooDeep(value: object, depth: number, trail: Trail): CanonicalJsonError {
   const seen = new Set<object>()
   for (const [at, holder] of [...trail.holders, value].entries()) {
     if (seen.has(holder)) return refusal('contains itself', at, trail)
     seen.add(holder)
   }
-  return refusal(`is nested deeper than ${MAX_DEPTH}`, depth, trail)
+  return refusal(`is nested more than ${MAX_DEPTH} levels deep`, depth, trail)
 }

@@ -15,17 +15,12 @@ import type { Sends } from './rules.ts'
 import type { IntentKey } from './transitions.ts'
 import { apply } from './transitions.ts'
 
-/** The options of a call that decide how its order begins. */
 export interface Beginning {
   readonly totalTimeout: number
-  /** Key of a deliberate duplicate (`allowDuplicate`). */
+  /** Set if the caller passed `allowDuplicate`. */
   readonly duplicateKey: string | undefined
 }
 
-/**
- * The record content for a call that begins or continues an order.
- * @param record the record of this intent; absent for a new intent
- */
 export function begunContent(
   context: OrderContext,
   intent: Intent,
@@ -43,11 +38,6 @@ export function begunContent(
   return askedContent(context, intent, again, { moved, duplicateKey })
 }
 
-/**
- * The content of an open record that no call has claimed: a new order, or a closed order that is
- * ordered again.
- * @param closed the closed record of the same order, if there is one
- */
 export function askedContent(
   context: OrderContext,
   intent: Intent,
@@ -57,7 +47,7 @@ export function askedContent(
     duplicateKey,
     heard,
   }: {
-    /** True if the caller orders a closed record again with another key: the next generation. */
+    /** True if the caller's key differs from the key of the closed record. */
     readonly moved: boolean
     readonly duplicateKey?: string | undefined
     readonly heard?: Rejection | undefined
@@ -68,9 +58,6 @@ export function askedContent(
   return apply(closed, { type: 'asked', order: intent, key, moved, heard, claim })
 }
 
-/**
- * The record content for a recovery that repeats a request, or a call that sends an enqueued order.
- */
 export function repeatedContent(
   context: OrderContext,
   record: JournalRecord,
@@ -78,12 +65,11 @@ export function repeatedContent(
 ): RecordContent {
   const { connection, safeRetryWindow } = context
   const timing = { now: connection.runtime.now(), safeRetryWindow, totalTimeout }
-  // If the order was never sent, choose its key as if the order were placed now.
+  // Choose the key again: an order may be queued for longer than the service remembers its key.
   const start = isUnsent(record) ? startOf(record, timing) : undefined
   return apply(startedWith(context, record, start ?? 'same'), { type: 'resumed', by: 'recovery' })
 }
 
-/** The record with the claim of a call. The call may send once this record is written. */
 export function claimedContent(
   context: OrderContext,
   content: RecordContent,
@@ -102,7 +88,6 @@ export function claimedContent(
   })
 }
 
-/** The record with the key under which its order is placed again. */
 export function startedWith(context: OrderContext, record: JournalRecord, start: Start): RecordContent {
   if (start === 'same') return record
   if (start === 'next') return apply(record, { type: 'moved_on', key: nextKey(context, record) })
@@ -110,8 +95,7 @@ export function startedWith(context: OrderContext, record: JournalRecord, start:
   return apply(record, { type: 'went_back', key: keyOf(context, record, 0), createdAt })
 }
 
-/** The earlier refusal under the key that is sent again. Undefined if there was no refusal. */
-export function heardUnder(
+export function refusalUnder(
   record: JournalRecord,
   { key, generation }: Pick<RecordContent, 'key' | 'generation'>,
 ): Rejection | undefined {
@@ -119,10 +103,6 @@ export function heardUnder(
   return generation === 0 ? record.first?.rejection : undefined
 }
 
-/**
- * A key for a generation of an intent: derived if reference and account are known, otherwise
- * random.
- */
 export function makeKey(
   context: OrderContext,
   externalOrderId: string | undefined,
@@ -138,22 +118,18 @@ export function makeKey(
   }
 }
 
-/** The next key of a remembered order. This key was never sent. */
+/** Never returns a key that was sent before. */
 export function nextKey(context: OrderContext, record: RecordContent): IntentKey {
   return keyOf(context, record, highestGeneration(record) + 1)
 }
 
-/**
- * The key for a generation of a remembered order. If the body was dropped, the key has no field
- * tags, and a conflict cannot name the fields that differ.
- */
+/** Without the body there are no field tags, and a conflict cannot name the fields that differ. */
 export function keyOf(context: OrderContext, record: RecordContent, generation: number): IntentKey {
   const made = makeKey(context, record.externalOrderId, generation)
   const fields = fieldTags(context.connection.runtime.deriveId, made.key, requestOf(record))
   return { ...made, generation, fields }
 }
 
-/** The key with which an order begins: the caller's key, the remembered key, or a generated key. */
 export function beginningKey(
   context: OrderContext,
   { idempotencyKey, externalOrderId, request }: Intent,
@@ -183,9 +159,8 @@ export function beginningKey(
 }
 
 /**
- * Tag of the API key that sends a record's idempotency key.
- * @param stored the tag in the record. A reloaded web page sends this tag before it has received a
- * response from the proxy, so that the proxy does not send the order under any other API key.
+ * @param stored tag in the record. A reloaded web page learns the proxy's tag only from a response.
+ * Until then, it sends this tag, and the proxy sends the order only if its own tag is equal.
  */
 export function tagOf(context: OrderContext, key: string, credential: string | null, stored = ''): string {
   const { credentials, runtime } = context.connection
@@ -195,7 +170,6 @@ export function tagOf(context: OrderContext, key: string, credential: string | n
   return isProxied(stored) ? stored : apiKeyTag(runtime.deriveId, key, null)
 }
 
-/** True if this API key may send the record's idempotency key again. */
 export function sameApiKey(context: OrderContext, record: RecordContent, credential: string | null): boolean {
   return (
     context.idempotencyScope === 'customer' ||

@@ -1,62 +1,52 @@
-/**
- * Checks of a record's times, and the conditions that the rules use. A condition is true if the
- * record is as the condition's name describes.
- */
+/** Checks of a record's times, and the conditions of the table in rules.ts. */
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
 import { isPending, isUnsent, type JournalRecord } from './record.ts'
 
 /**
- * The key with which a cleanly closed order is ordered again. `same`: the current key. `first`: the
- * first key, whose window is still open although later keys were sent. `next`: a key that was never
- * sent.
+ * The key under which a rejected order is placed again: its current key, its first key, or a key
+ * that was never sent.
  */
 export type Start = 'same' | 'first' | 'next'
 
 /**
- * For this many milliseconds after the last write of an anonymous order, an identical call
- * continues that order.
+ * Milliseconds since the last write of an anonymous order. Within this time, an identical call
+ * continues the order. A later call may want a second order.
  */
 export const ADOPTION_WINDOW: number = 15 * 60 * 1000
 
 /**
- * Milliseconds by which two machines' clocks may differ. If a record's times are further in the
- * future, the clock went back.
+ * Milliseconds by which the clocks of two machines may differ. If a time is further in the future,
+ * the clock was set back.
  */
 export const CLOCK_SKEW: number = 30 * 1000
 
-/** The facts that decide whether a key may be sent again. */
 export interface Timing {
-  /** Wall clock, milliseconds since 1970. */
+  /** Milliseconds since 1970. */
   readonly now: number
   readonly safeRetryWindow: number
   /**
-   * Milliseconds that sending may take. Subtracted from the window, because a call may send until
-   * its very end.
+   * Milliseconds for which a call may send. The service must remember the key until the last send.
    */
   readonly totalTimeout: number
 }
 
-/**
- * True if a call that starts now ends while the service still remembers a key that was first sent
- * at `sentAt`.
- */
 export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindow }: Timing): boolean {
   const since = now - sentAt
-  // A small negative age is clock skew. Below that, the clock went back: the real age is unknown.
+  // A small negative age is clock skew. Below that, the clock was set back: the age is unknown.
   return since >= -CLOCK_SKEW && since + totalTimeout <= safeRetryWindow
 }
 
 /**
- * The key for an order whose requests were all cleanly refused, or never processed. Undefined if no
- * key may be sent. The first key is preferred: a process that has lost the record derives the same
- * key, and the service charges each key only once.
+ * Chooses the key for an order that was certainly not bought, or undefined if no key may be sent.
+ * Prefers the first key: a process that has lost the record derives the same key, and the service
+ * charges each key only once.
  */
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
   const isOpen = firstSentAt === undefined || isRemembered(firstSentAt, timing)
-  // No other key may replace this key: after a conflict, something may have been bought under this
-  // key, and a caller's key has no successor.
+  // Do not change this key. After a conflict, something may have been bought under it. Only the
+  // caller may replace a caller's key.
   if (record.foreign || record.rejection?.kind === 'conflict' || keyOrigin === 'caller')
     return isOpen ? 'same' : undefined
   const isFirst = generation === 0 || keyOrigin === 'random'
@@ -65,10 +55,6 @@ export function startOf(record: JournalRecord, timing: Timing): Start | undefine
   return firstSentAt === undefined ? 'same' : 'next'
 }
 
-/**
- * True while the key may be sent again safely: a call that starts now ends while the service still
- * remembers the key.
- */
 export function inWindow(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record)
     ? startOf(record, timing) !== undefined
@@ -76,18 +62,14 @@ export function inWindow(record: JournalRecord, timing: Timing): boolean {
 }
 
 /**
- * True if the record of an order that was apparently never sent is so old that it may come from a
- * restored backup. The order may have been sent after the backup, under a key that the service has
- * forgotten by now.
+ * True if the record looks unsent but is so old that it may come from a restored backup. The order
+ * may have been sent after the backup, under a key that the service has forgotten since.
  */
 export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
   return isUnsent(record) && !isRemembered(record.updatedAt, timing)
 }
 
-/**
- * True if the record's times are in the future. The clock went back, so it is unknown when the
- * record's keys were first sent.
- */
+/** If true, the clock was set back, so it is unknown when the record's keys were first sent. */
 export function isFromFuture(
   { firstSentAt, first, updatedAt }: Pick<JournalRecord, 'firstSentAt' | 'first' | 'updatedAt'>,
   now: number,
@@ -97,44 +79,36 @@ export function isFromFuture(
   return latest !== 0 && (latest > known || updatedAt > now + CLOCK_SKEW)
 }
 
-/** True if the call that claimed the record may still be running. */
 export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
-  // Ignore a claim from the future: the clock went back, and the record would look busy until the
-  // clock catches up.
+  // Ignore a claim from the future: the clock was set back, and the record would look busy until
+  // the clock catches up.
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
-/** The identity of the order that a call wants to buy. */
 export type Wanted = Pick<Intent, 'slot' | 'fingerprint' | 'idempotencyKey' | 'misfit'>
 
-/** Everything that a rule depends on besides the record and the command. */
 export interface Facts extends Timing {
-  /** The order that `create` or `enqueue` was called with. Undefined for other commands. */
+  /** Undefined for commands other than `create` and `enqueue`. */
   readonly wanted: Wanted | undefined
-  /** True if the current API key sent the record's key, or if that does not matter. */
+  /** True if the current API key may send the record's key. */
   readonly sameApiKey: boolean
-  /** True if the record's row, payload and key still belong together. */
   readonly isGenuine: (record: JournalRecord) => boolean
   /** True if a call of this process is working on the order. */
   readonly isLive: boolean
-  /**
-   * True if this call may ignore the claim of another process, because this call has waited long
-   * enough or may take over.
-   */
+  /** True if this call may ignore the claim of another process. */
   readonly outwaited: boolean
   /** Key of the unfinished anonymous order that this call found at its start and continues. */
   readonly asked: string | undefined
-  /** True once the service's whole order list was read and the order was not in it. */
+  /** True if this call read the service's whole order list and did not find the order. */
   readonly isNotListed: boolean
-  /** True to repeat requests that recovery would leave to a person. */
+  /** True for `recover({ replay: 'all' })`. */
   readonly replaysAll: boolean
-  /** When the person decided about the order, in milliseconds since 1970. */
+  /** When a person called `resolve()`, in milliseconds since 1970. */
   readonly decidedAt: number
-  /** Id of the order that the person found at the service. */
+  /** The order id that was passed to `resolve()`. */
   readonly orderId: string | undefined
 }
 
-/** Defaults of the facts that a command does not set. */
 export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   sameApiKey: true,
@@ -148,7 +122,6 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   orderId: undefined,
 }
 
-/** A test of a record and the facts, with the same meaning in every phase. */
 export type Condition<Known> = (record: Known, facts: Facts) => boolean
 
 export const misfit: Condition<unknown> = (_record, { wanted }) => wanted?.misfit !== undefined
@@ -160,8 +133,8 @@ export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
 /**
- * The call passes a key that the order no longer uses. The record does not show when that key was
- * first sent, so the key's window is unknown.
+ * The caller passes a key that the order used earlier. The record does not show when that key was
+ * first sent, so the service may have forgotten it.
  */
 export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true
@@ -176,11 +149,10 @@ export const otherKeyUnproven: Condition<JournalRecord> = (record, facts) => {
   return otherKey(record, facts) && !provenRefused && rejection?.kind !== 'abandoned'
 }
 
-/** No key may be sent: the window of the only allowed key is over. */
 export const keyTooOld: Condition<JournalRecord> = (record, facts) =>
-  isSameAgain(record, facts) && startOf(record, facts) === undefined
+  keepsNameAndKey(record, facts) && startOf(record, facts) === undefined
 
-/** {@link keyTooOld} after a conflict: something may have been bought under this key. */
+/** The caller must not simply use a new key: something may have been bought under the old one. */
 export const foreignKeyTooOld: Condition<JournalRecord> = (record, facts) =>
   keyTooOld(record, facts) && (record.foreign || record.rejection?.kind === 'conflict')
 
@@ -190,39 +162,31 @@ export const nameless: Condition<JournalRecord> = ({ slot }) => isAnonymous(slot
 export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
 /**
- * Another call is placing an identical anonymous order, and this call may be for a different one.
- * If the other call only reads an existing order, this call waits for it.
+ * Another call is placing an identical anonymous order, and only the caller knows whether both
+ * calls mean one order. If the order exists, this condition is false: the other call only reads it.
  */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'
 
-/** The anonymous order was last written so long ago that this call may be for another order. */
 export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { now }) => {
   const untouched = now - updatedAt
   return isAnonymous(slot) && (untouched < -CLOCK_SKEW || untouched > ADOPTION_WINDOW)
 }
 
-/** The row of this call's anonymous order now holds a later, identical order. */
+/** The row of this call's anonymous order now contains a later, identical order. */
 export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
   asked !== undefined && isAnonymous(slot) && key !== asked
 
-/**
- * The order that this call continues was bought after this call began: a new order would be a
- * second charge.
- */
+/** Another call bought the order that this call continues. A new order would charge again. */
 export const boughtMeanwhile: Condition<JournalRecord> = ({ key }, { asked }) => asked === key
 
 export const damaged: Condition<JournalRecord> = (record, { isGenuine }) => !isGenuine(record)
 export const damagedAgain: Condition<JournalRecord> = (record, facts) =>
-  isSameAgain(record, facts) && damaged(record, facts)
+  keepsNameAndKey(record, facts) && damaged(record, facts)
 
 export const startsFirst: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'first'
 export const startsNext: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'next'
 
-/**
- * The record looks unsent, but may come from a backup. The order may have been sent after that
- * backup.
- */
 export const maybeRestored: Condition<JournalRecord> = (record, facts) =>
   record.externalOrderId !== undefined && !facts.isNotListed && mayBeRestored(record, facts)
 
@@ -242,19 +206,15 @@ export const live: Condition<JournalRecord> = (_record, { isLive }) => isLive
 export const settled: Condition<JournalRecord> = (record) => !isPending(record)
 export const unsettled: Condition<JournalRecord> = (record) => isPending(record)
 
-/**
- * A call wrote the record after the person decided to abandon the order. That call may have sent
- * the order without the person knowing.
- */
+/** A call wrote the record after a person called `resolve()`, and may have sent the order. */
 export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedAt, now }) =>
-  // If the clock went back, assume a change. Ignore an `updatedAt` far in the future: it was
-  // written earlier, by a wrong clock.
+  // If the clock was set back, assume a change. Ignore an `updatedAt` far in the future: it comes
+  // from a wrong clock.
   decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId
 
-/** True if a call places a named order again without a different key. */
-function isSameAgain(record: JournalRecord, facts: Facts): boolean {
+function keepsNameAndKey(record: JournalRecord, facts: Facts): boolean {
   return !isAnonymous(record.slot) && !otherKey(record, facts)
 }

@@ -7,24 +7,16 @@ import type { Journal } from './journal.ts'
 import type { LiveCalls } from './live.ts'
 import type { OrderRecord } from './record.ts'
 
-/**
- * Shared by all order methods: the journal, the connection, and the options that determine keys.
- */
 export interface OrderContext {
   readonly connection: Connection
   readonly journal: Journal
-  /** Calls of this process that are placing orders. */
   readonly live: LiveCalls<PlacedOrder>
-  /** Labels from which keys are derived. */
   readonly server: string
   readonly account: string | undefined
-  /** Milliseconds from the first send during which a key may be sent again. */
+  /** Milliseconds. A key may be sent again for this long after it was first sent. */
   readonly safeRetryWindow: number
-  /** Scope of keys at the service: one API key, or all API keys of a customer. */
   readonly idempotencyScope: 'apiKey' | 'customer'
-  /** How much of a created order is remembered. */
   readonly remember: 'order' | 'id'
-  /** The caller's function that finds the rows of a list response, if set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
   /** Milliseconds for which closed records are remembered. */
   readonly retention: { readonly created: number; readonly rejected: number }
@@ -46,15 +38,14 @@ export const CREATE_ORDER: Endpoint = {
 export const ORDERS_PATH = '/v1/orders'
 
 /**
- * What a record proves about the wallet. A conflict closes the record but proves nothing: the
- * payload that owns the key may have been bought.
+ * A conflict closes the record but proves nothing: the payload that owns the key may have been
+ * bought.
  */
 export function chargedOf(record: Pick<OrderRecord, 'state' | 'rejection'>): Charged {
   if (record.state === 'created') return 'yes'
   return record.state === 'open' || record.rejection?.kind === 'conflict' ? 'unknown' : 'no'
 }
 
-/** The facts of a record for an error: its names, and what it proves about the wallet. */
 export interface RecordFacts {
   readonly charged: Charged
   readonly idempotencyKey: string | undefined

@@ -15,7 +15,7 @@ export interface CreateManySuccess<Output> {
    * unknown.
    */
   readonly replayed: boolean | undefined
-  /** The wallet was charged, by this run or earlier. */
+  /** The wallet was charged, during this run or before it. */
   readonly charged: 'yes'
 }
 
@@ -34,24 +34,22 @@ export interface CreateManyFailure {
 /** Result of one row, narrowed by `ok`. */
 export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
-/** Places one row. Never rejects with an error of this package: a failed row is a result, too. */
+/** Resolves even if the row fails. A rejection ends the run. */
 export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>
 
 export interface CreateManySettings {
-  /** Maximum number of orders in progress plus results that the caller has not taken yet. */
+  /** Maximum number of orders in progress plus results not yet read, to bound the memory used. */
   readonly concurrency: number
   readonly onProgress: ((progress: CreateManyProgress) => void) | undefined
   readonly signal: AbortSignal | undefined
 }
 
+const ABORTED =
+  'orders.createMany was aborted. Each result shows whether its order was charged. Call again for the rest.'
+
 /**
- * Places rows while the caller takes results, and yields each result once it is ready. A row is
- * read only while the orders in progress and the results not yet taken are fewer than
- * `concurrency`, so memory stays constant.
- *
- * Leaving the loop ends the source without waiting for a pending row, but waits for the orders in
- * progress, so that no order is left ambiguous. The signal also ends the calls in progress. In both
- * cases, a row that the source returns later is not placed.
+ * When the caller leaves the loop, the run waits for the orders in progress, so that no order is
+ * left ambiguous. It does not wait for the source's next row, which may never come.
  */
 export async function* createMany<Output>(
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
@@ -63,9 +61,8 @@ export async function* createMany<Output>(
   const progress = { completed: 0, created: 0, replayed: 0, failed: 0 }
   let working = 0
   let reading = false
-  /** True once no further row may be read. */
   let ended = false
-  /** True once the source has ended: its `return()` must not be called then. */
+  /** True once the source has ended or thrown: then its `return()` must not be called. */
   let exhausted = false
   let failure: { readonly error: unknown } | undefined
   let wake: () => void = () => {}
@@ -80,7 +77,7 @@ export async function* createMany<Output>(
     try {
       onProgress?.({ ...progress })
     } catch (error) {
-      // An error that `onProgress` throws ends the iteration once all ready results are yielded.
+      // End the run, but yield the ready results first.
       fail(error)
     }
     wake()
@@ -95,7 +92,7 @@ export async function* createMany<Output>(
     try {
       const next = await source.next()
       if (next.done === true) exhausted = true
-      // A row that arrives after the end is not placed. A rerun will place it.
+      // Do not place a row that arrives after the end: the caller would never see its result.
       if (ended) return
       if (next.done === true) ended = true
       else {
@@ -117,12 +114,7 @@ export async function* createMany<Output>(
   const onAbort = (): void => {
     ended = true
     failure ??= {
-      error: new RequestAbortedError(
-        'orders.createMany was aborted. Each result shows whether its order was charged. Run it again to place the rest.',
-        {
-          cause: signal?.reason,
-        },
-      ),
+      error: new RequestAbortedError(ABORTED, { cause: signal?.reason }),
     }
     wake()
   }
@@ -155,32 +147,27 @@ export async function* createMany<Output>(
     }
     if (!exhausted) {
       const returned = (async () => await source.return?.())()
-      // A generator that is waiting for its next row ends only after that row, which may never
-      // come.
+      // A generator that waits for a row returns only after that row, which may never come.
       if (reading) returned.catch(() => {})
-      // The caller gets the first error.
+      // Throw the first error, not an error of `return()`.
       else if (failure !== undefined) await returned.catch(() => {})
       else await returned
     }
   }
 }
 
-/**
- * Result of `await client.orders.createMany(rows)`. It lists the failed rows and only counts the
- * others.
- */
+/** Result of `await client.orders.createMany(rows)`. Lists the failed rows and counts the others. */
 export interface CreateManySummary {
-  /** Orders that this run created, including those whose `replayed` is undefined. */
+  /** Number of orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number
-  /** Orders that existed before this run. */
+  /** Number of orders that existed before this run. */
   readonly replayed: number
   /** Number of rows that failed: the length of `failures`. */
   readonly failed: number
-  /** Rows that failed, with what is known about the wallet. */
+  /** The failed rows. Each shows whether the wallet was charged. */
   readonly failures: readonly CreateManyFailure[]
 }
 
-/** Takes all results, so that all rows are placed, and counts the results. */
 export async function createManySummary(
   results: AsyncIterable<CreateManyResult<unknown>>,
 ): Promise<CreateManySummary> {

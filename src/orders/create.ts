@@ -7,7 +7,7 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { factsOf, headersLater } from '../http/info.ts'
 import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
-import { begunContent, heardUnder, sameApiKey } from './claim.ts'
+import { begunContent, refusalUnder, sameApiKey } from './claim.ts'
 import { CLOCK_SKEW, type Facts } from './conditions.ts'
 import { CREATE_ORDER, type OrderContext, orderEvent, type PlacedOrder } from './context.ts'
 import {
@@ -41,17 +41,13 @@ import { unusableError } from './row.ts'
 import { type Sends, type StepOf, unknownStep } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-/** Options of one `create()`, checked, with all defaults filled in. */
 export interface PlaceOrderOptions<Output> {
   readonly settings: CallSettings
   readonly idempotencyKey?: string | undefined
   readonly keyIsUndefined?: boolean | undefined
   readonly allowDuplicate?: boolean | undefined
   readonly service?: Service | undefined
-  /**
-   * Makes the caller's result from the order. The call ends, and is reported to hooks, only after
-   * that.
-   */
+  /** Parses the order with the caller's schema. Hooks get the settled event only after that. */
   finish(reply: OrderReply<Order>): Promise<Output>
 }
 
@@ -62,16 +58,15 @@ const LONGEST_LOOK = 1000
 const LONGEST_WAIT = 15_000
 
 /**
- * Places one order. First finds out whether the intent is new, remembered or in progress
- * (docs/guide/concepts.md). Then claims the intent durably, sends the order, stores the outcome,
- * and returns the order or throws an error.
+ * Reads the order's record, claims the order in the store, sends it, and stores the outcome. The
+ * rules are in docs/protocol.md.
  */
 export function placeOrder<Output>(
   context: OrderContext,
   request: CreateOrderRequest,
   options: PlaceOrderOptions<Output>,
 ): Promise<OrderReply<Output>> {
-  // All arguments are read before the first await: later changes to them have no effect.
+  // Read all arguments before the first await, so that later changes to them have no effect.
   const { runtime } = context.connection
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
   const { idempotencyKey, keyIsUndefined, service, settings } = options
@@ -88,11 +83,11 @@ export function placeOrder<Output>(
   return new Placement({ context, intent, settings, duplicateKey, deadline, errors }).place(options)
 }
 
-/** The result of the first read of the record. */
+/** What the first read of the record found. */
 interface Before {
   /** The record, if it was written before this call began. */
   readonly earlier: JournalRecord | undefined
-  /** The anonymous order that is open or was never readable: this call continues it. */
+  /** The unfinished anonymous order that this call continues. */
   readonly asked: JournalRecord | undefined
 }
 
@@ -109,15 +104,14 @@ class Placement implements Task<'create', Placed> {
   #credential: string | null | undefined
   #before: Before | undefined
   /**
-   * False if this call waited for an identical call that did not get the order. Only a call that
-   * begins after a refusal may move on to a new key.
+   * False after this call waited for an identical call that got no order: only a call that begins
+   * after a refusal may send another key.
    */
   #entitled = true
   #attempts = 0
   #losses = 0
   #interval = FIRST_LOOK / 2
   #waited = 0
-  /** True once the service's whole order list was read and the order was not in it. */
   #notListed = false
 
   constructor(call: OrderCall) {
@@ -141,7 +135,6 @@ class Placement implements Task<'create', Placed> {
       this.#report({ ok: true, attempts, charged: 'yes', remembered, ...names, ...defined({ status }) })
       return { value, info }
     } catch (error) {
-      // Hooks and logger get the error before the caller does.
       const known: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
       const { code, charged, status, attempts, idempotencyKey, orderId } = known
       const { externalOrderId } = this.#intent
@@ -174,7 +167,7 @@ class Placement implements Task<'create', Placed> {
   async look(interrupted: Interruption | undefined): Promise<Found> {
     const { rowId, slot } = this.#intent
     const loaded = interrupted ?? (await this.#context.journal.load(rowId, this.deadline))
-    if (loaded instanceof Interruption) throw await this.#interruptedEarly(loaded)
+    if (loaded instanceof Interruption) throw await this.#interruptedUnclaimed(loaded)
     const found = await withTrustedTimes(this.#context, loaded, this.deadline)
     const { record } = found
     if (record !== undefined && record.slot !== slot) throw unusableError('corrupt', record.key)
@@ -231,13 +224,13 @@ class Placement implements Task<'create', Placed> {
 
   #send(as: Sends, found: Found): Turn<Placed> {
     const { row, record } = found
-    // A new intent in a used slot does not inherit the previous order's times or `charged`.
+    // A new order must not inherit the times or `charged` of the earlier order in its row.
     const over: Found = as === 'new' ? { id: found.id, ...defined({ row }) } : found
     const { duplicateKey } = this.#call
     const further = { totalTimeout: this.#settings.totalTimeout, duplicateKey }
     const send = begunContent(this.#context, this.#intent, over.record, as, further)
-    // A refusal under another key, or of a concurrent call, does not count as an earlier refusal of
-    // this order.
+    // A repeated refusal moves the order to a new key. Count only a refusal under the same key that
+    // came before this call.
     const queued = record !== undefined && isUnsent(record)
     const earlier = queued || as !== 'stored' ? this.#before?.earlier : undefined
     return {
@@ -247,15 +240,14 @@ class Placement implements Task<'create', Placed> {
         settings: this.#settings,
         callId: this.#callId,
         credential: this.#credential ?? null,
-        earlier: earlier && heardUnder(earlier, send),
+        earlier: earlier && refusalUnder(earlier, send),
         operation: CREATE_ORDER.operation,
         once: false,
         queued,
         sendUntil: undefined,
       },
       sent: (sent, claimed) => this.#sent(sent, claimed, as === 'stored' && !queued),
-      // Another writer was faster, so read the record again. From the second time on, wait first,
-      // so that the other writers can finish.
+      // From the second lost write on, wait, so that the other writers can finish.
       lost: () => ({ again: ++this.#losses > 1 ? this.#interval : 0 }),
       unwritten: async (written, content) => {
         throw await unclaimedError(this.#call, written, over, content)
@@ -286,10 +278,7 @@ class Placement implements Task<'create', Placed> {
     throw this.#call.errors.sent(sent, charged, this.#context.connection.runtime.now())
   }
 
-  /**
-   * Reports that the call waits for another process. Without this event, the wait would look like a
-   * hang.
-   */
+  /** Without this event, the wait for another process would look like a hang. */
   #reportWait({ key }: JournalRecord): void {
     this.#context.connection.reporter.retry({
       ...orderEvent(this.#callId, CREATE_ORDER.operation),
@@ -300,20 +289,17 @@ class Placement implements Task<'create', Placed> {
     })
   }
 
-  /**
-   * True if the record was written before this call began. A time far in the future also counts as
-   * earlier, because the clock was set back after that write.
-   */
+  /** A time far in the future counts as older: the clock was set back after that write. */
   #isOlder({ updatedAt }: JournalRecord): boolean {
     const ahead = updatedAt - this.#startedAt
     return ahead <= 0 || ahead > CLOCK_SKEW
   }
 
-  /** The API key. Undefined if this record needs no request. */
+  /** Returns undefined if the order is remembered, so that no request is needed. */
   async #askCredential(record: JournalRecord | undefined): Promise<string | null | undefined> {
     if (record?.state === 'created' && record.readable && !isAnonymous(record.slot)) return undefined
     const asked = await askCredential(this.#context.connection.credentials, this.deadline)
-    if (asked instanceof Interruption) throw await this.#interruptedEarly(asked)
+    if (asked instanceof Interruption) throw await this.#interruptedUnclaimed(asked)
     if (asked === null || typeof asked === 'string') return asked
     const left = await leaveBehind(this.#call, this.#before?.asked)
     throw this.#call.errors.noCredential(asked.error, left.charged, left.record?.key)
@@ -327,20 +313,13 @@ class Placement implements Task<'create', Placed> {
     })
   }
 
-  /**
-   * The error of a call that ended before it claimed the record. Reads the record once more after
-   * the call's end, to find out whether the wallet may have been charged.
-   */
-  async #interruptedEarly(interruption: Interruption): Promise<CustomerOrderingError> {
+  async #interruptedUnclaimed(interruption: Interruption): Promise<CustomerOrderingError> {
     const { charged, record } = await leaveBehind(this.#call, this.#before?.asked)
     return this.#call.errors.interrupted(interruption, charged, record?.key)
   }
 }
 
-/**
- * Milliseconds until a call reads a claimed record again. Zero or less once the call has waited
- * long enough.
- */
+/** Milliseconds until the next read of a claimed record. Zero or less once the wait is over. */
 export function pauseBefore(look: number, waited: number): number {
   return Math.min(look, LONGEST_WAIT - waited)
 }

@@ -1,7 +1,6 @@
 /**
- * The loop behind every command that changes a record: load, decide by the rules, write, send. If
- * another writer was faster, the loop starts again. The rules choose the step. A command provides
- * the facts and decides what each step means for the command's caller.
+ * The loop behind every command that changes a record: read the record, choose a step by the rules,
+ * write, send. If another writer was faster, the loop starts again.
  */
 import type { Charged, CustomerOrderingError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
@@ -19,7 +18,6 @@ import { type Command, decide, type StepOf } from './rules.ts'
 import { type SendOptions, type Sent, sendOrder } from './send-order.ts'
 import { apply } from './transitions.ts'
 
-/** What the loop does next: end the command, read the record again, write it, or send the order. */
 export type Turn<Result> = Settled<Result> | Write<Result> | Send<Result>
 
 /** The command ends, or reads the record again after `again` milliseconds. */
@@ -39,26 +37,25 @@ interface Write<Result> extends Conditional<Result> {
   written(found: FoundRecord): Result
 }
 
-/** Claims an order and sends it. Nothing is sent unless the claim is stored. */
+/** Nothing is sent unless the claim is stored. */
 interface Send<Result> extends Conditional<Result> {
-  /** The record content to which the claim is added. */
+  /** The content to which the claim is added. */
   readonly send: RecordContent
   readonly how: Omit<SendOptions, 'deadline' | 'unused'>
   sent(sent: Sent, claimed: FoundRecord): Promise<Result>
 }
 
-/** The command's part of the loop. */
 export interface Task<C extends Command, Result> {
   readonly command: C
   readonly deadline: Deadline
-  /** Where the record is written. Undefined for the client's own store. */
+  /** The store inside the caller's transaction. Undefined for the client's own store. */
   readonly store: OrderOutbox | undefined
   /**
    * Reads the record, and fetches whatever the facts depend on.
    * @param interrupted why the wait before this read ended early
    */
   look(interrupted: Interruption | undefined): Promise<Found>
-  /** Called right before the step is chosen and performed, with nothing awaited in between. */
+  /** Called right before the step is chosen, with no `await` in between: facts go stale. */
   facts(found: Found): Facts
   perform(step: StepOf[C], found: Found): Turn<Result> | Promise<Turn<Result>>
 }
@@ -98,8 +95,8 @@ export function plainFacts(
 }
 
 /**
- * Returns the record. If the record's times are in the future, permanently marks its keys as being
- * of unknown age. If the store does not accept the mark, this call still treats the keys as marked.
+ * If the record's times are in the future, marks the age of its keys as unknown. If the store does
+ * not accept the mark, this call still treats the keys as marked.
  */
 export async function withTrustedTimes<F extends Found>(
   { connection, journal }: OrderContext,
@@ -119,7 +116,6 @@ export async function withTrustedTimes<F extends Found>(
   return written.result === 'written' ? { ...marked, ...written.found } : marked
 }
 
-/** One call that places an order. */
 export interface OrderCall {
   readonly context: OrderContext
   readonly intent: Intent
@@ -129,16 +125,13 @@ export interface OrderCall {
   readonly errors: PlaceOrderErrors
 }
 
-/**
- * Milliseconds after a call's deadline during which the call may still overwrite the record.
- * Whatever the call did before, it ends within a second of its deadline.
- */
+/** Milliseconds for which a call may still read and write its record after the call's deadline. */
 const LAST_LOOK = 500
 
 /**
- * The error of a call whose claim was not stored, or may not have been stored. A late write of this
- * call or of an earlier call may still be applied, and recovery would then send the order. Only
- * overwriting the record with a closed record ensures that nothing is bought.
+ * Makes the error of a call whose claim may not have been stored. The store may still apply the
+ * claim, or a write of an earlier call, and recovery would then send the order. So `charged` is
+ * `'no'` only after the record was overwritten.
  */
 export async function unclaimedError(
   { context, deadline, errors }: OrderCall,
@@ -155,8 +148,8 @@ export async function unclaimedError(
         ? cancelled(content)
         : apply(record, { type: 'rewritten', claim: connection.runtime.randomId() })
     const grace = deadline.grace(0)
-    // Do not overwrite the record of an earlier order: this call has not claimed the slot. After a
-    // failed write, do not overwrite either, because that would call the failing codec again.
+    // Leave the row's content unchanged if it belongs to an earlier order, or if the codec failed:
+    // the codec would fail again.
     const stays = written.result === 'failed' || (record === undefined && base.row !== undefined)
     const fenced = stays ? journal.fence(base, grace) : writeOver(journal, base, closed, grace)
     if (!(await fenced)) charged = 'unknown'
@@ -167,30 +160,28 @@ export async function unclaimedError(
     : errors.interrupted(over, charged, content.key)
 }
 
-/** The record after a call without a claim, and what it proves about the wallet. */
 interface LeftBehind {
   readonly charged: Charged
   readonly record: JournalRecord | undefined
 }
 
 /**
- * Finds `charged` for a call without a claim. Reports `'no'` only after overwriting the record: a
- * write that another call abandoned could still reopen it, and recovery would send the order.
+ * Determines `charged` for a call that ends without a claim. Reports `'no'` only after overwriting
+ * the record: another call's late write could still reopen it, and recovery would send the order.
  */
 export async function leaveBehind(
   { context, intent, deadline, duplicateKey }: OrderCall,
   asked: JournalRecord | undefined,
 ): Promise<LeftBehind> {
   const { journal } = context
-  // The read and the write below share the time that is left after the deadline, because earlier
-  // writes may have used part of it.
+  // The read and the write share one grace period, so that the call ends soon after its deadline.
   const grace = deadline.grace(LAST_LOOK)
   const found = await journal.load(intent.rowId, grace).catch(() => undefined)
   if (found === undefined || found instanceof Interruption) return { charged: 'unknown', record: undefined }
   const { record } = found
   // Another order in the slot proves nothing about the order that this call continues.
   if (asked !== undefined && record?.key !== asked.key) return { charged: moneyOf(asked), record: asked }
-  // True for an earlier, finished order that only shares the slot.
+  // An anonymous order that was already bought is an earlier order in the same slot.
   const other =
     asked === undefined && record?.state === 'created' && record.readable && isAnonymous(record.slot)
   const own = other ? undefined : record
@@ -203,15 +194,14 @@ export async function leaveBehind(
   return { charged: (await writeOver(journal, found, content, grace)) ? 'no' : 'unknown', record: own }
 }
 
-/** The closed record of an order that was never sent. */
 function cancelled(content: RecordContent): RecordContent {
   const rejection = { kind: 'cancelled' } as const
   return apply(content, { type: 'closed', rejection, attempts: 0, shared: false, unused: true })
 }
 
 /**
- * Overwrites the record with the given content, or with itself if the codec fails. Returns true if
- * no earlier write can still be applied. The result `refused` guarantees that, too.
+ * Overwrites the record, or rewrites its row unchanged if the codec fails. Returns true if no
+ * earlier write can still be applied.
  */
 export async function writeOver(
   journal: Journal,
@@ -224,7 +214,7 @@ export async function writeOver(
   return result === 'written' || result === 'refused'
 }
 
-/** Returns the record, for a step that the rules allow only if there is a record. */
+/** For steps that the rules allow only if there is a record. */
 export function known(found: Found | undefined): FoundRecord {
   const { row, record } = found ?? {}
   if (found === undefined || row === undefined || record === undefined)

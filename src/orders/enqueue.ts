@@ -18,10 +18,7 @@ import { apply } from './transitions.ts'
 /** Milliseconds to wait after another writer was faster. */
 const PAUSE = 50
 
-/**
- * Stores an order for `recover()` to send: an open record that no call has claimed. An existing
- * record has the same effect as in `create()` (docs/guide/concepts.md), but nothing is sent.
- */
+/** Stores an open record that no call has claimed, for `recover()` to send. */
 export async function enqueueOrder(
   context: OrderContext,
   request: CreateOrderRequest,
@@ -35,7 +32,7 @@ export async function enqueueOrder(
   try {
     if (within !== undefined && within === journal.store)
       refuseArgument(
-        "is the client's own store, which writes outside your transaction: pass store.within(connection), or omit within",
+        "is the client's store, which is outside your transaction: pass store.within(connection) or omit it",
         'within',
       )
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, service })
@@ -55,15 +52,15 @@ export async function enqueueOrder(
       const loaded = await journal.load(intent.rowId, deadline, within)
       if (loaded instanceof Interruption)
         throw errors.notStored({ result: 'doubt', cause: undefined }, 'unknown', undefined, undefined)
-      // Do not mark a record that a call of this process is working on: that call writes its own
-      // outcome.
+      // Do not write a record while a call of this process is working on it: that call would lose
+      // its claim.
       const isLive = context.live.get(intent.rowId) !== undefined
       const found = isLive ? loaded : await withTrustedTimes(context, loaded, deadline, within)
       const { record } = found
       if (record !== undefined && record.slot !== intent.slot) throw unusableError('corrupt', record.key)
       return found
     },
-    // Recovery will send one request, under an API key that is not known here.
+    // Recovery makes one attempt, so only the time of one attempt must fit the key's window.
     facts: () => ({ ...plainFacts(context, { totalTimeout: timeout }), wanted: intent }),
     perform: (step, found) => {
       const { record } = found
@@ -76,8 +73,6 @@ export async function enqueueOrder(
           return write(found, apply(known(found).record, { type: 'taken_over', claim: runtime.randomId() }))
         case 'write': {
           const moved = step.as === 'given'
-          // The refusal under this key. If recovery gets the same refusal, it moves on to another
-          // key.
           const heard = moved ? undefined : record?.rejection
           return write(found, askedContent(context, intent, record, { moved, heard }))
         }

@@ -10,7 +10,7 @@ import { CanonicalJsonError } from './canonical.ts'
 import { type Derive, fieldTags } from './identity.ts'
 import type { JournalRecord } from './record.ts'
 
-/** The fields that an order repeats from its request, if they have the expected type. */
+/** The fields in which the service repeats the request, if they have the expected type. */
 export interface Echo {
   readonly externalOrderId?: string | undefined
   readonly serviceId?: string | undefined
@@ -24,23 +24,20 @@ export interface ListedOrder extends Echo {
   readonly order?: Order
 }
 
-/** The facts that an {@link Echo} is compared with. */
 export type Asked = Pick<JournalRecord, 'externalOrderId' | 'key' | 'fields' | 'body'>
 
 /**
- * Where an order was found, which decides how strictly the order is compared. In the response to
- * our own request, the same reference is enough. In a list, the same reference is not enough:
- * another integration may use the same reference.
+ * In a response to our own request, an equal reference proves whose order it is. In a list, other
+ * fields must match too, because another integration may use the same reference.
  */
 export type FoundIn = 'response' | 'list'
 
-/** The request in a record's body. Empty once the body was dropped. */
+/** Empty after the record's body was dropped. */
 export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
   const request = parseJson(body ?? '')?.json
   return isObject(request) ? { ...request } : {}
 }
 
-/** Reads the fields in which an order repeats its request. Ignores inherited properties. */
 export function echoOf(order: object): Echo {
   const quantity = own(order, 'quantity')
   return {
@@ -52,10 +49,7 @@ export function echoOf(order: object): Echo {
   }
 }
 
-/**
- * Name of the first request field that an order contradicts. Undefined if the order may be the
- * requested order.
- */
+/** Returns the first request field that the order contradicts, or undefined if there is none. */
 export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: FoundIn): string | undefined {
   if (asked.externalOrderId !== undefined && echo.externalOrderId !== undefined) {
     if (!mayBe(asked.externalOrderId, echo.externalOrderId)) return 'metadata.externalOrderId'
@@ -73,33 +67,32 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: F
 }
 
 /**
- * True if a listed order has a different target from the request. That proves nothing: the service
- * may spell targets differently, or another integration may use the same reference. So the listed
- * order is not adopted, and the requested order is not sent again.
+ * A different target proves nothing: the service may spell targets differently, or another
+ * integration may use the same reference. So the caller must neither adopt the listed order nor
+ * send the request again.
  */
 export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): boolean {
   return target !== undefined && !mayHaveTag(derive, asked, 'target', target)
 }
 
-/** The `sourceSystem` of a request: a top-level field, or a field of its `metadata`. */
 export function sourceSystemOf(asked: Asked): string | undefined {
   const request = requestOf(asked)
   return stringIn(request, 'sourceSystem') || stringIn(own(request, 'metadata'), 'sourceSystem') || undefined
 }
 
-/** True if the values may be equal. A value with a redacted API key cannot be compared. */
+/** A value in which an API key was redacted cannot be compared. */
 function mayBe(asked: unknown, shown: string | number): boolean {
   return typeof asked !== typeof shown || asked === shown || String(shown).includes(REDACTED)
 }
 
-/** Compares by the field's tag, which outlives the body. A field without a tag proves nothing. */
+/** Compares tags, because the body may be gone. A field without a tag proves nothing. */
 function mayHaveTag(derive: Derive, { key, fields }: Asked, field: string, shown: string | number): boolean {
   if (!Object.hasOwn(fields, field) || String(shown).includes(REDACTED)) return true
   try {
     return fieldTags(derive, key, { [field]: shown })[field] === fields[field]
   } catch (error) {
     if (!(error instanceof CanonicalJsonError)) throw error
-    // A value without a canonical form was never sent.
+    // This client sends only values that have a canonical form.
     return false
   }
 }

@@ -9,44 +9,30 @@ import { CanonicalJsonError, canonicalJson } from './canonical.ts'
 import { checkIdempotencyKey, type Derive, derivedKey, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
 import type { JournalRecord } from './record.ts'
 
-/**
- * The order of one `create()`, read from its arguments once, so that later changes to them have no
- * effect.
- */
+/** Read from the arguments of `create()` once, so that later changes to them have no effect. */
 export interface Intent {
   readonly slot: string
-  /** Id of the slot's row in the store. */
   readonly rowId: string
   /** The canonical JSON that every attempt sends. */
   readonly body: string
-  /** A private copy of the request, to name the fields that differ in a conflict. */
+  /** A copy of the request, for naming the fields that differ in a conflict. */
   readonly request: Readonly<Record<string, unknown>>
   readonly fingerprint: string
   readonly externalOrderId?: string
-  /** The caller's own Idempotency-Key. */
   readonly idempotencyKey?: string
-  /**
-   * Why the order does not fit `options.service`. This matters only if the order is sent as a new
-   * order.
-   */
+  /** Why the order does not fit `options.service`. Only a new order is rejected for this reason. */
   readonly misfit?: Issue
 }
 
-/** The options that identify the intent, besides the request. */
 export interface IntentOptions {
   readonly idempotencyKey?: string | undefined
-  /** True if the caller passed the option as undefined. */
+  /** True if the caller passed `idempotencyKey: undefined`, perhaps by mistake. */
   readonly keyIsUndefined?: boolean | undefined
-  /** Key of a separate slot, for an anonymous order that is a deliberate duplicate. */
+  /** Set if the caller passed `allowDuplicate`. Gives the order a slot of its own. */
   readonly duplicateKey?: string | undefined
-  /** The service to order, to check the quantity before anything is stored or sent. */
   readonly service?: Service | undefined
 }
 
-/**
- * Reads the arguments of `create()`.
- * @throws {InvalidRequestError} naming every wrong field; nothing was sent
- */
 export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
   refuseMisnamed(request)
   let body: string
@@ -54,7 +40,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     body = canonicalJson(request)
   } catch (error) {
     if (!(error instanceof CanonicalJsonError)) throw error
-    throw invalid([{ path: error.path, message: error.path === '' ? error.message : error.problem }])
+    throw invalid([{ path: error.path, message: error.problem }])
   }
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
   if (!('value' in checked)) throw invalid(checked.issues)
@@ -67,8 +53,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     externalOrderId === undefined && idempotencyKey === undefined && duplicateKey === undefined
   const lost = anonymous ? lostName(request, options) : undefined
   if (lost !== undefined) {
-    const message =
-      'is undefined: without it, a repeated call could place a second order. Set it, or omit the field'
+    const message = 'is undefined, so a repeated call could place a second order: set it, or omit it'
     throw invalid([{ path: lost, message }])
   }
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
@@ -96,8 +81,8 @@ function refuseMisnamed(request: unknown): void {
 }
 
 /**
- * Path of a field that would name the order but is undefined. Canonical JSON would silently drop
- * that field.
+ * Finds a reference or key that is undefined. Canonical JSON would silently drop it, and the order
+ * would be anonymous.
  */
 function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
@@ -114,8 +99,8 @@ function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service)
 }
 
 /**
- * The slot of an order with invalid arguments, if its reference or key can be read. The error needs
- * it: an earlier, valid call with that reference or key may have been charged. Calls no getter.
+ * An earlier, valid call with the same reference or key may have been charged, and the error must
+ * say so. Calls no getter, because a getter may throw.
  */
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   const externalOrderId = ownValue(ownValue(request, 'metadata'), 'externalOrderId')
@@ -124,8 +109,8 @@ export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string
 }
 
 /**
- * True if row, payload and key of a stored record fit together. Sending a record that something
- * else has changed could buy another order, or the same order twice.
+ * Detects a record that something other than this package has changed. Sending such a record could
+ * buy another order, or the same order twice.
  */
 export function isGenuine(
   derive: Derive,
@@ -152,7 +137,6 @@ export function isGenuine(
   }
 }
 
-/** Names of the fields whose values differ between two requests, except `metadata`. */
 export function differingRequestFields(
   a: Readonly<Record<string, unknown>>,
   b: Readonly<Record<string, unknown>>,
@@ -170,7 +154,6 @@ function invalid(issues: readonly Issue[]): InvalidRequestError {
   })
 }
 
-/** The place where each known name belongs. */
 const PLACES: Readonly<Record<string, string>> = {
   serviceId: 'serviceId',
   target: 'target',
@@ -188,19 +171,12 @@ const PLACES: Readonly<Record<string, string>> = {
   headers: 'options',
 }
 
-/**
- * Minimum length of a known name for which one wrong letter is a misspelling. Shorter names are too
- * similar to other words: `services`, `budget`, `readers`.
- */
-const LONG = 8
+/** With one wrong letter, a shorter name may be another word: `readers` is not `headers`. */
+const LONG_NAME = 8
 
 /**
- * Finds fields whose names are misspellings of known names. If these fields were sent unchanged,
- * they would not identify the order, and two identical calls could place two orders, each charged.
- *
- * A misspelling differs from a known name in case and punctuation only. If the known name has eight
- * letters or more, one letter may also be wrong, missing, added, or swapped with its neighbour. Any
- * other unknown field is sent unchanged. Reads only names, no values.
+ * A misspelled reference or key does not identify the order: a repeated call could place, and
+ * charge, a second order. Other unknown fields are sent unchanged.
  */
 export function misnamedFields(request: unknown): readonly Issue[] {
   const issues: Issue[] = []
@@ -209,10 +185,7 @@ export function misnamedFields(request: unknown): readonly Issue[] {
   return issues
 }
 
-/**
- * In `metadata`, reports only misspellings of `externalOrderId`: the caller chooses all other
- * fields.
- */
+/** In `metadata`, the caller chooses all names except `externalOrderId`. */
 function collect(issues: Issue[], fields: unknown, prefix: string): void {
   if (typeof fields !== 'object' || fields === null) return
   for (const name of Object.keys(fields)) {
@@ -223,14 +196,14 @@ function collect(issues: Issue[], fields: unknown, prefix: string): void {
     const message =
       PLACES[meant] === 'options'
         ? `is a call option: pass ${meant} in the second argument`
-        : `must be spelled ${PLACES[meant]}`
+        : `must be named ${PLACES[meant]}`
     issues.push({ path, message })
   }
 }
 
 function means(name: string, known: string): boolean {
   const [a, b] = [folded(name), folded(known)]
-  return a === b || (b.length >= LONG && Math.abs(a.length - b.length) <= 1 && edits(a, b) <= 1)
+  return a === b || (b.length >= LONG_NAME && Math.abs(a.length - b.length) <= 1 && edits(a, b) <= 1)
 }
 
 function folded(name: string): string {

@@ -3,7 +3,7 @@ import { type AnyCustomerOrderingError, StoreError } from '../errors.ts'
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/failures.ts'
-import { heardUnder, repeatedContent, sameApiKey } from './claim.ts'
+import { refusalUnder, repeatedContent, sameApiKey } from './claim.ts'
 import type { Facts } from './conditions.ts'
 import { chargedOf, type OrderContext, orderEvent, recordFacts } from './context.ts'
 import { known, plainFacts, run, type Turn, withTrustedTimes } from './engine.ts'
@@ -254,7 +254,7 @@ function repeating(
   const { record } = over
   const view = publicRecord(record)
   const send = repeatedContent(context, record, settings.timeout)
-  const earlier = heardUnder(record, send)
+  const earlier = refusalUnder(record, send)
   return {
     over,
     send,

@@ -7,8 +7,8 @@ import {
   askedContent,
   begunContent,
   claimedContent,
-  heardUnder,
   nextKey,
+  refusalUnder,
   repeatedContent,
   sameApiKey,
   tagOf,
@@ -325,7 +325,7 @@ export function calls(setting: Setting, watch: Watch) {
         const again = unsent || step.as !== 'stored'
         const { older } = process
         return claims(world, index, process, begun, {
-          earlier: again && older !== undefined ? heardUnder(older, begun) : undefined,
+          earlier: again && older !== undefined ? refusalUnder(older, begun) : undefined,
           queued: unsent,
           retries: 1,
           overdue: false,
@@ -386,7 +386,7 @@ export function calls(setting: Setting, watch: Watch) {
     }
     if (step.step !== 'send') return ended(world, index)
     const repeated = noted(record, () => repeatedContent(context, record, ATTEMPT))
-    const earlier = heardUnder(record, repeated)
+    const earlier = refusalUnder(record, repeated)
     return claims(world, index, process, repeated, {
       earlier,
       queued: isUnsent(record),

@@ -367,12 +367,12 @@ describe('values that JSON cannot represent', () => {
     expect(canonicalJson(nested(200))).toHaveLength(
       '{"a":}'.length * 100 + '[]'.length * 100 + '"core"'.length,
     )
-    expect(refusalOf(nested(201)).message).toMatch(/ is nested deeper than 200$/)
-    expect(refusalOf(nested(100_000)).message).toMatch(/ is nested deeper than 200$/)
+    expect(refusalOf(nested(201)).message).toMatch(/ is nested more than 200 levels deep$/)
+    expect(refusalOf(nested(100_000)).message).toMatch(/ is nested more than 200 levels deep$/)
   })
 
   test('an infinitely nested toJSON is stopped', () => {
     const endless = (): unknown => ({ toJSON: () => ({ next: endless() }) })
-    expect(refusalOf(endless()).message).toMatch(/ is nested deeper than 200$/)
+    expect(refusalOf(endless()).message).toMatch(/ is nested more than 200 levels deep$/)
   })
 })

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import {
   askedContent,
-  heardUnder,
   keyOf,
   makeKey,
   nextKey,
+  refusalUnder,
   sameApiKey,
   startedWith,
   tagOf,
@@ -83,9 +83,9 @@ describe('the key with which a closed order is sent again', () => {
   it('a key has the recorded refusals, and none if it is new', () => {
     const rejection = { kind: 'refused', status: 404 } as const
     const later = { ...record, first: { sentAt: 1, refused: true, rejection } }
-    expect(heardUnder(later, later)).toBe(record.rejection)
-    expect(heardUnder(later, startedWith(context, later, 'first'))).toBe(rejection)
-    expect(heardUnder(later, startedWith(context, later, 'next'))).toBeUndefined()
+    expect(refusalUnder(later, later)).toBe(record.rejection)
+    expect(refusalUnder(later, startedWith(context, later, 'first'))).toBe(rejection)
+    expect(refusalUnder(later, startedWith(context, later, 'next'))).toBeUndefined()
   })
 })
 

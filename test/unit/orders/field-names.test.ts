@@ -7,7 +7,7 @@ const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOr
 /** Paths and the names in the message. `options` means an option of the call. */
 const found = (fields: object): string[] =>
   misnamedFields(fields).map(({ path, message }) => {
-    const [, option, field] = /^is a call option: pass (\w+) in|^must be spelled (\S+)$/.exec(message) ?? []
+    const [, option, field] = /^is a call option: pass (\w+) in|^must be named (\S+)$/.exec(message) ?? []
     return `${path} → ${option === undefined ? field : `options.${option}`}`
   })
 

@@ -68,7 +68,7 @@ describe('a request that is not sent', () => {
   const referred = (externalOrderId: unknown) => ({ ...request, metadata: { externalOrderId } })
 
   it.each<[string, unknown, string[]]>([
-    ['nothing', undefined, [' The value is undefined']],
+    ['nothing', undefined, [' is undefined']],
     ['null', null, [expect.stringContaining(' ')]],
     ['an array', [], [expect.stringContaining(' ')]],
     ['no service', { target: 't', quantity: 1 }, [expect.stringContaining('serviceId ')]],
@@ -103,11 +103,11 @@ describe('a request that is not sent', () => {
 
   it('a request whose name only comes from toJSON() is rejected', () => {
     const live = { ...bare, toJSON: () => ({ ...bare, metdata: { externalOrderId: 'r1' } }) }
-    expect(issuesOf(() => read(live))).toEqual(['metdata must be spelled metadata'])
+    expect(issuesOf(() => read(live))).toEqual(['metdata must be named metadata'])
   })
 
   it('an undefined key or metadata is rejected if the order has no other name', () => {
-    const lost = (path: string): string[] => [expect.stringMatching(`^${path} is undefined: `)]
+    const lost = (path: string): string[] => [expect.stringMatching(`^${path} is undefined, `)]
     expect(issuesOf(() => read(bare, { keyIsUndefined: true }))).toEqual(lost('options.idempotencyKey'))
     expect(issuesOf(() => read({ ...bare, metadata: undefined }))).toEqual(lost('metadata'))
     expect(read(request, { keyIsUndefined: true }).slot).toBe('ref:r1')
@@ -133,7 +133,7 @@ describe('a request that is not sent', () => {
   it('an undefined reference is rejected unless the order has another name', () => {
     const lost = { ...request, metadata: { externalOrderId: undefined } }
     expect(issuesOf(() => read(lost))).toEqual([
-      expect.stringMatching(/^metadata\.externalOrderId is undefined: .*could place a second order/),
+      expect.stringMatching(/^metadata\.externalOrderId is undefined, so .*could place a second order/),
     ])
     expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
     expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
