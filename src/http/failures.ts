@@ -181,7 +181,8 @@ function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice):
   if (charged === undefined) return again
   // All advice about a read is safe while the order is ambiguous, because a read charges nothing.
   if (endpoint.method === 'GET') return `${again} ${chargedSentence(charged, '')}`
-  const money = ` ${endpoint.operation === 'request' ? rawRequestSentence(charged) : chargedSentence(charged)}`
+  const sentence = endpoint.operation === 'request' ? rawRequestSentence : chargedSentence
+  const money = ` ${sentence(charged)}`
   return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money
 }
 

@@ -50,9 +50,9 @@ export function kyTransport(given?: typeof fetch): Transport {
   // Detects a later patch of fetch. The client uses a patched fetch, but its failures do not prove
   // that nothing was sent.
   const platform = globalThis.fetch
-  // On a platform without the option `cache`, setting it throws (workerd before 2024-11-11) or makes
-  // fetch polyfills change the URL. Called only when a request is sent, because reading `Request`
-  // makes Node load its whole fetch.
+  // On a platform without the option `cache`, setting it throws (workerd before 2024-11-11) or
+  // makes fetch polyfills change the URL. Called only when a request is sent, because reading
+  // `Request` makes Node load its whole fetch.
   const supportsCache = () => {
     const { Request } = globalThis
     return Request?.prototype !== undefined && 'cache' in Request.prototype

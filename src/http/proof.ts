@@ -113,8 +113,8 @@ function wordsOf(link: Link): FailureDetail {
 }
 
 /**
- * Ignores fields of `Object.prototype`, where a polluted `code` could falsely prove that nothing was
- * sent.
+ * Ignores fields of `Object.prototype`, where a polluted `code` could falsely prove that nothing
+ * was sent.
  */
 function fieldOf(link: Link, name: string): unknown {
   return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined

@@ -61,8 +61,8 @@ function jsonEscaped(text: string): string {
 
 /**
  * Returns the base64 characters that depend only on the key when a longer string is encoded, as in
- * `Basic` credentials. Base64 encodes groups of three bytes, so these characters depend on the key's
- * position in a group.
+ * `Basic` credentials. Base64 encodes groups of three bytes, so these characters depend on the
+ * key's position in a group.
  * @param before number of bytes before the key in the first group
  */
 function withinBase64(secret: string, before: number): string {

@@ -5,21 +5,15 @@ import { type ListEnvelope, readEnvelope } from '../schemas/list.ts'
 import type { RowReader } from '../schemas/parse.ts'
 import type { FetchedPage } from './prefetch.ts'
 
-/** One of the lists of the service. */
 export interface ListEndpoint<T> extends RowReader<T> {
   readonly endpoint: Endpoint
   readonly path: string
-  /** The field that identifies a row. */
+  /** Name of the field that identifies a row. */
   readonly identifier: string
 }
 
-/** The content of one page. */
 export type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
-/**
- * Returns the rows of a list response, and what the response states about the whole list. Uses
- * `listEnvelope` if the caller has set it.
- */
 export function envelopeOf(
   body: unknown,
   identifier: string,
@@ -36,18 +30,16 @@ export function envelopeOf(
   if (!Array.isArray(items)) return wrong('has no array of items according to the option listEnvelope')
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
-  // Copy the items, because `listEnvelope` may reuse its array for the next page.
+  // Copies the items, because `listEnvelope` may reuse its array for the next page.
   return { value: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
 }
 
-/** Checks the rows of a page. */
 export function parseRows<T>(
   { items, total, hasMore }: ListEnvelope,
   { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
-    // Reads the raw row, in which the documented schema guarantees this field. The caller's schema
-    // may have renamed it.
+    // Reads the ids from the raw rows, because the caller's schema may have renamed the field.
     const ids = items.map((row) => String(isObject(row) && row[identifier]))
     return { value: { items: values, ids, total, hasMore } }
   }

@@ -8,16 +8,13 @@ import { callSettings, readArguments } from '../settings/arguments.ts'
 import { envelopeOf, type ListEndpoint, parseRows, type Rows } from './envelope.ts'
 import { Pages } from './pages.ts'
 
-/** Everything that reading a list needs. */
 interface ListContext {
   readonly connection: Connection
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
-  /** The caller's function that finds the rows of a list response, if set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-/** Makes the pages of a list. Sends nothing until they are read. */
 export function listPages<T>(
   { connection, defaults, lifetime, listEnvelope }: ListContext,
   list: ListEndpoint<T>,

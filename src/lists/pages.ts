@@ -7,7 +7,7 @@ import { type FoundPage, Walk } from './walk.ts'
 /**
  * One page of a list. `for await (const order of page)` iterates its items and those of all later
  * pages. As JSON, a page has `items`, `offset`, `limit` and `total`. `responseInfo(page)` returns
- * its response info.
+ * facts about the response.
  */
 export interface Page<T> extends AsyncIterable<T> {
   /** The items of the page, without rows that the previous pages already returned. */
@@ -29,17 +29,17 @@ export interface Page<T> extends AsyncIterable<T> {
  *
  * Nothing is fetched until you iterate or await, and each iteration starts from the beginning. Only
  * one page is in memory, plus the pages that `prefetch` requests early. Leaving the loop cancels
- * every request in flight. The call's `signal` does the same, and the next step rejects with a
- * `RequestAbortedError`, even in the middle of a page.
+ * every request in flight. Aborting the call's `signal` does the same, and the next step
+ * rejects with a `RequestAbortedError`, even in the middle of a page.
  *
  * The list may change while it is read. A row that moves to the next page is returned once. If the
  * service returns a total, rows that moved to an earlier page are fetched as well; a row may be
- * returned twice if more rows vanish than fit on a page. The list is read to its end even if the
+ * returned twice if more rows disappear than fit on a page. The list is read to its end even if the
  * service caps `limit` or returns short pages. If the service ignores `offset`, the iteration
  * rejects with an `InvalidResponseError`.
  */
 export class Pages<T> extends Lazy<T, Page<T>> {
-  /** A walk that stays at the beginning. Each iteration copies it. */
+  /** Stays at the start of the list. Each iteration advances a copy. */
   readonly #walk: Walk<T>
 
   /** @internal */
@@ -60,7 +60,9 @@ export class Pages<T> extends Lazy<T, Page<T>> {
    *
    * @throws {ApiError} from the iteration, if a page cannot be read: a subclass for each status
    * @example
-   * for await (const page of client.orders.list().pages()) console.log(page.offset, page.items.length)
+   * for await (const { offset, items } of client.orders.list().pages()) {
+   *   console.log(offset, items.length)
+   * }
    */
   pages(): AsyncIterable<Page<T>> {
     return {
@@ -96,17 +98,15 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 }
 
-/** Iterates the items of a page, then the items of the remaining pages. */
 function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableIterator<T> {
   const { signal } = walk.start
   let items = first
   let position = 0
   const ready = (): IteratorYieldResult<T> | undefined => {
     if (position === items.length || signal?.aborted === true) return undefined
-    // Never undefined: the position is within the array.
+    // The cast is safe: the position is within the array.
     const value = items[position++] as T
-    // Drops the page before returning its last item, because the consumer may spend hours on that
-    // item.
+    // Frees the page before returning its last item: the caller may spend hours on that item.
     if (position === items.length) {
       items = []
       position = 0
@@ -127,16 +127,12 @@ function itemsOf<T>(walk: Walk<T>, first: readonly T[] = []): AsyncIterableItera
   })
 }
 
-/**
- * A page that can fetch the next page. The methods belong to the class, so that a page's JSON has
- * only data.
- */
 class ListPage<T> implements Page<T> {
   readonly items: readonly T[]
   readonly offset: number
   readonly limit: number
   declare readonly total?: number
-  /** A walk that stays at the end of this page. */
+  /** Stays at the end of this page. Each iteration and `nextPage()` advance a copy. */
   readonly #walk: Walk<T>
 
   constructor({ items, offset, total, info }: FoundPage<T>, walk: Walk<T>) {
@@ -159,14 +155,14 @@ class ListPage<T> implements Page<T> {
   }
 }
 
-// A function creates the pages: the bundler would rename a class that refers to its own name, and
-// console.log shows the name.
+// `ListPage` does not create its own instances: the bundler would rename a class that refers to its
+// own name, and console.log shows the name.
 function pageOf<T>(found: FoundPage<T>, walk: Walk<T>): Page<T> {
   return new ListPage(found, walk)
 }
 
 /**
- * An iterator whose `return()` also cancels the request that a pending `next()` waits for. A
+ * The `return()` of this iterator also cancels the request that a pending `next()` waits for. A
  * generator's `return()` would not.
  * @param ready returns a value that is already in memory
  */

@@ -1,10 +1,8 @@
 import type { InfoSource } from '../response-info.ts'
 
-/** One page as fetched. */
 export interface FetchedPage<T> {
-  /** Rows in the order received. */
   readonly items: readonly T[]
-  /** Id of each row, in the same order, to recognise rows that shift between pages. */
+  /** Id of each item, in the same order, to recognise rows that shift between pages. */
   readonly ids: readonly string[]
   readonly total?: number | undefined
   readonly hasMore?: boolean | undefined
@@ -19,7 +17,6 @@ export type FetchPage<T> = (at: {
   readonly signal: AbortSignal | undefined
 }) => Promise<FetchedPage<T>>
 
-/** Where a list begins, what ends it early, and how far to read ahead. */
 export interface Start {
   readonly offset: number
   readonly limit?: number | undefined
@@ -42,7 +39,6 @@ export const DEFAULT_LIMIT = 50
  */
 const MOST_ROWS = 1_000
 
-/** A page that was requested before it was needed. */
 interface Ahead<T> {
   /** Offset of the first row that the previous page does not have. */
   readonly offset: number
@@ -79,8 +75,8 @@ export class ReadAhead<T> {
   #window: number
   #stopped = false
   /**
-   * Facts about the page that was returned last: number of rows, end offset, id of the last row, and
-   * total.
+   * Facts about the page that was returned last: number of rows, end offset, id of the last row,
+   * and total.
    */
   #step = 0
   #end: number | undefined
@@ -94,7 +90,6 @@ export class ReadAhead<T> {
     this.#window = this.#most
   }
 
-  /** Returns the page at an offset, or undefined once stopped. */
   async take(offset: number): Promise<FetchedPage<T> | undefined> {
     const { signal } = this.#start
     const [head] = this.#queue
@@ -116,7 +111,6 @@ export class ReadAhead<T> {
     return this.#handOut(offset, page, 0)
   }
 
-  /** Cancels all requests in flight. */
   stop(): void {
     this.#stopped = true
     this.#drop(0)
@@ -134,7 +128,7 @@ export class ReadAhead<T> {
     if (this.#stopped) return undefined
     const { total, hasMore } = page
     const received = page.ids.length
-    // A service that caps the limit returns as many rows as before. Fewer rows may mean the end.
+    // A service that caps the limit returns pages of equal length. A shorter page may be the last.
     const full = Math.min(this.#start.limit ?? DEFAULT_LIMIT, this.#step || Number.POSITIVE_INFINITY)
     const end = offset + received
     this.#step = received + overlap
@@ -148,7 +142,6 @@ export class ReadAhead<T> {
     return page
   }
 
-  /** Requests pages until the window is full or the list seems to end. */
   #fill(): void {
     const room = Math.min(this.#window, Math.max(1, Math.floor(MOST_ROWS / Math.max(1, this.#step))))
     const { offset: start, wanted = Number.POSITIVE_INFINITY } = this.#start
@@ -207,13 +200,15 @@ export class ReadAhead<T> {
   }
 }
 
-/** Returns the offset of the following page, or undefined if there is none. */
 function endOf<T>({ offset, overlap }: Ahead<T>, page: FetchedPage<T>): number | undefined {
   const end = offset + page.ids.length - overlap
   return page.ids.length > overlap && goesOn(end, page) ? end : undefined
 }
 
-/** True if more rows may follow a page. Ignores a total below the number of rows already read. */
+/**
+ * Ignores a total below the number of rows already read: such a total counts one page, or the
+ * remaining rows.
+ */
 function goesOn<T>(end: number, { ids, total, hasMore }: FetchedPage<T>): boolean {
   return ids.length > 0 && hasMore !== false && end !== total
 }

@@ -2,24 +2,21 @@ import { type Charged, InvalidResponseError } from '../errors.ts'
 import { type InfoSource, infoFrom } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './prefetch.ts'
 
-/** A page of a walk. */
 export interface FoundPage<T> {
-  /** The rows of the page that are new. */
+  /** Only the rows that the previous pages did not have. */
   readonly items: readonly T[]
   readonly offset: number
   readonly total: number | undefined
   readonly info: InfoSource
 }
 
-/** Where a walk is, and what it has seen of the list. */
 interface Position {
   offset: number
   /** End of the rows read so far. `offset` is less while a walk reads earlier pages again. */
   frontier: number
   /** Ids of the two previous pages, or of more pages if those two are short. */
   near: readonly ReadonlySet<string>[]
-  /** Number of rows of the largest page. */
-  largest: number
+  mostRows: number
   /** Last plausible total at the frontier. */
   total: number | undefined
   /** Number of pages at the frontier that had something new. */
@@ -31,7 +28,7 @@ interface Position {
   readonly progress: Progress
 }
 
-/** One walk over a list. Remembers the ids of a few pages, but no rows. */
+/** Remembers the ids of a few pages, but no rows. */
 export class Walk<T> {
   readonly start: Start
   readonly #fetch: FetchPage<T>
@@ -45,7 +42,7 @@ export class Walk<T> {
       offset: start.offset,
       frontier: start.offset,
       near: [],
-      largest: 0,
+      mostRows: 0,
       total: undefined,
       count: 0,
       mark: [],
@@ -60,18 +57,17 @@ export class Walk<T> {
     this.#at = at
   }
 
-  /** A second walk that continues from here. */
   copy(start: Start = this.start): Walk<T> {
     return new Walk(this.#fetch, start, { ...this.#at, progress: this.#at.progress.copy() })
   }
 
-  /** The page at this position, even if it is empty. Fetches no page ahead. */
+  /** Returns the page at this position, even if it is empty. Fetches no page ahead. */
   async page(): Promise<FoundPage<T>> {
     const { limit, signal } = this.start
     return this.#take(await this.#fetch({ offset: this.#at.offset, limit, signal }))
   }
 
-  /** Returns the next page with new rows. */
+  /** Skips pages without new rows. */
   async next(): Promise<FoundPage<T> | undefined> {
     return await this.#next(async () => {
       const fetched = await this.#ahead.take(this.#at.offset)
@@ -87,7 +83,6 @@ export class Walk<T> {
     return await this.#next(() => this.page())
   }
 
-  /** Ends the walk and cancels every request in flight. */
   stop(): void {
     this.#at.ended = true
     this.#ahead.stop()
@@ -116,11 +111,11 @@ export class Walk<T> {
     const end = offset + received
     const atFrontier = offset >= at.frontier
     const known = new Set(ids)
-    // Do not copy the rows of a first page, because most lists have only one page.
+    // Does not copy the rows of a first page, because most lists have only one page.
     const items = near.length === 0 && known.size === received ? rows : unseen(rows, ids, near)
     if (received > 0) {
-      at.largest = Math.max(at.largest, received)
-      at.near = enough([known, ...near], 2 * at.largest)
+      at.mostRows = Math.max(at.mostRows, received)
+      at.near = enough([known, ...near], 2 * at.mostRows)
     }
 
     if (atFrontier && received > 0) {
@@ -140,22 +135,22 @@ export class Walk<T> {
       const before = at.total ?? total
       at.total = total
       if (total < before && offset < before && !continues) {
-        // Reads earlier pages again: as many rows as vanished may have moved there from this page.
+        // Reads earlier pages again: for each row that disappeared, an unread row may have moved
+        // there.
         at.offset = Math.max(this.start.offset, offset - (before - total))
         at.ended = false
       }
     }
     if (atFrontier && !at.ended) {
-      // Skips pages without new rows, which may be equal in a valid list: such a page is empty, or
-      // has only rows that every page repeats.
-      if (items.length > 0) this.#refuseCircles(ids, info)
+      // Checks only pages with new rows: a valid list may have several empty pages, or several
+      // pages with only the rows that every page repeats.
+      if (items.length > 0) this.#refuseRepeatedPages(ids, info)
       at.ended = progress.isOver(info, 'no')
     }
     return { items, offset, total, info }
   }
 
-  /** Throws if the service returns the same pages again and again. */
-  #refuseCircles(ids: readonly string[], info: InfoSource): void {
+  #refuseRepeatedPages(ids: readonly string[], info: InfoSource): void {
     const at = this.#at
     if (ids.length === at.mark.length && ids.every((id, index) => id === at.mark[index])) at.rounds++
     else if ((at.count & (at.count - 1)) === 0) {
@@ -168,7 +163,6 @@ export class Walk<T> {
   }
 }
 
-/** The rows whose ids are new. */
 function unseen<T>(
   rows: readonly T[],
   ids: readonly string[],
@@ -193,12 +187,11 @@ function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly Rea
   })
 }
 
-/** What a page shows about the end of its list. */
 interface PageExtent {
   /** Number of rows from the start of the list to the end of this page. */
   readonly end: number
   readonly received: number
-  /** The limit that was requested. */
+  /** The requested limit. */
   readonly asked: number
   readonly total: number | undefined
   readonly hasMore: boolean | undefined
@@ -212,15 +205,12 @@ export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): b
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
 }
 
-/**
- * Tracks whether the pages of a walk have anything new, to end lists that never return an empty
- * page.
- */
+/** Detects the end of a list whose service never returns an empty page. */
 export class Progress {
-  /** Consecutive pages without anything new. */
+  /** Number of consecutive pages without new rows. */
   stale = 0
   #pages = 0
-  /** True once a page after the first had something new: the service does respect `offset`. */
+  /** True once a page after the first had new rows: the service does respect `offset`. */
   #moved = false
 
   copy(): Progress {
@@ -253,9 +243,8 @@ export class Progress {
 
 function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
-  return new InvalidResponseError(`The list cannot be read to its end: the service ${what}.`, {
-    attempts,
-    charged,
-    status,
-  })
+  return new InvalidResponseError(
+    `The list cannot be read to its end: the service ${what}. Report this to the provider.`,
+    { attempts, charged, status },
+  )
 }

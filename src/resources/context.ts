@@ -6,17 +6,14 @@ import { attachInfo } from '../response-info.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { Parse } from '../schemas/parse.ts'
 
-/** The settings and state that every resource needs. */
 export interface ResourceContext {
   readonly connection: Connection
   readonly lifetime: Lifetime
   readonly defaults: CallSettings
   readonly schemas: Schemas
-  /** The caller's function that finds the rows of a list response, if set. */
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-/** Reads one resource and registers its response info. */
 export async function retrieve<T>(
   { connection, lifetime }: Pick<ResourceContext, 'connection' | 'lifetime'>,
   endpoint: Endpoint,

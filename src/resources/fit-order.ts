@@ -11,9 +11,7 @@ import { issuesText } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
 import type { ResourceContext } from './context.ts'
 
-/** The context of the order methods. */
 export interface OrdersContext<Output> extends ResourceContext, OrderContext {
-  /** Parses listed orders with the caller's own schema. */
   readonly list: ListEndpoint<Output>
 }
 
@@ -37,12 +35,12 @@ export async function fitOrder<Output>(
   if ('value' in parsed) return parsed.value
   const { issues } = parsed
   throw new InvalidResponseError(
-    `${operation}: the order does not match schemas.order: ${issuesText(issues)}. ${chargedSentence('yes')} Correct the schema, then call again.`,
+    `${operation}: the order does not match schemas.order: ${issuesText(issues)}.` +
+      ` ${chargedSentence('yes')} Correct the schema, then call again.`,
     { ...known, charged: 'yes', issues },
   )
 }
 
-/** How `recover()` and `reconcile()` parse a paid order. */
 export function finishOf<Output>(
   context: OrdersContext<Output>,
   operation: string,

@@ -65,7 +65,7 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * @throws {InvalidRequestError} if an argument is wrong; nothing was sent
    * @throws {StoreError} if the order cannot be stored; nothing was sent
-   * @throws {DuplicateOrderError} if an identical order, without a reference or key, is being placed
+   * @throws {DuplicateOrderError} if an identical order without a reference or key is being placed
    * @throws {UnresolvedOrderError} if an earlier call for this order must be settled first; no
    *   order was sent (`charged`: `'unknown'` or `'yes'`)
    * @throws {IdempotencyConflictError} if the reference or key belongs to another order
@@ -110,20 +110,21 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Places many orders, `concurrency` at a time (default 8), with constant memory.
    *
-   * Rows are read only as results are consumed, and each result is yielded once it is ready. A failed
-   * row yields a result with its error and never stops the other rows. Every row needs a reference
-   * or a key, so that a second run after a crash buys nothing twice.
+   * Rows are read only as results are consumed, and each result is yielded once it is ready. A
+   * failed row yields a result with its error and never stops the other rows. Every row needs a
+   * reference or a key, so that a second run after a crash buys nothing twice.
    *
    * Leaving the loop calls `return()` of the source without waiting for its next row, but waits for
    * the orders that are being placed, each within its `totalTimeout`. Aborting `signal` also ends
-   * the calls in progress. You can use a run once: iterate it, or await it to place all rows and get a
-   * summary.
+   * the calls in progress. You can use a run once: iterate it, or await it to place all rows and
+   * get a summary.
    *
    * @throws {InvalidRequestError} if `rows` is not iterable
    * @throws {RequestAbortedError} after the last result, if `signal` ended the run
    * @example
    * for await (const result of client.orders.createMany(rows, { concurrency: 16 })) {
-   *   if (!result.ok) console.error(result.request.metadata?.externalOrderId, result.error.code, result.charged)
+   *   if (!result.ok)
+   *     console.error(result.request.metadata?.externalOrderId, result.error.code, result.charged)
    * }
    * @example
    * const { created, replayed, failures } = await client.orders.createMany(rows)
@@ -184,11 +185,14 @@ export class Orders<S extends Schemas = Schemas> {
    * @throws {TimeoutError} after `timeout` milliseconds (default 120,000); waiting again is safe
    * @throws {RequestAbortedError} if `signal` ended the wait
    * @example
-   * await client.orders.waitFor(order.id, { until: ({ status }) => status === 'delivered', timeout: 600_000 })
+   * await client.orders.waitFor(order.id, {
+   *   until: ({ status }) => status === 'delivered',
+   *   timeout: 600_000,
+   * })
    */
   async waitFor(orderId: string, options: WaitForOptions<OrderOf<S>>): Promise<OrderOf<S>> {
-    // The reader checks only that `until` is a function. The compiler has checked its parameters
-    // and result.
+    // The cast is safe: the compiler has checked the type of `until`, and the reader checks that it
+    // is a function.
     const { until, timeout, ...call } = readArguments.waitFor(options) as Partial<WaitForOptions<OrderOf<S>>>
     if (until === undefined) return refuseArgument('must be a function', 'until')
     const { connection, defaults, lifetime } = this.#context
@@ -252,7 +256,8 @@ export class Orders<S extends Schemas = Schemas> {
    * const { created, stillOpen, needsAttention } = await client.orders.recover()
    * for (const { record, reason } of needsAttention) console.warn(record.slot, reason)
    * @example
-   * for await (const { outcome, record, reason } of client.orders.recover()) console.log(record.slot, outcome, reason)
+   * for await (const { outcome, record, reason } of client.orders.recover())
+   *   console.log(record.slot, outcome, reason)
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
     const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
@@ -269,15 +274,16 @@ export class Orders<S extends Schemas = Schemas> {
    * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads that
    * order from the service and stores it as the outcome.
    *
-   * Meant for orders that `recover()` reports as `needs_attention`.
+   * Use it for orders that `recover()` reports as `needs_attention`.
    *
-   * @throws {InvalidRequestError} if there is no such record, or the order from the service does
-   * not match it
+   * @throws {InvalidRequestError} if there is no such record, or if the order from the service does
+   *   not match the record
    * @throws {UnresolvedOrderError} if a call is working on the order
    * @throws {NotFoundError} if the service has no order `orderId`
    * @throws {StoreError} if the decision could not be stored
    * @example
-   * await client.orders.resolve({ externalOrderId: 'invoice-4711' }, { as: 'created', orderId: 'ord_4f2a' })
+   * const name = { externalOrderId: 'invoice-4711' }
+   * await client.orders.resolve(name, { as: 'created', orderId: 'ord_4f2a' })
    */
   async resolve(name: OrderName, resolution: Resolution, options?: RequestOptions): Promise<OrderRecord> {
     const which = readArguments.name(name)

@@ -15,7 +15,6 @@ import type { CreateOrderRequest } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { fitOrder, type OrdersContext } from './fit-order.ts'
 
-/** `create()`: reads its arguments, places the order, and parses it with the caller's schema. */
 export async function createOrder<Output>(
   context: OrdersContext<Output>,
   request: CreateOrderRequest,
@@ -50,7 +49,6 @@ export async function createOrder<Output>(
   return reply
 }
 
-/** `enqueue()`: reads its arguments and stores the order. */
 export async function enqueue(
   context: OrdersContext<unknown>,
   request: CreateOrderRequest,
@@ -65,10 +63,7 @@ export async function enqueue(
   return await context.lifetime.use(() => enqueueOrder(context, request, read, context.defaults))
 }
 
-/**
- * Returns the error for invalid arguments, which reports whether an earlier call for the same order
- * may have been charged.
- */
+/** Adds whether an earlier call for the same order may have charged the wallet. */
 function ofNamedOrder(
   context: OrdersContext<unknown>,
   error: unknown,
@@ -80,20 +75,16 @@ function ofNamedOrder(
   return argumentError(context, error, slot, deadline)
 }
 
-/** The shape of a row with a key instead of a reference, as messages show it. */
 const KEYED_ROW = '{ request, idempotencyKey }'
 
-/**
- * Places one row of `createMany()`. Returns an error of this package as a result, so that a row's
- * failure does not end the run.
- */
+/** Returns an error of this package as a result, so that a failed row does not end the run. */
 export async function placeRow<Output>(
   context: OrdersContext<Output>,
   row: CreateManyRow,
   call: RequestOptions,
 ): Promise<CreateManyResult<Output>> {
-  // Throws instead of returning a result: once the client is closed, the run must not read another
-  // row.
+  // Throws instead of returning a result, so that a run stops reading rows once the client is
+  // closed.
   context.lifetime.check('unknown')
   const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
   try {
@@ -123,7 +114,7 @@ function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderR
   )
 }
 
-/** Rejects a row of the wrong shape: an error about the content of its order would mislead. */
+/** Without this check, a row of the wrong shape would cause an error about missing order fields. */
 function refuseMisshapenRow(row: unknown): void {
   if (typeof row !== 'object' || row === null)
     refuseArgument(`of createMany() must be an order request or ${KEYED_ROW}`, 'row')

@@ -50,7 +50,6 @@ const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
   return read
 }
 
-/** Accepts only a path that stays below the base URL. */
 const path: Read<string> = (value, refuse) => {
   if (typeof value !== 'string' || !/^\/[!-~]*$/.test(value)) {
     return refuse('must be a string that begins with "/", percent-encoded')
@@ -77,10 +76,6 @@ const REQUEST: Readers<RawRequest<StandardSchemaV1>> = {
 
 const readRequest = argument(REQUEST)
 
-/**
- * Sends a request to any endpoint, with the client's retries, time limits and errors. Stores no
- * record of the request.
- */
 export async function sendRequest(
   connection: Connection,
   request: unknown,

@@ -26,12 +26,14 @@ export class Services<S extends Schemas = Schemas> {
   }
 
   /**
-   * Lists the published services, with pagination built in: pages are fetched while you iterate, and
-   * `await` fetches the first page. To order a service, use its `productId` as `serviceId`.
+   * Lists the published services, with pagination built in: pages are fetched while you iterate,
+   * and `await` fetches the first page. To order a service, use its `productId` as `serviceId`.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is invalid
    * @example
-   * for await (const service of client.services.list()) console.log(service.productId, service.amount)
+   * for await (const { productId, amount } of client.services.list()) {
+   *   console.log(productId, amount)
+   * }
    */
   list(params?: ListParams, options?: ListOptions): Pages<ServiceOf<S>> {
     return listPages(this.#context, this.#list, readArguments.list(params), options)

@@ -11,14 +11,12 @@ export interface Balance {
   readonly [field: string]: unknown
 }
 
-/** Checks a balance as the service returned it. */
 export const balanceSchema: StandardSchemaV1<unknown, Balance> = /* @__PURE__ */ atSight(
   (value): value is Balance =>
     isJsonObject(value) && isSafeInteger(value['amount']) && typeof value['currency'] === 'string',
   makeBalanceSchema,
 )
 
-/** Creates the full schema, which also provides the messages. */
 export function makeBalanceSchema(): z.ZodMiniType<Balance> {
   return z.looseObject({ amount: safeInteger(), currency: anyText() }, NO_OBJECT)
 }

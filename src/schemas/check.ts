@@ -3,10 +3,6 @@ import { isObject } from '../defined.ts'
 import type { Issue } from '../errors.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-/**
- * Makes the message of a type check: which type the value must have, and which type it has. A
- * missing field is reported as missing, not as a value of the wrong type.
- */
 export function mustBe(what: string): MustBe {
   return {
     error: ({ input }) => (input === undefined ? 'is missing' : `must be ${what} (got ${kindOf(input)})`),
@@ -23,8 +19,8 @@ function kindOf(value: unknown): string {
 }
 
 /**
- * An integer that JavaScript represents exactly. `JSON.parse` rounds larger integers, and a rounded
- * integer must never pass as an amount of money.
+ * `JSON.parse` rounds integers beyond 2^53, and a rounded integer must never pass as an amount of
+ * money.
  */
 export const safeInteger = (): z.ZodMiniType<number> =>
   z
@@ -37,66 +33,53 @@ export const anyText = (): z.ZodMiniType<string> => z.string(mustBe('a string'))
 
 export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'))
 
-/** The message for a value that is not an object. */
 export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
 
-/**
- * A string that is not blank: with blank references, ids or services, different orders would look
- * the same.
- */
+/** With blank references, ids or services, different orders would look the same. */
 export const filled = (): z.ZodMiniType<string> =>
   z.string(mustBe('a non-blank string')).check(z.refine((text) => text.trim() !== '', 'must not be blank'))
 
-/** An object as `JSON.parse` makes it, without accessors or unusual inheritance. */
 export interface JsonObject {
   readonly [field: string]: unknown
 }
 
-/**
- * True for an object as `JSON.parse` makes it, or one without a prototype. False for an object with
- * a field `__proto__`, which only the schema can drop.
- */
+/** False for an object with a field `__proto__`, which only a schema removes. */
 export function isJsonObject(value: unknown): value is JsonObject {
   if (!isObject(value) || Object.hasOwn(value, '__proto__')) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null
 }
 
-/** Returns a JSON object without its field `__proto__`, or undefined for any other value. */
+/** Removes the field `__proto__` of an object. Returns undefined for other values. */
 export function anyObject(value: unknown): JsonObject | undefined {
   if (isJsonObject(value)) return value
   const parsed = z.safeParse(z.looseObject({}), value)
   return parsed.success ? parsed.data : undefined
 }
 
-/** The same check as {@link filled}, without a schema. */
+/** Must accept the same values as {@link filled}. */
 export function isFilled(value: unknown): value is string {
   return typeof value === 'string' && value.trim() !== ''
 }
 
-/** The same check as {@link safeInteger}, without a schema. */
+/** Must accept the same values as {@link safeInteger}. */
 export function isSafeInteger(value: unknown): value is number {
   return Number.isSafeInteger(value)
 }
 
-/** The same check as {@link anyNumber}, without a schema. */
+/** Must accept the same values as {@link anyNumber}. */
 export function isAnyNumber(value: unknown): value is number {
   return Number.isFinite(value)
 }
 
-/** A schema of this package, with a fast check. */
 export interface AtSight<T> extends StandardSchemaV1<unknown, T> {
   /** True only for values that the schema accepts and returns as they are, not as copies. */
   isRight(value: unknown): value is T
 }
 
 /**
- * Makes a schema with a fast path for valid values: each row of a page then costs only a few
- * comparisons. The full schema is created for the first value that fails the fast check, so a
- * process that sees only valid data never creates it.
- *
- * @param isRight see {@link AtSight}
- * @param make creates the full schema, which checks every other value and reports what is wrong
+ * Accepts valid values after a few comparisons, because a page may have thousands of rows. Only the
+ * first value that `isRight` rejects creates the full schema, which reports what is wrong.
  */
 export function atSight<T>(
   isRight: (value: unknown) => value is T,
@@ -117,22 +100,17 @@ export function atSight<T>(
   }
 }
 
-/** A checked value, or its issues. */
 export type Checked<T> = { readonly value: T } | Wrong
 
 interface Wrong {
   readonly issues: readonly Issue[]
 }
 
-/** The result for a value with one issue. `path` names the field, if the issue is in a field. */
 export function wrong(message: string, path = ''): Wrong {
   return { issues: [{ path, message }] }
 }
 
-/**
- * Returns the parsed string, or undefined if it is not JSON. An empty body, as in a 204, counts as
- * JSON with the value undefined.
- */
+/** An empty body, as in a 204, counts as JSON with the value undefined. */
 export function parseJson(text: string): { readonly json: unknown } | undefined {
   if (text === '') return { json: undefined }
   try {
@@ -142,10 +120,6 @@ export function parseJson(text: string): { readonly json: unknown } | undefined 
   }
 }
 
-/**
- * Checks a value with any Standard Schema. Our own schemas (zod/mini) are sync, and the caller's
- * may be async. If the schema throws, the result has one issue.
- */
 export function check<T>(
   schema: StandardSchemaV1<unknown, T>,
   value: unknown,
@@ -166,17 +140,14 @@ export function areRight<T>(schema: AtSight<T>, values: readonly unknown[]): val
   return values.every((value) => schema.isRight(value))
 }
 
-/** {@link check} with one of our own schemas, which are sync. */
+/** For this package's own schemas, which are sync. */
 export function checkNow<T>(schema: StandardSchemaV1<unknown, T>, value: unknown): Checked<T> {
   const checked = check(schema, value)
   return checked instanceof Promise ? schemaThrew() : checked
 }
 
-/**
- * Names of the standard properties of `Object.prototype`. Comparing only their number is not
- * enough, because some platforms have no `__proto__`.
- */
-const STANDARD: ReadonlySet<PropertyKey> = new Set([
+/** Comparing the number of properties is not enough, because some platforms have no `__proto__`. */
+const STANDARD_PROPERTIES: ReadonlySet<PropertyKey> = new Set([
   ...['constructor', 'hasOwnProperty', 'isPrototypeOf', 'propertyIsEnumerable', 'toLocaleString', 'toString'],
   ...['valueOf', '__proto__', '__defineGetter__', '__defineSetter__', '__lookupGetter__', '__lookupSetter__'],
 ])
@@ -189,15 +160,12 @@ const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
 /** The properties of `Object.prototype` when it was last found clean. */
 let right: readonly PropertyKey[] = []
 
-/**
- * True if `Object.prototype` is polluted. The result is cached until the current synchronous code
- * ends, so that all rows of a page share one check.
- */
+/** Cached until the current synchronous code ends, so that all rows of a page share one check. */
 export function polluted(): boolean {
   if (known === undefined) {
     const names = Reflect.ownKeys(Object.prototype)
     const same = names.length === right.length && names.every((name, index) => name === right[index])
-    known = !same && names.some((name) => !STANDARD.has(name))
+    known = !same && names.some((name) => !STANDARD_PROPERTIES.has(name))
     if (!known) right = names
     soon.then(forget)
   }
@@ -230,20 +198,14 @@ function pathText(path: StandardSchemaV1.Issue['path']): string {
   return text
 }
 
-/**
- * Maximum length of a path in a message. The path to a deeply nested field can have thousands of
- * characters.
- */
+/** The path to a deeply nested field can have thousands of characters. */
 const LONGEST_PATH = 80
 
 function shortened(path: string): string {
   return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path
 }
 
-/**
- * Returns issues as one line of a message, such as "`amount` is missing, `id` must not be blank".
- * Our own schemas never quote a value.
- */
+/** Returns one line, such as "`amount` is missing, `id` must not be blank". */
 export function issuesText(issues: readonly Issue[]): string {
   const shown = issues
     .slice(0, 3)

@@ -16,10 +16,16 @@ export interface ListEnvelope {
   readonly hasMore?: boolean
 }
 
-/** Response of `GET /v1/orders`. The API document does not show the envelope, so only the rows have a type. */
+/**
+ * Response of `GET /v1/orders`. The API document does not show the envelope, so only the rows have
+ * a type.
+ */
 export type OrderListResponse = readonly Order[] | { readonly [field: string]: unknown }
 
-/** Response of `GET /v1/services`. The API document does not show the envelope, so only the rows have a type. */
+/**
+ * Response of `GET /v1/services`. The API document does not show the envelope, so only the rows
+ * have a type.
+ */
 export type ServiceListResponse = readonly Service[] | { readonly [field: string]: unknown }
 
 const TOTALS = ['total', 'totalCount', 'total_count']
@@ -28,8 +34,8 @@ const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
 
 /**
  * Finds the rows of a list response: the response itself if it is an array, otherwise its only
- * array property. If several properties are arrays, the rows are the array whose elements all have
- * an identifier. If no array or more than one qualifies, the result is an issue, not a guess.
+ * array property. If several properties are arrays, chooses the array whose elements all have the
+ * identifier. If no array or more than one qualifies, returns an issue instead of a guess.
  */
 export function readEnvelope(body: unknown, identifier: string): Checked<ListEnvelope> {
   if (Array.isArray(body)) return { value: { items: body } }

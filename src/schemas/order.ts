@@ -51,7 +51,6 @@ export interface CreateOrderRequest {
   readonly metadata?: OrderMetadata
 }
 
-/** A request as it is sent, including fields that the public type does not have. */
 export interface RequestBody extends CreateOrderRequest {
   readonly [field: string]: unknown
 }
@@ -70,7 +69,6 @@ export interface Order {
   readonly [field: string]: unknown
 }
 
-/** Checks a request before anything is sent. */
 export const createOrderRequestSchema: StandardSchemaV1<unknown, RequestBody> = /* @__PURE__ */ atSight(
   (value): value is RequestBody =>
     isJsonObject(value) &&
@@ -86,7 +84,6 @@ function isMetadata(value: unknown): boolean {
   return isJsonObject(value) && (!('externalOrderId' in value) || isFilled(value['externalOrderId']))
 }
 
-/** Creates the full schema, which also provides the messages. */
 export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
   return z.looseObject(
     {
@@ -102,7 +99,6 @@ export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
   )
 }
 
-/** Checks an order as the service returned it. */
 export const orderSchema: AtSight<Order> = /* @__PURE__ */ atSight(
   (value): value is Order =>
     isJsonObject(value) &&
@@ -112,7 +108,6 @@ export const orderSchema: AtSight<Order> = /* @__PURE__ */ atSight(
   makeOrderSchema,
 )
 
-/** Creates the full schema, which also provides the messages. */
 export function makeOrderSchema(): z.ZodMiniType<Order> {
   return z.looseObject({ id: filled(), status: anyText(), amount: safeInteger() }, NO_OBJECT)
 }

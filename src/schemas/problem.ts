@@ -13,7 +13,6 @@ export interface ErrorResponse {
 /** The two error codes in the API document. */
 export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
 
-/** The content of an error body. */
 export interface Problem {
   /** True if the body seems to be an error of the service: an object with a code or a message. */
   readonly recognised: boolean
@@ -26,7 +25,7 @@ export interface Problem {
 const CODE = ['code', 'errorCode', 'error_code', 'reason']
 const MESSAGE = ['message', 'detail', 'title', 'error_description', 'description']
 
-/** Reads an error body of any content. Never throws. */
+/** Accepts any content and never throws. */
 export function readProblem(text: string): Problem {
   const fields: ErrorResponse | undefined = anyObject(parseJson(text)?.json)
   if (fields === undefined) return { recognised: false }
@@ -75,10 +74,7 @@ const DOCUMENTED = /(?:^|[/#:])(IDEMPOTENCY_CONFLICT|IDEMPOTENCY_IN_PROGRESS)$/
 const DEEPEST = 4
 const MOST_NODES = 200
 
-/**
- * Finds a documented code near the top of the body, as a complete value or after `/`, `#` or `:`.
- * If both codes are there, neither is trusted.
- */
+/** Returns undefined if the body contains both codes, because neither can be trusted then. */
 function documentedCode(body: unknown): IdempotencyCode | undefined {
   const found = new Set<string>()
   let level: unknown[] = [body]

@@ -36,7 +36,6 @@ export interface Service {
   readonly [field: string]: unknown
 }
 
-/** Checks a service as the service catalogue returned it. */
 export const serviceSchema: AtSight<Service> = /* @__PURE__ */ atSight(
   (value): value is Service =>
     isJsonObject(value) &&
@@ -49,7 +48,6 @@ export const serviceSchema: AtSight<Service> = /* @__PURE__ */ atSight(
   makeServiceSchema,
 )
 
-/** Creates the full schema, which also provides the messages. */
 export function makeServiceSchema(): z.ZodMiniType<Service> {
   return z.looseObject(
     {

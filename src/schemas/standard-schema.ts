@@ -1,6 +1,6 @@
 /**
- * The part of the Standard Schema interface (standardschema.dev, version 1) that this package uses. zod, valibot,
- * arktype and others produce schemas of this shape, so none of their types appears in our signatures.
+ * The part of the Standard Schema interface (standardschema.dev, version 1) that this package uses.
+ * Schemas of zod, valibot, arktype and other libraries have this shape.
  */
 export interface StandardSchemaV1<Input = unknown, Output = Input> {
   /** The schema's properties under version 1 of the interface. */

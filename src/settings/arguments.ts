@@ -32,9 +32,8 @@ import {
   withMethods,
 } from './readers.ts'
 
-/** Reads the caller's own schema. */
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
-  // A schema may also be a function, as in arktype.
+  // The cast is safe for any value. A schema may also be a function, as in arktype.
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
   return typeof standard?.validate === 'function'
 }, 'must be a Standard Schema (zod, valibot, arktype, …)')
@@ -53,7 +52,6 @@ const CALL: Readers<RequestOptions> = {
   headers,
 }
 
-/** Reads the option `idempotencyKey`. */
 export const idempotencyKey: Read<string> = (value, refuse) => {
   const problem = checkIdempotencyKey(value)
   return problem === undefined ? String(value) : refuse(problem)
@@ -77,7 +75,6 @@ const since: Read<number> = only(
   'must be a time in milliseconds since 1970',
 )
 
-/** The two ways to name an order. */
 interface OrderNames {
   readonly externalOrderId: string
   readonly idempotencyKey: string
@@ -91,7 +88,6 @@ const NAME: Readers<OrderNames> = {
   idempotencyKey: text,
 }
 
-/** Makes readers that reject call options among the parameters of a method. */
 function optionsGoLast(example: string, names: readonly string[]): Readonly<Record<string, Read<never>>> {
   const refused: Read<never> = (_value, refuse) =>
     refuse(`is a call option, which belongs in the last argument: ${example}`)
@@ -106,7 +102,6 @@ const LIST: Readers<ListParams> = {
   offset: integer(0),
 }
 
-/** Readers of the arguments of methods, such as options and list parameters. */
 export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly listCall: ReadArgument<ListOptions>
@@ -163,9 +158,7 @@ const RESOLUTION: Readers<{ as: 'created' | 'abandoned'; orderId: string }> = {
   orderId: text,
 }
 
-/**
- * Reads the argument of `resolve()`. Strict, because a misread decision could cause a second charge.
- */
+/** Rejects contradictory fields, because a misread decision could cause a second charge. */
 function readResolution(value: unknown): { as: 'created'; orderId: string } | { as: 'abandoned' } {
   const { as, orderId } = argument(RESOLUTION)(value)
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
@@ -175,14 +168,11 @@ function readResolution(value: unknown): { as: 'created'; orderId: string } | { 
   return { as }
 }
 
-/**
- * Requires exactly one name: two names could mean two orders, and acting on the wrong order could
- * cost money.
- */
+/** Two names could mean two orders, and acting on the wrong order could cost money. */
 function exactlyOne<T extends object>(read: ReadArgument<T>, names: string): (value: unknown) => OneOf<T> {
   return (value) => {
     const named = read(value)
-    if (!hasOne(named)) return refuseArgument(`must name exactly one of: ${names}`)
+    if (!hasOne(named)) return refuseArgument(`must have exactly one field: ${names}`)
     return named
   }
 }
@@ -191,14 +181,9 @@ function hasOne<T extends object>(named: Partial<T>): named is Partial<T> & OneO
   return Object.keys(named).length === 1
 }
 
-/** Reads one argument of a method. `undefined` counts as an empty object. */
+/** `undefined` counts as an empty object. */
 export type ReadArgument<T> = (value: unknown) => Partial<T>
 
-/**
- * Makes the reader of one argument. The reader throws an `InvalidRequestError` that names the
- * problem.
- * @param example a valid argument, for the error message
- */
 export function argument<T extends object>(readers: Readers<T>, example?: string): ReadArgument<T> {
   const suffix = example === undefined ? '' : ` such as ${example}`
   const refuse: Refuse = (problem, inside) =>
@@ -206,19 +191,16 @@ export function argument<T extends object>(readers: Readers<T>, example?: string
   return (value) => (value === undefined ? NO_OPTIONS : readFields(value, readers, refuse))
 }
 
-/** The result for an absent argument. */
 const NO_OPTIONS: Readonly<Record<never, never>> = Object.freeze(Object.create(null))
 
-/** Throws the error for a wrong argument. */
 export function refuseArgument(problem: string, path = ''): never {
   throw invalidArgument(path, problem)
 }
 
-/** Returns the settings of one call: the options of the call override those of the client. */
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
   if (options === NO_OPTIONS) return defaults
-  // Rest syntax gave the options a prototype. Without `bare`, a polluted `Object.prototype` would
-  // add settings.
+  // Rest syntax gave `options` a prototype. Without `bare`, a polluted `Object.prototype` would add
+  // settings.
   const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
   return {
     signal,

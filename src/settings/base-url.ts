@@ -3,7 +3,6 @@ import type { Read } from './readers.ts'
 
 const LOOPBACK = /^(localhost|.+\.localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** Reads the address of the service. Rejects a trailing `/v1`, and removes trailing slashes. */
 export const baseUrl: Read<string> = (value, refuse) => {
   const given = isObject(value) ? value['href'] : value
   let url: URL | undefined
@@ -21,12 +20,11 @@ export const baseUrl: Read<string> = (value, refuse) => {
   return url.origin + url.pathname.replace(/\/+$/, '')
 }
 
-/** True if others on the network could read the API key. */
 export function isInsecure(address: string): boolean {
   const { protocol, hostname } = new URL(address)
   return protocol === 'http:' && !LOOPBACK.test(hostname)
 }
 
-/** The message for an insecure address. */
-export const INSECURE =
-  'must be an https address: over http, others could read the API key. Only localhost may use http; for a private network, such as docker-compose or a mesh, set allowInsecureHttp'
+export const INSECURE: string =
+  'must be an https address: over http, others could read the API key. Only localhost may use http;' +
+  ' on a private network, such as a service mesh, set allowInsecureHttp'

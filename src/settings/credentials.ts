@@ -5,29 +5,22 @@ import type { Read } from './readers.ts'
 
 const PROBLEM = 'must be 1 to 4096 visible ASCII characters without spaces'
 
-/**
- * Returns the API key without the line break that a file may add, or undefined if the value is not
- * a valid key.
- */
+/** Removes the line break that a file may add to the key. */
 function keyOf(value: unknown): string | undefined {
   const key = typeof value === 'string' ? value.replace(/\r?\n$/, '') : ''
   return /^[!-~]{1,4096}$/.test(key) ? key : undefined
 }
 
-/** Reads the option `apiKey`. The results of a function are checked later, when it is called. */
 export const apiKey: Read<ApiKey> = (value, refuse) => {
+  // The cast is safe: `credentialsOf` checks each result of the function.
   if (value === null || typeof value === 'function') return value as ApiKey
   if (typeof value === 'string' && /^bearer\s/i.test(value))
     return refuse("must be the key alone, without 'Bearer': the client adds that")
-  return (
-    keyOf(value) ??
-    refuse(
-      `${typeof value === 'string' ? '' : 'must be a string, a function or null; as a string it '}${PROBLEM}`,
-    )
-  )
+  if (typeof value !== 'string') return refuse('must be a string, a function or null')
+  return keyOf(value) ?? refuse(PROBLEM)
 }
 
-/** Makes the source of API keys. A literal key stays in a closure, so that logs do not show it. */
+/** Holds the key in a closure, so that a log of the credentials does not show it. */
 export function credentialsOf(source: ApiKey): Credentials {
   if (typeof source !== 'function') return { rotates: false, get: () => source, proxyTag: undefined }
   return {

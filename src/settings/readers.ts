@@ -1,23 +1,17 @@
 import { isObject } from '../defined.ts'
 
-/**
- * Rejects a value with an error that states what is wrong and where. The message never quotes the
- * value, which may be a secret.
- */
+/** `problem` never quotes the value, which may be a secret. `inside` names a field of the value. */
 export type Refuse = (problem: string, inside?: string) => never
 
-/** Checks a value and returns it in the form that the client uses. */
 export type Read<T> = (value: unknown, refuse: Refuse) => T
 
-/** One reader for every field of an options object. */
 export type Readers<T extends object> = {
   readonly [Name in keyof T]-?: Read<Exclude<T[Name], undefined>>
 }
 
 /**
- * Reads each own field of an options object once. Ignores inherited fields, which could come from
- * a polluted `Object.prototype`. A field that is `undefined` counts as absent. The result is frozen
- * and has no prototype.
+ * Ignores inherited fields, which could come from a polluted `Object.prototype`. A field that is
+ * `undefined` counts as absent.
  */
 export function readFields<T extends object>(
   value: unknown,
@@ -44,14 +38,12 @@ function join(name: string, inside: string | undefined): string {
   return inside === undefined ? name : `${name}.${inside}`
 }
 
-/** Makes the reader of a nested options object. */
 export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> {
   return (value, refuse) => readFields(value, readers, refuse)
 }
 
-/** Makes the reader of values that pass a test. */
 export function only<T>(passes: (value: unknown) => boolean, problem: string): Read<T> {
-  // The test implies T, but most tests are not type predicates.
+  // The cast is safe: each test implies T, but most tests are not type predicates.
   return (value, refuse) => (passes(value) ? (value as T) : refuse(problem))
 }
 
@@ -70,16 +62,12 @@ export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): 
 
 export const flag: Read<boolean> = only((value) => typeof value === 'boolean', 'must be true or false')
 
-/**
- * Reads a string that is not blank. Rejects lone surrogates, which neither JSON nor URLs can
- * contain.
- */
+/** Rejects lone surrogates, which neither JSON nor URLs can contain. */
 export const text: Read<string> = only(
   (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
   'must be a non-blank string',
 )
 
-/** Makes the reader of a fixed set of strings. */
 export function oneOf<T extends string>(...values: readonly T[]): Read<T> {
   return only((value) => values.some((each) => each === value), `must be one of: ${values.join(', ')}`)
 }
@@ -88,7 +76,6 @@ export function callable<T>(): Read<T> {
   return only((value) => typeof value === 'function', 'must be a function')
 }
 
-/** Makes the reader of objects with the given methods, own or inherited. */
 export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T> {
   return only(
     (value) => isObject(value) && names.every((name) => typeof value[name] === 'function'),
@@ -96,27 +83,23 @@ export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T>
   )
 }
 
-/** Headers that only the client or the platform may set. */
-const REFUSED = /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
+const RESERVED =
+  /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
 
-/**
- * Reads an object literal, or an object without a prototype. Rejects a Map or Headers object, which
- * has no own fields: its content would be lost silently.
- */
+/** Rejects a Map or Headers object, whose content would be lost because it has no own fields. */
 export const plainObject: Read<object> = only((value) => {
   if (!isObject(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === null || prototype === Object.prototype
 }, 'must be a plain object')
 
-/** Reads headers. Returns them with lower-case names. */
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
   const read: Record<string, string> = Object.create(null)
   const entries: [string, unknown][] = Object.entries(plainObject(value, refuse))
   for (const [name, content] of entries) {
     const lower = name.toLowerCase()
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has an invalid header name')
-    if (REFUSED.test(lower)) refuse('is reserved for the client', name)
+    if (RESERVED.test(lower)) refuse('is reserved for the client', name)
     if (Object.hasOwn(read, lower)) refuse('is set twice', name)
     if (typeof content !== 'string' || !/^[!-~]([ -~]*[!-~])?$/.test(content))
       return refuse('must be a trimmed string of printable ASCII', name)
@@ -125,7 +108,6 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   return Object.freeze(read)
 }
 
-/** Returns the known name that is most similar to `name`, or an empty string if none is. */
 export function nearestName(name: string, known: readonly string[]): string {
   let nearest = ''
   let least = 1 + Math.max(2, Math.ceil(name.length / 3))

@@ -28,9 +28,8 @@ import {
   withMethods,
 } from './readers.ts'
 
-/** Options of a client, checked, with all defaults filled in. */
 export interface Settings<S extends Schemas> {
-  /** The checked options and the store, from which `withOptions` derives a client. */
+  /** The checked options and the store, from which `withOptions()` derives a client. */
   readonly options: Partial<ClientOptions<S>>
   readonly connection: Connection
   readonly defaults: CallSettings
@@ -51,8 +50,8 @@ const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
 const DAY = 24 * 60 * 60 * 1000
 
 /**
- * Reads a label. Trims white space, which may come from a file or an environment variable: under a
- * label with white space, the client would not find the orders of the trimmed label.
+ * Trims white space, which may come from a file or an environment variable. Under a label with
+ * white space, the client would not find the orders of the trimmed label.
  */
 const label: Read<string> = (value, refuse) => text(value, refuse).trim()
 
@@ -94,7 +93,6 @@ const CLIENT: Readers<ClientOptions> = {
   dangerouslyAllowBrowser: flag,
 }
 
-/** Checks the client's options and fills in defaults. */
 export function resolveSettings<S extends Schemas>(
   given: ClientOptions<S>,
   overrides: Partial<Runtime>,
@@ -116,7 +114,8 @@ export function resolveSettings<S extends Schemas>(
   }
   if (typeof key === 'string' && read.dangerouslyAllowBrowser !== true && isBrowser()) {
     refuseOption(
-      'must not be a literal in a browser, where every visitor can read it: pass null and let your server add it, or set dangerouslyAllowBrowser',
+      'must not be a string in a browser, where every visitor can read it: pass null and let your' +
+        ' server add the key, or set dangerouslyAllowBrowser',
       'apiKey',
     )
   }
@@ -125,7 +124,8 @@ export function resolveSettings<S extends Schemas>(
   const store = read.store ?? new MemoryStore()
   if (store.durability !== 'memory' && read.account === undefined) {
     refuseOption(
-      "is required with a store that outlives the process: set it to a label of the customer account, such as 'example.com/shop-eu', that never changes and that no other customer uses",
+      'is required with a store that outlives the process: set it to a label of the customer account' +
+        " that never changes and that no other customer uses, such as 'example.com/shop-eu'",
       'account',
     )
   }
@@ -133,7 +133,9 @@ export function resolveSettings<S extends Schemas>(
   // typed: the same order with and without www would be charged twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
-      "is required if the store outlives the page and baseUrl has the page's origin: at another address, such as with www, the page could buy an order again. Set it to a label of the service that never changes, such as 'https://api.example.com'",
+      "is required if the store outlives the page and baseUrl has the page's origin: at another" +
+        ' address, such as with www, the page could buy an order again. Set it to a label of the' +
+        " service that never changes, such as 'https://api.example.com'",
       'server',
     )
   }
@@ -181,17 +183,12 @@ export function resolveSettings<S extends Schemas>(
   })
 }
 
-/** True for an address with the page's own origin. */
 function isOriginOfPage(address: string): boolean {
   return isBrowser() && new URL(address).origin === globalThis.location?.origin
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 
-/**
- * Returns the options of a derived client: the options of the original client, overridden by
- * `overrides`. Inherited and undefined overrides are ignored.
- */
 export function mergeOptions<S extends Schemas>(
   options: Partial<ClientOptions<Schemas>>,
   overrides: Partial<ClientOptions<S>>,
@@ -204,10 +201,7 @@ export function mergeOptions<S extends Schemas>(
     // Without a label of the service, the new client would not find remembered orders, and the next
     // call would buy them again under other keys.
     if (normalizeServer(String(before)) !== normalizeServer(String(after))) {
-      refuseOption(
-        'cannot change without the option server: set it, or orders could be bought again',
-        'baseUrl',
-      )
+      refuseOption('cannot change unless the option server is set: orders could be bought again', 'baseUrl')
     }
   }
   const merged = Object.assign(Object.create(null), options, changes)
@@ -225,7 +219,6 @@ function refuseOption(problem: string, name?: string): never {
   throw new ConfigurationError(`Client ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
 }
 
-/** Reads a setting from the environment. Returns undefined if the variable is unset or empty. */
 function environment<T>(name: string, read: Read<T>): T | undefined {
   let value: string | undefined
   try {

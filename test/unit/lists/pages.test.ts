@@ -256,7 +256,8 @@ describe('a service that is no list', () => {
         charged: 'no',
         attempts: 1,
         status: 200,
-        message: 'The list cannot be read to its end: the service ignores offset.',
+        message:
+          'The list cannot be read to its end: the service ignores offset. Report this to the provider.',
       })
       expect(found).toEqual(ids(rows(10)))
       expect(server.asked).toEqual([0, 10, 20])
@@ -267,7 +268,7 @@ describe('a service that is no list', () => {
     const server = serve([], (_page, at) => fetched(rows(10, at.offset % (length * 10))))
     const failure = collect(pagesOf(server))
     await expect(failure).rejects.toThrow(
-      'The list cannot be read to its end: the service repeats its pages.',
+      'The list cannot be read to its end: the service repeats its pages. Report this to the provider.',
     )
     await expect(failure).rejects.toMatchObject({ charged: 'no' })
     expect(server.asked.length).toBeLessThan(length * 8 + 8)

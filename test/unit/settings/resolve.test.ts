@@ -323,7 +323,7 @@ describe('baseUrl', () => {
 
   const INSECURE =
     'must be an https address: over http, others could read the API key. Only localhost may use http; ' +
-    'for a private network, such as docker-compose or a mesh, set allowInsecureHttp.'
+    'on a private network, such as a service mesh, set allowInsecureHttp.'
 
   it('baseUrl may be http on another machine only with allowInsecureHttp', () => {
     const baseUrl = 'http://sandbox:4010'
@@ -440,13 +440,13 @@ describe('a literal API key in a browser', () => {
   ])('a literal API key is rejected in %s', (_where, stub) => {
     stub()
     for (const options of [good, { ...good, dangerouslyAllowBrowser: false }])
-      expect(messageOf(() => resolve(options))).toContain('apiKey must not be a literal in a browser')
+      expect(messageOf(() => resolve(options))).toContain('apiKey must not be a string in a browser')
   })
 
   it('a literal API key from the environment is rejected in a page too', () => {
     page()
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', KEY)
-    expect(messageOf(() => resolve({ baseUrl: good.baseUrl }))).toContain('must not be a literal')
+    expect(messageOf(() => resolve({ baseUrl: good.baseUrl }))).toContain('must not be a string')
   })
 
   it.each([
