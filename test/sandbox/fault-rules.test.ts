@@ -65,10 +65,7 @@ describe('fault rules from a file', () => {
     ['[{"action":{"type":"drop"}},{"action":{"type":"dorp"}}]', '$[1].action.type: expected'],
     ['[{"action":{"type":"drop","commit":true}}]', '$[0].action: unknown field "commit"; known: type'],
     ['[{"action":{"type":"drop"},"time":1}]', '$[0]: unknown field "time"; known: action, match, skip'],
-    [
-      '[{"action":{"type":"drop"},"times":0}]',
-      '$[0].times: expected a number of times, 1 or more, or "always"',
-    ],
+    ['[{"action":{"type":"drop"},"times":0}]', '$[0].times: expected an integer from 1, or "always"'],
     ['[{"action":{"type":"drop"},"skip":-1}]', '$[0].skip: expected an integer from 0, got -1'],
     ['[{"action":{"type":"drop"},"probability":2}]', '$[0].probability: expected a number from 0 up to 1'],
     [
@@ -81,7 +78,7 @@ describe('fault rules from a file', () => {
     ],
     [
       '[{"action":{"type":"drop"},"match":{"method":"post"}}]',
-      '$[0].match.method: expected a method in upper',
+      '$[0].match.method: expected an HTTP method in upper',
     ],
     [
       '[{"action":{"type":"status","status":99}}]',

@@ -113,7 +113,7 @@ describe('its assertions', () => {
     )
     expect(failing(() => sandbox.expectBalance(1, sandbox.organizationId))).toHaveProperty(
       'message',
-      'expected the wallet of cus_organization to hold 1, found 1200 EUR. No charges.',
+      'expected the wallet of cus_organization to hold 1, found 1200 EUR. This customer has no charges.',
     )
   })
 

@@ -3,7 +3,7 @@ import { assertShape, flag, listOf, number, oneOf, orNull, record, type Shape, t
 /** A check of `POST /v1/orders`; see {@link SandboxBehaviour.checks}. */
 export type SandboxCheck = 'auth' | 'key' | 'validation' | 'service' | 'balance'
 
-/** A field of an order beyond the documented `id`, `status` and `amount`. */
+/** A field of an order besides the documented `id`, `status` and `amount`. */
 export type SandboxOrderField =
   | 'serviceId'
   | 'target'
@@ -14,8 +14,8 @@ export type SandboxOrderField =
   | 'createdAt'
 
 /**
- * The behaviour that the API document does not specify. Times are in milliseconds. For named
- * combinations of switches, see {@link sandboxPresets}.
+ * Switches for behaviour that the API document does not specify. Times are in milliseconds.
+ * {@link sandboxPresets} has named combinations.
  */
 export interface SandboxBehaviour {
   /** Whether a service's `amount` is for one unit or for the whole order. Default `'perUnit'`. */
@@ -31,19 +31,27 @@ export interface SandboxBehaviour {
   readonly fractionalQuantity: boolean
   /** Required body fields besides `serviceId` and `quantity`. Default `['target']`. */
   readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
-  /** What happens to body fields that the API document does not mention. Default `'ignore'`. */
+  /**
+   * What happens to body fields that the API document does not mention. With `'refuse'`, the request
+   * gets 400. Default `'ignore'`.
+   */
   readonly unknownFields: 'ignore' | 'refuse'
-  /** Where an order's source system comes from: `metadata.sourceSystem`, the body's `sourceSystem`, or the API key. Default `'metadata'`. */
+  /**
+   * Where an order's source system comes from: `metadata.sourceSystem`, the body's `sourceSystem`,
+   * or the API key. Default `'metadata'`.
+   */
   readonly sourceSystemFrom: 'metadata' | 'body' | 'apiKey'
 
   /**
-   * Shape of an ErrorResponse. `'bare'`: `{ code, message }` (default). `'nested'`: `{ error: { code, message } }`.
-   * `'errors'`: `{ errors: [{ code, message }] }`. `'problem'`: RFC 9457 with a `code`. `'flat'`: `{ error: CODE, message }`.
+   * Shape of an ErrorResponse. `'bare'`: `{ code, message }` (default).
+   * `'nested'`: `{ error: { code, message } }`. `'errors'`: `{ errors: [{ code, message }] }`.
+   * `'problem'`: RFC 9457 with a `code`. `'flat'`: `{ error: CODE, message }`.
    */
   readonly errorShape: 'bare' | 'nested' | 'errors' | 'problem' | 'flat'
   /**
-   * Envelope of the lists. `'array'`: the bare array. `'data'`: `{ data }` (default). `'items'`: `{ items, total, limit, offset }`.
-   * `'named'`: `{ orders | services, hasMore }`. `'results'`: `{ results, pagination: { total, hasMore } }`.
+   * Envelope of the lists. `'array'`: the bare array. `'data'`: `{ data }` (default).
+   * `'items'`: `{ items, total, limit, offset }`. `'named'`: `{ orders | services, hasMore }`.
+   * `'results'`: `{ results, pagination: { total, hasMore } }`.
    */
   readonly listEnvelope: 'array' | 'data' | 'items' | 'named' | 'results'
   /**
@@ -51,11 +59,17 @@ export interface SandboxBehaviour {
    * `sourceSystem`.
    */
   readonly orderFields: readonly SandboxOrderField[]
-  /** Field of a service that shows the stock. Default `stockState`: `in_stock`, `out_of_stock`. */
+  /**
+   * Name and values of the field that shows whether a service is in stock. Default `stockState` with
+   * `in_stock` and `out_of_stock`.
+   */
   readonly stockState: { readonly field: string; readonly inStock: string; readonly outOfStock: string }
-  /** Statuses of an order. Each begins `after` ms after the creation. Default: always `pending`. */
+  /**
+   * Statuses that an order goes through. Each begins `after` milliseconds after the creation.
+   * Default: always `pending`.
+   */
   readonly statuses: readonly { readonly status: string; readonly after: number }[]
-  /** Response header that carries the request's identifier, or null for none. Default `'x-request-id'`. */
+  /** Response header with the request's identifier, or null for none. Default `'x-request-id'`. */
   readonly requestIdHeader: string | null
 
   /**
@@ -80,13 +94,14 @@ export interface SandboxBehaviour {
    */
   readonly keyFormat: 'any' | 'uuid'
   /**
-   * When two payloads under one key are treated as the same. Default `'json'`: equal as JSON;
-   * whitespace and the order of fields do not matter.
+   * When two payloads under one key are treated as the same. `'bytes'`: byte-equal. `'json'`
+   * (default): equal as JSON, whatever their whitespace and order of fields.
+   * `'json-without-metadata'`: equal as JSON, apart from `metadata`.
    */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
   /**
-   * Which refusals are remembered under the key and replayed. Default none: a refused key may be
-   * used again.
+   * Statuses of the refusals that are remembered under the key and replayed. Default none: after a
+   * refusal, the key may be used again.
    */
   readonly rememberedRefusals: readonly (400 | 402 | 404 | 422)[]
   /** Whether a key accepts another payload after a refusal that is not remembered. Default true. */
@@ -103,34 +118,34 @@ export interface SandboxBehaviour {
   /** Whether replays carry `Idempotent-Replayed: true`. Default false. */
   readonly replayHeader: boolean
   /**
-   * How long a creation runs and repeated requests get IDEMPOTENCY_IN_PROGRESS. Default 0: only
-   * concurrent requests get that response.
+   * How long a creation runs. Until it ends, other requests with its key get
+   * IDEMPOTENCY_IN_PROGRESS. Default 0: only concurrent requests get that response.
    */
   readonly processingTime: number
   /**
-   * How long a creation that died (fault `crash`) causes IDEMPOTENCY_IN_PROGRESS. Null: no limit.
-   * Default 0.
+   * How long a creation that died (fault `crash`) blocks its key: other requests with the key get
+   * IDEMPOTENCY_IN_PROGRESS. Null: no limit. Default 0.
    */
   readonly orphanedMarkLifetime: number | null
 
   /**
-   * Maximum number of rows in a page, or null for no maximum. A larger `limit` is not an error.
-   * Default 100.
+   * Maximum number of rows in a page, or null for no maximum. A larger `limit` is reduced to this
+   * number. Default 100.
    */
   readonly maxLimit: number | null
   /** Whether lists ignore `offset`, so that every page is the first page. Default false. */
   readonly ignoreOffset: boolean
   /**
-   * Whether an invalid `limit` or `offset` becomes the nearest valid value, or returns 400. Default
-   * `'clamp'`.
+   * What happens to an invalid `limit` or `offset`. `'clamp'` (default): an integer is raised or
+   * lowered to the nearest valid value, and other text is ignored. `'refuse'`: the request gets 400.
    */
   readonly invalidPaging: 'clamp' | 'refuse'
   /**
-   * Sort order of the orders. `'random'` shuffles orders and services for each request. Default
-   * `'newest'`.
+   * Sort order of the list of orders. `'random'` shuffles orders and services for each request.
+   * Default `'newest'`.
    */
   readonly ordering: 'newest' | 'oldest' | 'amount' | 'random'
-  /** How long a new order cannot be read: 404 by id, absent from the list. Default 0. */
+  /** How long reads by id return 404 for a new order, and lists omit it. Default 0. */
   readonly readLag: number
 }
 
@@ -215,7 +230,7 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
     listEnvelope: 'named',
     replayBody: 'current',
   },
-  /** Forgets a key after a minute, and the mark of a dead request after half a minute. */
+  /** Forgets a key after a minute. A creation that died blocks its key for half a minute. */
   forgetful: { keyLifetime: 60_000, orphanedMarkLifetime: 30_000 },
 }
 
@@ -264,10 +279,6 @@ const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
   readLag: duration,
 }
 
-/**
- * Returns `base` with the changes. Throws a TypeError that names an unknown switch or an invalid
- * value.
- */
 export function withBehaviour(
   base: SandboxBehaviour,
   changes: SandboxPreset | Partial<SandboxBehaviour>,
@@ -283,5 +294,4 @@ export function withBehaviour(
   return { ...base, ...changes }
 }
 
-/** The behaviour of the preset `default`. */
 export const defaultBehaviour: SandboxBehaviour = Object.freeze(defaults)

@@ -1,15 +1,12 @@
 import type { SandboxService } from './state.ts'
 
-/**
- * The default catalogue of a sandbox. It has a product for every kind of quantity rule. The default
- * wallet can pay for every product except `svc_premium`.
- */
+/** The default wallet can pay for every product except `svc_premium`. */
 export function defaultCatalogue(currency: string): readonly SandboxService[] {
   const base = { currency, minQuantity: 1, maxQuantity: 1000, stepQuantity: 1, stock: null, published: true }
   return [
     { ...base, productId: 'svc_standard', amount: 250 },
     { ...base, productId: 'svc_bulk', amount: 3, minQuantity: 100, maxQuantity: 100_000, stepQuantity: 100 },
-    // The switch `stepFrom` changes which quantities of this product are valid.
+    // The valid quantities of `svc_offset` depend on the switch `stepFrom`.
     { ...base, productId: 'svc_offset', amount: 40, minQuantity: 5, maxQuantity: 105, stepQuantity: 10 },
     {
       ...base,

@@ -14,16 +14,13 @@ import {
 import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
 import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
-/** Result of a creation. */
 export interface Creation {
   /** Null if the creation died before it had a response. */
   readonly answer: Answer | null
-  /** The debit that this request caused, or null. */
   readonly charge: SandboxCharge | null
 }
 
-/** A body that passed validation. */
-interface Draft {
+interface ValidBody {
   readonly serviceId: string
   readonly target: string
   readonly quantity: number
@@ -31,27 +28,22 @@ interface Draft {
   readonly sourceSystem: string | null
 }
 
-/** A creation in progress. */
 interface Run {
   readonly world: World
   readonly tables: Tables
   readonly behaviour: SandboxBehaviour
   readonly call: Call
   readonly apiKey: SandboxApiKey | undefined
-  draft: Draft | null
-  /** The request's row in the idempotency table, or null before the request is registered. */
+  draft: ValidBody | null
   registered: { readonly row: string; readonly entry: SandboxKeyEntry } | null
 }
 
-/** The fault rules' effect on a creation. */
 export interface CreationFaults {
-  /** Milliseconds on top of the switch `processingTime`. */
-  readonly slowness: number
-  /** True if the creation dies after it was registered as running. Nothing is charged. */
+  readonly extraMs: number
+  /** Whether the creation dies after its key is marked as running, before the charge. */
   readonly dies: boolean
 }
 
-/** `POST /v1/orders`. */
 export async function createOrder(world: World, call: Call, faults: CreationFaults): Promise<Creation> {
   const { tables, behaviour } = world
   const apiKey = findApiKey(tables, call.authorization)
@@ -69,7 +61,7 @@ export async function createOrder(world: World, call: Call, faults: CreationFaul
       const known = register(run)
       if (known !== null) return { answer: known, charge: null }
       // From here on, every other request with this key gets IDEMPOTENCY_IN_PROGRESS.
-      const time = behaviour.processingTime + faults.slowness
+      const time = behaviour.processingTime + faults.extraMs
       if (time > 0) await world.sleep(time)
       else await Promise.resolve()
       if (faults.dies) {
@@ -94,15 +86,13 @@ const checks: { readonly [Name in Exclude<SandboxCheck, 'key'>]: (run: Run) => R
   balance: checkBalance,
 }
 
-/**
- * Registers the request in the idempotency table. If the key is invalid or already in the table,
- * returns the response to the request instead.
- */
+/** Marks the key as running and returns null, or returns the response that ends the request. */
 function register(run: Run): Answer | null {
   const { tables, behaviour, call, apiKey, world } = run
   const problem = refuseKeyText(call.idempotencyKey, behaviour)
   if (problem !== null) return errorAnswer(problem, behaviour)
-  // Without an API key there is no scope to search. The check `auth` rejects the request later.
+  // Without an API key, the key has no scope. The check `auth`, which may run later, rejects the
+  // request.
   if (apiKey === undefined || call.idempotencyKey === null) return null
   const scope = scopeOf(apiKey, behaviour)
   const row = keyRow(scope, call.idempotencyKey)
@@ -164,7 +154,7 @@ function checkBody(run: Run): Refusal | null {
   const { reading } = call
   if (!/^application\/json\s*(;|$)/i.test(call.contentType ?? ''))
     return invalid('The Content-Type header must be application/json.')
-  if (!reading.ok) return invalid(`The body is not valid JSON: ${reading.problem}.`)
+  if (!reading.ok) return invalid(`The body is not valid: ${reading.problem}.`)
   const body = reading.value
   if (!isJsonObject(body)) return invalid('The body must be a JSON object.')
   const { serviceId, target, quantity, metadata } = body
@@ -174,7 +164,7 @@ function checkBody(run: Run): Refusal | null {
   if (target === undefined ? required.includes('target') : typeof target !== 'string' || target.trim() === '')
     return invalid('target must be a non-blank string.')
   if (typeof quantity !== 'number' || quantity <= 0 || quantity > Number.MAX_SAFE_INTEGER)
-    return invalid('quantity must be a positive integer.')
+    return invalid(`quantity must be a positive number, at most ${Number.MAX_SAFE_INTEGER}.`)
   if (!behaviour.fractionalQuantity && !Number.isInteger(quantity))
     return invalid('quantity must be an integer.')
   if (metadata === undefined ? required.includes('metadata') : !isJsonObject(metadata))
@@ -218,7 +208,7 @@ function sourceOf(run: Run, body: JsonObject): unknown {
 
 function checkService(run: Run): Refusal | null {
   const { draft, apiKey, tables, behaviour } = run
-  // Another check, which may run later, rejects a missing draft or API key.
+  // The check `validation` or `auth`, which may run later, rejects the request.
   if (draft === null || apiKey === undefined) return null
   const wallet = tables.customers.get(apiKey.customerId)?.wallet
   if (!wallet)
@@ -237,7 +227,10 @@ function checkService(run: Run): Refusal | null {
   const steps = (draft.quantity - start) / service.stepQuantity
   // Steps such as 0.1 have no exact binary form, so ignore a tiny remainder.
   if (Math.abs(steps - Math.round(steps)) > 1e-9)
-    return refused('QUANTITY_STEP', `quantity must be ${start} plus a multiple of ${service.stepQuantity}.`)
+    return refused(
+      'QUANTITY_STEP',
+      `quantity must be ${start === 0 ? '' : `${start} plus `}a multiple of ${service.stepQuantity}.`,
+    )
   if (service.stock !== null && draft.quantity > service.stock)
     return refused('OUT_OF_STOCK', 'This service is out of stock.')
   if (!Number.isSafeInteger(costOf(service, draft, behaviour)))
@@ -251,14 +244,14 @@ function checkBalance(run: Run): Refusal | null {
   const wallet = tables.customers.get(apiKey.customerId)?.wallet
   const service = tables.services.get(draft.serviceId)
   if (!wallet || service === undefined || costOf(service, draft, behaviour) <= wallet.amount) return null
-  return { status: 402, code: 'PAYMENT_REQUIRED', message: 'The wallet does not hold enough money.' }
+  return { status: 402, code: 'PAYMENT_REQUIRED', message: 'The balance of the wallet is too low.' }
 }
 
-function costOf(service: SandboxService, draft: Draft, behaviour: SandboxBehaviour): number {
+function costOf(service: SandboxService, draft: ValidBody, behaviour: SandboxBehaviour): number {
   return behaviour.priceIs === 'perUnit' ? Math.round(service.amount * draft.quantity) : service.amount
 }
 
-/** Debits the wallet, stores the order and remembers the response, in one synchronous step. */
+/** Must stay synchronous. Otherwise, another request could see a charge without its order. */
 function commit(run: Run): Creation {
   const { draft, apiKey, tables, behaviour, call, world } = run
   const service = draft === null ? undefined : tables.services.get(draft.serviceId)
@@ -313,7 +306,6 @@ function refuse(run: Run, refusal: Refusal): Answer {
   return errorAnswer(refusal, run.behaviour)
 }
 
-/** Removes the "running" mark: stores a response to replay, or forgets the key. */
 function settle(run: Run, answer: SandboxKeyAnswer | null): void {
   const { registered, tables } = run
   if (registered === null) return

@@ -21,7 +21,7 @@ const status = number({ min: 200, max: 599 })
 const headerValue = text(/^[\t\x20-\x7e\x80-\xff]*$/, 'a valid header value')
 const plain = record({})
 
-/** A `transformBody` needs `transform` or `patch`, or both, which `record` cannot express. */
+/** Requires `transform` or `patch`, or both, which `record` cannot express. */
 const transformBody: Shape = (value, path) =>
   record(
     { type: text() },
@@ -109,7 +109,7 @@ const rule: Shape = record(
       {},
       {
         operation: operations,
-        method: text(/^[A-Z]+$/, 'a method in upper case'),
+        method: text(/^[A-Z]+$/, 'an HTTP method in upper case'),
         path: either(
           'the beginning of a path, such as "/v1/orders" (or, in code, a RegExp)',
           text(/^\//),
@@ -122,7 +122,7 @@ const rule: Shape = record(
     ),
     skip: count,
     times: either(
-      'a number of times, 1 or more, or "always"',
+      'an integer from 1, or "always"',
       number({ min: 1 }),
       oneOf('always', Number.POSITIVE_INFINITY),
     ),
@@ -130,12 +130,10 @@ const rule: Shape = record(
   },
 )
 
-/** Throws a TypeError that names the first mistake in a rule. */
 export function checkFaultRule(value: FaultRule): void {
   assertShape<FaultRule>(value, rule, 'rule')
 }
 
-/** Checks rules from a file. Throws a TypeError with the path of the first mistake. */
 export function readFaultRules(rules: unknown): readonly FaultRule[] {
   assertShape<readonly FaultRule[]>(rules, listOf(rule), '$')
   return rules

@@ -10,7 +10,7 @@ import { type JsonObject, patchJson } from './json.ts'
 import type { Random } from './random.ts'
 import type { ListChanges } from './reading.ts'
 
-/** Actions that determine the response. Only one of them can apply to a request. */
+/** Only one of these actions can apply to a request, because each determines the response. */
 export type FaultEnding = Exclude<
   FaultAction,
   {
@@ -18,19 +18,16 @@ export type FaultEnding = Exclude<
   }
 >
 
-/** The combined effect of all rules on one request. */
 export interface FaultPlan {
   readonly forgetKeys: boolean
-  /** Delays in milliseconds, before, during and after processing. */
+  /** Milliseconds. */
   readonly delay: { readonly before: number; readonly during: number; readonly after: number }
   readonly list: ListChanges
   readonly transforms: readonly ((body: unknown) => unknown)[]
   readonly ending: FaultEnding | null
-  /** Every action that is part of the plan, in the order of the rules. */
   readonly actions: readonly FaultAction['type'][]
 }
 
-/** The fault rules, and their effect on a request. */
 export interface FaultScript extends SandboxFaults {
   plan(request: SandboxRequestView): FaultPlan
 }
@@ -43,13 +40,12 @@ interface ActiveRule {
   acted: number
 }
 
-/** Makes an empty script. `check` rejects malformed rules. */
 export function createFaultScript(random: Random, check: (rule: FaultRule) => void): FaultScript {
   let rules: ActiveRule[] = []
   let lastId = 0
 
-  /** Counts the request for the rule. Returns whether the rule applies to the request. */
-  const acts = (active: ActiveRule): boolean => {
+  /** Counts the request even if the rule does not apply. */
+  const applies = (active: ActiveRule): boolean => {
     active.seen++
     if (active.seen <= (active.rule.skip ?? 0) || active.acted >= active.times) return false
     const { probability } = active.rule
@@ -101,10 +97,10 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       }
       for (const active of rules) {
         const { action, match } = active.rule
-        // Do not count the request for a rule that cannot apply: the rule stays available for a
-        // later request.
+        // Do not count the request for a rule that cannot apply, so that the rule remains available
+        // for a later request.
         if (plan.ending !== null && isEnding(action)) continue
-        if (!matches(match ?? {}, request) || !acts(active)) continue
+        if (!matches(match ?? {}, request) || !applies(active)) continue
         plan.actions.push(action.type)
         switch (action.type) {
           case 'forgetKeys':
@@ -149,7 +145,7 @@ function matches(match: FaultMatch, request: SandboxRequestView): boolean {
     (method === undefined || method === request.method) &&
     (externalOrderId === undefined || externalOrderId === request.externalOrderId) &&
     (idempotencyKey === undefined || idempotencyKey === request.idempotencyKey) &&
-    // Call search(): test() would depend on a pattern's lastIndex, and change it.
+    // With a global pattern, `test()` would read and change the pattern's `lastIndex`.
     (path === undefined ||
       (typeof path === 'string' ? request.path.startsWith(path) : request.path.search(path) >= 0)) &&
     (when === undefined || when(request))

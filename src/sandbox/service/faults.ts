@@ -35,7 +35,7 @@ export interface FaultMatch {
   readonly operation?: SandboxOperation
   /** HTTP method, upper case, for example `POST`. */
   readonly method?: string
-  /** Start of the path, or a pattern for part of the path. */
+  /** Start of the path, or a pattern that matches part of the path. */
   readonly path?: string | RegExp
   /** `metadata.externalOrderId` of the body. */
   readonly externalOrderId?: string
@@ -56,17 +56,17 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * A fault. The service processes the request, unless stated otherwise. For an action with the
- * option `commit`, the service processes the request only if `commit` is true. Unless stated
- * otherwise, `commit` is false by default.
+ * A fault. Unless stated otherwise, the service processes the request, so a creation is charged. For
+ * an action with the option `commit`, the service processes the request only if `commit` is true.
+ * Unless stated otherwise, `commit` is false by default.
  *
  * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
  * one request. Of the rules with other actions, only the first that matches applies.
  */
 export type FaultAction =
   /**
-   * The connection is refused. A real server cannot refuse a single request, and resets the
-   * connection instead.
+   * The connection is refused, and the request is not processed. The Node server cannot refuse a
+   * single request, so it resets the connection instead.
    */
   | { readonly type: 'refuseConnection' }
   /** The connection is reset before the request is processed. */
@@ -74,16 +74,16 @@ export type FaultAction =
   /** The connection is reset after the request is processed: the response is lost. */
   | { readonly type: 'commitThenDrop' }
   /**
-   * The server dies halfway: the key is marked as running, nothing is charged, the connection is
-   * reset. See `orphanedMarkLifetime`.
+   * The server dies halfway: the key is marked as running, nothing is charged, and the connection is
+   * reset. See the switch `orphanedMarkLifetime`.
    */
   | { readonly type: 'crash' }
   /**
-   * Sends headers and `after` bytes of the body (default half), then a reset, or with `cleanly` a
-   * normal end.
+   * Sends the headers and `after` bytes of the body (default: half), then resets the connection, or
+   * ends it normally if `cleanly` is true.
    */
   | { readonly type: 'cutBody'; readonly after?: number; readonly cleanly?: boolean }
-  /** Sends headers and `after` bytes of the body (default half), then nothing more. */
+  /** Sends the headers and `after` bytes of the body (default: half), then nothing more. */
   | { readonly type: 'stallBody'; readonly after?: number }
   /** The request never gets a response. */
   | { readonly type: 'stall'; readonly commit?: boolean }
@@ -133,7 +133,7 @@ export type FaultAction =
   /** Lists: removes `fewer` rows (default 1) from the end of the page. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
   /**
-   * Lists: changes all rows before the page is selected. With `skip: 1, times: Infinity`, rows
+   * Lists: changes all rows before the page is selected. With `skip: 1, times: Infinity`, the rows
    * change between pages 1 and 2.
    */
   | { readonly type: 'mutateList'; readonly change: FaultListChange }
@@ -161,7 +161,7 @@ export type FaultAction =
    * by default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
-  /** Sends `bytes` spaces before the body. `gzip` (real server only) compresses the response. */
+  /** Sends `bytes` spaces before the body. `gzip` (Node server only) compresses the response. */
   | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
 
 /** A fault and the requests that it applies to. */

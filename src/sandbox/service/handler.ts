@@ -8,28 +8,21 @@ import { logEntry, type Routed, route, viewOf } from './routing.ts'
 import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
 import { type Call, findApiKey, type World } from './world.ts'
 
-/** Maximum size of a request body in bytes. A request with a larger body gets 413. */
 export const MAX_BODY_BYTES: number = 1024 * 1024
 
-/** The request log. */
 export interface RequestLog {
   readonly requests: SandboxRequest[]
   /** Maximum number of requests in the log. */
   readonly keep: number
 }
 
-/** Result of processing a request. */
 interface Processed {
   readonly answer: Answer
   readonly charged: boolean
   readonly delivery: SandboxDelivery
-  /** Milliseconds until the reply is sent. */
-  readonly delay?: number
+  readonly delayMs?: number
 }
 
-/**
- * Makes the function that handles requests: it routes and logs them, and applies fault rules.
- */
 export function createHandler(
   world: World,
   faults: FaultScript,
@@ -63,10 +56,10 @@ export function createHandler(
         delivery: { type: 'complete' },
       }),
     )
-    const { answer, charged, delay = 0 } = processed
+    const { answer, charged, delayMs = 0 } = processed
     entry.charged = charged
-    if (delay > 0)
-      await world.sleep(delay, message.signal).catch((reason: unknown) => {
+    if (delayMs > 0)
+      await world.sleep(delayMs, message.signal).catch((reason: unknown) => {
         entry.status = 'dropped'
         throw reason
       })
@@ -104,31 +97,30 @@ async function answerTo(
       delivery: complete,
     }
   }
-  // A UTF-16 code unit takes at most three bytes in UTF-8, so the bytes of a short body need no
-  // counting.
+  // A UTF-16 code unit takes at most three bytes in UTF-8, so a short body need not be encoded.
   if (message.body.length > MAX_BODY_BYTES / 3 && byteLength(message.body) > MAX_BODY_BYTES)
     return refuse({ status: 413, code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' })
 
   const plan = planned()
   if (plan.forgetKeys) forgetKeys(world.tables)
-  // Do not pass the caller's signal: the service processes a request even if its caller
+  // Do not pass the caller's signal: a real service processes the request even if the caller
   // disconnects.
   if (plan.delay.before > 0) await world.sleep(plan.delay.before)
   const isHarmless =
     plan.ending?.type === 'otherOrder' &&
     (routed.operation !== 'createOrder' || otherOrder(world, call) === undefined)
   const ending = isHarmless ? null : plan.ending
-  if (ending !== null && !commits(ending)) return instead(world, ending, call, false)
+  if (ending !== null && !commits(ending)) return replacement(world, ending, call, false)
 
   let processed: Processed
   if (routed.refusal !== null) {
     processed = refuse(routed.refusal, routed.allow === null ? {} : { allow: routed.allow })
   } else if (routed.operation === 'createOrder') {
     const { answer, charge } = await createOrder(world, call, {
-      slowness: plan.delay.during,
+      extraMs: plan.delay.during,
       dies: ending?.type === 'crash',
     })
-    // The request died: drop the connection. The 500 is only a placeholder, which is never sent.
+    // The 500 is a placeholder that is never sent.
     if (answer === null) return { answer: jsonAnswer(500, null), charged: false, delivery: { type: 'drop' } }
     processed = { answer, charged: charge !== null, delivery: complete }
   } else {
@@ -138,13 +130,10 @@ async function answerTo(
   }
   if (plan.transforms.length > 0)
     processed = { ...processed, answer: transformed(processed.answer, plan, world) }
-  if (ending !== null) processed = after(world, ending, call, processed)
-  return plan.delay.after > 0 ? { ...processed, delay: plan.delay.after } : processed
+  if (ending !== null) processed = withFault(world, ending, call, processed)
+  return plan.delay.after > 0 ? { ...processed, delayMs: plan.delay.after } : processed
 }
 
-/**
- * Returns the customer's newest order that has another key, as the response to a creation.
- */
 function otherOrder(world: World, call: Call): Answer | undefined {
   const { tables, behaviour } = world
   const customerId = findApiKey(tables, call.authorization)?.customerId
@@ -155,15 +144,12 @@ function otherOrder(world: World, call: Call): Answer | undefined {
   return order && jsonAnswer(201, orderBody(order, behaviour, world.now()))
 }
 
-/**
- * Applies the transformations. If one of them throws, returns a 500: an exception here
- * would make the log show a charged request as not charged.
- */
 function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
   try {
     const body = plan.transforms.reduce((value, transform) => transform(value), answer.body)
     return { ...answer, body: body ?? null }
   } catch (error) {
+    // Do not throw: the log would then show a charged request as not charged.
     return sandboxFailed(error, world)
   }
 }
@@ -207,8 +193,7 @@ function commits(ending: FaultEnding): boolean {
   }
 }
 
-/** Applies a fault to the result of a processed request. */
-function after(world: World, ending: FaultEnding, call: Call, processed: Processed): Processed {
+function withFault(world: World, ending: FaultEnding, call: Call, processed: Processed): Processed {
   const { answer, charged } = processed
   const length = (): number =>
     byteLength(typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body))
@@ -236,12 +221,11 @@ function after(world: World, ending: FaultEnding, call: Call, processed: Process
       return { ...processed, answer: changed }
     }
     default:
-      return instead(world, ending, call, charged)
+      return replacement(world, ending, call, charged)
   }
 }
 
-/** Returns the response that a fault sends in place of the real response. */
-function instead(world: World, ending: FaultEnding, call: Call, charged: boolean): Processed {
+function replacement(world: World, ending: FaultEnding, call: Call, charged: boolean): Processed {
   const { behaviour } = world
   const reply = (answer: Answer): Processed => ({ answer, charged, delivery: { type: 'complete' } })
   switch (ending.type) {
@@ -295,7 +279,8 @@ function faultAnswer(world: World, fault: Extract<FaultEnding, { type: 'status' 
   if (json !== undefined) return { ...jsonAnswer(status, JSON.stringify(json)), headers }
   if (text !== undefined) return { ...jsonAnswer(status, text), contentType: 'text/plain', headers }
   if (html === true) {
-    const body = `<!doctype html>\n<html><head><title>${status}</title></head><body><h1>${status}</h1><hr>proxy</body></html>\n`
+    const page = `<head><title>${status}</title></head><body><h1>${status}</h1><hr>proxy</body>`
+    const body = `<!doctype html>\n<html>${page}</html>\n`
     return { ...jsonAnswer(status, body), contentType: 'text/html', headers }
   }
   const refusal = { status, code: fault.code ?? codeOf(status), message: 'Sent by a fault rule.' }

@@ -7,7 +7,6 @@ import { type Call, findApiKey, type World } from './world.ts'
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Returns why this string cannot be an Idempotency-Key, or null. */
 export function refuseKeyText(key: string | null, behaviour: SandboxBehaviour): Refusal | null {
   const problem = (message: string): Refusal => ({ status: 400, code: 'INVALID_REQUEST', message })
   if (key === null || key === '') return problem('The Idempotency-Key header is required.')
@@ -16,12 +15,10 @@ export function refuseKeyText(key: string | null, behaviour: SandboxBehaviour): 
   return null
 }
 
-/** Returns the scope of a key: the same string in another scope is another key. */
 export function scopeOf(apiKey: SandboxApiKey, behaviour: SandboxBehaviour): string {
   return behaviour.keyScope === 'customer' ? apiKey.customerId : apiKey.id
 }
 
-/** True if the payloads are the same according to the switch `payloadEquality`. */
 export function isSamePayload(first: string, second: string, behaviour: SandboxBehaviour): boolean {
   if (first === second) return true
   if (behaviour.payloadEquality === 'bytes') return false
@@ -37,7 +34,6 @@ function withoutMetadata(body: unknown): unknown {
   return rest
 }
 
-/** Removes the row if its key, or the mark of its dead request, has expired. */
 export function forgetExpired(tables: Tables, row: string, behaviour: SandboxBehaviour, now: number): void {
   const entry = tables.keys.get(row)
   if (entry === undefined) return
@@ -51,16 +47,12 @@ export function forgetExpired(tables: Tables, row: string, behaviour: SandboxBeh
   if (expired || orphan) tables.keys.delete(row)
 }
 
-/** Forgets every key whose request has ended. Keys of requests in progress remain. */
+/** Does not forget the keys of requests in progress. */
 export function forgetKeys(tables: Tables): void {
   for (const [row, entry] of tables.keys)
     if (entry.answer !== null || entry.orphanedAt !== null) tables.keys.delete(row)
 }
 
-/**
- * Stores the response of a fault for replay under the request's key. `charged` is true if this
- * request created the order.
- */
 export function rememberFault(
   world: World,
   call: Call,
@@ -75,8 +67,7 @@ export function rememberFault(
   const row = keyRow(scope, key)
   forgetExpired(tables, row, behaviour, world.now())
   const known = tables.keys.get(row)
-  // Do not replace the response of an earlier request with this key: only this request had the
-  // fault.
+  // Without a charge, an existing row belongs to an earlier request. Keep the response to it.
   if (known !== undefined && !charged) return
   const entry = { scope, key, payload: call.body, startedAt: world.now(), orphanedAt: null, answer }
   tables.keys.set(row, { ...(known ?? entry), answer })

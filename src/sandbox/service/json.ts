@@ -1,15 +1,13 @@
 /** A JSON object whose fields are not known in advance. */
 export type JsonObject = { readonly [field: string]: unknown }
 
-/** Result of reading a string as JSON. */
 export type JsonReading =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string }
 
-/** Maximum nesting depth of a body. Recursive code could overflow the stack on a deeper body. */
+/** On a deeper body, recursive code such as `sortedJson` could overflow the stack. */
 const MAX_DEPTH = 64
 
-/** Reads JSON. Never throws, however broken or deeply nested the string is. */
 export function readJson(text: string): JsonReading {
   if (text === '') return { ok: false, problem: 'it is empty' }
   if (nestsDeeperThan(text, MAX_DEPTH))
@@ -21,12 +19,10 @@ export function readJson(text: string): JsonReading {
   }
 }
 
-/** True for `{}` objects, false for arrays, null and everything else. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Returns JSON with sorted field names, so that equal values have equal strings. */
 export function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(',')}]`
   if (isJsonObject(value)) {
@@ -49,8 +45,8 @@ export interface JsonPatchStep {
 }
 
 /**
- * Applies the steps to a copy. A step whose path does not exist changes nothing, because the fault
- * rule may match responses of different shapes.
+ * A step whose path does not exist changes nothing, because a fault rule may match responses of
+ * different shapes.
  */
 export function patchJson(document: unknown, steps: readonly JsonPatchStep[]): unknown {
   let result: unknown = structuredClone(document)
@@ -94,7 +90,7 @@ function isContainer(value: unknown): value is object {
 }
 
 function nestsDeeperThan(text: string, limit: number): boolean {
-  // Count the brackets first: counting is faster, and most strings have at most `limit` brackets.
+  // Counting brackets is faster, and most strings have at most `limit` brackets.
   if (countOf('{', text, limit) + countOf('[', text, limit) <= limit) return false
   let depth = 0
   let inString = false
@@ -112,7 +108,6 @@ function nestsDeeperThan(text: string, limit: number): boolean {
   return false
 }
 
-/** Counts a character in a string. Stops once the count exceeds `most`. */
 function countOf(character: string, text: string, most: number): number {
   let count = 0
   for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1))

@@ -62,13 +62,11 @@ export interface SandboxAssertions {
   expectBalance(amount: number, customer?: string | { readonly id: string }): void
 }
 
-/** The data that the assertions read. */
 export interface AssertionSources {
   readonly ledger: () => readonly SandboxCharge[]
   readonly customerOf: (customer: string | { readonly id: string }) => SandboxCustomer
 }
 
-/** Makes the assertions of a sandbox. */
 export function createAssertions({ ledger, customerOf }: AssertionSources): SandboxAssertions {
   const assertions: SandboxAssertions = {
     expectChargedOnce(reference) {
@@ -90,11 +88,12 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
       const { id, wallet } = customerOf(customer)
       // Without a wallet, this comparison fails even for an expected amount of 0.
       if (wallet?.amount === amount) return
+      const found = wallet === null ? 'no wallet' : `${wallet.amount} ${wallet.currency}`
       const charges = listed(ledger().filter(({ customerId }) => customerId === id))
       throw failure(
         'expectBalance',
-        `expected the wallet of ${id} to hold ${amount}, found ${wallet === null ? 'no wallet' : `${wallet.amount} ${wallet.currency}`}` +
-          (charges === '' ? '. No charges.' : `. Charges:${charges}`),
+        `expected the wallet of ${id} to hold ${amount}, found ${found}. ` +
+          (charges === '' ? 'This customer has no charges.' : `Charges:${charges}`),
         wallet?.amount ?? null,
         amount,
       )
@@ -128,21 +127,20 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
   return assertions
 }
 
-/** Returns the charges with this externalOrderId or Idempotency-Key. */
 function chargesFor(ledger: readonly SandboxCharge[], reference: string): readonly SandboxCharge[] {
   return ledger.filter(
     (charge) => charge.externalOrderId === reference || charge.idempotencyKey === reference,
   )
 }
 
-/** Formats charges for a message, one per line. */
 function listed(charges: readonly SandboxCharge[]): string {
   const lines = charges.slice(0, 10).map((charge) => {
     const reference =
       charge.externalOrderId === undefined
         ? ''
         : `, externalOrderId ${JSON.stringify(charge.externalOrderId)}`
-    return `\n  ${charge.orderId}: ${charge.amount} ${charge.currency}, key ${charge.idempotencyKey}${reference}`
+    const { orderId, amount, currency, idempotencyKey } = charge
+    return `\n  ${orderId}: ${amount} ${currency}, key ${idempotencyKey}${reference}`
   })
   if (charges.length > lines.length) lines.push(`\n  and ${charges.length - lines.length} more`)
   return lines.join('')

@@ -15,7 +15,7 @@ export interface SandboxOptions {
   readonly seed?: number
   /** Preset to start from. Default `'default'`. */
   readonly preset?: SandboxPreset
-  /** Individual switches, on top of the preset. */
+  /** Individual switches, which override the preset. */
   readonly behaviour?: Partial<SandboxBehaviour>
   /** Fault rules at the start and after every `sandbox.reset()`. */
   readonly faults?: readonly FaultRule[]
@@ -40,7 +40,7 @@ export interface SandboxOptions {
   readonly sleep?: SandboxSleep
 }
 
-/** The names of the options. The code that reads an option checks its value. */
+/** Checks only the names. The code that reads an option checks its value. */
 const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
   baseUrl: anything,
   seed: anything,
@@ -82,7 +82,7 @@ export interface NewApiKey {
   readonly customer: string | { readonly id: string }
   /** Default: all permissions. */
   readonly permissions?: readonly SandboxPermission[]
-  /** The integration that the key belongs to. Default: none. */
+  /** The integration that uses the key. Default: none. */
   readonly sourceSystem?: string
   /** The key's secret. Default: derived from the seed. */
   readonly secret?: string

@@ -12,17 +12,13 @@ import {
 } from './wire.ts'
 import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
-/** The changes that fault rules make to a list and its page. */
 export interface ListChanges {
-  /** Maximum number of rows in a page, in addition to the switch `maxLimit`. */
   readonly limit: number | null
-  /** Number of rows removed from the end of the page. */
+  /** Number of rows to remove from the end of the page. */
   readonly fewer: number
-  /** Changes all rows of the list. Null: no change. */
   readonly change: ((rows: readonly JsonObject[]) => readonly JsonObject[]) | null
 }
 
-/** `GET /v1/orders`. */
 export function listOrders(world: World, call: Call, query: URLSearchParams, changes: ListChanges): Answer {
   return authenticated(world, call, 'orders:read', (apiKey) => {
     const { tables, behaviour } = world
@@ -40,7 +36,6 @@ export function listOrders(world: World, call: Call, query: URLSearchParams, cha
   })
 }
 
-/** `GET /v1/orders/{orderId}`. */
 export function retrieveOrder(world: World, call: Call, orderId: string): Answer {
   return authenticated(world, call, 'orders:read', (apiKey) => {
     const order = world.tables.orders.get(orderId)
@@ -51,7 +46,6 @@ export function retrieveOrder(world: World, call: Call, orderId: string): Answer
   })
 }
 
-/** `GET /v1/services`: published services only. */
 export function listServices(world: World, call: Call, query: URLSearchParams, changes: ListChanges): Answer {
   return authenticated(world, call, 'services:read', () => {
     const published = [...world.tables.services.values()].filter((service) => service.published)
@@ -60,7 +54,6 @@ export function listServices(world: World, call: Call, query: URLSearchParams, c
   })
 }
 
-/** `GET /v1/services/{serviceId}`. */
 export function retrieveService(world: World, call: Call, serviceId: string): Answer {
   return authenticated(world, call, 'services:read', () => {
     const service = world.tables.services.get(serviceId)
@@ -70,7 +63,6 @@ export function retrieveService(world: World, call: Call, serviceId: string): An
   })
 }
 
-/** `GET /v1/balance`. */
 export function retrieveBalance(world: World, call: Call): Answer {
   return authenticated(world, call, 'balance:read', (apiKey) => {
     const wallet = world.tables.customers.get(apiKey.customerId)?.wallet
@@ -152,14 +144,12 @@ function pageOf<Row>(
   return listAnswer(name, page, behaviour)
 }
 
-/**
- * Returns `limit` and `offset`, or a message if one of them is invalid. The API document specifies
- * only the default `limit`, which is 50.
- */
+/** Returns a message if `limit` or `offset` is invalid. */
 function readPaging(
   query: URLSearchParams,
   behaviour: SandboxBehaviour,
 ): { limit: number; offset: number } | string {
+  // The default `limit` of 50 is from the API document.
   const paging = { limit: 50, offset: 0 }
   for (const name of ['limit', 'offset'] as const) {
     const given = query.get(name)

@@ -9,16 +9,19 @@ export type SandboxDelivery =
   | { readonly type: 'drop' }
   /** No response is ever sent. */
   | { readonly type: 'stall' }
-  /** Headers and `after` bytes of the body, then a reset, or with `cleanly` a normal end. */
+  /**
+   * The headers and `after` bytes of the body are sent. Then the connection is reset, or ended
+   * normally if `cleanly` is true.
+   */
   | { readonly type: 'cut'; readonly after: number; readonly cleanly: boolean }
-  /** Headers and `after` bytes of the body, and nothing more. */
+  /** The headers and `after` bytes of the body are sent, then nothing more. */
   | { readonly type: 'stallBody'; readonly after: number }
   /** `bytes` spaces are sent before the body. */
   | { readonly type: 'huge'; readonly bytes: number; readonly gzip: boolean }
 
 /** The response that was sent, or that a fault withheld. */
 export interface SandboxResponse {
-  /** Values by lower-case name. */
+  /** Header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** The body as sent. */
   readonly body: string
@@ -26,7 +29,7 @@ export interface SandboxResponse {
 
 /** A request and its outcome, without the API key. */
 export interface SandboxRequest {
-  /** Counts from 1, and restarts after `sandbox.reset()`. */
+  /** Number of the request, from 1. Numbers start again after `sandbox.reset()`. */
   readonly number: number
   /** Endpoint, or null if the API has no such path or method. */
   readonly operation: SandboxOperation | null
@@ -38,7 +41,7 @@ export interface SandboxRequest {
   readonly idempotencyKey: string | null
   /** Label of the API key, or null if the API key is missing or unknown. */
   readonly apiKeyId: string | null
-  /** Values by lower-case name, without `authorization`. */
+  /** Header values by lower-case name, without `authorization`. */
   readonly headers: Readonly<Record<string, string>>
   /** The body as received, byte for byte. */
   readonly body: string
@@ -59,11 +62,11 @@ export interface SandboxRequest {
   readonly faults: readonly FaultAction['type'][]
 }
 
-/** A response, and how `sandbox.fetch` or the real server delivers it. */
+/** A response, and how `sandbox.fetch` or the Node server delivers it. */
 export interface SandboxReply {
   /** HTTP status. */
   readonly status: number
-  /** Values by lower-case name. */
+  /** Header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** The whole body, even if only part of it is delivered. */
   readonly body: string
@@ -73,13 +76,13 @@ export interface SandboxReply {
   readonly request: SandboxRequest
 }
 
-/** A request as plain values, for adapters without a `Request`. */
+/** A request as plain values, for adapters that have no `Request` object. */
 export interface SandboxMessage {
   /** HTTP method. */
   readonly method: string
   /** Absolute URL, or a path from the root of `baseUrl`. */
   readonly url: string
-  /** Values by lower-case name. */
+  /** Header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** The body, or an empty string. */
   readonly body: string

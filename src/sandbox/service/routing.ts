@@ -4,21 +4,17 @@ import type { SandboxMessage, SandboxRequest } from './reply.ts'
 import type { Refusal } from './wire.ts'
 import { type Call, findApiKey, type World } from './world.ts'
 
-/** The endpoint of a request. */
 export interface Routed {
   readonly operation: SandboxOperation | null
-  /** Identifier in the path, or an empty string. */
   readonly id: string
-  /** Path without the base URL's own path. */
+  /** Without the base URL's own path. */
   readonly path: string
   readonly query: URLSearchParams
-  /** Why there is no operation, or null. */
   readonly refusal: Refusal | null
-  /** Methods that the path supports, for a 405. */
+  /** Value of the `Allow` header of a 405. */
   readonly allow: string | null
 }
 
-/** A log entry. Its fields change while the request runs. */
 export type LogEntry = { -readonly [Field in keyof SandboxRequest]: SandboxRequest[Field] }
 
 const paths: readonly {
@@ -32,7 +28,6 @@ const paths: readonly {
   { pattern: /^\/v1\/balance$/, methods: { GET: 'retrieveBalance' } },
 ]
 
-/** Finds the endpoint of a request. Never throws. */
 export function route(message: SandboxMessage, baseUrl: URL): Routed {
   const nowhere = { operation: null, id: '', allow: null }
   const target = targetOf(message.url, baseUrl)
@@ -57,10 +52,9 @@ export function route(message: SandboxMessage, baseUrl: URL): Routed {
     }
     return { ...found, id, refusal, allow: Object.keys(methods).join(', ') }
   }
-  return { ...found, refusal: { status: 404, code: 'NOT_FOUND', message: 'There is no such path.' } }
+  return { ...found, refusal: { status: 404, code: 'NOT_FOUND', message: 'The API has no such path.' } }
 }
 
-/** Returns the parts of a request that fault rules can match. */
 export function viewOf(
   message: SandboxMessage,
   routed: Routed,
@@ -82,7 +76,6 @@ export function viewOf(
   }
 }
 
-/** Makes the log entry of a request that has just arrived. */
 export function logEntry(
   number: number,
   message: SandboxMessage,
@@ -115,12 +108,9 @@ interface Target {
   readonly query: URLSearchParams
 }
 
-/**
- * Returns the path and query of a request target, or null if the target is not a valid URL or path.
- */
 function targetOf(target: string, baseUrl: URL): Target | null {
   const path = target.startsWith(`${baseUrl.origin}/`) ? target.slice(baseUrl.origin.length) : target
-  // Skip the URL parser for a plain path: the parser takes longer than the rest of the routing.
+  // For a plain path, skip the URL parser, which takes longer than the rest of the routing.
   if (/^(?:\/[\w-]+)+$/.test(path)) return { pathname: path, query: new URLSearchParams() }
   try {
     const { pathname, searchParams } = new URL(target, baseUrl)
@@ -130,7 +120,6 @@ function targetOf(target: string, baseUrl: URL): Target | null {
   }
 }
 
-/** Decodes an identifier in a path. Returns null if its percent-encoding is invalid. */
 function decode(segment: string): string | null {
   try {
     return decodeURIComponent(segment)

@@ -1,14 +1,12 @@
 /**
- * Checks plain data from outside: options, fault files, state files. Returns null if the data is
- * valid, otherwise a message about the first problem. The message begins with the path of the
- * invalid value. A shape builds paths only for a problem, so that sandboxes are fast to create.
+ * Returns null if the value is valid, otherwise a message that begins with the path of the first
+ * invalid value. Build paths only for a message, because every new sandbox checks many values.
  */
 export type Shape = (value: unknown, path: string) => string | null
 
-/** Any value except `undefined`. */
-export const anything: Shape = (value, path) => (value === undefined ? `${path}: missing` : null)
+export const anything: Shape = (value, path) =>
+  value === undefined ? `${path}: expected a value, got nothing` : null
 
-/** A string that matches `pattern`. `wanted` describes such a string in messages. */
 export function text(pattern?: RegExp, wanted = 'a string'): Shape {
   return (value, path) =>
     typeof value === 'string' && (pattern === undefined || pattern.test(value))
@@ -16,7 +14,6 @@ export function text(pattern?: RegExp, wanted = 'a string'): Shape {
       : `${path}: expected ${wanted}, got ${shown(value)}`
 }
 
-/** A finite number within bounds; by default an integer. */
 export function number(
   bounds: { readonly min?: number; readonly max?: number; readonly fraction?: boolean } = {},
 ): Shape {
@@ -30,24 +27,19 @@ export function number(
       : `${path}: expected ${kind}${from}${to}, got ${shown(value)}`
 }
 
-/** `true` or `false`. */
 export const flag: Shape = (value, path) =>
   typeof value === 'boolean' ? null : `${path}: expected true or false, got ${shown(value)}`
 
-/** One of the given values. */
 export function oneOf(...values: readonly (string | number)[]): Shape {
+  const wanted = (): string => values.map((allowed) => JSON.stringify(allowed)).join(' or ')
   return (value, path) =>
-    values.some((allowed) => allowed === value)
-      ? null
-      : `${path}: expected ${values.map((allowed) => JSON.stringify(allowed)).join(' or ')}, got ${shown(value)}`
+    values.some((allowed) => allowed === value) ? null : `${path}: expected ${wanted()}, got ${shown(value)}`
 }
 
-/** The shape, or null. */
 export function orNull(shape: Shape): Shape {
   return (value, path) => (value === null ? null : shape(value, path))
 }
 
-/** Accepts a value that fits one of the shapes. `wanted` describes all of them in messages. */
 export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
   return (value, path) =>
     shapes.some((shape) => shape(value, path) === null)
@@ -55,12 +47,11 @@ export function either(wanted: string, ...shapes: readonly Shape[]): Shape {
       : `${path}: expected ${wanted}, got ${shown(value)}`
 }
 
-/** A value that a file cannot contain, such as a function or a RegExp. */
+/** For values that a file cannot contain, such as a function or a RegExp. */
 export function code(wanted: string, test: (value: unknown) => boolean): Shape {
   return (value, path) => (test(value) ? null : `${path}: expected ${wanted}, got ${shown(value)}`)
 }
 
-/** An array whose elements all have one shape. */
 export function listOf(element: Shape): Shape {
   return (value, path) => {
     if (!Array.isArray(value)) return `${path}: expected an array, got ${shown(value)}`
@@ -72,10 +63,7 @@ export function listOf(element: Shape): Shape {
   }
 }
 
-/**
- * An object with the fields in `required`, and perhaps those in `optional`. An unknown field is an
- * error, because it is probably misspelt.
- */
+/** Rejects unknown fields, because they are probably misspelt. */
 export function record(
   required: { readonly [field: string]: Shape },
   optional: { readonly [field: string]: Shape } = {},
@@ -103,7 +91,6 @@ export function record(
   }
 }
 
-/** An object with any field names, whose values all have one shape. */
 export function dictionaryOf(element: Shape): Shape {
   return (value, path) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))
@@ -116,7 +103,6 @@ export function dictionaryOf(element: Shape): Shape {
   }
 }
 
-/** Throws a TypeError with the first problem. If there is none, the value has type `T`. */
 export function assertShape<T>(value: unknown, shape: Shape, name: string): asserts value is T {
   const problem = shape(value, name)
   if (problem !== null) throw new TypeError(problem)

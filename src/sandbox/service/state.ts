@@ -16,7 +16,6 @@ import {
 /** A permission of an API key (API document, "Authentication"). */
 export type SandboxPermission = 'orders:write' | 'orders:read' | 'services:read' | 'balance:read'
 
-/** All permissions. */
 export const allPermissions: readonly SandboxPermission[] = [
   'orders:write',
   'orders:read',
@@ -42,21 +41,19 @@ export interface SandboxCustomer {
   readonly wallet: SandboxWallet | null
 }
 
-/** An API key. `secret` is sent in the Authorization header. `id` is the label in logs. */
+/** An API key of a customer. */
 export interface SandboxApiKey {
   /** Label of the key in logs. */
   readonly id: string
-  /** The key itself. */
+  /** The key itself, as sent in the Authorization header. */
   readonly secret: string
   /** The customer that the key acts for. */
   readonly customerId: string
   /** What the key may do. */
   readonly permissions: readonly SandboxPermission[]
-  /**
-   * The integration that the key belongs to; used if the switch `sourceSystemFrom` is `'apiKey'`.
-   */
+  /** The integration that uses the key. Used if the switch `sourceSystemFrom` is `'apiKey'`. */
   readonly sourceSystem: string | null
-  /** True if the key was revoked. A request with it gets 401. */
+  /** Whether the key was revoked. Requests with a revoked key get 401. */
   readonly revoked: boolean
 }
 
@@ -100,7 +97,7 @@ export interface SandboxOrder {
   readonly metadata: JsonObject | null
   /** The integration that placed the order, or null. */
   readonly sourceSystem: string | null
-  /** A fixed status. Null: the switch `statuses` decides. */
+  /** A fixed status, or null if the switch `statuses` determines the status. */
   readonly status: string | null
   /** Milliseconds since the epoch. */
   readonly createdAt: number
@@ -112,7 +109,7 @@ export type SandboxKeyAnswer =
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string; readonly message: string }
   | { readonly kind: 'fault'; readonly status: number; readonly contentType: string; readonly body: string }
   /**
-   * The request was refused. Its key may be used again. Only the payload and the time are
+   * The request was refused, and its key may be used again. Only the payload and the time are
    * remembered.
    */
   | { readonly kind: 'free' }
@@ -123,13 +120,13 @@ export interface SandboxKeyEntry {
   readonly scope: string
   /** The Idempotency-Key. */
   readonly key: string
-  /** The first request's body, byte for byte. */
+  /** The request's body, byte for byte. */
   readonly payload: string
-  /** When the first request with the key began, milliseconds since the epoch. */
+  /** Start of the lifetime of the key, in milliseconds since the epoch. */
   readonly startedAt: number
-  /** When the running request died, or null. */
+  /** When the request died without a response, in milliseconds since the epoch. Null if it did not. */
   readonly orphanedAt: number | null
-  /** Null while the first request is running. */
+  /** The remembered response. Null while the request is running, and after it died. */
   readonly answer: SandboxKeyAnswer | null
 }
 
@@ -137,7 +134,7 @@ export interface SandboxKeyEntry {
 export interface SandboxCharge {
   /** The order that was paid. */
   readonly orderId: string
-  /** Minor currency units. */
+  /** Amount in minor currency units. */
   readonly amount: number
   /** ISO 4217 currency code. */
   readonly currency: string
@@ -164,7 +161,7 @@ export interface SandboxState {
   readonly random: { readonly ids: number; readonly lists: number; readonly faults: number }
   /** Customers with their wallets. */
   readonly customers: readonly SandboxCustomer[]
-  /** API keys, revoked ones included. */
+  /** API keys, including revoked keys. */
   readonly apiKeys: readonly SandboxApiKey[]
   /** The catalogue. */
   readonly services: readonly SandboxService[]
@@ -176,7 +173,6 @@ export interface SandboxState {
   readonly ledger: readonly SandboxCharge[]
 }
 
-/** The rows of a {@link SandboxState}, indexed by identifier. A row is replaced, never changed. */
 export interface Tables {
   readonly customers: Map<string, SandboxCustomer>
   /** Indexed by secret. */
@@ -188,15 +184,11 @@ export interface Tables {
   readonly ledger: SandboxCharge[]
 }
 
-/**
- * Returns the name of a row in the idempotency table. A scope has no spaces, so no two rows share a
- * name.
- */
+/** Unique, because a scope has no spaces. */
 export function keyRow(scope: string, key: string): string {
   return `${scope} ${key}`
 }
 
-/** Makes tables from a state. */
 export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Tables {
   return {
     customers: new Map(state.customers.map((row) => [row.id, row])),
@@ -208,11 +200,8 @@ export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Table
   }
 }
 
-/**
- * Returns a copy of the tables. Requests in progress cannot finish in the copy, so the copy marks
- * them as dead since `now`.
- */
 export function stateOf(tables: Tables, random: SandboxState['random'], now: number): SandboxState {
+  // A request in progress cannot finish in the copy, so the copy marks it as dead.
   const keys = [...tables.keys.values()].map((row) =>
     row.answer === null && row.orphanedAt === null ? { ...row, orphanedAt: now } : row,
   )
@@ -315,7 +304,6 @@ const stateShape = record({
   ),
 })
 
-/** Shapes of individual rows, which are checked before they enter the tables. */
 export const rowShapes: {
   readonly customer: Shape
   readonly apiKey: Shape
@@ -323,7 +311,6 @@ export const rowShapes: {
   readonly order: Shape
 } = { customer: customerShape, apiKey: apiKeyShape, service: serviceShape, order: orderShape }
 
-/** Throws a TypeError that names the first mistake in a state. */
 export function assertState(value: unknown): asserts value is SandboxState {
   assertShape<SandboxState>(value, stateShape, 'state')
   const customers = new Set(value.customers.map((customer) => customer.id))
@@ -334,7 +321,6 @@ export function assertState(value: unknown): asserts value is SandboxState {
       )
 }
 
-/** Checks and copies a state from outside. Throws a TypeError that names the first mistake. */
 export function readState(value: unknown): SandboxState {
   assertState(value)
   return structuredClone(value)

@@ -4,7 +4,6 @@ import type { Service } from '../../schemas/service.ts'
 import type { SandboxBehaviour } from './behaviour.ts'
 import type { SandboxOrder, SandboxService, SandboxWallet } from './state.ts'
 
-/** A response before its body is encoded, in the shape that the switches define. */
 export interface Answer {
   readonly status: number
   readonly contentType: string
@@ -12,14 +11,12 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Why the service rejects a request: the contents of an ErrorResponse. */
 export interface Refusal {
   readonly status: number
   readonly code: string
   readonly message: string
 }
 
-/** The requested part of a list. */
 export interface Page {
   readonly rows: readonly unknown[]
   /** Number of rows in the whole list. */
@@ -28,12 +25,10 @@ export interface Page {
   readonly offset: number
 }
 
-/** Makes a response with a JSON body. */
 export function jsonAnswer(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
   return { status, contentType: 'application/json', body, headers }
 }
 
-/** An ErrorResponse in the shape of the switch `errorShape`. */
 export function errorAnswer(refusal: Refusal, behaviour: SandboxBehaviour): Answer {
   const { status, code, message } = refusal
   const headers: Record<string, string> = status === 401 ? { 'www-authenticate': 'Bearer' } : {}
@@ -56,7 +51,6 @@ export function errorAnswer(refusal: Refusal, behaviour: SandboxBehaviour): Answ
   }
 }
 
-/** A list in the envelope of the switch `listEnvelope`. */
 export function listAnswer(name: 'orders' | 'services', page: Page, behaviour: SandboxBehaviour): Answer {
   const { rows, total, limit, offset } = page
   const hasMore = offset + rows.length < total
@@ -74,7 +68,6 @@ export function listAnswer(name: 'orders' | 'services', page: Page, behaviour: S
   }
 }
 
-/** An order as callers see it at `now`. */
 export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now: number): Order {
   const body: Order & Record<string, unknown> = {
     id: order.id,
@@ -88,12 +81,10 @@ export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now:
   return body
 }
 
-/** A wallet as callers see it. */
 export function balanceBody({ amount, currency }: SandboxWallet): Balance {
   return { amount, currency }
 }
 
-/** A service as callers see it. */
 export function serviceBody(service: SandboxService, behaviour: SandboxBehaviour): Service {
   const { productId, amount, currency, minQuantity, maxQuantity, stepQuantity } = service
   const { field, inStock, outOfStock } = behaviour.stockState

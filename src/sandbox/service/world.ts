@@ -4,12 +4,12 @@ import type { Random } from './random.ts'
 import type { SandboxApiKey, SandboxPermission, Tables } from './state.ts'
 import type { Refusal } from './wire.ts'
 
-/** Waits; rejects with the signal's reason once the signal fires. */
+/** Waits `ms` milliseconds. Rejects with the signal's reason if the signal fires first. */
 export type SandboxSleep = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * Everything that the endpoints use. `tables` and `behaviour` may be replaced while a creation
- * runs, but the creation continues with the objects with which it began.
+ * `tables` and `behaviour` may be replaced while a creation runs. The creation must continue with the
+ * objects with which it began, so read both fields once, at its start.
  */
 export interface World {
   tables: Tables
@@ -22,23 +22,20 @@ export interface World {
   readonly requestIds: Random
 }
 
-/** The parts of a request that the endpoints read. */
 export interface Call {
   readonly authorization: string | null
   readonly idempotencyKey: string | null
   readonly contentType: string | null
   readonly body: string
-  /** Result of reading the body as JSON. */
   readonly reading: JsonReading
 }
 
-/** Returns the API key of an Authorization header, even if the key is revoked. */
+/** Also finds revoked keys, which `refuseApiKey` rejects. */
 export function findApiKey(tables: Tables, authorization: string | null): SandboxApiKey | undefined {
   const secret = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1]
   return secret === undefined ? undefined : tables.apiKeys.get(secret)
 }
 
-/** Returns the refusal if this API key lacks the permission, otherwise null. */
 export function refuseApiKey(
   apiKey: SandboxApiKey | undefined,
   permission: SandboxPermission,
