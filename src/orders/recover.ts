@@ -30,38 +30,30 @@ import type { Sent } from './send-order.ts'
 export interface RecoverSettings<Output> {
   readonly settings: CallSettings
   /**
-   * `all` also repeats requests past the window, after an abort, and after a refusal that followed
-   * an ambiguous attempt.
+   * `all` also repeats requests past the safe-retry window, after an abort, and after a refusal
+   * that followed an attempt with an unknown outcome.
    */
   readonly replay: 'safe' | 'all'
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
-  /**
-   * True once the order is known to be missing from the whole list, so that it may be sent for the
-   * first time.
-   */
+  /** True if the whole order list was read without finding the order. Then it may be sent. */
   readonly notListed?: boolean
-  /** Throws once the client is closed, so that the walk ends early. */
+  /** Throws once the client is closed. */
   readonly checkOpen: () => void
 }
 
 interface RecoverOneSettings extends RecoverSettings<unknown> {
-  /** Call id in all events of this record. */
   readonly callId: string
 }
 
 const OPERATION = 'orders.recover'
-/**
- * Number of consecutive transport failures that end the walk: the service is unreachable, and the
- * other records stay open.
- */
+/** After this many transport failures in a row, the service is presumed unreachable. */
 const MAX_FAILURES = 3
 
 /**
- * Settles every record that a call left open, with one request for each. Recovery may run in
- * several processes and be killed at any point: every step is a conditional write of one record,
- * and a repeated request keeps its key.
+ * Recovery may run in several processes and be killed at any point: every step is a conditional
+ * write of one record, and a repeated request keeps its key.
  */
 export async function* recover<Output>(
   context: OrderContext,
@@ -95,10 +87,8 @@ export async function* recover<Output>(
           ? await recoverOne(context, id, { ...options, notListed, callId })
           : await leaveOpen(context, id)
     } catch (error) {
-      // A failure concerns only the record that caused it. The walk continues.
       step = await leaveOpen(context, id, failureOf(error))
-      // The record cannot even be read: the store itself fails, and would fail for every other
-      // record.
+      // The record cannot be read, so the store would fail for every other record, too.
       if (step === undefined) throw error
     }
     if (step === undefined || 'found' in step) return step
@@ -121,7 +111,7 @@ export async function* recover<Output>(
     }
     const step = await settle(looked.found.id, true)
     if (step === undefined) continue
-    // The order is not in the list, but another rule prevents sending it.
+    // The list does not contain the order, but another rule prevents sending it.
     if ('found' in step) {
       const { found, reason } = step
       yield await report({ outcome: 'needs_attention', record: publicRecord(found.record), reason })
@@ -130,10 +120,7 @@ export async function* recover<Output>(
   context.journal.pruneHourly(context.retention, context.connection.reporter)
 }
 
-/**
- * The unreadable rows, and the ids of the pending records, sorted by the end of each safe-retry
- * window.
- */
+/** Sorts the ids by the end of the safe-retry window: the most urgent record comes first. */
 async function pendingRecords(
   context: OrderContext,
   { settings, checkOpen }: RecoverSettings<unknown>,
@@ -156,9 +143,9 @@ async function pendingRecords(
       unusable.push({ outcome: 'needs_attention', record: unreadableRecord(row), reason: record })
     else {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
-      // Records that were never sent have no window. They come after the others, oldest first.
+      // Records that were never sent have no window. They come later, oldest first.
       if (isUnsent(record)) times.set(row.id, now + context.safeRetryWindow + record.createdAt)
-      // Records past their window can wait: a late lookup loses nothing.
+      // Records past their window come last: a late lookup loses nothing.
       else times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
     }
   }
@@ -166,10 +153,9 @@ async function pendingRecords(
   return { ids, unusable }
 }
 
-/** The outcome of one record's recovery. Undefined if nothing needs settling. */
+/** A {@link Lookup} if the request must not be repeated; undefined if nothing needs settling. */
 type Settled = RecoveryOutcome | Lookup | undefined
 
-/** Settles one record, or returns a {@link Lookup} if its request must not be repeated. */
 export async function recoverOne(
   context: OrderContext,
   id: string,
@@ -181,15 +167,15 @@ export async function recoverOne(
   const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   let credential: string | null | undefined
   let leave: (result: undefined) => void = () => {}
-  // A decision that needs no API key is final. Deciding again a moment later, with other facts,
-  // might send the order.
+  // The facts of a decision that needs no API key. With newer facts, the same rules might send the
+  // order.
   let decided: Facts | undefined
   const factsOf = ({ record }: Found): Facts => ({
-    // Recovery sends one request, so only one attempt's time is subtracted from the window.
+    // Recovery sends one request, so the window must have time left for one attempt only.
     ...plainFacts(context, { totalTimeout: settings.timeout }),
     isLive: live.get(id) !== undefined,
-    // The API key is fetched only after a read found no valid claim of another call. Marking the
-    // record's times must not make an old claim valid again.
+    // Once there is a credential, an earlier read has found no valid claim of another call.
+    // `withTrustedTimes` must not make an expired claim valid again.
     outwaited: options.takeOver || credential !== undefined,
     isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',
@@ -202,7 +188,7 @@ export async function recoverOne(
   const look = async (): Promise<Found> => {
     const loaded = await journal.load(id, deadline)
     if (loaded instanceof Interruption) throw failure(loaded.why, undefined, settings)
-    // A settled record needs no API key, and neither does a record that another call is working on.
+    // Most decisions need no API key: do not fetch one for them.
     decided = factsOf(loaded)
     const { step } = decide('recover', loaded, decided)
     if (step !== 'send' && step !== 'look_up') return loaded
@@ -243,7 +229,6 @@ export async function recoverOne(
   }
 }
 
-/** Claims the record and sends its request once. */
 function repeating(
   context: OrderContext,
   over: FoundRecord,
@@ -259,8 +244,7 @@ function repeating(
     over,
     send,
     how: {
-      // Allow one request for each key: if the refusal repeats, an enqueued order moves to the next
-      // key.
+      // If the service repeats the earlier refusal, a second request uses a new key.
       settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
       callId,
       credential,
@@ -271,7 +255,6 @@ function repeating(
       sendUntil: overdue ? Number.POSITIVE_INFINITY : undefined,
     },
     sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),
-    // Another call has claimed the record and reports its outcome.
     lost: () => ({ end: { outcome: 'in_progress', record: view } }),
     unwritten: ({ cause }) => {
       const error = new StoreError(
@@ -298,7 +281,6 @@ async function sentOutcome(
   return repeatedOutcome(newest, order, outcome?.kind, error)
 }
 
-/** The outcome of a record for which nothing was sent. Undefined if the record cannot be read. */
 async function leaveOpen(
   context: OrderContext,
   id: string,

@@ -9,62 +9,58 @@ import { isPending, type JournalRecord, type OrderRecord, publicRecord } from '.
 /** Why a person must resolve a record. */
 export type AttentionReason =
   /**
-   * Older than the safe-retry window, or the clock went back: the service may have forgotten the
-   * key.
+   * The service may have forgotten the key: the safe-retry window is over, or the clock went back.
    */
   | 'past_window'
-  /** The caller's signal aborted the call, so recovery does not repeat it. */
+  /** The caller's signal aborted the call, so recovery does not repeat the order. */
   | 'aborted'
   /**
-   * Refused after an attempt with an unknown outcome. A charge for that attempt may be the reason
-   * for the refusal.
+   * The service refused the order after an attempt with an unknown outcome. That attempt may have
+   * emptied the wallet and so caused the refusal.
    */
   | 'refused_after_doubt'
   /** The key belongs to another payload, which may have been bought. */
   | 'conflict'
-  /** Sent under another API key. The service may scope keys by API key. */
+  /** The order was sent with another API key. The service may scope idempotency keys by API key. */
   | 'api_key_changed'
-  /**
-   * The order exists, but the client could not read it: its record contains neither the order's id
-   * nor the request, or reading the order failed (outcome `created`).
-   */
+  /** The order exists, but the client could not read it. */
   | 'unreadable'
   /** The stored record is damaged. */
   | 'corrupt'
   /** The stored record was written by a newer version of this package. */
   | 'newer_version'
 
-/** The outcome of an order that exists. */
+/** The outcome of an order that exists and was read. */
 export interface RecoveredOrder<Output = Order> {
   /** An order exists and was paid. */
   readonly outcome: 'created'
   /** What is remembered of the order. */
   readonly record: OrderRecord
-  /** The order. */
+  /** The order, or what your own schema returns for it. */
   readonly order: Output
   readonly error?: undefined
   readonly reason?: undefined
 }
 
-/** The outcome of an order that exists and cannot be read. */
+/** The outcome of an order that exists but could not be read. */
 export interface UnreadableOrder {
   /** An order exists and was paid. `record.order` has its id, if known. */
   readonly outcome: 'created'
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** Why the order could not be read, if a read was attempted or your own schema rejected it. */
+  /** The error of the read, or of your own schema. Absent if the client could not try to read. */
   readonly error?: AnyCustomerOrderingError
-  /** The order cannot be read. */
+  /** The order could not be read. */
   readonly reason: 'unreadable'
 }
 
 /** The outcome of a record without an order. */
 export interface RecoveredRecord {
   /**
-   * `rejected`: closed without an order. `in_progress`: a live call or the service is working on
-   * it. `still_open`: the outcome is still unknown, for example because the service could not be
-   * reached; try again later.
+   * `rejected`: the record is closed without an order. `in_progress`: another call, or the service,
+   * is still working on the order. `still_open`: the outcome is unknown, for example because the
+   * service was unreachable; run recovery again later.
    */
   readonly outcome: 'rejected' | 'in_progress' | 'still_open'
   /** What is remembered of the order. */
@@ -77,7 +73,7 @@ export interface RecoveredRecord {
 
 /** The outcome of a record that a person must resolve. */
 export interface RecordInNeed {
-  /** Recovery has no safe step left. A person must decide. */
+  /** Recovery cannot settle the record safely. A person must decide. */
   readonly outcome: 'needs_attention'
   /** What is remembered of the order. */
   readonly record: OrderRecord
@@ -89,8 +85,8 @@ export interface RecordInNeed {
 }
 
 /**
- * Outcome of one record, narrowed by `outcome`. For `created`, `order` is present unless `reason`
- * is `'unreadable'`. `Output` is the type of your own schema, if the client has one.
+ * Outcome of one record. Check `outcome` first; a `created` order has `order`, unless `reason` is
+ * `'unreadable'`. `Output` is the output type of your own schema, if set.
  */
 export type RecoveryOutcome<Output = Order> =
   | RecoveredOrder<Output>
@@ -98,10 +94,7 @@ export type RecoveryOutcome<Output = Order> =
   | RecoveredRecord
   | RecordInNeed
 
-/**
- * Reads an existing order with the caller's own schema. Throws an error of this package if the
- * schema rejects the order.
- */
+/** Applies the caller's own schema. Throws an error of this package if the schema rejects. */
 export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
@@ -117,7 +110,6 @@ export function createdOutcome(record: OrderRecord, order: Order | undefined): R
   return { outcome: 'created', record, order }
 }
 
-/** Returns the outcome of a record from the result of repeating its request. */
 export function repeatedOutcome(
   newest: JournalRecord,
   order: Order | undefined,
@@ -141,7 +133,6 @@ export function repeatedOutcome(
   return { outcome: 'still_open', record, ...why }
 }
 
-/** The outcome with the order as the caller's own schema returns it. */
 export async function finished<Output>(
   outcome: RecoveryOutcome,
   finish: Finish<Output>,
@@ -155,16 +146,12 @@ export async function finished<Output>(
   }
 }
 
-/**
- * Returns an error that concerns only one order. Rethrows an error that ends a whole run: the
- * caller's abort, or an error that is not from this package.
- */
+/** Rethrows what must end the whole run: the caller's abort, or an error of other code. */
 export function failureOf(error: unknown): AnyCustomerOrderingError {
   if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
   return error
 }
 
-/** A placeholder for a record that cannot be read. */
 export function unreadableRecord(row: StoredRow): OrderRecord {
   const { version, createdAt, state } = row
   return {
@@ -179,18 +166,15 @@ export function unreadableRecord(row: StoredRow): OrderRecord {
   }
 }
 
-/**
- * Result of `await client.orders.recover()`. It lists the orders that a person must resolve, and
- * only counts the others.
- */
+/** Result of `await client.orders.recover()`. Lists only the orders that a person must resolve. */
 export interface RecoverySummary {
-  /** Orders that exist and were paid. */
+  /** Number of orders that exist and were paid. */
   readonly created: number
-  /** Records that are closed without an order. */
+  /** Number of records that are closed without an order. */
   readonly rejected: number
-  /** Orders that a live call, or the service, is still working on. */
+  /** Number of orders that another call, or the service, is still working on. */
   readonly inProgress: number
-  /** Orders whose outcome is still unknown: run recovery again later. */
+  /** Number of orders whose outcome is still unknown. Run recovery again later. */
   readonly stillOpen: number
   /** Orders that a person must resolve, each with the reason. */
   readonly needsAttention: readonly RecordInNeed[]

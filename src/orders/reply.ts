@@ -16,35 +16,29 @@ import { rememberedOrder } from './newest.ts'
 import type { JournalRecord } from './record.ts'
 import { apply } from './transitions.ts'
 
-/** An order, or the output of the caller's schema, with its response info. */
 export interface OrderReply<T> {
   readonly value: T
   readonly info: OrderInfo
 }
 
-/**
- * Response info of an order. Its headers are created on first use, because few callers read them.
- */
+/** Creates `Headers` only when they are read, because few callers read them. */
 export interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
   headers(): Headers
 }
 
-/** The reply with an order, and whether the order is stored. */
 export interface Placed extends OrderReply<Order> {
   readonly remembered: boolean
 }
 
-/** How a call got its order. */
 interface Told {
   readonly key: string | undefined
-  /** Facts from the response. Undefined if there was no response. */
   readonly answered: Pick<OrderInfo, 'status' | 'requestId' | 'headers'> | undefined
   readonly attempts: number
   readonly replayed: boolean | undefined
   readonly remembered: boolean
 }
 
-/** The facts of a call that sent nothing because the order already existed. */
+/** For a call that sent nothing because the order already existed. */
 const WAS_THERE: Omit<Told, 'key'> = {
   answered: undefined,
   attempts: 0,
@@ -73,10 +67,6 @@ export function replyOf(
   }
 }
 
-/**
- * Waits for a concurrent call of this process for the same order, and returns its order. Undefined
- * if that call ended without an order.
- */
 export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>): Promise<Placed | undefined> {
   const { errors, intent, deadline } = call
   const reason = whyNotJoin(intent, twin)
@@ -87,7 +77,7 @@ export async function joinedReply(call: OrderCall, twin: LiveCall<PlacedOrder>):
   const placed = await deadline.race(twin.ended.then(copyOf))
   if (placed instanceof Interruption) throw errors.interrupted(placed, 'unknown', twin.idempotencyKey)
   if (placed === undefined) return undefined
-  // The other call used another key. Only the record shows whether that is a conflict.
+  // The other call used another key. Read the record to find out whether that is a conflict.
   if (intent.idempotencyKey !== undefined && intent.idempotencyKey !== placed.key) return undefined
   return replyOf(call, placed.order, { ...WAS_THERE, key: placed.key })
 }
@@ -98,10 +88,7 @@ export function rememberedReply(call: OrderCall, record: JournalRecord): Placed 
   return replyOf(call, checked.value, { ...WAS_THERE, key: record.key })
 }
 
-/**
- * Reads an existing order whose response was never readable and whose key the service may have
- * forgotten.
- */
+/** Reads the order by its id: the service may have forgotten its key. */
 export async function readReply(call: OrderCall, found: FoundRecord): Promise<Placed> {
   const { context, deadline, errors } = call
   const { record } = found
@@ -121,15 +108,15 @@ export async function readReply(call: OrderCall, found: FoundRecord): Promise<Pl
 }
 
 /**
- * Looks up an order that was apparently never sent. Returns the order from the list, or undefined
- * if the list does not have it. Throws if the list does not settle whether the order was sent.
+ * Returns undefined if the whole list does not contain the order. Throws if the list does not
+ * settle whether the order was sent.
  */
 export async function listedReply(call: OrderCall, found: FoundRecord): Promise<Placed | undefined> {
   const { context, deadline, errors } = call
   const { record } = found
   const settings: CallSettings = {
     ...call.settings,
-    // A getter, which is read for each page, so that all pages together end by the deadline.
+    // A getter, because each page may use only the time that is left.
     get totalTimeout() {
       return Math.max(1, deadline.remaining())
     },
@@ -146,16 +133,16 @@ export async function listedReply(call: OrderCall, found: FoundRecord): Promise<
     const remembered = looked.record.state === 'created'
     if (looked.order !== undefined)
       return replyOf(call, looked.order, { ...WAS_THERE, key: record.key, remembered })
-    // Do not continue without a stored proof: the record still looks unsent, so this call would buy
-    // the order again.
+    // Without a stored proof, the record still looks unsent, and this call would buy the order
+    // again.
     if (!remembered) throw errors.unresolved({ ...record, state: 'created' }, 'unreadable')
   }
   return undefined
 }
 
 /**
- * Response info of an order, for {@link attachInfo}. Not nested in another function: a closure
- * would keep the call's request and signal in memory for as long as the caller keeps the order.
+ * Do not nest this function in another: its closure would keep the call's request and signal in
+ * memory for as long as the caller keeps the order.
  */
 export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
   return () => {
@@ -164,7 +151,6 @@ export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
   }
 }
 
-/** True for a value that can be an id in a path. */
 function isSegment(orderId: string): boolean {
   try {
     segment('orderId', orderId)
@@ -174,10 +160,7 @@ function isSegment(orderId: string): boolean {
   }
 }
 
-/**
- * True if a call whose outcome was overtaken may return the order that exists now. An order with
- * another payload was placed by a later call under the same name, so it may not be returned.
- */
+/** False for an order with another payload, which a later call placed under the same name. */
 export function mayReturn(newest: JournalRecord, fingerprint: string): boolean {
   return newest.fingerprint === fingerprint && newest.state === 'created' && newest.readable
 }

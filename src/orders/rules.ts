@@ -7,71 +7,66 @@ import type { AttentionReason } from './recovery-outcome.ts'
 
 /**
  * Phase of an order in the store:
- * - `absent`: nothing was ever stored; `forgotten`: the row exists, but its record was deleted;
- * - `queued`: the order was enqueued and never sent, and there is a key that may be sent;
+ * - `absent`: no row was ever stored;
+ * - `forgotten`: the row exists, but its record was deleted;
+ * - `queued`: the order was enqueued and never sent, and its key may be sent;
  * - `busy`: a call is working on the order;
- * - `open`: the outcome is unknown, and the key may be sent; `stale`: no key may be sent any more;
- * - `created`: the order was bought and read; `unread`: the order was bought but never readable;
+ * - `open`: the outcome is unknown, and the key may be sent again;
+ * - `stale`: the outcome is unknown, and the service may have forgotten the key;
+ * - `created`: the order was bought, and its response was readable;
+ * - `unread`: the order was bought, but no response was readable;
  * - `rejected`: the record was closed without an order.
  */
 export type Phase = 'absent' | 'forgotten' | KnownPhase
 type KnownPhase = 'queued' | 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
 
-/**
- * `resolve`: a person confirms an order. `abandon`: a person closes the record without an order.
- */
+/** A person confirms the order (`resolve`), or closes its record without an order (`abandon`). */
 export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' | 'forget'
 
 /**
- * The order that is claimed and sent:
- * - `new`: a new order, under its first key, whatever the row contained before;
- * - `stored`: the order in the record; if it was never sent, under the key that {@link Start}
- *   names;
- * - `overdue`: like `stored`, even past the window of the order's key;
- * - `same`, `first`, `next`: a closed order that is ordered again, with that key; `given`: with the
- *   caller's key.
+ * Which order is sent, and under which key:
+ * - `new`: a new order, under its first key;
+ * - `stored`: the order in the record;
+ * - `given`: a closed order again, under the caller's new key;
+ * - `same`, `first`, `next`: a closed order again, under the key that {@link Start} names.
  */
 export type Sends = 'new' | 'stored' | 'given' | Start
 
-/** Why a command is refused. Nothing is sent, and nothing is changed. */
+/** Why a command sends nothing and changes nothing. */
 export type Refusal =
-  /** The stored order has another payload, or another key. */
+  /** The stored order has another payload. */
   | 'payload'
+  /** The stored order has another key. */
   | 'key'
-  /** Another call is placing the same order, which has no reference or key. */
+  /** Another call is placing the same order, and neither has a reference or key. */
   | 'duplicate'
-  /**
-   * The order is ambiguous, and its key must not be sent again. `window`: the key is too old.
-   * `age`: the order is anonymous, and its record is too old. `api_key`: another API key sent it.
-   */
+  /** The key is too old to be sent again. */
   | 'window'
+  /** The record is so old that the call may be for another order without a reference or key. */
   | 'age'
+  /** Another API key sent the order. */
   | 'api_key'
-  /** The order is ambiguous, and recovery does not repeat it. */
+  /** Recovery would not repeat the order. */
   | 'held'
   | 'busy'
   | 'unreadable'
-  /**
-   * The row now holds the next identical order, so the earlier order's outcome is unknown here.
-   */
+  /** A later identical order overwrote the record, so the outcome is no longer stored. */
   | 'replaced'
-  /** The service may have forgotten the caller's key, and no other key may replace it. */
+  /** The service may have forgotten the caller's key. */
   | 'spent'
-  /** The parts of the stored record contradict each other. */
+  /** The fields of the stored record contradict one another. */
   | 'corrupt'
   /** The order does not fit `options.service`. */
   | 'misfit'
-  /** Nothing is remembered under the name. */
+  /** No record has the given name. */
   | 'unknown'
-  /** The order was created, or has a different id. */
   | 'created'
+  /** The record has an order with another id. */
   | 'other_order'
   /** A call wrote the record after a person decided to abandon the order. */
   | 'changed'
-  /** The order is not settled, so its record cannot be forgotten. */
   | 'unsettled'
 
-/** Why recovery looks an order up instead of repeating its request. */
 type HeldBack = Exclude<AttentionReason, 'newer_version'>
 
 interface Send<S extends Sends | 'overdue'> {
@@ -82,12 +77,11 @@ interface Refuse<R extends Refusal> {
   readonly step: 'refuse'
   readonly because: R
 }
-/** Looks the order up: by its id if known, otherwise in the list. */
 interface LookUp {
   readonly step: 'look_up'
   readonly because: HeldBack
 }
-/** The remembered order is the result. */
+/** Returns the remembered order. */
 interface Tell {
   readonly step: 'tell'
 }
@@ -97,7 +91,6 @@ interface Nothing {
 
 type Differs = 'payload' | 'key'
 
-/** Every step of a command. */
 export interface StepOf {
   readonly create:
     | Send<Sends>
@@ -105,16 +98,13 @@ export interface StepOf {
     | Tell
     /** Waits for the call that is working on the order. */
     | { readonly step: 'wait' }
-    /** Reads the order by its id, because the service may have forgotten its key. */
+    /** Reads the order by its id: the service may have forgotten its key. */
     | { readonly step: 'read' }
     | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
     | Refuse<'spent' | 'corrupt' | 'misfit'>
-  readonly enqueue: /** Enqueues the order; `given`: under a different key. */
+  readonly enqueue:
     | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
-    /**
-     * Takes the record from a call that is presumed dead. If that call resumes, it can no longer
-     * close the record.
-     */
+    /** Rewrites the record, so that the store rejects late writes of a call presumed dead. */
     | { readonly step: 'take_over' }
     | Tell
     | Refuse<Differs | 'window' | 'held' | 'busy' | 'spent' | 'misfit'>
@@ -124,7 +114,7 @@ export interface StepOf {
   readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
 }
 
-/** Conditions with their steps, in order. The last entry is the step if no condition is true. */
+/** The step of the first condition that is true, or else the last step. */
 type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
 type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
 
@@ -134,24 +124,20 @@ const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
 const tell: Tell = { step: 'tell' }
 const nothing: Nothing = { step: 'nothing' }
 
-/** The stored order is not this call's order. */
 const DIFFERS = [
   [when.otherPayload, refuse('payload')],
   [when.otherKey, refuse('key')],
 ] as const
 const REPLACED = [when.replaced, refuse('replaced')] as const
-/** A closed order cannot be ordered again if no key may be sent. */
 const SPENT = [
   [when.keyLeftBefore, refuse('spent')],
   [when.otherKeyUnproven, refuse('key')],
   [when.foreignKeyTooOld, refuse('window')],
   [when.keyTooOld, refuse('spent')],
 ] as const
-/** Conditions under which recovery does not repeat an ambiguous request on its own. */
 const HELD_BACK = [
   [when.damaged, lookUp('corrupt')],
-  // Not even `replay: 'all'` overrides this: under another API key, the same idempotency key may
-  // place a new order.
+  // Before `replaysAll`: under another API key, the same idempotency key may place a new order.
   [when.otherApiKey, lookUp('api_key_changed')],
   [when.replaysAll, send('overdue')],
   [when.aborted, lookUp('aborted')],
@@ -167,10 +153,7 @@ const NOT_REMEMBERED: Row<undefined> = {
   forget: [nothing],
 }
 
-/**
- * The step of each command in each phase: the first step whose condition is true, or the last step.
- * docs/protocol.md prints this table.
- */
+/** Printed in `docs/protocol.md` by `npm run docs:tables`. */
 export const RULES: Readonly<
   Record<'absent' | 'forgotten', Row<undefined>> & Record<KnownPhase, Row<JournalRecord>>
 > = {
@@ -197,8 +180,8 @@ export const RULES: Readonly<
   },
   busy: {
     create: [REPLACED, ...DIFFERS, [when.namelessTwin, refuse('duplicate')], { step: 'wait' }],
-    // The running call may still close the record as not sent, so the order would not stay
-    // enqueued. Waiting for that call would hold up the caller's transaction.
+    // The running call may still close the record, so the order would not stay enqueued. Waiting
+    // for that call would block the caller's transaction.
     enqueue: [...DIFFERS, refuse('busy')],
     recover: [{ step: 'leave' }],
     resolve: [refuse('busy')],
@@ -257,8 +240,8 @@ export const RULES: Readonly<
       [when.bodyGone, lookUp('unreadable')],
       [when.damaged, lookUp('corrupt')],
       [when.otherApiKey, lookUp('api_key_changed')],
-      // Do not send the order, not even with `replay: 'all'`: it is bought, and a forgotten key
-      // would buy it again.
+      // Even with `replay: 'all'`, do not send the order: under a forgotten key, the service would
+      // charge it again.
       [when.pastWindow, lookUp('past_window')],
       send('stored'),
     ],
@@ -339,10 +322,7 @@ function isStep<Known, Step extends AnyStep>(
   return 'step' in entry
 }
 
-/**
- * Throws, because a call that continues after an unknown step might send the order. A step without
- * a branch does not compile.
- */
+/** Throws, because a call that continues after an unknown step might send the order. */
 export function unknownStep(step: never): never {
-  throw new Error(`Nothing was sent: the step ${JSON.stringify(step)} is not known.`)
+  throw new Error(`Nothing was sent: ${JSON.stringify(step)} is an unknown step.`)
 }

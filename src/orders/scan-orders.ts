@@ -12,29 +12,25 @@ import { echoOf, type ListedOrder } from './evidence.ts'
 export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
-  /**
-   * Whether the orders searched for may have been charged. Determines `charged` of the error if a
-   * read fails.
-   */
+  /** `in_doubt`: an error of a read reports `charged: 'unknown'`. */
   readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
-  /** Throws once the client is closed, so that the walk ends early. Called before each page. */
+  /** Called before each page. Throws once the client is closed. */
   readonly checkOpen: () => void
-  /** Maximum number of pages to read; default: no limit. */
+  /** Default: no limit. */
   readonly maxPages?: number
   /** Called if the scan stops at `maxPages`. */
   readonly onCut?: () => void
 }
 
-/** The documented default of `limit`, so that no service rejects it as too large. */
+/** The documented default of `limit` (API document), so that no service rejects it as too large. */
 const PAGE_SIZE = 50
 const MOST_OVERLAP = 10
 
 /**
- * Reads the order list once. Assumes nothing about the order of rows, the envelope, or whether
- * `limit` is honoured. Rows may move during the scan. Pages overlap, because the next page would
- * miss a row if an earlier row was removed. Rows without an id are skipped, and ids may repeat. A
- * missing row proves nothing.
+ * Assumes nothing about the order of rows, the envelope, or whether the service respects `limit`.
+ * Pages overlap, because rows may move during the scan: if a row was removed, the next page would
+ * otherwise skip a row. Ids may repeat.
  */
 export async function* scanOrders(
   context: OrderContext,
@@ -68,12 +64,12 @@ export async function* scanOrders(
       yield listed
     }
     const received = rows.length
-    // A page within the rows already read brings nothing new because pages overlap, not because the
-    // service ignores `offset`.
+    // Do not count a page that lies within the overlap: it has no new rows even if the service
+    // respects `offset`.
     if (unseen > 0 || offset + received > frontier) {
       progress.take(unseen > 0)
       const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
-      // Even at an announced end, the scan stops only after two pages in a row bring nothing new.
+      // Stop at an announced end only after two consecutive pages without new rows.
       if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
     }
     frontier = Math.max(frontier, offset + received)
@@ -82,7 +78,6 @@ export async function* scanOrders(
   options.onCut?.()
 }
 
-/** Distance from the start of a page with this many rows to the start of the next page. */
 export function advanceBy(received: number): number {
   return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
 }

@@ -34,50 +34,40 @@ export interface SendOptions {
   /** API key of the first attempt. */
   readonly credential: string | null
   /**
-   * The refusal that an earlier call received under this key. If this call receives the same
-   * refusal, it continues with a key that was never sent.
+   * The refusal that an earlier call received under this key. If the service repeats it, the order
+   * continues under a new key.
    */
   readonly earlier: Rejection | undefined
-  /** The client method that sends the record, as events name it. */
   readonly operation: string
-  /** True to send only once, whatever the response. Only recovery sets this. */
+  /** True in recovery: the request is sent once, whatever the response. */
   readonly once: boolean
-  /**
-   * True if the order was enqueued and never sent. If the order is neither bought nor refused, it
-   * stays enqueued for the next recovery.
-   */
+  /** True if the order was enqueued and never sent. Unless bought or refused, it stays enqueued. */
   readonly queued: boolean
-  /** True if the service has not processed the key yet: the key's window begins with this call. */
+  /** True if the service has processed no request with the key, so that its window begins now. */
   readonly unused: boolean
-  /** When sending must end, in milliseconds since 1970. Default: the record's window. */
+  /** Milliseconds since 1970. Default: the end of the record's safe-retry window. */
   readonly sendUntil: number | undefined
 }
 
-/** Result of sending a record, which the call has tried to store. */
 export interface Sent {
   readonly charged: Charged
-  /** The order, if it is readable. */
   readonly order: Order | undefined
   readonly orderId: string | undefined
-  /** Result of the last attempt, if there was one. */
+  /** Outcome of the last attempt. */
   readonly outcome: Outcome | undefined
   readonly ending: Ending<Order>
-  /** Number of attempts of the call, over all generations. */
+  /** Number of attempts under all keys. */
   readonly attempts: number
-  /** The last version of the record that this call wrote or read. */
   readonly record: JournalRecord
   /** False if the outcome could not be stored. */
   readonly remembered: boolean
-  /** True if the outcome was not stored because another call wrote the record after the claim. */
+  /** True if another call changed the record, so that the outcome was not stored. */
   readonly overtaken: boolean
-  /** True if a fresh key was sent exactly once and got a response: this call created the order. */
+  /** True if only this call can have created the order: a new key was sent exactly once. */
   readonly fresh: boolean
 }
 
-/**
- * Sends a claimed record's key and body until the outcome table requires a stop. Stores the outcome
- * and returns it. Claim the record first: nothing may be sent for another call's version.
- */
+/** Claim the record first, so that no other call sends the order at the same time. */
 export async function sendOrder(
   context: OrderContext,
   claimed: FoundRecord,
@@ -90,7 +80,7 @@ export async function sendOrder(
   let retriesLeft = options.settings.maxRetries
   let { earlier, unused } = options
   let credential: string | null | undefined = options.credential
-  /** The API key whose tag is in the record. */
+  /** The API key for which the record has the tag. */
   let claimedFor = options.credential
   for (;;) {
     const { record } = mine
@@ -99,10 +89,9 @@ export async function sendOrder(
     let history: History = { ambiguous: record.ambiguous, proven: record.state === 'created' }
     let verdict: Verdict | undefined
     let outcome: Outcome | undefined
-    // True while the proxy has named its API key but the stored record has no tag for it. Without
-    // the tag, a later process would repeat the order under whichever API key the proxy uses then.
+    // True while the store lacks the tag of the proxy's API key. Without the tag, a later process
+    // might repeat the order under another API key.
     let unwritten = false
-    // Recovery passes its own limit. Any other call uses the record's window.
     const sendUntil = options.sendUntil ?? (record.firstSentAt ?? runtime.now()) + context.safeRetryWindow
 
     const headers: Record<string, string> = { ...options.settings.headers }
@@ -123,20 +112,18 @@ export async function sendOrder(
       credential,
       judge: (result, { secrets }): Judgement<Order> => {
         const { key, apiKeyTag } = mine.record
-        // The tag is known only after the proxy's first response. It is written together with the
-        // outcome.
+        // The proxy's first response names its API key. The tag is stored with the outcome.
         if (claimedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag)) {
           mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
           unwritten = true
         }
-        // A success is stored, so API keys are redacted here. Of a refusal, only the code is
-        // stored, and `rejectionOf` redacts it.
+        // The order of a 2xx response is stored, so redact API keys in it first.
         const success = result.kind === 'answer' && result.status < 300
         outcome = classify(
           success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
           (order) => contradiction(runtime.deriveId, record, echoOf(order), 'response'),
         )
-        unused &&= !isLookedAt(outcome.kind)
+        unused &&= !mayHaveProcessed(outcome.kind)
         verdict = judgeOutcome(outcome.kind, history)
         history = verdict.history
         if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
@@ -152,8 +139,8 @@ export async function sendOrder(
         if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
         if (tag === apiKeyTag && !unwritten) return true
         if (tag !== apiKeyTag && !mayBeSentUnder(context, mine.record, history, apiKey)) return false
-        // The API key was rotated, or is known only now. The record must name it before the request
-        // is sent, or another process would assume the wrong key.
+        // Store the tag of a new API key before the request is sent, or another process would
+        // assume that the old API key sent the order.
         const content = apply(mine.record, { type: 'tagged', apiKeyTag: tag })
         const written = await context.journal.write(mine, content, options.deadline)
         if (written.result !== 'written') return false
@@ -170,7 +157,7 @@ export async function sendOrder(
     const meaning = meaningOf(verdict, history, record)
     const heard = rejectionOf(meaning, outcome, trail)
     const moves = heard !== undefined && movesOn(context, record, heard, earlier)
-    // Treat a conflict as a refusal if only this order's own refused payloads can explain it.
+    // The conflict is with a payload of this order that was refused, so treat it as a refusal.
     const rejection: Rejection | undefined = moves ? { ...heard, kind: 'refused' } : heard
     const sent = { ending, attempts, record: mine.record, outcome }
     const unordered = ({ result }: Written): Sent => ({
@@ -184,8 +171,7 @@ export async function sendOrder(
     })
 
     retriesLeft -= trail.retries + 1
-    // A new key counts as a retry. If no retry is left, the order stays refused, and a later call
-    // uses a new key.
+    // The attempt under a new key is a retry. Without a retry left, the order stays refused.
     const goesOn = retriesLeft >= 0 && options.deadline.over() === undefined
     if (rejection !== undefined && moves && goesOn) {
       const { busyUntil: until = 0, claim } = mine.record
@@ -227,13 +213,13 @@ export async function sendOrder(
         fresh: fresh && trail.attempts === 1,
       }
     }
-    // A caller who aborts a recovery has not aborted the order, so recovery may repeat it.
+    // A caller who aborts a recovery does not abort the order, so a later recovery may repeat it.
     const hold = ending.end !== 'aborted' ? verdict?.hold : options.once ? undefined : 'aborted'
     const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
     if (rejection !== undefined && options.queued && !refused) {
       const { attempts: made } = trail
       const requeued = apply(mine.record, { type: 'requeued', heard: earlier, attempts: made, unused })
-      // Do not report 'no', although nothing was bought so far: the next recovery sends the order.
+      // Do not report 'no': nothing was bought so far, but the next recovery sends the order.
       return {
         ...unordered(await context.journal.settle(mine, requeued, options.deadline)),
         charged: 'unknown',
@@ -251,18 +237,15 @@ export async function sendOrder(
 }
 
 /**
- * True once nothing may be sent on this claim. A process that was stopped, or whose clock jumped,
- * must not send an order that another call may have taken over.
+ * True if the claim is no longer valid: a process that was suspended, or whose clock jumped, must
+ * not send an order that another call may have claimed.
  */
 export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: number, now: number): boolean {
   const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW
   return !claimHolds || now > until
 }
 
-/**
- * False for an order that may exist, if another API key sent it: under this API key, the same
- * idempotency key may place a new order.
- */
+/** Under another API key, the same idempotency key may buy an order that already exists again. */
 export function mayBeSentUnder(
   context: OrderContext,
   record: JournalRecord,
@@ -272,28 +255,19 @@ export function mayBeSentUnder(
   return !(ambiguous || proven) || sameApiKey(context, record, credential)
 }
 
-/**
- * `charged` according to the store. A refusal that was not stored leaves an open record, which
- * recovery may still send.
- */
+/** A refusal that was not stored leaves an open record, which recovery may still send. */
 export function chargedAsStored(result: Written['result'], charged: Charged): Charged {
   return result === 'written' ? charged : 'unknown'
 }
 
-/**
- * What the end of a call means: the table row of its last attempt, or of `not_sent` if there was no
- * attempt. A call that ends before a retry keeps the meaning of its last attempt.
- */
 export function meaningOf(verdict: Verdict | undefined, history: History, record: JournalRecord): Meaning {
   const meaning: Meaning = verdict ?? judgeOutcome('not_sent', history)
-  // The key belongs to a payload that this store never saw: no refusal under the key proves that
-  // nothing was bought.
+  // A refusal proves nothing if the key belongs to a payload that this store never sent.
   if (record.foreign && meaning.charged === 'no')
     return { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
   return meaning
 }
 
-/** How the record is closed, if the outcome closes it. */
 function rejectionOf(
   { rejection: kind }: Meaning,
   outcome: Outcome | undefined,
@@ -305,10 +279,9 @@ function rejectionOf(
 }
 
 /**
- * True if the order moves on to a key that was never sent. This is so if the service repeated a
- * refusal in a new call, or reports a conflict although it refused every payload under the key. A
- * service that remembers refusals by key would repeat the refusal forever. For any other service,
- * a new key changes nothing.
+ * True if the service repeated a refusal, or reports a conflict although it refused every payload
+ * under the key. A service that stores refusals by key would repeat the refusal forever, so the
+ * order continues under a new key.
  */
 export function movesOn(
   context: OrderContext,
@@ -317,7 +290,7 @@ export function movesOn(
   earlier: Rejection | undefined,
 ): boolean {
   if (earlier === undefined || record.keyOrigin === 'caller') return false
-  // A refusal of a concurrent call is not enough: this call did not begin after that refusal.
+  // `record.refused` may come from a concurrent call, so also require a refusal before this call.
   if (heard.kind === 'conflict')
     return (
       record.refused &&
@@ -332,13 +305,12 @@ export function movesOn(
   )
 }
 
-/** True if a process without this store may have sent the key, because it derives the same key. */
+/** With a store in memory, another process may derive and send the same key. */
 export function isShared({ journal }: OrderContext, { keyOrigin }: JournalRecord): boolean {
   return keyOrigin === 'derived' && journal.store.durability === 'memory'
 }
 
-/** False if the outcome shows that the service did not process the order and its key. */
-function isLookedAt(kind: OutcomeKind): boolean {
+function mayHaveProcessed(kind: OutcomeKind): boolean {
   const { rejection } = OUTCOMES[kind].clean
   return rejection !== 'not_processed' && rejection !== 'cancelled'
 }

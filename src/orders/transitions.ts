@@ -10,37 +10,29 @@ import {
   type Rejection,
 } from './record.ts'
 
-/** A key of an intent, with the tags of the payload's fields. The key is the salt of these tags. */
+/** `key` is the salt of the tags in `fields`. */
 export interface IntentKey extends Pick<RecordContent, 'key' | 'keyOrigin' | 'generation' | 'fields'> {}
 
-/** How a call learnt that an order exists. */
 export interface Proof {
   /** The record as this call sent it. Undefined if the order was found in a list or by its id. */
   readonly sent: RecordContent | undefined
-  /** The part of the order that is remembered, if it is readable. */
+  /** The part of the order that is remembered. */
   readonly order: Partial<Order> | undefined
   readonly orderId: string | undefined
-  /** HTTP requests made by the call. */
   readonly attempts: number
   readonly claim: string
 }
 
-/** Every way in which a record changes. Times, keys and ids are parameters. */
+/** The comments of the events are printed in `docs/protocol.md`. */
 export type RecordEvent =
-  /**
-   * An order is requested for the first time, or again after its record was closed. No call has
-   * claimed the record yet.
-   */
+  /** An order is requested for the first time, or again after its record was closed. */
   | {
       readonly type: 'asked'
       readonly order: Pick<Intent, 'slot' | 'fingerprint' | 'externalOrderId' | 'body'>
       readonly key: IntentKey
       /** True if the caller gave a closed record another key. */
       readonly moved: boolean
-      /**
-       * The refusal under this key. If `recover()` gets the same refusal, it continues with another
-       * key.
-       */
+      /** An earlier refusal under this key. */
       readonly heard: Rejection | undefined
       readonly claim: string
     }
@@ -54,7 +46,7 @@ export type RecordEvent =
       readonly claim: string
       readonly apiKeyTag: string
     }
-  /** The claim names the API key of the next request. */
+  /** The record gets the tag of the API key that sends the next request. */
   | { readonly type: 'tagged'; readonly apiKeyTag: string }
   /** The service refused the request, and the order continues under another key. */
   | { readonly type: 'refused'; readonly rejection: Rejection; readonly attempts: number }
@@ -69,7 +61,7 @@ export type RecordEvent =
       readonly attempts: number
       /** True if another process may have sent the key as well. */
       readonly shared: boolean
-      /** True if the service processed no request with the key: its window has not begun. */
+      /** True if the service processed no request with the key. The key's window has not begun. */
       readonly unused: boolean
     }
   /** The call ended with an unknown outcome. */
@@ -92,22 +84,18 @@ export type RecordEvent =
   | { readonly type: 'distrusted'; readonly busy: boolean; readonly claim: string }
   /** `enqueue()` takes the record from a call that is presumed dead. */
   | { readonly type: 'taken_over'; readonly claim: string }
-  /**
-   * Only the random id of the last write changes. If a write that an earlier call abandoned arrives
-   * later, the store rejects it.
-   */
+  /** The record is rewritten, so that the store rejects a write that an earlier call abandoned. */
   | { readonly type: 'rewritten'; readonly claim: string }
   /** A person abandoned the order. */
   | {
       readonly type: 'abandoned'
-      /** The order's next key. Undefined if the key is the order's name. */
+      /** Undefined if the key is also the order's name, and so cannot change. */
       readonly key: IntentKey | undefined
       readonly claim: string
     }
 
 type Event<Type extends RecordEvent['type']> = Extract<RecordEvent, { readonly type: Type }>
 
-/** The next content of a record. No other function makes record content. */
 export function apply(record: RecordContent | undefined, event: RecordEvent): RecordContent {
   if (event.type === 'asked') return asked(record, event)
   if (record === undefined) throw new TypeError(`There is no record for the event ${event.type}.`)
@@ -147,16 +135,15 @@ export function apply(record: RecordContent | undefined, event: RecordEvent): Re
   }
 }
 
-/** True if a created record already contains everything that a proof adds. */
+/** True if the proof adds nothing to the record, so that no write is needed. */
 export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof): boolean {
   if (newest.state !== 'created') return false
   if (newest.readable) return true
   if (order !== undefined || (orderId !== undefined && newest.order?.id === undefined)) return false
-  // False if the write would still release this call's own claim.
+  // A write is needed if the record still has this call's claim.
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
-/** Preserves the time when the key was first sent, because the key's window begins then. */
 function asked(
   record: RecordContent | undefined,
   { order, key, moved, heard, claim }: Event<'asked'>,
@@ -169,7 +156,7 @@ function asked(
     slot,
     ...key,
     state: 'open',
-    // A closed record is ambiguous only if a person abandoned it under a key that cannot change.
+    // Only an abandoned record can be closed and ambiguous, if its key is also the order's name.
     ambiguous: same?.ambiguous === true,
     attempts: record?.attempts ?? 0,
     fingerprint,
@@ -183,21 +170,17 @@ function asked(
   }
 }
 
-/**
- * An earlier call may have sent the record, so no later refusal proves that nothing was bought. A
- * queued record stays unambiguous.
- */
 function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent {
   const { rejection: _rejection, hold, ...rest } = record
   if (isUnsent(record)) return { ...rest, ...defined({ hold }) }
-  // A recovery that did not reach the service does not lift the hold.
+  // An earlier call may have sent the record, so a later refusal does not prove that nothing was
+  // bought. A recovery keeps the hold, because it may not reach the service.
   return { ...rest, ambiguous: true, ...(by === 'recovery' ? defined({ hold }) : {}) }
 }
 
 function movedOn(record: RecordContent, key: IntentKey): RecordContent {
   const { firstSentAt: _sent, ...next } = withKey(record, key)
   const first = key.keyOrigin === 'derived' ? firstKeyOf(record) : undefined
-  // Remember only keys that a caller chose: no caller can pass a derived or random key again.
   const left = record.keyOrigin === 'caller' ? leftKeys(record) : record.left
   return { ...next, refused: false, ...defined({ first, left }) }
 }
@@ -207,18 +190,15 @@ function wentBack(record: RecordContent, { key, createdAt }: Event<'went_back'>)
   return { ...withKey(record, key), refused, firstSentAt, highest: highestGeneration(record) }
 }
 
-/** The record with another key, under which no response has arrived yet. */
 function withKey(record: RecordContent, key: IntentKey): RecordContent {
   const { rejection: _rejection, hold: _hold, first: _first, highest: _highest, ...rest } = record
   return { ...rest, ...key, ambiguous: false, foreign: false }
 }
 
-/** The keys that an order no longer uses, including the current key if it was ever sent. */
 export function leftKeys({ left, key, firstSentAt }: RecordContent): readonly string[] | undefined {
   return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
 
-/** The facts to store about the first key once another key replaces it. */
 function firstKeyOf(record: RecordContent): FirstKey | undefined {
   const { generation, keyOrigin, first, firstSentAt: sentAt = 0, rejection, refused } = record
   if (generation !== 0 || keyOrigin !== 'derived') return first
@@ -233,14 +213,14 @@ function closed(
   const isConflict = rejection.kind === 'conflict'
   return {
     ...rest,
-    // Keep the body: an order found by its reference is compared with the body.
+    // Keep the body, to compare it with an order that is later found by its reference.
     ...(isConflict ? defined({ body }) : {}),
     attempts: record.attempts + attempts,
     state: 'rejected',
     rejection,
     refused: record.refused || rejection.kind === 'refused',
-    // A conflict under a key that no other process used, after a refusal stored here, is a conflict
-    // with the refused payload. Such a key is not foreign.
+    // If this store has a refusal and no other process uses the key, the conflict is with the
+    // refused payload, so the key is not foreign.
     foreign: record.foreign || (isConflict && (shared || !record.refused)),
   }
 }
@@ -250,7 +230,7 @@ function leftOpen(record: RecordContent, { ambiguous, hold, attempts }: Event<'l
     ...released(record),
     ambiguous,
     attempts: record.attempts + attempts,
-    // An earlier hold stays: a recovery that did not reach the service does not lift the hold.
+    // Keep an earlier hold: this call may be a recovery that did not reach the service.
     ...defined({ hold: hold ?? record.hold }),
   }
 }
@@ -262,7 +242,7 @@ function requeued(record: RecordContent, { heard, attempts, unused }: Event<'req
 
 function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }: Proof): RecordContent {
   const { hold: _hold, rejection: _rejection, body, order: known, ...rest } = released(newest)
-  // The proof is for the key that this call sent, even if another call has changed the key since.
+  // The order exists under the key that this call sent, even if another call has changed the key.
   const { key, keyOrigin, generation, fields, fingerprint, apiKeyTag, firstSentAt } = sent ?? newest
   return {
     ...rest,
@@ -274,21 +254,17 @@ function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }
     ...defined({
       order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),
       firstSentAt,
-      // Without the order itself, the body is still needed to replay the request.
+      // Without the order, keep the body: a replay of the request returns the order.
       body: order === undefined ? (body ?? sent?.body) : undefined,
     }),
   }
 }
 
-/**
- * Marks the keys as being of unknown age. Without the mark, their window would open again once the
- * clock catches up.
- */
+/** With a known age, the window of the keys would open again once the clock catches up. */
 function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>): RecordContent {
   const { firstSentAt, first } = record
   return {
-    // A claim from the future is invalid. This write would make the claim valid until the clock
-    // catches up, so release the claim.
+    // A claim from the future is invalid. This write would make it valid, so release the claim.
     ...(busy ? record : released(record)),
     claim,
     ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
@@ -296,10 +272,7 @@ function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>)
   }
 }
 
-/**
- * The next call buys again, under another key. A key that is the order's name cannot change, and a
- * refusal under that key proves nothing.
- */
+/** The next call buys again. It uses another key, unless the key is also the order's name. */
 function abandoned(record: RecordContent, { key, claim }: Event<'abandoned'>): RecordContent {
   const next =
     key === undefined
@@ -309,7 +282,6 @@ function abandoned(record: RecordContent, { key, claim }: Event<'abandoned'>): R
   return { ...closed(next, facts), claim }
 }
 
-/** The record without its claim. */
 function released({ busyUntil: _busyUntil, ...record }: RecordContent): RecordContent {
   return record
 }

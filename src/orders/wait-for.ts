@@ -1,3 +1,4 @@
+import { ownValue } from '../defined.ts'
 import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
 import { type CallSettings, type Connection, type Endpoint, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
@@ -5,7 +6,6 @@ import { errorOf, UNKNOWN_CALL } from '../http/failures.ts'
 import { READ_ITEM, read } from '../http/request.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import type { Checked } from '../schemas/check.ts'
-import type { Order } from '../schemas/order.ts'
 import type { Parse } from '../schemas/parse.ts'
 
 export interface Wait<T> {
@@ -14,14 +14,13 @@ export interface Wait<T> {
   readonly orderId: string
   readonly parse: Parse<T>
   readonly until: (order: T) => boolean | Promise<boolean>
-  /** Milliseconds for the whole wait. */
+  /** Milliseconds. */
   readonly timeout: number
   readonly settings: CallSettings
 }
 
-/** First and longest wait between consecutive polls, in milliseconds. */
-const FIRST = 1000
-const LONGEST = 30_000
+const FIRST_PAUSE = 1000
+const LONGEST_PAUSE = 30_000
 /** Milliseconds for which a 404 may mean that the order is too new to be read. */
 const LAG = 10_000
 
@@ -33,7 +32,7 @@ export async function waitForOrder<T>(
   const { endpoint, path, orderId, settings } = wait
   const deadline = new Deadline(runtime, wait.timeout, settings.signal)
   let attempts = 0
-  let step = FIRST
+  let step = FIRST_PAUSE
   let status: unknown
   let found = false
   for (;;) {
@@ -64,16 +63,17 @@ export async function waitForOrder<T>(
       if (content && !(content instanceof Interruption)) {
         return { value: order, info: { ...seen.info(), attempts, durationMs: deadline.elapsed() } }
       }
-      if (newStatus !== status) step = FIRST
+      if (newStatus !== status) step = FIRST_PAUSE
       status = newStatus
     }
-    // The last poll is just before the end, so that a change during a long wait is not missed.
+    // The last poll is one second before the end, so that a change during a long pause is not
+    // missed.
     const pause = step / 2 + (runtime.random() * step) / 2
     const remaining = deadline.remaining()
     const interrupted = await deadline.sleep(
-      pause < remaining ? pause : remaining > FIRST ? remaining - FIRST : remaining,
+      pause < remaining ? pause : remaining > FIRST_PAUSE ? remaining - FIRST_PAUSE : remaining,
     )
-    step = Math.min(LONGEST, step * 2)
+    step = Math.min(LONGEST_PAUSE, step * 2)
     if (interrupted?.why === 'aborted') {
       const trail = { ...noTrail(true), attempts }
       const reason: unknown = settings.signal?.reason
@@ -90,16 +90,13 @@ export async function waitForOrder<T>(
   }
 }
 
-/**
- * The order as the caller sees it, and the status that the service sent. The caller's schema may
- * hide the status.
- */
 interface Seen<T> {
   readonly order: T
+  /** The status that the service sent, which the caller's own schema may remove from `order`. */
   readonly status: unknown
 }
 
 async function withStatus<T>(body: unknown, parse: Parse<T>): Promise<Checked<Seen<T>>> {
   const parsed = await parse(body)
-  return 'issues' in parsed ? parsed : { value: { order: parsed.value, status: (body as Order).status } }
+  return 'issues' in parsed ? parsed : { value: { order: parsed.value, status: ownValue(body, 'status') } }
 }

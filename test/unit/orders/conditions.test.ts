@@ -75,7 +75,7 @@ describe('a step', () => {
 
   it('an unknown step ends the call', () => {
     const unheard = { step: 'guess' } as unknown as never
-    expect(() => unknownStep(unheard)).toThrow('Nothing was sent: the step {"step":"guess"} is not known.')
+    expect(() => unknownStep(unheard)).toThrow('Nothing was sent: {"step":"guess"} is an unknown step.')
   })
 
   it('the step depends on the row that was found, which must have a record', () => {
