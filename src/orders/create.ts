@@ -104,10 +104,10 @@ class Placement implements Task<'create', Placed> {
   #credential: string | null | undefined
   #before: Before | undefined
   /**
-   * False after this call waited for an identical call that got no order: only a call that begins
-   * after a refusal may send another key.
+   * False after this call waited for an identical call that got no order: only a refusal from before
+   * this call permits a new key.
    */
-  #entitled = true
+  #mayChangeKey = true
   #attempts = 0
   #losses = 0
   #interval = FIRST_LOOK / 2
@@ -135,8 +135,8 @@ class Placement implements Task<'create', Placed> {
       this.#report({ ok: true, attempts, charged: 'yes', remembered, ...names, ...defined({ status }) })
       return { value, info }
     } catch (error) {
-      const known: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
-      const { code, charged, status, attempts, idempotencyKey, orderId } = known
+      const own: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
+      const { code, charged, status, attempts, idempotencyKey, orderId } = own
       const { externalOrderId } = this.#intent
       const names = defined({ idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered })
       const told = defined({ code, charged, status })
@@ -151,7 +151,7 @@ class Placement implements Task<'create', Placed> {
     for (let twin = live.get(rowId); twin !== undefined; twin = live.get(rowId)) {
       const reply = await joinedReply(this.#call, twin)
       if (reply !== undefined) return reply
-      this.#entitled = false
+      this.#mayChangeKey = false
     }
     const leave = live.enter(rowId, { fingerprint, idempotencyKey, request })
     let placed: PlacedOrder | undefined
@@ -172,7 +172,7 @@ class Placement implements Task<'create', Placed> {
     const { record } = found
     if (record !== undefined && record.slot !== slot) throw unusableError('corrupt', record.key)
     this.#before ??= {
-      earlier: this.#entitled && record !== undefined && this.#isOlder(record) ? record : undefined,
+      earlier: this.#mayChangeKey && record !== undefined && this.#isOlder(record) ? record : undefined,
       asked: record !== undefined && isAskedAgain(record) ? record : undefined,
     }
     this.#interval = Math.min(LONGEST_LOOK, this.#interval * 2)
