@@ -113,7 +113,8 @@ function inspectView(
   inspect?: (value: unknown, options: object) => string,
 ): string {
   const { name: _name, message: _message, ...facts } = this.toJSON()
-  return `${this.stack ?? this.message} ${inspect === undefined ? JSON.stringify(facts) : inspect(facts, options)}`
+  const shown = inspect === undefined ? JSON.stringify(facts) : inspect(facts, options)
+  return `${this.stack ?? this.message} ${shown}`
 }
 
 /**

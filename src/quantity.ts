@@ -11,7 +11,7 @@ export type QuantityRules = Pick<Service, 'minQuantity' | 'maxQuantity' | 'stepQ
  * - `not_an_integer`: the API accepts only integers
  * - `below_minimum`: less than `minQuantity`, or less than 1
  * - `above_maximum`: more than `maxQuantity`, or more than the largest safe integer
- * - `off_step`: does not fit `stepQuantity`, counted from zero or from `minQuantity`
+ * - `off_step`: does not fit `stepQuantity`, whether counted from zero or from `minQuantity`
  * - `no_valid_quantity`: the rules allow no quantity: the minimum is above the maximum, or no step
  *   lies between them
  */
@@ -42,9 +42,9 @@ export type QuantityCheck =
  * Checks a quantity against a service's `minQuantity`, `maxQuantity` and `stepQuantity`. Sends
  * nothing.
  *
- * The API document does not state whether steps are counted from zero or from the minimum. So a
- * quantity fails only if it fits neither way of counting; the service makes the final decision.
- * Decimal arithmetic is exact: 0.3 is three steps of 0.1.
+ * The API document does not state whether steps are counted from zero or from the minimum. So the
+ * check accepts a quantity that fits either; the service makes the final decision. Decimal
+ * arithmetic is exact: 0.3 is three steps of 0.1.
  *
  * The service's fields may have any value. A bound is ignored if it is not a finite number. The
  * step is ignored if it is not a finite number above zero, or if the minimum is unknown.
@@ -78,21 +78,17 @@ interface Steps {
 }
 
 interface Rules {
-  /** Smallest and largest integer within the bounds; `from` may be above `to`. */
+  /** Smallest and largest integer within the bounds. `from` may be above `to`. */
   readonly from: bigint
   readonly to: bigint
-  /** The integers that fit the step, one entry for each way of counting that yields integers. */
+  /** Steps from zero and steps from the minimum, each only if it contains integers. */
   readonly steps: readonly Steps[]
-  /** The service's fields, for messages. Undefined if they are not checked. */
+  /** For messages. Undefined if the service's field is ignored. */
   readonly min: number | undefined
   readonly max: number | undefined
   readonly step: number | undefined
 }
 
-/**
- * Reads the rules. The API's own bounds replace missing or invalid ones: 1 to the largest safe
- * integer.
- */
 function readRules(service: QuantityRules): Rules {
   const min = finite(service.minQuantity)
   const max = finite(service.maxQuantity)
@@ -114,7 +110,7 @@ function finite(value: unknown): number | undefined {
 
 function findProblem(rules: Rules, quantity: number): readonly [QuantityProblem, string] | undefined {
   const { from, to, steps, min, max, step } = rules
-  if (steps.every((each) => next(each, from) > to)) {
+  if (steps.every((each) => atOrAbove(each, from) > to)) {
     const known = Object.entries({ minimum: min, maximum: max, step }).filter(
       ([, value]) => value !== undefined,
     )
@@ -129,7 +125,7 @@ function findProblem(rules: Rules, quantity: number): readonly [QuantityProblem,
     const largest = Math.min(Number.MAX_SAFE_INTEGER, max ?? Number.MAX_SAFE_INTEGER)
     return ['above_maximum', `Quantity ${quantity} is above the maximum of ${largest}.`]
   }
-  if (steps.some((each) => next(each, wanted) === wanted)) return undefined
+  if (steps.some((each) => atOrAbove(each, wanted) === wanted)) return undefined
   const counted = min === 0 ? 'zero' : `zero or from the minimum of ${min}`
   return ['off_step', `Quantity ${quantity} does not fit the step of ${step}, counted from ${counted}.`]
 }
@@ -137,11 +133,11 @@ function findProblem(rules: Rules, quantity: number): readonly [QuantityProblem,
 function nearestValid({ from, to, steps }: Rules, quantity: number): number[] {
   const start = BigInt(Math.floor(quantity))
   const lower = steps
-    .map((each) => previous(each, start < to ? start : to))
+    .map((each) => atOrBelow(each, start < to ? start : to))
     .filter((candidate) => candidate >= from)
   const after = BigInt(Math.ceil(quantity))
   const higher = steps
-    .map((each) => next(each, after > from ? after : from))
+    .map((each) => atOrAbove(each, after > from ? after : from))
     .filter((candidate) => candidate <= to)
   const closest = [
     ...lower.sort((a, b) => (a > b ? -1 : 1)).slice(0, 1),
@@ -150,13 +146,11 @@ function nearestValid({ from, to, steps }: Rules, quantity: number): number[] {
   return closest.map(Number)
 }
 
-/** The smallest integer of the steps that is not below `start`. */
-function next({ first, every }: Steps, start: bigint): bigint {
+function atOrAbove({ first, every }: Steps, start: bigint): bigint {
   return start + modulo(first - start, every)
 }
 
-/** The largest integer of the steps that is not above `start`. */
-function previous({ first, every }: Steps, start: bigint): bigint {
+function atOrBelow({ first, every }: Steps, start: bigint): bigint {
   return start - modulo(start - first, every)
 }
 
@@ -164,9 +158,8 @@ function previous({ first, every }: Steps, start: bigint): bigint {
  * Finds the integers among base, base ± step, base ± 2 · step, …. Undefined if there are none
  * (0.25, 0.75, 1.25, …).
  *
- * Base and step are scaled to integers by a power of ten. Then q is one of the integers if and only
- * if q · scale and base have the same remainder modulo step. The function solves this congruence
- * instead of trying candidates one by one.
+ * A power of ten, `scale`, makes both base and step integers. An integer q is among the results if
+ * and only if q · scale ≡ base · scale (mod step · scale), which the extended Euclid solves for q.
  */
 function integerSteps(base: number, step: number): Steps | undefined {
   const [baseDigits, baseDecimals] = decimal(base)
@@ -179,7 +172,7 @@ function integerSteps(base: number, step: number): Steps | undefined {
   return { first: (scaledBase / divisor) * factor, every: scaledStep / divisor }
 }
 
-/** The exact decimal value of a finite number as JavaScript writes it: digits · 10^-decimals. */
+/** Reads the exact decimal value that JavaScript prints for the number: digits · 10^-decimals. */
 function decimal(value: number): [digits: bigint, decimals: number] {
   const [mantissa = '', exponent = '0'] = String(value).split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
@@ -203,7 +196,7 @@ function commonDivisor(a: bigint, b: bigint): [divisor: bigint, x: bigint] {
   return [divisor, x]
 }
 
-/** The remainder, never negative, unlike `%`. */
+/** Never negative, unlike `%`. */
 function modulo(value: bigint, divisor: bigint): bigint {
   return ((value % divisor) + divisor) % divisor
 }

@@ -4,7 +4,6 @@ import { formatAmount } from '../money.ts'
 import type { OrderRecord } from '../orders/record.ts'
 import { EXIT, type Exit, plain, print, type Row, type Terminal, time, UsageError } from './terminal.ts'
 
-/** The flags as the user gave them. */
 export interface Flags {
   readonly sqlite?: string | undefined
   readonly postgres?: string | undefined
@@ -25,27 +24,21 @@ export interface Flags {
   readonly help?: boolean | undefined
 }
 
-/** The input of an action. */
 export interface Task {
   readonly client: CustomerOrderingClient
   readonly terminal: Terminal
   readonly flags: Flags
-  /** The order's `externalOrderId`, if the user passed one. */
+  /** The order's `externalOrderId`. */
   readonly reference: string | undefined
 }
 
-/** One command. */
 export interface Action {
   readonly about: string
-  /** The flags of this action, besides the common flags and those of the store. */
-  readonly flags: readonly string[]
-  /** True if the action needs a store. */
-  readonly store: boolean
-  /** True if the action sends requests to the service. */
-  readonly sends: boolean
-  /** True if the action requires the reference or the key of one order. */
-  readonly named: boolean
-  /** Returns what the user must confirm first, or undefined if the action can cost no money. */
+  readonly ownFlags: readonly string[]
+  readonly needsStore: boolean
+  readonly sendsRequests: boolean
+  readonly namesOrder: boolean
+  /** Returns undefined if the action can cost no money, so that the user need not confirm it. */
   readonly question?: (
     client: CustomerOrderingClient,
     flags: Flags,
@@ -53,29 +46,30 @@ export interface Action {
   run(task: Task): Promise<Exit>
 }
 
-const ofOrder = { flags: ['key'], store: true, named: true }
-const ofStore = { flags: [], store: true, named: false }
-const ofService = { flags: [], store: false, sends: true, named: false }
+const ofOrder = { ownFlags: ['key'], needsStore: true, namesOrder: true }
+const ofStore = { ownFlags: [], needsStore: true, namesOrder: false }
+const ofService = { ownFlags: [], needsStore: false, sendsRequests: true, namesOrder: false }
 
 export const ACTIONS: Readonly<Record<string, Action>> = {
   unresolved: {
     ...ofStore,
     about: 'list orders without a known outcome; exit code 3 if there are any',
-    sends: false,
+    sendsRequests: false,
     run: async ({ client, terminal, flags }) =>
       attention(await print(terminal, flags.json === true, client.orders.unresolved(), rowOf)),
   },
   show: {
     ...ofOrder,
     about: 'show the record of one order: show REFERENCE',
-    sends: false,
+    sendsRequests: false,
     run: async ({ client, terminal, flags, reference }) => {
       const records = await client.orders.remembered(nameOf(flags, reference))
       for (const record of records)
         terminal.out(flags.json ? `${JSON.stringify(record)}\n` : `${linesOf(record)}\n`)
       if (records.length > 0) return EXIT.done
       terminal.err(
-        'customer-ordering-sdk: The store has no record of this order. Check the reference, --account and --server.\n',
+        'customer-ordering-sdk: The store has no record of this order. ' +
+          'Check the reference, --account and --server.\n',
       )
       return EXIT.failed
     },
@@ -83,20 +77,22 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   recover: {
     ...ofStore,
     about: 'settle open orders under the same keys; exit code 3 if some need attention or stay open',
-    flags: ['take-over'],
-    sends: true,
+    ownFlags: ['take-over'],
+    sendsRequests: true,
     question: async (client) => {
       let open = 0
       try {
         for await (const _record of client.orders.unresolved()) open++
       } catch (error) {
-        // Continues: unresolved() throws for unreadable rows only after it has returned all other
-        // rows, which can still be recovered.
+        // unresolved() returns all other rows before it throws for unreadable ones, and the other
+        // rows can still be recovered.
         if (!(error instanceof StoreError)) throw error
       }
-      return open === 0
-        ? undefined
-        : `recover settles ${open} open order${open === 1 ? '' : 's'}. It sends an order again only if that is safe, and charges each order at most once.`
+      if (open === 0) return undefined
+      return (
+        `recover settles ${open} open order${open === 1 ? '' : 's'}. ` +
+        'It sends an order again only if that is safe, and charges each order at most once.'
+      )
     },
     run: async ({ client, terminal, flags }) => {
       let left = 0
@@ -121,11 +117,12 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   resolve: {
     ...ofOrder,
     about: 'settle one order by hand: resolve REFERENCE --as created --order-id ID, or --as abandoned',
-    flags: ['key', 'as', 'order-id'],
-    sends: true,
+    ownFlags: ['key', 'as', 'order-id'],
+    sendsRequests: true,
     question: (_client, { as }) =>
       as === 'abandoned'
-        ? 'If the service created this order after all, the next call with its reference charges the wallet a second time.'
+        ? 'If the service did create this order, the next call with its reference or key ' +
+          'charges the wallet a second time.'
         : undefined,
     run: async ({ client, terminal, flags, reference }) => {
       const { as, 'order-id': orderId } = flags
@@ -143,8 +140,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   forget: {
     ...ofOrder,
     about: 'remove a settled order from the store: forget REFERENCE',
-    sends: false,
-    question: () => 'Once this order is forgotten, the next call with its reference buys it again.',
+    sendsRequests: false,
+    question: () => 'Once this order is forgotten, the next call with its reference or key buys it again.',
     run: async ({ client, terminal, flags, reference }) => {
       const forgotten = await client.orders.forget(nameOf(flags, reference))
       if (flags.json) terminal.out(`${JSON.stringify({ forgotten })}\n`)
@@ -155,8 +152,8 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
   reconcile: {
     ...ofStore,
     about: 'compare the store with the service; exit code 3 if they differ or an order is still open',
-    flags: ['since'],
-    sends: true,
+    ownFlags: ['since'],
+    sendsRequests: true,
     run: async ({ client, terminal, flags }) => {
       let differences = 0
       const since = flags.since === undefined ? 0 : Date.parse(flags.since)
@@ -174,8 +171,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
           remembered: record?.order?.amount,
         }),
         ({ kind, record }) => {
-          // If a record is still open although the service lists the order, the record must be
-          // settled.
+          // A matched record may still be open, and must then be settled.
           if (kind !== 'matched' || record?.state === 'open') differences++
         },
       )

@@ -11,23 +11,18 @@ import { SqliteStore } from '../stores/sqlite.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { type Terminal, UsageError } from './terminal.ts'
 
-/** A store, with functions that only the command needs. */
 export interface OpenStore {
   readonly store: OrderStore
-  /** Returns the scopes of all orders in the store. */
   scopes(): Promise<readonly string[]>
-  /** Closes the connections. */
   close(): Promise<void>
 }
 
-/** The flags that select the store. */
 export interface StoreFlags {
   readonly sqlite?: string | undefined
   readonly postgres?: string | undefined
   readonly redis?: string | undefined
 }
 
-/** Opens the store that the flags select. The driver comes from the user's project. */
 export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<OpenStore> {
   const { sqlite, postgres, redis } = flags
   const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
@@ -36,8 +31,8 @@ export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<
   if (postgres !== undefined) return await openPostgres(terminal, postgres)
   if (redis !== undefined) return await openRedis(terminal, redis)
   const path = resolve(terminal.folder, sqlite ?? '')
-  // SqliteStore would create a missing file, and a mistyped path would look like a store without
-  // open orders.
+  // SqliteStore creates missing files, so a mistyped path would look like a store without open
+  // orders.
   if (!existsSync(path)) throw new UsageError(`The file ${path} does not exist. Check the path.`)
   return { store: new SqliteStore({ path }), scopes: async () => sqliteScopes(path), close: async () => {} }
 }
@@ -65,11 +60,11 @@ interface Pg {
 }
 
 async function openPostgres(terminal: Terminal, connectionString: string): Promise<OpenStore> {
-  const pg = await load<Pg>(terminal, 'pg')
+  const pg = await loadFromProject<Pg>(terminal, 'pg')
   if (pg === undefined) throw missing('--postgres', 'pg')
   const pool = new pg.Pool({ connectionString, max: 2 })
-  // Without a listener, the error of a broken idle connection would end the process. The next
-  // statement reports that error.
+  // Without a listener, a broken idle connection would end the process. The next statement reports
+  // the error.
   pool.on('error', () => {})
   const scopes = async (): Promise<string[]> => {
     const { rows } = await pool.query(scopesIn('public.customer_ordering_rows'), [])
@@ -91,7 +86,7 @@ interface NodeRedis {
 }
 
 interface Ioredis {
-  /** The first versions of ioredis 5 export the class only under this name. */
+  /** Early versions of ioredis 5 export the class only as `default`. */
   readonly default: new (
     url: string,
     options: { readonly maxRetriesPerRequest: number },
@@ -103,16 +98,16 @@ interface Ioredis {
 }
 
 async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
-  const nodeRedis = await load<NodeRedis>(terminal, 'redis')
+  const nodeRedis = await loadFromProject<NodeRedis>(terminal, 'redis')
   if (nodeRedis !== undefined) {
-    // By default, the client reconnects forever, so the command would never end.
+    // By default, the client reconnects forever, and the command would never end.
     const client = nodeRedis.createClient({ url, socket: { reconnectStrategy: false } })
     client.on('error', () => {})
     await client.connect()
     const scopes = () => redisScopes(client.scanIterator({ MATCH: LISTS, COUNT: 1000 }))
     return { store: new RedisStore({ client }), scopes, close: async () => client.destroy() }
   }
-  const ioredis = await load<Ioredis>(terminal, 'ioredis')
+  const ioredis = await loadFromProject<Ioredis>(terminal, 'ioredis')
   if (ioredis === undefined) throw missing('--redis', 'redis')
   const client = new ioredis.default(url, { maxRetriesPerRequest: 1 })
   client.on('error', () => {})
@@ -120,11 +115,11 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   return { store: new RedisStore({ client }), scopes, close: async () => client.disconnect() }
 }
 
-/** Pattern that matches exactly one key of every scope with orders. */
+/** Each scope that has orders has exactly one key of this pattern. */
 const LISTS = 'customer-ordering:{*}:list'
 
 async function redisScopes(pages: AsyncIterable<string[]>): Promise<string[]> {
-  // A scan may return a key twice.
+  // A Redis scan may return a key more than once.
   const scopes = new Set<string>()
   for await (const keys of pages) for (const key of keys) scopes.add(scopeOfKey(key))
   return [...scopes].sort()
@@ -136,8 +131,7 @@ function missing(flag: string, name: string): UsageError {
   )
 }
 
-/** Loads a package of the user's project. Returns undefined if the package is not installed. */
-async function load<Package>(terminal: Terminal, name: string): Promise<Package | undefined> {
+async function loadFromProject<Package>(terminal: Terminal, name: string): Promise<Package | undefined> {
   let path: string
   try {
     path = createRequire(join(terminal.folder, 'package.json')).resolve(name)

@@ -64,14 +64,12 @@ const OPTIONS = {
   help: { type: 'boolean' },
 } as const
 
-/** Flags that every command accepts. */
-const COMMON = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
-const STORES = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
+const COMMON_FLAGS = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
+const STORE_FLAGS = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
 
-/** Prevents the command from removing records: only the program's own client may do that. */
-const KEPT = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
+/** The command must not remove records: only the client of the user's program may do that. */
+const KEEP_ALL = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
-/** Runs the command with these parameters. Never throws. */
 export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {
   const secrets: string[] = []
   try {
@@ -99,17 +97,18 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   if (apiKey) secrets.push(apiKey)
   for (const url of [flags.postgres, flags.redis]) secrets.push(...passwordsIn(url))
   if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set. Set it in the environment.')
-  if (action.sends && !apiKey)
+  if (action.sendsRequests && !apiKey)
     throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
   const safeRetryWindow = windowOf(flags)
   const remember = rememberOf(flags)
-  // A window that outlasts the service's memory of keys could charge an order twice. The command
-  // cannot know the right window, which the user's program sets.
+  // There is no default: if the window outlasts the service's memory of keys, a second request
+  // could charge an order twice.
   if (name === 'recover' && safeRetryWindow === undefined)
     throw new UsageError(
-      'recover requires --safe-retry-window MILLISECONDS. Use the value of your program, or 1200000 if it sets none.',
+      'recover requires --safe-retry-window MILLISECONDS. ' +
+        'Use the value of your program, or 1200000 if it sets none.',
     )
-  const opened = action.store ? await openStore(terminal, flags) : undefined
+  const opened = action.needsStore ? await openStore(terminal, flags) : undefined
   try {
     const client = new CustomerOrderingClient({
       baseUrl,
@@ -120,7 +119,7 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
       ...(safeRetryWindow !== undefined && { safeRetryWindow }),
       ...(remember !== undefined && { remember }),
       ...(flags['allow-insecure-http'] && { allowInsecureHttp: true }),
-      retention: KEPT,
+      retention: KEEP_ALL,
       logger: { debug() {}, info() {}, warn() {}, error() {} },
     })
     try {
@@ -137,10 +136,9 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   }
 }
 
-/** A flag as `parseArgs` reports it. */
 interface FlagToken {
   readonly name: string
-  /** The name as the user wrote it, with its dashes. */
+  /** With its dashes. */
   readonly rawName: string
   readonly value: string | undefined
   /** True for `--name=value`. */
@@ -158,7 +156,7 @@ function read(argv: readonly string[]): {
   const { values, positionals } = parseArgs(given)
   const [name, reference, ...rest] = positionals
   if (rest.length > 0)
-    throw new UsageError(`Expected one reference, but also got ${JSON.stringify(rest[0])}.`)
+    throw new UsageError(`A command takes at most one reference, but also got ${JSON.stringify(rest[0])}.`)
   return { flags: values, name, reference }
 }
 
@@ -166,10 +164,7 @@ const TYPES: ReadonlyMap<string, 'string' | 'boolean'> = new Map(
   Object.entries(OPTIONS).map(([name, { type }]) => [name, type]),
 )
 
-/**
- * Rejects the same flags as `parseArgs`, whose messages have several lines and suggest no similar
- * flag.
- */
+/** Rejects what `parseArgs` rejects, but with one-line messages that suggest a similar flag. */
 function checkFlag({ name, rawName, value, inlineValue }: FlagToken): void {
   const type = TYPES.get(name)
   if (type === undefined) {
@@ -183,17 +178,18 @@ function checkFlag({ name, rawName, value, inlineValue }: FlagToken): void {
   // In `--account --json`, the value of --account is missing.
   if (type === 'string' && (value === undefined || (!inlineValue && value.startsWith('-'))))
     throw new UsageError(
-      `The flag ${rawName} requires a value; see --help. Write ${rawName}=VALUE for a value that begins with a dash.`,
+      `The flag ${rawName} requires a value; see --help. ` +
+        `Write ${rawName}=VALUE for a value that begins with a dash.`,
     )
 }
 
 function check(name: string, action: Action, flags: Flags, reference: string | undefined): void {
-  const known = [...COMMON, ...(action.store ? STORES : []), ...action.flags]
+  const known = [...COMMON_FLAGS, ...(action.needsStore ? STORE_FLAGS : []), ...action.ownFlags]
   const foreign = Object.keys(flags).find((flag) => !known.includes(flag))
   if (foreign !== undefined) throw new UsageError(`${name} has no flag --${foreign}; see --help.`)
-  if (!action.named && reference !== undefined)
+  if (!action.namesOrder && reference !== undefined)
     throw new UsageError(`${name} takes no reference, but got ${JSON.stringify(reference)}.`)
-  if (action.named && (reference === undefined) === (flags.key === undefined))
+  if (action.namesOrder && (reference === undefined) === (flags.key === undefined))
     throw new UsageError(`${name} requires either the order's reference or --key KEY.`)
 }
 
@@ -201,10 +197,7 @@ function scopeOfFlags({ server, account }: Flags, baseUrl: string): string {
   return scopeOf(server?.trim() ?? normalizeServer(baseUrl), account?.trim())
 }
 
-/**
- * Throws if the store has orders, but none in this scope. Without this check, a mistyped --account
- * would look like a store without open orders.
- */
+/** Without this check, a mistyped --account would look like a store without open orders. */
 async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<void> {
   const { rows, next } = await store.list(scope, { limit: 1 })
   if (rows.length > 0 || next !== undefined) return
@@ -212,7 +205,8 @@ async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<
   if (found.length === 0 || found.includes(scope)) return
   const shown = found.slice(0, 5).join(', ') + (found.length > 5 ? ', …' : '')
   throw new UsageError(
-    `The store has no orders of ${scope} ([server, account]), only of ${shown}. Check --server and --account.`,
+    `The store has no orders of [server, account] ${scope}, only of ${shown}. ` +
+      'Check --server and --account.',
   )
 }
 
@@ -243,7 +237,8 @@ async function isConfirmed(terminal: Terminal, flags: Flags, question: string): 
   if (flags.yes) return true
   if (!terminal.interactive) {
     terminal.err(
-      `customer-ordering-sdk: ${plain(question)} Nothing was sent or changed, because there is no terminal to confirm this on: add --yes.\n`,
+      `customer-ordering-sdk: ${plain(question)} ` +
+        'Nothing was sent or changed: no terminal can ask for confirmation. Add --yes to confirm.\n',
     )
     return false
   }

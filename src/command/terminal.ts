@@ -1,22 +1,17 @@
 import { createInterface } from 'node:readline'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
 
-/** Input and output of the command, so that tests need no process. */
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Base of relative paths, and the folder whose packages provide the store's driver. */
   readonly folder: string
-  /** True if a person can reply to a question. */
   readonly interactive: boolean
   out(text: string): void
   err(text: string): void
   ask(question: string): Promise<string>
 }
 
-/**
- * Asks a person a question. Without a reply (Ctrl-C, Ctrl-D, the end of the input), the result is
- * empty, which means no.
- */
+/** Without a reply (Ctrl-C, Ctrl-D, the end of the input), the result is empty, which means no. */
 export function askBy(
   input: NodeJS.ReadableStream,
   output: NodeJS.WritableStream,
@@ -35,22 +30,17 @@ export function askBy(
     })
 }
 
-/** Exit codes of the command, as docs/guide/command.md lists them. */
 export const EXIT = { done: 0, failed: 1, wrongUse: 2, needsAttention: 3, notConfirmed: 4 } as const
 export type Exit = (typeof EXIT)[keyof typeof EXIT]
 
-/** The error for a wrong flag, a missing variable, or a driver that is not installed. */
 export class UsageError extends Error {}
 
-/** Hides the secrets in a text. Does not hide short secrets, which may be part of other words. */
+/** Does not hide short secrets, because ordinary words may contain them. */
 export function hide(text: string, secrets: Iterable<string>): string {
   return redact(text, secrets, LIKE_A_KEY / 4)
 }
 
-/**
- * Replaces control characters, so that a string from the store or the service cannot move the
- * cursor of the terminal.
- */
+/** Strings from the store or the service must not move the cursor of the terminal. */
 export function plain(text: string): string {
   return text.replace(/\p{Cc}/gu, '?')
 }
@@ -59,13 +49,9 @@ export function time(milliseconds: number | undefined): string {
   return milliseconds === undefined || milliseconds === 0 ? '' : new Date(milliseconds).toISOString()
 }
 
-/** One row of a table for people. */
 export type Row = Readonly<Record<string, string | number | boolean | undefined>>
 
-/**
- * Prints items as they arrive: one JSON object per line for programs, a table for people. Returns
- * the number of items.
- */
+/** Returns the number of items. */
 export async function print<T>(
   terminal: Terminal,
   json: boolean,

@@ -18,8 +18,8 @@ export interface ProxyOptions {
    */
   readonly apiKey: string | ((request: Request) => string | Promise<string>)
   /**
-   * Decides who may use the proxy: check the visitor's session here. `true` passes the request on,
-   * `false` returns 401, and a `Response` is returned as it is. A visitor who passes can read the
+   * Decides who may use the proxy: check the visitor's session here. `true` forwards the request,
+   * `false` returns 401, and a `Response` is returned unchanged. An accepted visitor can read the
    * wallet's orders and spend its money. Read the body only from `request.clone()`.
    */
   readonly authorize: (request: Request) => boolean | Response | Promise<boolean | Response>
@@ -46,34 +46,28 @@ export interface ProxyLoss {
   readonly reason: string
 }
 
-/** The calls that a page needs, below the path at which the proxy is mounted. */
 const ROUTES: readonly (readonly [method: string, path: RegExp])[] = [
   ['GET', /\/v1\/(?:services|orders)(?:\/([^/]+))?$/],
   ['GET', /\/v1\/balance$/],
   ['POST', /\/v1\/orders$/],
 ]
 
-/** Request headers that are passed on. Cookies and all other headers are dropped. */
-const SENT = ['accept', 'content-type', 'idempotency-key']
+const FORWARDED_HEADERS = ['accept', 'content-type', 'idempotency-key']
 
-/**
- * Response headers that are passed on: those that the client reads. The length and the encoding are
- * dropped, because the body is passed on decoded.
- */
-const RETURNED = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
+/** Without the length and the encoding, because the proxy returns the body decoded. */
+const RETURNED_HEADERS = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
 
 /**
  * Statuses after which browsers silently resend a POST: Chromium after both, Firefox and WebKit
  * after 421. Neither status proves that the order was not created
  * (docs/decisions/a-browser-may-repeat.md).
  */
-const REPEATED: readonly number[] = [408, 421]
+const RESENT_BY_BROWSERS: readonly number[] = [408, 421]
 
-/** Statuses whose responses have no body. */
-const WITHOUT_BODY: readonly number[] = [204, 205]
+const STATUSES_WITHOUT_BODY: readonly number[] = [204, 205]
 
-/** Maximum number of bytes of a request body. An order has a few hundred. */
-const MAX_BODY = 1_000_000
+/** An order has a few hundred bytes. */
+const MAX_BODY_BYTES = 1_000_000
 
 const SALT = 'customer-ordering-sdk/proxy'
 
@@ -90,12 +84,13 @@ const OPTIONS: Readers<ProxyOptions> = {
 }
 
 /**
- * Creates a handler that passes a page's calls on to the service and adds the API key, which never
+ * Creates a handler that forwards a page's calls to the service and adds the API key, which never
  * leaves the server. It works with Hono, Next.js, Workers, Bun, Deno, and anything that handles a
  * `Request`. Mount it at any path. In the page, create the client with the address of the proxy as
  * `baseUrl`, `apiKey: null`, and the service's own address as `server`.
  *
- * - It passes on only the calls that a page needs, with the headers that the client reads.
+ * - It forwards only the calls that a page needs, and returns only the headers that the client
+ *   reads.
  * - It sends each request once and follows no redirects. If the service does not respond, or
  *   responds with 408 or 421, the handler returns 502 or 504. The client then reports that the
  *   order may exist, and no browser silently repeats the request.
@@ -135,14 +130,14 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
     const key = await credentialsOf(typeof source === 'string' ? source : () => source(request)).get()
     if (key === null)
       throw new ConfigurationError(
-        'The option `apiKey` of createProxy supplied no API key, so nothing was sent.',
+        'The option `apiKey` of createProxy returned no API key. Nothing was sent. Return a key.',
       )
     const tag = apiKeyTag(uuidV5, SALT, key)
     const tagged = (response: Response): Response => {
       response.headers.set(API_KEY_TAG, tag)
       return response
     }
-    const headers = pick(request.headers, SENT)
+    const headers = pick(request.headers, FORWARDED_HEADERS)
     headers.set('authorization', `Bearer ${key}`)
     let body: ArrayBuffer | undefined
     if (method === 'POST') {
@@ -151,17 +146,13 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
       // another origin only after a preflight.
       if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
       const expected = request.headers.get(IF_API_KEY_TAG)
-      // 425 tells the client that nothing was sent. The client then sends the order with the new
-      // API key, unless an earlier request may have created it.
+      // After a 425, the client sends the order again under the new API key, unless an earlier
+      // request may have created the order.
       if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
-        return tagged(
-          refusal(425, 'API_KEY_CHANGED', 'The API key of the proxy has changed. Nothing was sent.'),
-        )
+        return tagged(refusal(425, 'API_KEY_CHANGED', 'The API key of the proxy has changed.'))
       body = await request.arrayBuffer().catch(() => undefined)
-      if (body === undefined || body.byteLength > MAX_BODY)
-        return tagged(
-          refusal(400, 'BAD_REQUEST', 'The request body is too large or ended early. Nothing was sent.'),
-        )
+      if (body === undefined || body.byteLength > MAX_BODY_BYTES)
+        return tagged(refusal(400, 'BAD_REQUEST', 'The request body is too large or ended early.'))
     }
 
     const lose = (status: 502 | 504, reason: string): Response => {
@@ -191,7 +182,7 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
       return lose(signal.aborted ? 504 : 502, reasonOf(error))
     }
     const { status } = response
-    if (REPEATED.includes(status)) return lose(504, `The service responded with ${status}.`)
+    if (RESENT_BY_BROWSERS.includes(status)) return lose(504, `The service responded with ${status}.`)
     if (status < 200 || (status >= 300 && status < 400) || status > 599)
       return lose(502, `The service responded with ${status || 'a redirect'}.`)
     let text = ''
@@ -202,9 +193,9 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
       // same key again to read the order.
       if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
     }
-    const returned = pick(response.headers, RETURNED, (value) => redact(value, [key]))
+    const returned = pick(response.headers, RETURNED_HEADERS, (value) => redact(value, [key]))
     returned.set('cache-control', 'no-store')
-    const content = WITHOUT_BODY.includes(status) ? null : redact(text, [key], LIKE_A_KEY)
+    const content = STATUSES_WITHOUT_BODY.includes(status) ? null : redact(text, [key], LIKE_A_KEY)
     return tagged(new Response(content, { status, headers: returned }))
   }
 }
@@ -213,7 +204,6 @@ function refuseOption(problem: string, name?: string): never {
   throw new ConfigurationError(`createProxy ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
 }
 
-/** Returns the path at the service, or undefined if the call is not passed on. */
 function routeOf(method: string, pathname: string): string | undefined {
   for (const [allowed, pattern] of ROUTES) {
     const found = allowed === method ? pattern.exec(pathname) : null
@@ -230,9 +220,9 @@ function isId(segment: string): boolean {
   return !/%(?:25)*(?:2f|5c)/i.test(segment) && pathProblem(segment) === undefined
 }
 
-/** Creates a response that has the shape of the service's errors and that no cache stores. */
 function refusal(status: number, code: string, message: string): Response {
-  return Response.json({ code, message }, { status, headers: { 'cache-control': 'no-store' } })
+  const text = status < 500 ? `${message} Nothing was sent.` : message
+  return Response.json({ code, message: text }, { status, headers: { 'cache-control': 'no-store' } })
 }
 
 function pick(from: Headers, names: readonly string[], change = (value: string): string => value): Headers {
@@ -244,7 +234,6 @@ function pick(from: Headers, names: readonly string[], change = (value: string):
   return picked
 }
 
-/** Returns the option that bypasses HTTP caches, if the platform supports it. */
 function noStore(): { readonly cache?: 'no-store' } {
   return 'cache' in Request.prototype ? { cache: 'no-store' } : {}
 }

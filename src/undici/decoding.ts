@@ -1,16 +1,13 @@
 import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream'
 import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib'
 
-/**
- * The codings that the client accepts. Like the platform's fetch, it accepts brotli only over
- * https: over http, an old proxy may not understand it.
- */
+/** Like the platform's fetch, omits brotli over http: an old proxy may not understand it. */
 export function acceptEncoding(protocol: string): string {
   return protocol === 'https:' ? 'gzip, br' : 'gzip'
 }
 
-/** Maximum number of codings, so that a server cannot make the client stack decoders endlessly. */
-const MOST_CODINGS = 5
+/** Limits how many decoders a server can make the client create. */
+const MAX_CODINGS = 5
 
 /**
  * If a body ends early, these options make the decoder return the part that arrived, as the
@@ -24,7 +21,6 @@ const LENIENT_BROTLI = {
 
 type Decoder = Readable & NodeJS.ReadWriteStream
 
-/** Returns the decoders of one coding, in order, or undefined if the coding is unknown. */
 function decodersOf(coding: string): readonly Decoder[] | undefined {
   if (coding === 'gzip' || coding === 'x-gzip') return [createGunzip(LENIENT)]
   if (coding === 'br') return [createBrotliDecompress(LENIENT_BROTLI)]
@@ -32,8 +28,8 @@ function decodersOf(coding: string): readonly Decoder[] | undefined {
 }
 
 /**
- * Adds the zlib header if it is missing. "deflate" means the zlib format (RFC 9110 section
- * 8.4.1.2), but some services omit the header. The decoder does not need the missing checksum.
+ * Adds a missing zlib header. "deflate" means the zlib format (RFC 9110 section 8.4.1.2), but some
+ * services omit its header and its checksum. The decoder needs only the header.
  */
 class ZlibHeader extends Transform {
   #begun = false
@@ -42,29 +38,28 @@ class ZlibHeader extends Transform {
     const [first] = chunk
     if (!this.#begun && first !== undefined) {
       this.#begun = true
-      // A zlib header begins with the method, 8 for deflate. The platform's fetch makes the same
-      // test.
+      // The low four bits of a zlib header are the method, 8 for deflate. The platform's fetch
+      // makes the same test.
       if ((first & 0x0f) !== 8) this.push(Uint8Array.of(0x78, 0x9c))
     }
     done(null, chunk)
   }
 }
 
-/** Returns the decompressed body, or the body unchanged if a coding is unknown. */
 export function decoded(body: Readable, contentEncoding: string): Readable {
   const codings = contentEncoding
     .toLowerCase()
     .split(',')
     .map((coding) => coding.trim())
     .filter((coding) => coding !== '')
-  if (codings.length === 0 || codings.length > MOST_CODINGS) return body
+  if (codings.length === 0 || codings.length > MAX_CODINGS) return body
   const decoders: Decoder[] = []
   for (const coding of codings.toReversed()) {
     const added = decodersOf(coding)
     if (added === undefined) return body
     decoders.push(...added)
   }
-  // Destroys all streams if one fails. The reader of the last stream gets the error.
+  // If one stream fails, pipeline destroys all of them, and the reader gets the error.
   pipeline([body, ...decoders], () => {})
   return decoders.at(-1) ?? body
 }

@@ -1,29 +1,30 @@
 import type { Dispatcher } from 'undici'
 
-/** The error for a request that was not sent: the transport was closed, or the request was late. */
 export class HeldBack extends Error {
   readonly why: 'transport_closed' | 'late'
   readonly code: string
 
   constructor(why: 'transport_closed' | 'late', code: string) {
-    super('nothing was sent')
+    super('The request was not sent.')
     this.why = why
     this.code = code
   }
 }
 
 /**
- * Checks the clock again right before a request is written, on a new or reused connection. Without
- * this check, a machine that slept since the last check would send the request after waking, when
- * the service may have forgotten the request's key.
+ * Checks the clock again just before a request is written. Without this check, a machine that slept
+ * after the last check would send the request on waking, when the service may have forgotten the
+ * request's key.
  */
 export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
   return (dispatch) => (options, handler) =>
-    dispatch(options, isOld(handler) ? oldHoldIfLate(handler, isLate) : new HoldIfLate(handler, isLate))
+    dispatch(
+      options,
+      isUndici6(handler) ? holdUndici6IfLate(handler, isLate) : new HoldIfLate(handler, isLate),
+    )
 }
 
-/** The handler methods that undici 6 calls. */
-interface OldHandler extends Dispatcher.DispatchHandler {
+interface Undici6Handler extends Dispatcher.DispatchHandler {
   onConnect(abort: (error: Error) => void, context: unknown): void
   onError(error: Error): void
   onHeaders(...response: unknown[]): boolean
@@ -31,11 +32,11 @@ interface OldHandler extends Dispatcher.DispatchHandler {
   onComplete(trailers: unknown): void
 }
 
-function isOld(handler: object): handler is OldHandler {
+function isUndici6(handler: object): handler is Undici6Handler {
   return 'onConnect' in handler && !('onRequestStart' in handler)
 }
 
-function oldHoldIfLate(handler: OldHandler, isLate: () => boolean): OldHandler {
+function holdUndici6IfLate(handler: Undici6Handler, isLate: () => boolean): Undici6Handler {
   return {
     onConnect: (abort, context) => {
       if (isLate()) abort(new HeldBack('late', 'LATE'))

@@ -81,27 +81,27 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
       ? new Agent({ ...settings, connect: connectorNoting(unconnected) })
       : proxyOfEnvironment(settings))
   const { Bun, Deno }: Readonly<Record<string, unknown>> = globalThis
-  // Errors prove nothing in Bun, which has its own module named undici, or in Deno, which has its
-  // own sockets under Node's names.
-  const ownSockets = given === undefined && proxy === undefined && Bun === undefined && Deno === undefined
+  // In Bun and Deno, an error does not prove that nothing was sent: Bun has its own module named
+  // undici, and Deno has its own sockets under Node's names.
+  const errorsAreProof = given === undefined && proxy === undefined && Bun === undefined && Deno === undefined
   let closing: Promise<void> | undefined
   return {
     send: async (request) => {
-      // Nothing may be awaited between this check and the send, or the owner could close the
-      // dispatcher in between.
+      // Do not await anything between this check and the send: the owner could close the dispatcher
+      // in between.
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
       const { isLate } = request
-      // Does not check `isLate` with the caller's dispatcher. A dispatcher that retries may already
-      // have sent the request before the check.
-      const asks = given === undefined && isLate !== undefined
-      const sender = asks ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
+      // A caller's dispatcher may resend a request by itself. If the check stopped such a resend,
+      // the client would wrongly conclude that the request was never sent.
+      const checksLate = given === undefined && isLate !== undefined
+      const sender = checksLate ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))
     },
     whyUnsent: (error) =>
       error instanceof HeldBack
         ? error.why
-        : ownSockets && provenUnsent(error, error instanceof Error && unconnected.has(error)),
+        : errorsAreProof && provenUnsent(error, error instanceof Error && unconnected.has(error)),
     close: async () => {
       if (given !== undefined) return
       closing ??= dispatcher.close()
@@ -111,8 +111,8 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
 }
 
 /**
- * Creates undici's own connector, extended to collect connection errors. Such an error proves that
- * no byte of a request was sent, even if the TLS handshake had begun.
+ * Collects the errors of undici's own connector. They prove that no byte of a request was sent,
+ * even if the TLS handshake had begun.
  */
 function connectorNoting(unconnected: WeakSet<Error>): buildConnector.connector {
   const connect = buildConnector(bare({ allowH2: false }))
@@ -130,23 +130,20 @@ function proxyOfEnvironment(settings: Agent.Options): Dispatcher {
   } catch {
     // undici's own error contains the address, which may contain a password.
     return refuseOption(
-      'found an invalid proxy address in HTTP_PROXY or HTTPS_PROXY (or their lower-case names): it must look like http://proxy.example:3128',
+      'cannot use the address in HTTP_PROXY or HTTPS_PROXY (or their lower-case names): ' +
+        'it must look like http://proxy.example:3128',
       'proxy',
     )
   }
 }
 
-/** Returns undici's error code for a closed or destroyed dispatcher, undefined for an open one. */
 function closedByOwner(dispatcher: Dispatcher): string | undefined {
-  // `closed` comes first, because a closed dispatcher is later destroyed as well.
+  // Checks `closed` first, because a closed dispatcher is later destroyed, too.
   if ('closed' in dispatcher && dispatcher.closed === true) return 'UND_ERR_CLOSED'
   return 'destroyed' in dispatcher && dispatcher.destroyed === true ? 'UND_ERR_DESTROYED' : undefined
 }
 
-/**
- * The options of one request. They inherit nothing, so undici reads none from a polluted
- * `Object.prototype`.
- */
+/** Inherits nothing, so that undici reads no option from a polluted `Object.prototype`. */
 class SentRequest implements Dispatcher.RequestOptions {
   static {
     Object.setPrototypeOf(SentRequest.prototype, null)

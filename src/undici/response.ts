@@ -4,10 +4,7 @@ import { isUndecodable } from '../http/proof.ts'
 import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse } from '../http/transport.ts'
 import { decoded } from './decoding.ts'
 
-/**
- * A response from undici, without `Headers` or web streams: creating them takes longer than sending
- * the request.
- */
+/** Avoids `Headers` and web streams: creating them takes longer than sending the request. */
 export class UndiciResponse implements TransportResponse {
   readonly status: number
   readonly headers: ResponseHeaders
@@ -19,7 +16,7 @@ export class UndiciResponse implements TransportResponse {
     const encoding = headers['content-encoding']
     const stream = encoding === undefined ? body : decoded(body, String(encoding))
     this.#stream = stream
-    // The connection may break before the body is read. The error must not end the process.
+    // If the connection breaks before the body is read, the error must not end the process.
     body.on('error', () => {})
     if (stream !== body) stream.on('error', () => {})
   }
@@ -28,7 +25,6 @@ export class UndiciResponse implements TransportResponse {
     this.#stream.destroy()
   }
 
-  /** Reads until the body ends, exceeds `maxBytes`, or is cut off by a lost connection. */
   read(maxBytes: number): Promise<BodyText> {
     const stream = this.#stream
     return new Promise((resolve) => {
@@ -57,7 +53,6 @@ export class UndiciResponse implements TransportResponse {
   }
 }
 
-/** undici's headers, which have lower-case names. */
 class RawHeaders implements ResponseHeaders {
   readonly #raw: Dispatcher.ResponseData['headers']
 

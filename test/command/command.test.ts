@@ -126,9 +126,11 @@ describe('customer-ordering-sdk', () => {
       const account = await command(`${line} ~ --account shopp`)
       const server = await command(`${line} ~ --server https://elsewhere.example`)
       expect([account.code, server.code]).toEqual([2, 2])
-      const found = `([server, account]), only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
-      expect(account.err).toContain(`${searched(service.url, 'shopp')} ${found}`)
-      expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')} ${found}`)
+      const found = `, only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
+      expect(account.err).toContain(
+        `no orders of [server, account] ${searched(service.url, 'shopp')}${found}`,
+      )
+      expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')}${found}`)
     },
   )
 
@@ -187,7 +189,7 @@ describe('customer-ordering-sdk', () => {
         const { code, err, asked } = await command(line, given)
         expect(code).toBe(4)
         expect(given.reply === undefined ? err : asked).toMatch(
-          given.reply === undefined ? /add --yes/ : /Continue\?/,
+          given.reply === undefined ? /Add --yes/ : /Continue\?/,
         )
       }
       expect(sandbox.requests).toHaveLength(requests)
@@ -259,7 +261,7 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --sqlite missing.db --account shop', 'does not exist'],
     ['show ~', "requires either the order's reference"],
     ['show r1 --key k1 ~', "requires either the order's reference"],
-    ['show r1 r2 ~', 'Expected one reference, but also got "r2"'],
+    ['show r1 r2 ~', 'takes at most one reference, but also got "r2"'],
     ['recover r1 ~', 'takes no reference'],
     ['recover --sqlite orders.db --account shop', 'recover requires --safe-retry-window'],
     [

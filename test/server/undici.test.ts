@@ -348,7 +348,7 @@ describe('proxies and dispatchers', () => {
         const error = caught(() => undiciTransport({ proxy: 'environment' }))
         expect(error).toBeInstanceOf(ConfigurationError)
         expect(error).toMatchObject({
-          message: expect.stringContaining('option proxy found an invalid proxy address in HTTP_PROXY'),
+          message: expect.stringContaining('option proxy cannot use the address in HTTP_PROXY'),
         })
         expect(inspect(error, { showHidden: true, depth: 9 })).not.toContain('secret')
       }
