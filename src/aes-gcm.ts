@@ -14,29 +14,20 @@ const NONCE = 12
  * const codec = aesGcm(Buffer.from(process.env.ORDERS_KEY ?? '', 'base64'))
  */
 export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
-  // Copies each key, because the caller may overwrite the array later.
-  const secrets = keys.map((key, index) => {
+  const all = keys.map((key, index) => {
     if (!(key instanceof Uint8Array) || key.byteLength !== 32)
       throw new ConfigurationError(`Key ${index + 1} of aesGcm must be a Uint8Array of 32 bytes.`)
-    return new Uint8Array(key)
+    return importLater(key)
   })
-  if (secrets.length === 0) throw new ConfigurationError('aesGcm needs a key of 32 bytes.')
-  let imported: readonly Promise<CryptoKey>[] | undefined
-  const known = (): readonly Promise<CryptoKey>[] => {
-    imported ??= secrets.map((secret) =>
-      crypto.subtle.importKey('raw', secret, 'AES-GCM', false, ['encrypt', 'decrypt']),
-    )
-    return imported
-  }
+  const [first] = all
+  if (first === undefined) throw new ConfigurationError('aesGcm requires a key of 32 bytes.')
   return {
     encrypt: async (text) => {
-      const [key] = known()
-      if (key === undefined) throw new TypeError('no key')
       // The nonce is random: using a nonce twice with the same key breaks AES-GCM.
       const iv = crypto.getRandomValues(new Uint8Array(NONCE))
       const sealed = await crypto.subtle.encrypt(
         { name: 'AES-GCM', iv },
-        await key,
+        await first(),
         new TextEncoder().encode(text),
       )
       return toBase64(iv) + toBase64(new Uint8Array(sealed))
@@ -44,9 +35,10 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
     decrypt: async (text) => {
       const bytes = fromBase64(text)
       const [iv, sealed] = [bytes.subarray(0, NONCE), bytes.subarray(NONCE)]
-      for (const key of known()) {
+      for (const imported of all) {
+        const key = await imported()
         try {
-          const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, await key, sealed)
+          const opened = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, sealed)
           return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(opened)
         } catch {
           // Another key may have encrypted the text.
@@ -54,6 +46,16 @@ export function aesGcm(...keys: readonly [Uint8Array, ...Uint8Array[]]): Codec {
       }
       throw new Error('No key of aesGcm decrypts the data. Add the key that encrypted it.')
     },
+  }
+}
+
+function importLater(key: Uint8Array): () => Promise<CryptoKey> {
+  // A copy, because the caller may overwrite the array later.
+  const secret = new Uint8Array(key)
+  let imported: Promise<CryptoKey> | undefined
+  return () => {
+    imported ??= crypto.subtle.importKey('raw', secret, 'AES-GCM', false, ['encrypt', 'decrypt'])
+    return imported
   }
 }
 

@@ -106,7 +106,7 @@ export interface RecoverOptions extends RequestOptions {
   readonly takeOver?: boolean | undefined
 }
 
-/** Options of `list`. Call options apply to each page. */
+/** Options of the `list` methods. Call options apply to each page. */
 export interface ListOptions extends RequestOptions {
   /**
    * Number of pages to fetch ahead, 0 to 16. At most 1,000 items are fetched ahead, or one page if

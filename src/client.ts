@@ -50,7 +50,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
 
   /** Places, reads and settles orders. */
   readonly orders: Orders<S>
-  /** The store products that can be ordered. */
+  /** The services that can be ordered. */
   readonly services: Services<S>
   /** The wallet that pays for orders. */
   readonly balance: Wallet<S>
@@ -79,8 +79,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
-    // Shared by all clients with the same store and scope, so that each client sees identical calls
-    // of the others.
+    // All clients with the same store and scope share this list, so that each client detects an
+    // order that another client is already placing.
     this.#live = liveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })

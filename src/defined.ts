@@ -1,4 +1,4 @@
-/** Omits undefined fields, which `exactOptionalPropertyTypes` does not accept as missing. */
+/** Omits undefined fields: `exactOptionalPropertyTypes` distinguishes them from missing ones. */
 export function defined<T extends object>(fields: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   const kept: Partial<T> = {}
   for (const name in fields)
@@ -12,7 +12,7 @@ export function bare<T extends object>(fields: T): T {
   return Object.assign(Object.create(null), fields)
 }
 
-/** Returns undefined for a getter, which may run code of the caller. */
+/** Returns undefined instead of calling a getter, which would run the caller's code. */
 export function ownValue(object: unknown, name: string): unknown {
   return describe(object, name)?.value
 }

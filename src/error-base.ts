@@ -23,11 +23,11 @@ export interface SupportReference {
   readonly externalOrderId?: string
 }
 
-/** One thing that is wrong with a value. */
+/** A problem with a value or one of its fields. */
 export interface Issue {
   /** Path of the field, for example `metadata.externalOrderId`; empty for the value as a whole. */
   readonly path: string
-  /** What is wrong with the value. Never quotes the value itself. */
+  /** The problem. Never quotes the value itself. */
   readonly message: string
 }
 
@@ -41,7 +41,7 @@ export interface ErrorFacts {
   readonly status?: number | undefined
   /** Machine-readable code from the service's error body. */
   readonly serverCode?: string | undefined
-  /** Message from the service's error body, truncated. Never enumerable, never printed. */
+  /** Message from the service's error body, truncated. Not enumerable and never printed. */
   readonly serverMessage?: string | undefined
   /** Request id from the response's headers. */
   readonly requestId?: string | undefined

@@ -75,8 +75,8 @@ export interface SettledEvent extends CallEvent {
   /** Identifier of the order, if known. */
   readonly orderId?: string
   /**
-   * Orders only: false if the outcome could not be stored. The client then keeps trying to store a
-   * proven charge in the background.
+   * Orders only: false if the outcome could not be stored. If it is a proven charge, the client
+   * keeps trying to store it in the background.
    */
   readonly remembered?: boolean
   /** `orders.recover` only: the outcome of the record. */

@@ -24,7 +24,7 @@ export interface ResponseInfo {
   readonly supportReference?: SupportReference
 }
 
-/** A function, if the info is created only on first use, because few callers read it. */
+/** The function creates the info on first use, because few callers read it. */
 export type InfoSource = ResponseInfo | (() => ResponseInfo)
 
 export function infoFrom(source: InfoSource): ResponseInfo {

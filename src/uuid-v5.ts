@@ -25,14 +25,14 @@ export function fastest(find: () => Sha1Hex | undefined): (name: string) => stri
     // Throws if the platform forbids SHA-1.
     sha1(new Uint8Array())
     const byPlatform = derivedBy(sha1)
-    // A wrong id would be another Idempotency-Key, and a retry could charge the wallet twice.
+    // With a wrong id, a retry would send another Idempotency-Key and could charge twice.
     return PROBES.every((name) => byPlatform(name) === byPackage(name)) ? byPlatform : byPackage
   } catch {
     return byPackage
   }
 }
 
-/** One name fits in a single SHA-1 block, one needs several, one is too long for `shared`. */
+/** Test names: one fits in one SHA-1 block, one needs several, one is too long for `shared`. */
 const PROBES: readonly string[] = [1, 30, 500].map((times) => '\u00e9 \u{1f600}'.repeat(times))
 
 function byPackage(name: string): string {

@@ -38,7 +38,7 @@ export interface Action {
   readonly needsStore: boolean
   readonly sendsRequests: boolean
   readonly namesOrder: boolean
-  /** Returns undefined if the action can cost no money, so that the user need not confirm it. */
+  /** Returns undefined if the user need not confirm the action, because it cannot cost money. */
   readonly question?: (
     client: CustomerOrderingClient,
     flags: Flags,

@@ -25,7 +25,7 @@ Flags of the store
   --safe-retry-window MILLISECONDS
                       the value your program sets, or 1200000 if none; required for recover
 
-  --remember id       if your program sets it: store only the id, status and amount of an order
+  --remember id       store only the id, status and amount of an order; set it if your program does
   --allow-insecure-http
                       allow an http address on a private network
 
@@ -138,7 +138,7 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
 
 interface FlagToken {
   readonly name: string
-  /** With its dashes. */
+  /** The name with its dashes, as the user wrote it. */
   readonly rawName: string
   readonly value: string | undefined
   /** True for `--name=value`. */

@@ -40,7 +40,7 @@ export function hide(text: string, secrets: Iterable<string>): string {
   return redact(text, secrets, LIKE_A_KEY / 4)
 }
 
-/** Strings from the store or the service must not move the cursor of the terminal. */
+/** Replaces control characters, with which stored strings could move the terminal's cursor. */
 export function plain(text: string): string {
   return text.replace(/\p{Cc}/gu, '?')
 }

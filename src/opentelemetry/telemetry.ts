@@ -87,7 +87,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
   // By call id, because a call has at most one request in flight.
   const requestSpans = new Map<string, Span>()
 
-  // Only attributes with few different values, because metrics use them.
+  // Metrics use these attributes, so each must have few different values.
   const labelsOf = ({ method, path }: CallEvent): Attributes => {
     const template = templateOf(path)
     return {
@@ -165,7 +165,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
       span.setAttributes(known(attributes))
       if (!ok) span.setStatus({ code: SpanStatusCode.ERROR, ...(code !== undefined && { message: code }) })
       span.end()
-      // No ids, because every order would create a new series.
+      // Metrics contain no ids, because every order would create a new series.
       const labels: Attributes = {
         'ordering.operation': operation,
         'ordering.charged': charged,

@@ -54,7 +54,7 @@ const ROUTES: readonly (readonly [method: string, path: RegExp])[] = [
 
 const FORWARDED_HEADERS = ['accept', 'content-type', 'idempotency-key']
 
-/** Without the length and the encoding, because the proxy returns the body decoded. */
+/** No content-length and no content-encoding, because the proxy returns the body decoded. */
 const RETURNED_HEADERS = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
 
 /**
@@ -129,9 +129,7 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
 
     const key = await credentialsOf(typeof source === 'string' ? source : () => source(request)).get()
     if (key === null)
-      throw new ConfigurationError(
-        'The option `apiKey` of createProxy returned no API key. Nothing was sent. Return a key.',
-      )
+      throw new ConfigurationError('createProxy has no API key. Nothing was sent. Set the option apiKey.')
     const tag = apiKeyTag(uuidV5, SALT, key)
     const tagged = (response: Response): Response => {
       response.headers.set(API_KEY_TAG, tag)

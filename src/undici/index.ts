@@ -87,8 +87,8 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
   let closing: Promise<void> | undefined
   return {
     send: async (request) => {
-      // Do not await anything between this check and the send: the owner could close the dispatcher
-      // in between.
+      // Nothing may be awaited between this check and the send, or the owner could close the
+      // dispatcher in between.
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
       const { isLate } = request
