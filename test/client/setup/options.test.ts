@@ -62,7 +62,7 @@ describe('withOptions with another address', () => {
     const named = { ...request, metadata: { externalOrderId: 'e1' } }
     await client.orders.create(named)
     expect(() => client.withOptions({ baseUrl: elsewhere })).toThrow(
-      /^Client option baseUrl cannot change without the option server/,
+      /^Client option baseUrl cannot change unless the option server is set/,
     )
     expect(client.withOptions({ baseUrl: `${BASE_URL}/` })).toBeInstanceOf(CustomerOrderingClient)
 
