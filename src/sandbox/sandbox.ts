@@ -91,18 +91,15 @@ export interface Sandbox extends SandboxAssertions {
   addCustomer(customer?: NewCustomer): SandboxCustomer
   /** Adds an API key and returns its secret, for the Authorization header. */
   addApiKey(apiKey: NewApiKey): string
-  /**
-   * Revokes an API key, given the string that {@link addApiKey} returned. Requests with that key
-   * then get 401.
-   */
+  /** Revokes the API key with this secret. Requests with that key then get 401. */
   revokeApiKey(apiKey: string): void
-  /** Adds a service, or replaces the service with its `productId`. */
+  /** Adds a service, or replaces the service with the same `productId`. */
   addService(service: NewService): SandboxService
-  /** Adds an order that was not placed through the API: no charge, no ledger entry. */
+  /** Adds an order without a charge, as if it was not placed through the API. */
   addOrder(order?: NewOrder): SandboxOrder
   /** Removes an order. Its charge stays in the ledger. */
   removeOrder(orderId: string): void
-  /** Sets the status of an order. The switch `statuses` no longer applies to that order. */
+  /** Sets the status of an order. That order then ignores the switch `statuses`. */
   setOrderStatus(orderId: string, status: string): void
   /** Adds money to a wallet, in minor currency units. A negative amount removes money. */
   topUp(customer: string | { readonly id: string }, amount: number): void
@@ -123,8 +120,8 @@ export interface Sandbox extends SandboxAssertions {
 }
 
 /**
- * Makes a sandbox. By default it has a personal customer, an organization, two funded wallets and a
- * small catalogue.
+ * Makes a sandbox. By default, it has a personal customer and an organization, each with a funded
+ * wallet, and a small catalogue.
  *
  * @throws {TypeError} for an unknown or invalid option
  * @example

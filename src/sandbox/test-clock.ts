@@ -1,11 +1,8 @@
 import type { SandboxSleep } from './service/world.ts'
 
-/**
- * A clock for tests, made by {@link createTestClock}. Time passes only in `pass()` and
- * `run()`.
- */
+/** A clock for tests, made by {@link createTestClock}. Time passes only in `pass()` and `run()`. */
 export interface TestClock {
-  /** Pass this as the client's second argument. */
+  /** Pass this object as the client's second argument, so that the client uses this clock. */
   readonly runtime: {
     readonly now: () => number
     readonly monotonic: () => number
@@ -13,11 +10,11 @@ export interface TestClock {
     readonly randomId: () => string
     readonly setTimer: (callback: () => void, milliseconds: number) => () => void
   }
-  /** Pass these options to `createSandbox`, so that the sandbox uses this clock, too. */
+  /** Pass these options to `createSandbox`, so that the sandbox uses this clock. */
   readonly sandbox: { readonly now: () => number; readonly sleep: SandboxSleep }
   /** Returns the clock's time in milliseconds since 1970. */
   now(): number
-  /** Advances the clock, and ends the waits that become due. */
+  /** Advances the clock, and ends each wait that is due by then. */
   pass(milliseconds: number): void
   /**
    * Waits for the promise and returns its value. Whenever no other work is pending, the clock jumps
@@ -27,9 +24,9 @@ export interface TestClock {
 }
 
 /**
- * Makes a clock for tests of waits, retries and time windows, which then take no real time. Use it
- * with the sandbox's `fetch` and in-memory stores, not with real connections: the clock would jump
- * while they wait.
+ * Makes a clock for tests of waits, retries and time windows. Such tests then take no real time.
+ * Use the clock with the sandbox's `fetch` and an in-memory store, not with real connections: while
+ * a connection waits for data, the clock would jump.
  *
  * @param start milliseconds since 1970; default 2026-01-01
  * @example
@@ -48,8 +45,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
     timers.add(timer)
     return () => void timers.delete(timer)
   }
-  /** Ends the next wait if it is due by `until`. */
-  const fire = (until: number): boolean => {
+  const fireNext = (until: number): boolean => {
     const [next] = [...timers].sort((a, b) => a.at - b.at)
     if (next === undefined || next.at > until) return false
     timers.delete(next)
@@ -72,7 +68,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
     },
     pass(milliseconds) {
       const until = time + milliseconds
-      while (fire(until));
+      while (fireNext(until));
       time = until
     },
     async run(promise) {
@@ -85,9 +81,9 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
       }
       value.then(end, end)
       while (!ended) {
-        // Let the event loop turn a few times, so that all pending work can continue.
+        // Before the clock jumps, let the event loop turn a few times, so that other work can finish.
         for (let turn = 0; turn < 5 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
-        if (!ended) fire(Number.POSITIVE_INFINITY)
+        if (!ended) fireNext(Number.POSITIVE_INFINITY)
       }
       return await value
     },

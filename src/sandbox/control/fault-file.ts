@@ -7,7 +7,7 @@ import { type DataFormat, parseDataFile } from './data-file.ts'
  * aliases. Such rules cannot contain functions.
  *
  * @param format default `'json'`
- * @throws {TypeError} if the text or a rule is invalid; the message contains the line and the reason
+ * @throws {TypeError} if the text or a rule is invalid; the message contains line and reason
  * @example
  * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'), 'yaml')
  */

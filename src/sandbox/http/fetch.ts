@@ -3,22 +3,18 @@ import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 /** A drop-in replacement for the global `fetch`. */
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
-/** The error with which Node's fetch rejects if the network fails. */
+/** Equals the error of Node's fetch, whose `cause` tells the client whether it sent a request. */
 function networkError(code: string, syscall: string): TypeError {
   return new TypeError('fetch failed', {
     cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }),
   })
 }
 
-/** The cause that Node's fetch gives for a body that ends early. */
+/** Equals the cause that Node's fetch gives for a body that ends early. */
 function otherSideClosed(): Error {
   return Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' })
 }
 
-/**
- * Makes a fetch that reaches only the sandbox. Requests to other origins fail as if their host name
- * did not exist.
- */
 export function createFetch(
   handle: (message: SandboxMessage) => Promise<SandboxReply>,
   baseUrl: URL,
@@ -43,9 +39,6 @@ export function createFetch(
   }
 }
 
-/**
- * Converts a `Request` to plain values. Rejects if the caller aborts before the body is complete.
- */
 export async function messageOf(request: Request): Promise<SandboxMessage> {
   const headers: Record<string, string> = {}
   for (const [name, value] of request.headers) headers[name] = value
@@ -53,7 +46,6 @@ export async function messageOf(request: Request): Promise<SandboxMessage> {
   return { method, url, headers, body: await untilAborted(request.text(), signal), signal }
 }
 
-/** Turns a reply into a `Response`, or rejects like `fetch` after a network failure. */
 export async function respond(reply: SandboxReply, signal: AbortSignal, url: string): Promise<Response> {
   const { delivery } = reply
   if (delivery.type === 'refuse') throw networkError('ECONNREFUSED', 'connect')
@@ -66,8 +58,8 @@ export async function respond(reply: SandboxReply, signal: AbortSignal, url: str
   if (delivery.type === 'stallBody' || (delivery.type === 'cut' && !delivery.cleanly))
     headers.set('content-length', String(new TextEncoder().encode(reply.body).length))
   const response = new Response(empty ? null : bodyOf(reply, signal), { status: reply.status, headers })
-  // Set the URL here, like a real fetch: the Response constructor cannot. The property is
-  // configurable, because msw before 2.7 redefines it.
+  // A real fetch sets the URL, but the Response constructor cannot. The property is configurable,
+  // because msw before 2.7 redefines it.
   Object.defineProperty(response, 'url', { value: url, configurable: true })
   return response
 }
@@ -112,8 +104,8 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
 }
 
 /**
- * Makes a stream of the first bytes of a body. Calls `end` on the next pull, after those bytes have
- * been read.
+ * Streams the first bytes of a body. Calls `end` only after they were read, because an error
+ * discards the bytes that are still in the stream's queue.
  */
 function partOf(
   body: string,
@@ -151,15 +143,11 @@ function padded(body: string, bytes: number, signal: AbortSignal): ReadableStrea
   })
 }
 
-/**
- * Returns the result of the work, or rejects with the signal's reason when the signal fires. The
- * work continues, as on a server.
- */
+/** Rejects when the signal fires. The work continues, as it would on a real server. */
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     if (signal.aborted) {
-      // No caller waits for the work any more. Ignore a failure of the work: it would be an
-      // unhandled rejection.
+      // Without this line, a failure of the work would be an unhandled rejection.
       work.catch(() => {})
       return reject(signal.reason)
     }

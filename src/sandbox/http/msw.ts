@@ -10,8 +10,8 @@ export interface SandboxHandlersOptions {
 
 /**
  * Makes request handlers for msw's `setupServer` and `setupWorker` that respond from a sandbox.
- * Network failures become `HttpResponse.error()`. Such an error has no details, even in Node, so
- * the client cannot prove that a request was never sent.
+ * A network failure becomes `HttpResponse.error()`. That error has no details, even in Node, so the
+ * client cannot rule out a charge, even if the request was never sent.
  *
  * @example
  * const server = setupServer(...sandboxHandlers(sandbox))
@@ -28,7 +28,7 @@ export function sandboxHandlers(sandbox: Sandbox, options: SandboxHandlersOption
         if (type === 'drop' || type === 'refuse') return HttpResponse.error()
         return await respond(reply, request.signal, message.url)
       } catch (error) {
-        // msw would report the exception of an aborted request as a bug in this handler.
+        // Without this line, msw would report an aborted request as a bug in this handler.
         if (request.signal.aborted) return HttpResponse.error()
         throw error
       }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { Readable } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from '../control/control-server.ts'
 import type { Sandbox } from '../sandbox.ts'
@@ -14,18 +14,18 @@ export interface ServeSandboxOptions {
   /** Port to listen on. Default 0: any free port. */
   readonly port?: number
   /**
-   * Address to listen on. Default `127.0.0.1`. The sandbox has no access control, so be careful
-   * when you open it to a network.
+   * Address to listen on. Default `127.0.0.1`. The sandbox has no access control: do not expose it
+   * to an untrusted network.
    */
   readonly host?: string
-  /** Responds to CORS preflights and lets pages of any origin read responses. Default false. */
+  /** Responds to CORS preflights and lets pages from any origin read responses. Default false. */
   readonly cors?: boolean
   /**
    * Serves the live page at `/` and the control API below `/__sandbox/`. `'loopback'` serves them
    * only if `host` is a loopback address. Default false.
    */
   readonly control?: boolean | 'loopback'
-  /** Called after each response, including a response that a fault dropped or held back. */
+  /** Called after each response, even if a fault dropped the response or held it back. */
   readonly onRequest?: (request: SandboxRequest) => void
   /**
    * Called with a log line for every other event: control calls, invalid requests, lost
@@ -61,6 +61,7 @@ export interface SandboxServer {
  * connections.
  *
  * @throws {TypeError} if an option is unknown
+ * @throws {Error} if the server cannot listen, for example because the port is in use
  * @example
  * const server = await serveSandbox(createSandbox(), { port: 4010 })
  * console.log(server.url)
@@ -86,7 +87,6 @@ export async function serveSandbox(
             control?.changed()
           })
     served.catch((error: unknown) => {
-      // The caller has disconnected: no response is needed.
       request.socket.destroy()
       onNotice(`${request.method} ${request.url}: connection lost (${messageOf(error)})`)
       control?.changed()
@@ -110,10 +110,11 @@ export async function serveSandbox(
   }
   // Respond to invalid HTTP with an ErrorResponse: Node's own response would have no body.
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const status = refuseGarbage(sandbox, error, socket as Socket)
+    const status = refuseGarbage(sandbox, error, socket)
     if (status !== null) onNotice(`received invalid HTTP, responded with ${status} (${messageOf(error)})`)
   })
   await listen(server, port, host)
+  // The type also has a string for pipes, and null before the server listens on its port.
   const address = server.address() as AddressInfo
   const loopback = isLoopback(address.address)
   if (options.control === true || (options.control === 'loopback' && loopback))
@@ -136,7 +137,6 @@ export async function serveSandbox(
   }
 }
 
-/** True if only this machine can reach the address. */
 function isLoopback(address: string): boolean {
   return /^(?:::ffff:)?127\.|^::1$/.test(address)
 }
@@ -167,13 +167,12 @@ async function serveRequest(
   }
   // For a body that is too large, pass a placeholder that the sandbox rejects for its size.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
-  const url = targetOf(sandbox, request.url ?? '/')
+  const url = sandboxUrlOf(sandbox, request.url ?? '/')
   const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
   deliver(reply, request.socket, response)
   onRequest(reply.request)
 }
 
-/** A request from a socket. */
 class ReceivedMessage implements SandboxMessage {
   readonly method: string
   readonly url: string
@@ -193,8 +192,8 @@ class ReceivedMessage implements SandboxMessage {
   }
 
   /**
-   * Fires when the caller disconnects. The signal is created only when it is read, because only a
-   * delayed response needs it.
+   * Fires when the caller disconnects. Reading this property creates the signal, because only a
+   * delayed response needs one.
    */
   get signal(): AbortSignal {
     const gone = new AbortController()
@@ -209,8 +208,7 @@ class ReceivedMessage implements SandboxMessage {
   }
 }
 
-/** Converts a path on this server to a URL below the sandbox's base URL. */
-function targetOf(sandbox: Sandbox, target: string): string {
+function sandboxUrlOf(sandbox: Sandbox, target: string): string {
   return target.startsWith('/') ? sandbox.baseUrl + target : target
 }
 
@@ -223,11 +221,8 @@ function preflight(request: IncomingMessage, response: ServerResponse): void {
   response.end()
 }
 
-/**
- * Returns the body as a string, or null if it has more than `most` bytes. Rejects if the caller
- * disconnects before the end of the body.
- */
-function readBody(request: IncomingMessage, most: number): Promise<string | null> {
+/** Resolves with null if the body is larger than `maxBytes`. */
+function readBody(request: IncomingMessage, maxBytes: number): Promise<string | null> {
   return new Promise((resolve, reject) => {
     let chunks: Uint8Array[] = []
     let size = 0
@@ -235,10 +230,10 @@ function readBody(request: IncomingMessage, most: number): Promise<string | null
       size += chunk.length
       // Discard the chunks but continue reading: a caller that is still writing might not read the
       // response.
-      if (size > most) chunks = []
+      if (size > maxBytes) chunks = []
       else chunks.push(chunk)
     })
-    request.on('end', () => resolve(size > most ? null : Buffer.concat(chunks).toString('utf8')))
+    request.on('end', () => resolve(size > maxBytes ? null : Buffer.concat(chunks).toString('utf8')))
     request.on('error', reject)
   })
 }
@@ -250,7 +245,7 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
     const headers = empty
       ? reply.headers
       : { ...reply.headers, 'content-length': Buffer.byteLength(reply.body) }
-    // Pass a string: Node sends it together with the headers, but sends bytes in a second packet.
+    // Pass a string: Node sends it in one packet with the headers, but a Buffer in a second packet.
     response.writeHead(status, headers).end(empty ? undefined : reply.body)
     return
   }
@@ -268,8 +263,7 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
         response.end(body.subarray(0, delivery.after))
       } else {
         response.writeHead(status, { ...reply.headers, 'content-length': body.length })
-        // Destroy the socket only after the write: a reset could overtake bytes that the caller
-        // must get.
+        // Destroy the socket only after the write, so that the caller gets these bytes.
         response.write(body.subarray(0, delivery.after), () => socket.destroy())
       }
       return
@@ -296,11 +290,8 @@ function* padding(body: Buffer, bytes: number): Generator<Buffer> {
   yield body
 }
 
-/**
- * Responds to invalid HTTP with an ErrorResponse. Returns its status, or null if the caller has
- * disconnected.
- */
-function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Socket): number | null {
+/** Returns the status of the response, or null if the caller has disconnected. */
+function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Duplex): number | null {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy()
     return null
