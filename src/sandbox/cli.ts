@@ -141,9 +141,8 @@ async function start(argv: string[]): Promise<void> {
       onNotice: printLine,
     }),
   }).catch((error: unknown) => {
-    throw new StartError(
-      `cannot listen: ${error instanceof Error ? error.message : String(error)}; choose another --port or --host`,
-    )
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StartError(`cannot listen: ${reason}; choose another --port or --host`)
   })
   // Ignore a closed pipe: the parent process may read only the first line.
   process.stdout.on('error', () => {})

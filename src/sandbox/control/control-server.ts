@@ -95,6 +95,6 @@ function reasonToRefuse({ headers, method }: IncomingMessage, loopbackOnly: bool
   if (loopbackOnly && !/^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host))
     return `the Host header must name a loopback host, such as localhost, got ${JSON.stringify(host)}`
   if (method !== 'GET' && method !== 'HEAD' && origin !== undefined && origin !== `http://${host}`)
-    return `only pages from http://${host} may change the sandbox; the Origin header was ${JSON.stringify(origin)}`
+    return `only pages from http://${host} may change the sandbox, got Origin ${JSON.stringify(origin)}`
   return null
 }

@@ -12,7 +12,6 @@ const table = (id: string, title: string, note: string): string => `
         <div id="${id}" hidden></div>
       </section>`
 
-/** The live page's HTML; `page.js` fills it. */
 export const pageDocument: string = `<!doctype html>
 <html lang="en">
 <head>
@@ -32,7 +31,8 @@ export const pageDocument: string = `<!doctype html>
       <h1>Customer Ordering sandbox</h1>
       <p><code id="address"></code> <button type="button" class="copy" id="copy-address">Copy address</button>
         <button type="button" class="copy" id="copy-key">Copy API key</button>
-        <button type="button" class="copy" id="copy-env">Copy export lines</button> <span id="connection" class="badge info" role="status">connecting</span></p>
+        <button type="button" class="copy" id="copy-env">Copy export lines</button>
+        <span id="connection" class="badge info" role="status">connecting</span></p>
     </div>
     <div class="actions">
       <button type="button" id="place">Place a test order</button>
@@ -42,18 +42,26 @@ export const pageDocument: string = `<!doctype html>
   </header>
   <p id="problem" class="problem" role="alert" hidden></p>
   <p id="announcement" class="unseen" aria-live="polite"></p>
-  <noscript><p class="problem">This page needs JavaScript. The control API below /__sandbox/ works without it.</p></noscript>
+  <noscript>
+    <p class="problem">This page needs JavaScript. The control API below /__sandbox/ works without it.</p>
+  </noscript>
   <main>
     <div class="wide">
       <section class="panel" aria-labelledby="log-title">
         <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
         <p class="filter"><label for="filter">Filter</label>
-          <input type="search" id="filter" placeholder="path, status, key, reference" autocomplete="off" spellcheck="false"></p>
+          <input type="search" id="filter" placeholder="path, status, key, reference"
+            autocomplete="off" spellcheck="false"></p>
         <div id="log" tabindex="0" role="group" aria-label="Newest requests" hidden></div>
         <p class="note" id="log-none">No requests yet. Try:<br>
-          <code>curl <span id="example-address"></span>/v1/services -H "authorization: Bearer <em>API key</em>"</code></p>
+          <code>curl <span id="example-address"></span>/v1/services
+            -H "authorization: Bearer <em>API key</em>"</code></p>
       </section>
-${table('ledger', 'Charges', 'Every debit of a wallet. Two debits for one reference are a bug in your program.')}
+${table(
+  'ledger',
+  'Charges',
+  'Every debit of a wallet. Two debits for one reference are a bug in your program.',
+)}
     </div>
 
     <div class="side">
@@ -75,7 +83,8 @@ ${table('ledger', 'Charges', 'Every debit of a wallet. Two debits for one refere
           <summary>Write a rule</summary>
           <form id="rule-form">
             <label for="rule">Fault rule, JSON or YAML</label>
-            <textarea id="rule" rows="6" spellcheck="false" aria-describedby="rule-problem">match: { operation: createOrder }
+            <textarea id="rule" rows="6" spellcheck="false" aria-describedby="rule-problem">
+match: { operation: createOrder }
 times: 2
 action:
   type: status

@@ -2,9 +2,8 @@ import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
 
 /**
- * The page's script: browser/main.ts and its imports, as one string. The build replaces this module
- * with the string itself (scripts/built-page.ts), so the package needs no bundler. When run
- * from source, this function bundles the page at each call.
+ * The build replaces this module with the bundled script (scripts/built-page.ts), so the published
+ * package needs no bundler.
  */
 export function pageScript(): string {
   const { outputFiles } = buildSync({
@@ -14,7 +13,7 @@ export function pageScript(): string {
     format: 'iife',
     target: 'es2022',
     minify: true,
-    // Ignore the package's tsconfig, which is for a library.
+    // Ignore the tsconfig of this repository: its settings are for a library.
     tsconfigRaw: {},
   })
   return outputFiles[0]?.text ?? ''

@@ -1,4 +1,4 @@
-/** The live page's CSS. Colours have a contrast of at least 4.5 in both schemes. */
+/** Text has a contrast ratio of at least 4.5 in both colour schemes (WCAG 2.2, level AA). */
 export const pageStyle: string = `
 :root {
   color-scheme: light dark;
@@ -17,8 +17,14 @@ export const pageStyle: string = `
 }
 * { box-sizing: border-box; }
 [hidden] { display: none !important; }
-body { margin: 0; background: var(--back); color: var(--text); font: 15px/1.5 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-header { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; padding: .9rem 1.25rem; background: var(--panel); border-bottom: 1px solid var(--line); }
+body {
+  margin: 0; background: var(--back); color: var(--text);
+  font: 15px/1.5 system-ui, "Segoe UI", Roboto, "Helvetica Neue", sans-serif;
+}
+header {
+  display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; padding: .9rem 1.25rem;
+  background: var(--panel); border-bottom: 1px solid var(--line);
+}
 header > div { flex: 1 1 18rem; min-width: 0; }
 header p, h1, h2, h3 { margin: 0; }
 h1 { font-size: 1.2rem; line-height: 1.3; }
@@ -26,37 +32,68 @@ h2 { font-size: 1.05rem; }
 h3 { margin: 1rem 0 .35rem; font-size: .95rem; }
 h2:focus { outline: none; }
 header .actions { flex: 0 1 auto; display: flex; flex-wrap: wrap; gap: .5rem; }
-main { display: grid; gap: 1rem; padding: 1rem 1.25rem 2rem; grid-template: auto 1fr / minmax(0, 22rem) minmax(0, 1fr); align-items: start; max-width: 110rem; margin: 0 auto; }
+main {
+  display: grid; gap: 1rem; padding: 1rem 1.25rem 2rem;
+  grid-template: auto 1fr / minmax(0, 22rem) minmax(0, 1fr); align-items: start; max-width: 110rem;
+  margin: 0 auto;
+}
 .side, .wide { display: grid; gap: 1rem; min-width: 0; grid-column: 2; }
 .side { grid-column: 1; grid-row: 1 / 3; }
-.panel { background: var(--panel); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1rem 1rem; min-width: 0; }
+.panel {
+  background: var(--panel); border: 1px solid var(--line); border-radius: .6rem;
+  padding: .9rem 1rem 1rem; min-width: 0;
+}
 .note { margin: .15rem 0 .5rem; color: var(--muted); font-size: .9rem; }
 .count { color: var(--muted); font-weight: 400; font-size: .9rem; }
-code, textarea, .mono { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: .86em; overflow-wrap: anywhere; }
+code, textarea, .mono {
+  font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace;
+  font-size: .86em; overflow-wrap: anywhere;
+}
 em { font-style: normal; color: var(--muted); }
 
 button, select, input, textarea { font: inherit; color: inherit; }
-button, select, input[type="number"], input[type="search"], textarea { background: var(--field); border: 1px solid var(--edge); border-radius: .4rem; padding: .3rem .65rem; min-height: 2.25rem; }
-textarea { width: 100%; resize: vertical; font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: .86rem; }
+button, select, input[type="number"], input[type="search"], textarea {
+  background: var(--field); border: 1px solid var(--edge); border-radius: .4rem;
+  padding: .3rem .65rem; min-height: 2.25rem;
+}
+textarea {
+  width: 100%; resize: vertical;
+  font-family: ui-monospace, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: .86rem;
+}
 select { width: 100%; margin-top: .2rem; }
 button { cursor: pointer; }
 button:hover { border-color: var(--accent); color: var(--accent); }
 button:disabled { opacity: .55; cursor: default; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; border-radius: .3rem; }
-.unseen { position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-.skip { position: absolute; left: -100rem; top: 0; padding: .5rem 1rem; background: var(--accent); color: var(--on-accent); z-index: 1; }
+.unseen {
+  position: absolute; width: 1px; height: 1px; margin: -1px; overflow: hidden;
+  clip-path: inset(50%); white-space: nowrap;
+}
+.skip {
+  position: absolute; left: -100rem; top: 0; padding: .5rem 1rem; background: var(--accent);
+  color: var(--on-accent); z-index: 1;
+}
 .skip:focus { left: 0; }
-.problem { margin: .5rem 0; padding: .5rem .75rem; border-radius: .4rem; background: var(--bad-back); color: var(--bad); overflow-wrap: anywhere; }
+.problem {
+  margin: .5rem 0; padding: .5rem .75rem; border-radius: .4rem; background: var(--bad-back);
+  color: var(--bad); overflow-wrap: anywhere;
+}
 body > .problem { margin: 1rem 1.25rem 0; }
 
-.badge { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .82rem; line-height: 1.55; white-space: nowrap; }
+.badge {
+  display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .82rem;
+  line-height: 1.55; white-space: nowrap;
+}
 .badge + .badge { margin-left: .25rem; }
 .good { color: var(--good); background: var(--good-back); }
 .warn { color: var(--warn); background: var(--warn-back); }
 .bad { color: var(--bad); background: var(--bad-back); }
 .info { color: var(--info); background: var(--info-back); }
 
-.wallet { display: grid; grid-template-columns: 1fr auto; gap: .1rem .75rem; padding: .55rem 0; border-top: 1px solid var(--line); }
+.wallet {
+  display: grid; grid-template-columns: 1fr auto; gap: .1rem .75rem; padding: .55rem 0;
+  border-top: 1px solid var(--line);
+}
 .wallet:first-child { border-top: 0; padding-top: .3rem; }
 .wallet strong { font-size: 1.15rem; font-variant-numeric: tabular-nums; }
 .wallet small { color: var(--muted); }
@@ -68,21 +105,37 @@ body > .problem { margin: 1rem 1.25rem 0; }
 .choice legend { padding: 0; color: var(--muted); font-size: .9rem; }
 .choice label { display: inline-flex; gap: .35rem; align-items: center; }
 input[type="checkbox"], input[type="radio"] { accent-color: var(--accent); }
-.toggles label { display: grid; grid-template-columns: auto 1fr; gap: 0 .65rem; padding: .4rem 0; border-top: 1px solid var(--line); cursor: pointer; }
+.toggles label {
+  display: grid; grid-template-columns: auto 1fr; gap: 0 .65rem; padding: .4rem 0;
+  border-top: 1px solid var(--line); cursor: pointer;
+}
 .toggles label:first-child { border-top: 0; }
 .toggles small { grid-column: 2; color: var(--muted); line-height: 1.35; }
-.toggles input { appearance: none; width: 2.3rem; height: 1.3rem; margin: .1rem 0 0; border: 1px solid var(--edge); border-radius: 1rem; background: var(--field); position: relative; cursor: pointer; }
-.toggles input::before { content: ""; position: absolute; top: .15rem; left: .18rem; width: .9rem; height: .9rem; border-radius: 50%; background: var(--edge); }
+.toggles input {
+  appearance: none; width: 2.3rem; height: 1.3rem; margin: .1rem 0 0;
+  border: 1px solid var(--edge); border-radius: 1rem; background: var(--field); position: relative;
+  cursor: pointer;
+}
+.toggles input::before {
+  content: ""; position: absolute; top: .15rem; left: .18rem; width: .9rem; height: .9rem;
+  border-radius: 50%; background: var(--edge);
+}
 .toggles input:checked { background: var(--accent); border-color: var(--accent); }
 .toggles input:checked::before { left: auto; right: .18rem; background: var(--on-accent); }
 .toggles input:focus-visible { border-radius: 1rem; }
-@media (forced-colors: active) { .toggles input { appearance: auto; } .toggles input::before { content: none; } }
+@media (forced-colors: active) {
+  .toggles input { appearance: auto; }
+  .toggles input::before { content: none; }
+}
 summary { cursor: pointer; padding: .35rem 0; color: var(--accent); }
 form label { display: block; font-size: .9rem; color: var(--muted); margin-bottom: .2rem; }
 form button { margin-top: 0; }
 #rule-form button { margin-top: .4rem; }
 .rules { list-style: none; margin: 0 0 .6rem; padding: 0; }
-.rules li { display: flex; gap: .6rem; align-items: center; justify-content: space-between; padding: .35rem 0; border-top: 1px solid var(--line); }
+.rules li {
+  display: flex; gap: .6rem; align-items: center; justify-content: space-between;
+  padding: .35rem 0; border-top: 1px solid var(--line);
+}
 .rules li > span { min-width: 0; overflow-wrap: anywhere; }
 .rules small { display: block; color: var(--muted); }
 .switches { margin: .25rem 0 0; font-size: .86rem; }
@@ -91,7 +144,10 @@ form button { margin-top: 0; }
 
 table { width: 100%; border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
 th { text-align: left; color: var(--muted); font-weight: 500; font-size: .84rem; }
-th, td { padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: top; overflow-wrap: break-word; }
+th, td {
+  padding: .38rem .7rem .38rem 0; border-bottom: 1px solid var(--line); vertical-align: top;
+  overflow-wrap: break-word;
+}
 .cell { max-width: 24rem; }
 tr:last-child > td, tr:last-child > th[scope="row"] { border-bottom: 0; }
 th[scope="row"] { color: inherit; font-size: inherit; font-weight: 400; }
@@ -108,7 +164,10 @@ table code.long { overflow-wrap: anywhere; }
 .fault { display: block; color: var(--muted); }
 #log time, #log th { white-space: nowrap; }
 td details summary { padding: 0; font-size: .86rem; }
-pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem; white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem; }
+pre {
+  margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem;
+}
 @media (prefers-reduced-motion: no-preference) {
   #log tbody tr { animation: appear 1.2s ease-out; }
   @keyframes appear { from { background: var(--info-back); } }
@@ -117,7 +176,9 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
 @media (max-width: 62rem) { main { grid-template: none / minmax(0, 1fr); } .side, .wide { grid-area: auto; } }
 /* Touch targets need 44 pixels. */
 @media (max-width: 62rem), (pointer: coarse) {
-  button, .copy, td button, select, input[type="number"], input[type="search"] { min-height: 44px; min-width: 44px; }
+  button, .copy, td button, select, input[type="number"], input[type="search"] {
+    min-height: 44px; min-width: 44px;
+  }
   summary, td details summary { min-height: 44px; display: flex; align-items: center; }
   summary::before { content: "▸ " / ""; white-space: pre; }
   details[open] > summary::before { content: "▾ " / ""; }
@@ -132,7 +193,10 @@ pre { margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-r
   thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
   tr { padding: .5rem 0; border-bottom: 1px solid var(--line); }
   tr:last-child { border-bottom: 0; }
-  td, th[scope="row"], td.number { display: grid; grid-template-columns: 8.5rem minmax(0, 1fr); padding: .1rem 0; border: 0; text-align: left; }
+  td, th[scope="row"], td.number {
+    display: grid; grid-template-columns: 8.5rem minmax(0, 1fr); padding: .1rem 0; border: 0;
+    text-align: left;
+  }
   td::before, th[scope="row"]::before { content: attr(data-label); color: var(--muted); font-size: .86rem; }
   td.empty { display: none; }
   .cell { min-width: 0; max-width: none; overflow-wrap: anywhere; }

@@ -5,24 +5,22 @@ import { fieldOf } from './copy.ts'
 import { element } from './elements.ts'
 import { drawTable } from './table.ts'
 
-/** Secrets that the user has revealed, by the id of the API key. */
-const shownKeys = new Map<string, string>()
-/** The API keys of the last event, drawn again when the user shows or hides a secret. */
-let known: readonly SandboxApiKey[] = []
+const revealedSecrets = new Map<string, string>()
+let latest: readonly SandboxApiKey[] = []
 
 async function showOrHide(id: string): Promise<void> {
-  if (!shownKeys.delete(id)) {
+  if (!revealedSecrets.delete(id)) {
     const secret = await fieldOf(`/api-keys/${encodeURIComponent(id)}`, 'secret')
-    if (typeof secret === 'string') shownKeys.set(id, secret)
+    if (typeof secret === 'string') revealedSecrets.set(id, secret)
   }
-  drawApiKeys(known)
+  drawApiKeys(latest)
 }
 
 export function drawApiKeys(apiKeys: readonly SandboxApiKey[]): void {
-  known = apiKeys
+  latest = apiKeys
   drawTable('api-keys', {
     columns: ['Name', 'Key', 'Customer', 'Permissions', 'Source system'],
-    items: apiKeys.map((apiKey) => ({ ...apiKey, shown: shownKeys.get(apiKey.id) })),
+    items: apiKeys.map((apiKey) => ({ ...apiKey, shown: revealedSecrets.get(apiKey.id) })),
     total: apiKeys.length,
     keyOf: ({ id }) => id,
     cellsOf: ({ id, customerId, permissions, revoked, secret, shown, sourceSystem }) => {

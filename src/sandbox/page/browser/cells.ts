@@ -1,7 +1,7 @@
 import { element } from './elements.ts'
 
 export function code(text: string): HTMLElement {
-  // Let only long strings break anywhere, so that a narrow column does not break short strings.
+  // Only a long string may break anywhere: a narrow column must not break short strings.
   return element('code', text.length > 40 ? { class: 'long' } : {}, text)
 }
 
@@ -9,9 +9,7 @@ export function badge(kind: 'good' | 'warn' | 'bad' | 'info', text: string): HTM
   return element('span', { class: `badge ${kind}` }, text)
 }
 
-/**
- * Formats an amount exactly. Inserts the decimal point into a string, because dividing could round.
- */
+/** Inserts the decimal point into a string, because dividing a large amount could round it. */
 export function money(amount: number, currency: string): string {
   const format = new Intl.NumberFormat('en', { style: 'currency', currency })
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2

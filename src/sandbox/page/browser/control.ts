@@ -22,7 +22,6 @@ export async function call(
   throw new Error(typeof reason === 'string' ? reason : `the sandbox returned ${response.status}`)
 }
 
-/** Runs the action of a button and shows its failure. */
 export function act(work: () => Promise<unknown>): void {
   report(null)
   work().catch(report)

@@ -1,8 +1,7 @@
 import { act, call } from './control.ts'
 import { element } from './elements.ts'
 
-/** Copies the result of `make` when the button is pressed, and shows "Copied" on the button. */
-export function copies(button: HTMLElement, make: () => Promise<string>): void {
+export function copyOnClick(button: HTMLElement, make: () => Promise<string>): void {
   const name = button.textContent
   button.addEventListener('click', () =>
     act(async () => {
@@ -17,11 +16,10 @@ export function copies(button: HTMLElement, make: () => Promise<string>): void {
 
 export function copyButton(name: string, make: () => Promise<string>): HTMLElement {
   const button = element('button', { type: 'button', class: 'copy' }, name)
-  copies(button, make)
+  copyOnClick(button, make)
   return button
 }
 
-/** Returns one field of a response of the control API. */
 export async function fieldOf(path: string, name: string): Promise<unknown> {
   const answer = await call('GET', path)
   return typeof answer === 'object' && answer !== null ? Reflect.get(answer, name) : undefined

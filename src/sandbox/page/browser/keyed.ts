@@ -1,4 +1,3 @@
-/** An item, and the element that shows it. */
 interface Drawn {
   readonly item: unknown
   readonly node: Element
@@ -6,13 +5,12 @@ interface Drawn {
 
 type Key = string | number
 
-/** The items that each place shows, by key. */
 const shown = new WeakMap<Element, ReadonlyMap<Key, Drawn>>()
 
 /**
- * Fills `place` with one element for each item, in the order of the items. It changes only what
- * differs, so focus, selections and open details stay as they are. An element keeps the listeners
- * of its first drawing, so listeners may use only the key.
+ * Changes only the parts of `place` that differ, so that focus, selections and open details stay as
+ * they are. An element keeps the listeners from its first `make()`, so a listener may use only the
+ * item's key.
  */
 export function drawEach<Item>(
   place: Element,
@@ -40,14 +38,13 @@ function isSame(a: unknown, b: unknown): boolean {
   return a === b || JSON.stringify(a) === JSON.stringify(b)
 }
 
-/** Makes `node` equal to `wanted`. Changes only the parts that differ. */
 function patch(node: ChildNode, wanted: ChildNode): void {
   if (node.isEqualNode(wanted)) return
   if (!(node instanceof Element && wanted instanceof Element && node.tagName === wanted.tagName)) {
     node.replaceWith(wanted)
     return
   }
-  // Do not change `open`: the user sets it.
+  // Leave `open` alone: the user opens and closes the details.
   for (const name of node.getAttributeNames())
     if (name !== 'open' && !wanted.hasAttribute(name)) node.removeAttribute(name)
   for (const { name, value } of wanted.attributes) node.setAttribute(name, value)

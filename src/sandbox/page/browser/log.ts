@@ -5,13 +5,9 @@ import { curlOf } from './curl.ts'
 import { byId, element } from './elements.ts'
 import { drawTable, type Row } from './table.ts'
 
-const KEPT = 200
-/** The newest requests by number, oldest first. */
-const kept = new Map<number, SandboxRequest>()
-/**
- * Number of the first request with each API key and Idempotency-Key. Repeated requests refer to it.
- */
-const firstWith = new Map<string, number>()
+const MAX_REQUESTS = 200
+const requestsByNumber = new Map<number, SandboxRequest>()
+const firstNumberByKey = new Map<string, number>()
 
 function responseOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
   const place = element('span')
@@ -66,7 +62,7 @@ function details(
 function keyCell({ number, apiKeyId, idempotencyKey }: SandboxRequest): Node | string {
   if (idempotencyKey === null) return ''
   const place = element('span', {}, code(idempotencyKey))
-  const first = firstWith.get(JSON.stringify([apiKeyId, idempotencyKey])) ?? number
+  const first = firstNumberByKey.get(JSON.stringify([apiKeyId, idempotencyKey])) ?? number
   if (first !== number) place.append(element('small', { class: 'fault' }, `same key as No. ${first}`))
   return place
 }
@@ -76,9 +72,8 @@ function searchedText(request: SandboxRequest): string {
   return [method, path, status, idempotencyKey, apiKeyId, body, ...faults].join(' ').toLowerCase()
 }
 
-/** Shows the requests that contain the filter's text. */
 export function showLog(): void {
-  const newest = [...kept.values()].reverse()
+  const newest = [...requestsByNumber.values()].reverse()
   const table = drawTable('log', {
     columns: ['No.', 'Time', 'Request', 'Response', 'Idempotency-Key', 'API key'],
     items: newest,
@@ -97,19 +92,19 @@ export function showLog(): void {
 
 export function drawLog(requests: readonly SandboxRequest[], anew: boolean): void {
   if (anew) {
-    kept.clear()
-    firstWith.clear()
+    requestsByNumber.clear()
+    firstNumberByKey.clear()
   }
-  const [oldest = 0] = kept.keys()
+  const [oldest = 0] = requestsByNumber.keys()
   for (const request of requests) {
     const { number, apiKeyId, idempotencyKey } = request
     // Skip a request that ends after its row was removed.
     if (number < oldest) continue
-    kept.set(number, request)
+    requestsByNumber.set(number, request)
     const scoped = JSON.stringify([apiKeyId, idempotencyKey])
-    if (!firstWith.has(scoped)) firstWith.set(scoped, number)
+    if (!firstNumberByKey.has(scoped)) firstNumberByKey.set(scoped, number)
   }
-  for (const number of [...kept.keys()].slice(0, -KEPT)) kept.delete(number)
+  for (const number of [...requestsByNumber.keys()].slice(0, -MAX_REQUESTS)) requestsByNumber.delete(number)
   showLog()
   const last = requests.findLast(({ status }) => status !== 'running')
   if (anew || last === undefined) return

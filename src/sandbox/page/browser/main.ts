@@ -10,8 +10,6 @@ import { drawTables } from './tables.ts'
 import { drawToggles, makeToggles } from './toggles.ts'
 import { drawWallets } from './wallets.ts'
 
-/** The live page's script. It shows values from callers only as text, never as markup. */
-
 function receive({ overview, requests }: LiveEvent, anew: boolean): void {
   noteOverview(overview)
   drawWallets(overview.customers)
@@ -34,12 +32,12 @@ function listen(): void {
   events.addEventListener('open', () => connection('good', 'live'))
   events.addEventListener('error', () => {
     connection('bad', 'not connected')
-    // The browser reconnects by itself, unless a proxy responded in place of the sandbox. In that
-    // case, reconnect here.
+    // After the response of a proxy, the browser does not reconnect by itself.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
   })
   for (const name of ['snapshot', 'update'])
     events.addEventListener(name, (event) =>
+      // The cast is safe: the sandbox that serves this page sends the event.
       receive(JSON.parse(event.data) as LiveEvent, name === 'snapshot'),
     )
 }

@@ -1,27 +1,26 @@
 import type { Overview } from '../../control/overview.ts'
 import { act } from './control.ts'
-import { copies, fieldOf } from './copy.ts'
+import { copyOnClick, fieldOf } from './copy.ts'
 import { byId } from './elements.ts'
 
-/** The latest overview of the sandbox. */
-let known: Overview | undefined
+let latest: Overview | undefined
 
 export function noteOverview(overview: Overview): void {
-  known = overview
+  latest = overview
 }
 
-/** Returns the secret of an API key that may place orders. */
 async function orderingKey(): Promise<string> {
-  const apiKey = known?.apiKeys.find(
+  const apiKey = latest?.apiKeys.find(
     ({ permissions, revoked }) => !revoked && permissions.includes('orders:write'),
   )
-  if (apiKey === undefined) throw new Error('There is no API key that may place orders.')
+  if (apiKey === undefined)
+    throw new Error('Nothing was ordered: no API key has the permission orders:write.')
   return String(await fieldOf(`/api-keys/${encodeURIComponent(apiKey.id)}`, 'secret'))
 }
 
 async function placeOrder(): Promise<void> {
-  const service = known?.services.find(({ published, stock }) => published && stock !== 0)
-  if (service === undefined) throw new Error('There is no service that can be ordered.')
+  const service = latest?.services.find(({ published, stock }) => published && stock !== 0)
+  if (service === undefined) throw new Error('Nothing was ordered: no service is published and in stock.')
   const apiKey = await orderingKey()
   const name = `page-${Date.now()}`
   await fetch('/v1/orders', {
@@ -38,18 +37,19 @@ async function placeOrder(): Promise<void> {
       metadata: { externalOrderId: name },
     }),
   })
-    // Ignore a lost response, which a fault may have caused: the log shows the request.
+    // Ignore a lost response, perhaps the effect of a fault: the log shows the request.
     .catch(() => {})
 }
 
-/** Sets up the buttons that help to develop a program against this sandbox. */
 export function makeProgramButtons(): void {
-  copies(byId('copy-address'), async () => location.origin)
-  copies(byId('copy-key'), orderingKey)
-  copies(
-    byId('copy-env'),
-    async () =>
-      `export CUSTOMER_ORDERING_BASE_URL=${location.origin}\nexport CUSTOMER_ORDERING_API_KEY=${await orderingKey()}\n`,
-  )
+  copyOnClick(byId('copy-address'), async () => location.origin)
+  copyOnClick(byId('copy-key'), orderingKey)
+  copyOnClick(byId('copy-env'), async () => {
+    const apiKey = await orderingKey()
+    return [
+      `export CUSTOMER_ORDERING_BASE_URL=${location.origin}\n`,
+      `export CUSTOMER_ORDERING_API_KEY=${apiKey}\n`,
+    ].join('')
+  })
   byId('place').addEventListener('click', () => act(placeOrder))
 }

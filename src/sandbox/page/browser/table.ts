@@ -3,17 +3,15 @@ import { drawEach } from './keyed.ts'
 
 export type Row = readonly (Node | string)[]
 
-/** The items of a table, and how to show them. */
 export interface Table<Item> {
   readonly columns: readonly string[]
   readonly items: readonly Item[]
-  /** Number of items, including those that are not shown. */
+  /** Includes items that the table does not show. */
   readonly total: number
   keyOf(item: Item): string | number
   cellsOf(item: Item): Row
 }
 
-/** Draws the table in the section with this id. */
 export function drawTable<Item>(
   id: string,
   { columns, items, total, keyOf, cellsOf }: Table<Item>,
@@ -35,8 +33,8 @@ function emptyTable(id: string, columns: readonly string[]): HTMLTableElement {
       column,
     ),
   )
-  // Set the roles explicitly: a narrow page lays rows out as blocks, and assistive technology would
-  // then not recognise a table.
+  // Without explicit roles, assistive technology would not recognise the table on a narrow page,
+  // which displays its rows as blocks.
   return element(
     'table',
     { role: 'table', 'aria-labelledby': `${id}-title` },

@@ -2,7 +2,6 @@ import type { SandboxFaultStatus } from '../../service/faults.ts'
 import { act, call } from './control.ts'
 import { byId, element } from './elements.ts'
 
-/** Faults that can be switched on with one click. */
 const toggles: readonly {
   readonly name: string
   readonly hint: string
@@ -73,7 +72,6 @@ const toggles: readonly {
   },
 ]
 
-/** The current rules. */
 let rules: readonly SandboxFaultStatus[] = []
 
 function isRuleOf(index: number, { rule }: SandboxFaultStatus): boolean {
@@ -113,7 +111,6 @@ export function makeToggles(): void {
   }
 }
 
-/** Switches a toggle on if its rule is active. */
 export function drawToggles(faults: readonly SandboxFaultStatus[]): void {
   rules = faults
   for (const [index, input] of [...byId('toggles').querySelectorAll('input')].entries())
