@@ -1,5 +1,5 @@
 import { StoreError } from '../errors.ts'
-import { explain, explainWrite, isMisfit } from './postgres/failure.ts'
+import { explain, isMisfit } from './postgres/failure.ts'
 import { checkVersion, migrate } from './postgres/migrate.ts'
 import { fromCursor, toPage, toRow, wholeTime } from './postgres/rows.ts'
 import { type Names, namesOf, PRUNE_BATCH, type Statements, statementsFor } from './postgres/schema.ts'
@@ -275,8 +275,7 @@ export class PostgresStore implements OrderStore {
         }
       }, writes)
     } catch (error) {
-      const failed = `Cannot ${task} the order store in PostgreSQL`
-      throw task === 'write to' ? explainWrite(error, failed) : explain(error, failed)
+      throw explain(error, task)
     }
   }
 
@@ -303,7 +302,7 @@ export class PostgresStore implements OrderStore {
     try {
       await this.#session.use((query) => migrate(query, this.#names, this.#statements))
     } catch (error) {
-      throw explain(error, 'Cannot open the order store in PostgreSQL')
+      throw explain(error, 'open')
     }
   }
 }

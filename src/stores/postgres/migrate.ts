@@ -26,7 +26,8 @@ function rejectNewer(version: number, failed: string): void {
   if (version <= SCHEMA_VERSION) return
   throw new StoreError(
     `${failed}: a newer version of customer-ordering-sdk wrote it ` +
-      `(schema ${version}, this version supports ${SCHEMA_VERSION}). Update the package; nothing was changed.`,
+      `(schema ${version}, this version supports ${SCHEMA_VERSION}). ` +
+      'Update the package; nothing was changed.',
     { applied: false },
   )
 }

@@ -1,31 +1,23 @@
 import { StoreError } from '../../errors.ts'
 
-/** Quoted SQL names of the store's tables and indexes. */
+/** Quoted SQL names. Those of the two tables, `rows` and `versions`, include the schema. */
 export interface Names {
-  /** The table of the rows, with its schema, quoted. */
   readonly rows: string
-  /** The table that stores the version, with its schema, quoted. */
   readonly versions: string
-  /** The schema, quoted. */
   readonly schema: string
-  /** Names of the indexes, quoted. They are in the schema of their table. */
   readonly open: string
   readonly list: string
   readonly closed: string
 }
 
-/**
- * Maximum length of a name in PostgreSQL, in bytes. PostgreSQL truncates longer names, which could
- * make two names equal.
- */
+/** In bytes. PostgreSQL truncates longer names, which could make two names equal. */
 const LONGEST_NAME = 63
 
-/** Length of the longest suffix that the store appends to the name of its table. */
-const LONGEST_ENDING = '_versions'.length
+const LONGEST_SUFFIX = '_versions'.length
 
 export function namesOf(schema: string, table: string): Names {
   checkName('schema', schema, LONGEST_NAME)
-  checkName('table', table, LONGEST_NAME - LONGEST_ENDING)
+  checkName('table', table, LONGEST_NAME - LONGEST_SUFFIX)
   const within = (name: string): string => `${quote(schema)}.${quote(name)}`
   return {
     rows: within(table),
@@ -45,22 +37,23 @@ function checkName(option: 'schema' | 'table', name: unknown, longest: number): 
     new TextEncoder().encode(name).length <= longest
   if (!valid) {
     throw new StoreError(
-      `The option \`${option}\` of PostgresStore must be a name of 1 to ${longest} bytes without control characters.`,
+      `The option \`${option}\` of PostgresStore must be a name of 1 to ${longest} bytes ` +
+        'without control characters.',
     )
   }
 }
 
-/** Quotes an identifier, so that PostgreSQL reads it literally. */
 function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
 /**
- * One entry per version of the tables. Released entries never change; new ones are appended. Each
- * can be run again, and none drops anything. Strings are compared by their bytes: the sort order of
- * a language could change with a release of the database. The last index is for `prune`: without
- * the state in it, the search for old rejected rows would read all created rows, which are kept for
- * longer.
+ * One entry per version of the tables. Never change a released entry. A new entry must be safe to
+ * run twice, and must drop nothing.
+ *
+ * `COLLATE "C"` sorts strings by their bytes: the sort order of a language may change when the
+ * server is upgraded. The last index contains the state: without it, `prune` would have to read all
+ * created rows to find the old rejected ones.
  */
 const MIGRATIONS: readonly ((names: Names) => string)[] = [
   ({ rows, open, list, closed }) => `
@@ -80,13 +73,12 @@ const MIGRATIONS: readonly ((names: Names) => string)[] = [
     CREATE INDEX IF NOT EXISTS ${closed} ON ${rows} (scope, state, updated_at) WHERE NOT open;`,
 ]
 
-/** The version of the tables that this version of the package reads and writes. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length
 
 /**
- * Returns one statement that brings tables of the given version up to date: with any client, one
- * statement is one transaction. If several processes start at the same time, one migrates the
- * tables while the others wait for a lock.
+ * Returns a single statement, because a single statement is one transaction with any client. If
+ * several processes start at the same time, one migrates the tables while the others wait for the
+ * lock.
  */
 export function migration(names: Names, found: number): string {
   const steps = MIGRATIONS.slice(found).map(
@@ -100,12 +92,11 @@ export function migration(names: Names, found: number): string {
     CREATE TABLE IF NOT EXISTS ${names.versions} (version integer PRIMARY KEY);${steps.join('')}
   END `
   let tag = '$migrate$'
-  // A name that contains the tag would end the quoted body early.
+  // A table name that contains the tag would end the quoted body early.
   while (body.includes(tag)) tag = `${tag.slice(0, -1)}_$`
   return `DO ${tag}${body}${tag}`
 }
 
-/** Returns the query for the facts that the store checks before it uses a database. */
 export function inspection({ rows, versions, schema }: Names): readonly [text: string, parameters: string[]] {
   return [
     `SELECT pg_is_in_recovery()::text AS standby,
@@ -125,14 +116,13 @@ export function inspection({ rows, versions, schema }: Names): readonly [text: s
   ]
 }
 
-/** The columns of a row, cast to strings, which no setting of a client converts. */
+/** Casts every column to a string: a client's settings may convert numbers and booleans. */
 const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
 
 /**
- * Evaluated for every row that is written. It makes the commit durable, whatever
- * `synchronous_commit` the connection has. With `off`, a crash of the server may lose the commit.
- * With `local`, a synchronous standby that takes over may not have the commit. The mark shows
- * {@link CHECK} whether the write was committed.
+ * The RETURNING clause of every write. Makes the commit durable: with `synchronous_commit = off`, a
+ * crash of the server could lose the commit, and with `local`, a synchronous standby that takes
+ * over could lack it. Also sets the mark of {@link SET_MARK}.
  */
 const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
       THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
@@ -142,12 +132,11 @@ const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'loc
  * Sets a mark that ends with its transaction. Outside a transaction block, the mark ends with this
  * statement.
  */
-export const MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS mark`
+export const SET_MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS mark`
 
-/** Reads whether the mark of an earlier statement is still set. */
-export const CHECK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
+export const READ_MARK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
 
-/** Maximum number of rows per statement of `prune`, so that each holds its locks only briefly. */
+/** Rows per statement of `prune`, so that each statement holds its locks only briefly. */
 export const PRUNE_BATCH = 500
 
 export interface Statements {
@@ -161,8 +150,8 @@ export interface Statements {
 }
 
 export function statementsFor({ rows, versions }: Names): Statements {
-  // Condition of every write: no newer version of this package has upgraded the tables. An older
-  // version that is still running must not write, because it does not know the new layout.
+  // A condition of every write: this version of the package does not know the layout of tables that
+  // a newer version has upgraded.
   const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
@@ -175,14 +164,15 @@ export function statementsFor({ rows, versions }: Names): Statements {
       WHERE scope = $7 AND id = $8 AND version = $9 AND ${current} RETURNING ${WRITTEN}`,
     listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
-    // Qualifies the times with their table. The bare name would refer to the returned string, and
-    // rows would be sorted by that string.
+    // In ORDER BY, a bare `updated_at` would be the returned string: '10' would sort before '9'.
     list: `SELECT ${FOUND} FROM ${rows} AS stored
-      WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3) ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
-    // Skips rows that another transaction is writing: they are no longer old, or another process is
-    // pruning them.
+      WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3)
+      ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
+    // Skips rows that another transaction is writing: after that write they are no longer old, or
+    // another process has pruned them.
     prune: `WITH batch AS (
-        SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint AND ${current}
+        SELECT ctid FROM ${rows}
+        WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint AND ${current}
         LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED
       ), removed AS (
         DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch)) RETURNING ${WRITTEN}

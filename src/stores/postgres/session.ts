@@ -1,40 +1,37 @@
 import { StoreError } from '../../errors.ts'
 import { isConflict, isInFailedTransaction, isRefusal } from './failure.ts'
-import { CHECK, MARK } from './schema.ts'
+import { READ_MARK, SET_MARK } from './schema.ts'
 
 /**
- * A parameter of a statement. Numbers are passed as strings, which every client transmits exactly.
+ * Parameter of a statement. The store passes numbers as strings, which every client transmits
+ * exactly.
  */
 export type PostgresParameter = string | boolean
 
 /**
- * Anything that runs a statement with parameters `$1`, `$2` … and returns rows as objects: a `Pool` or `Client` of pg,
- * a `PGlite`, or an adapter around another client.
+ * Anything that runs a statement with parameters `$1`, `$2` … and returns rows as objects: a `Pool`
+ * or `Client` of pg, a `PGlite`, or an adapter around another client.
  */
 export interface PostgresClient {
   /** Runs one statement with its parameters. */
   query(text: string, parameters?: PostgresParameter[]): Promise<{ readonly rows: readonly unknown[] }>
   /**
    * Returns `'I'` if the connection is not inside a transaction. A pg `Client` has this method.
-   * Without this method, the store needs two more statements per call. An adapter can return `'I'`
-   * if its client never runs other statements inside a transaction.
+   * Without this method, the store needs two more statements per call. An adapter may always return
+   * `'I'` if no other code begins transactions on its client.
    */
   getTransactionStatus?(): string | null
 }
 
-/** Result of a query. */
 export type Row = Readonly<Record<string, unknown>>
 
-/** Runs one statement. */
 export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<readonly Row[]>
 
-/** Runs the statements of one call of the store. */
 export interface Session {
-  /** Runs the action. `writes` returns true if a result means that the action wrote something. */
+  /** `writes` returns true if a result of the action means that the action wrote a row. */
   use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T>
 }
 
-/** A connection from a pool of pg. */
 interface PooledClient extends PostgresClient {
   release(destroy?: boolean): void
   on(event: 'error', listener: () => void): unknown
@@ -45,10 +42,6 @@ interface Pool {
   connect(callback: (error: unknown, client: PooledClient | undefined) => void): void
 }
 
-/**
- * Returns the session of a client: each statement commits separately, and calls inside a
- * transaction reject.
- */
 export function sessionOf(client: PostgresClient): Session {
   if (isPool(client)) return new PoolSession(client)
   if (client.getTransactionStatus !== undefined) return new ClientSession(client)
@@ -56,14 +49,10 @@ export function sessionOf(client: PostgresClient): Session {
 }
 
 function isPool(client: object): client is Pool {
-  // A pg Client has `connect` as well, for another purpose.
+  // A pg `Client` also has a method `connect`, but no `totalCount`.
   return 'totalCount' in client && 'connect' in client && typeof client.connect === 'function'
 }
 
-/**
- * Takes a connection from the pool for every call, checks the connection, and destroys a broken
- * one.
- */
 class PoolSession implements Session {
   readonly #pool: Pool
 
@@ -88,19 +77,16 @@ class PoolSession implements Session {
   }
 }
 
-/**
- * Takes a connection from the pool. Without a callback, `connect` would return the connection too
- * late to attach the listener.
- */
 function take(pool: Pool): Promise<PooledClient> {
   return new Promise((resolve, reject) => {
+    // A broken connection emits an `error` event, which ends the process if nobody listens. The
+    // event may arrive with the data that made the connection ready. Only a callback runs early
+    // enough to attach the listener: code that awaits a promise runs later.
     pool.connect((error, client) => {
       if (client === undefined) {
         reject(error)
         return
       }
-      // A broken connection emits an `error` event, which ends the process if nobody listens. The
-      // event may arrive with the data that made the connection ready, before awaiting code runs.
       client.on('error', ignore)
       resolve(client)
     })
@@ -109,12 +95,11 @@ function take(pool: Pool): Promise<PooledClient> {
 
 function ignore(): void {}
 
-/** Session of a single connection that reports whether it is inside a transaction. */
 class ClientSession implements Session {
   readonly #client: PostgresClient
   /**
-   * Resolves when the previous call has ended: pg deprecates sending a statement to a connection
-   * that still runs another.
+   * Resolves when the previous call has ended: pg deprecates sending a statement while another one
+   * runs on the connection.
    */
   #last: Promise<unknown> = Promise.resolve()
 
@@ -137,14 +122,14 @@ async function useKnown<T>(
   const isInTransaction = (): boolean => ['T', 'E'].includes(client.getTransactionStatus?.() ?? '')
   if (isInTransaction()) throw insideTransaction(NOTHING)
   const result = await action(repeating(queryOf(client)))
-  // Other code's BEGIN may have been waiting in the connection's queue.
+  // Other code may have queued a BEGIN, which then ran before the action's statements.
   if (writes?.(result) && isInTransaction()) throw insideTransaction(WRITTEN_INSIDE)
   return result
 }
 
 /**
- * Session of a client that does not report whether it is inside a transaction. The session sets a
- * mark that ends with the transaction. If the mark outlives its statement, a transaction is open.
+ * Detects an open transaction by a mark that ends with its transaction. If a later statement still
+ * sees the mark, a transaction is open.
  */
 class UnknownSession implements Session {
   readonly #client: PostgresClient
@@ -157,13 +142,12 @@ class UnknownSession implements Session {
     const query = queryOf(this.#client)
     if (await asksInTransaction(query)) throw insideTransaction(NOTHING)
     const result = await action(repeating(query))
-    // The statement that wrote has set its own mark.
+    // The statement that wrote the row also set the mark.
     if (writes?.(result) && (await isMarked(query))) throw insideTransaction(WRITTEN_INSIDE)
     return result
   }
 }
 
-/** Returns a session inside a transaction that the caller commits. */
 export function transactionOf(client: PostgresClient): Session {
   return {
     use: async (action) => {
@@ -184,13 +168,13 @@ async function isInLiveTransaction(client: PostgresClient, query: Query): Promis
   const status = client.getTransactionStatus?.()
   if (status === 'T') return true
   if (status === 'I' || status === 'E') return false
-  await query(MARK)
+  await query(SET_MARK)
   return await isMarked(query)
 }
 
 async function asksInTransaction(query: Query): Promise<boolean> {
   try {
-    await query(MARK)
+    await query(SET_MARK)
     return await isMarked(query)
   } catch (error) {
     if (isInFailedTransaction(error)) return true
@@ -199,7 +183,7 @@ async function asksInTransaction(query: Query): Promise<boolean> {
 }
 
 async function isMarked(query: Query): Promise<boolean> {
-  return (await query(CHECK))[0]?.['mark'] === 'set'
+  return (await query(READ_MARK))[0]?.['mark'] === 'set'
 }
 
 const NOTHING = 'nothing was written'
@@ -207,9 +191,9 @@ const WRITTEN_INSIDE = 'the row was written in that transaction'
 
 function insideTransaction(written: typeof NOTHING | typeof WRITTEN_INSIDE): StoreError {
   return new StoreError(
-    `The order store cannot be used while its connection is inside a transaction (${written}): a rollback could remove ` +
-      'an order from the store after it was sent. Give the store a pool, or its own connection; ' +
-      'to write an order together with your own data, see `within`.',
+    `The order store cannot be used while its connection is inside a transaction (${written}): ` +
+      'a rollback could remove an order from the store after it was sent. Give the store a pool, or ' +
+      'its own connection; to write an order together with your own data, use `within`.',
     written === NOTHING ? { applied: false } : {},
   )
 }
@@ -222,13 +206,10 @@ function queryOf(client: PostgresClient): Query {
 }
 
 const NO_ROWS =
-  "The result of the order store's database client has no `rows`. Its `query` must return " +
+  "The result of the order store's database client has no `rows`. The client's `query` must return " +
   '`{ rows }`, each row an object keyed by column name.'
 
-/**
- * Returns the rows of `{ rows }`. TypeORM returns the rows themselves, or `[rows, count]` after an
- * UPDATE.
- */
+/** TypeORM returns no `{ rows }`, but the rows themselves, or `[rows, count]` after an UPDATE. */
 function rowsOf(result: unknown): readonly unknown[] {
   const rows: unknown = Array.isArray(result) ? result : Reflect.get(Object(result), 'rows')
   if (!Array.isArray(rows)) throw new StoreError(NO_ROWS)
@@ -236,15 +217,11 @@ function rowsOf(result: unknown): readonly unknown[] {
   return rows === result && Array.isArray(first) ? first : rows
 }
 
-/**
- * Maximum number of times to run a statement that PostgreSQL rolls back because of concurrent
- * statements.
- */
 const ATTEMPTS = 5
 
 /**
- * Reruns a statement that was rolled back because of a concurrent statement. PostgreSQL's default
- * isolation level, `READ COMMITTED`, never rolls back the store's statements; stricter levels do.
+ * Reruns a statement that PostgreSQL rolled back because of a concurrent one. Isolation levels
+ * stricter than the default, `READ COMMITTED`, require this.
  */
 function repeating(query: Query): Query {
   return async (text, parameters) => {
