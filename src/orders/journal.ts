@@ -18,7 +18,10 @@ import {
 import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
 const MAX_MERGES = 8
-/** In milliseconds. After the last attempt, only `recover()` can still store the charge. */
+/**
+ * Milliseconds before each attempt to store a proven charge. After the last attempt, only
+ * `recover()` can store the charge.
+ */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 
 export interface Found {
@@ -156,8 +159,8 @@ export class Journal {
   }
 
   /**
-   * Stores a proof of a charge even if another call has changed the record: such a proof overrides
-   * any other outcome. Returns false if the proof is not stored yet.
+   * Stores a proof of a charge even if another call has changed the record: a charge overrides any
+   * other outcome. Returns false if the proof is not stored yet.
    */
   async prove(
     found: FoundRecord,
@@ -218,8 +221,8 @@ export class Journal {
   }
 
   /**
-   * Makes a last attempt to store each charge that is not stored yet.
-   * @param whole true to include the charges of the store's other clients, because the store closes
+   * Makes a last attempt to store each proven charge that is not stored yet.
+   * @param whole true if the store is about to close: includes the charges of its other clients
    */
   async flush({ whole }: { readonly whole: boolean }): Promise<void> {
     const waiting = [...this.#background].filter(([, owner]) => whole || owner === this)
@@ -273,7 +276,7 @@ export class Journal {
   }
 
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
-    // The codec gets time even after the deadline: an outcome that is not encrypted is not stored.
+    // Give the codec time even after the deadline: without encryption, the outcome is not stored.
     const codecDeadline = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
     return this.#write(found, content, deadline, this.store, codecDeadline)
   }
@@ -287,7 +290,10 @@ export class Journal {
     return this.#codec === undefined ? decoded : this.#rows.bounded(decoded, deadline)
   }
 
-  /** Omits the deadline's own signal: the outcome is stored even if the caller aborts the call. */
+  /**
+   * Omits the deadline's own signal, so that the outcome is stored even if the caller aborts the
+   * call.
+   */
   #settling(deadline: Deadline, signal?: AbortSignal): Deadline {
     return deadline.over() === undefined
       ? new Deadline(this.#runtime, deadline.remaining(), signal)

@@ -82,7 +82,7 @@ export function copyOf<Placed extends { readonly order: object }>(
   try {
     return placed && { ...placed, order: structuredClone(placed.order) }
   } catch {
-    // The order is nested too deeply to copy. The call then reads the stored part of the order.
+    // The order is nested too deeply to copy, so the caller reads the record instead.
     return undefined
   }
 }

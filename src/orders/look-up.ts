@@ -35,7 +35,7 @@ export interface NotListed {
 const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
 const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
-/** Reads the list twice: rows may move during a read, so that one read misses a row. */
+/** The list is read twice, because one read can miss rows that move during it. */
 const SWEEPS = 2
 
 /** @param asked known facts that the order must not contradict */
@@ -64,7 +64,10 @@ function readable({ connection }: OrderContext, body: unknown, asked: Asked | un
   return field === undefined ? checked : wrong('is not what was sent', field)
 }
 
-/** If the order's id is unknown, returns a {@link Lookup}: one read of the list serves them all. */
+/**
+ * If the order's id is unknown, returns a {@link Lookup}, so that one read of the list serves all
+ * records.
+ */
 export async function lookUpAlone(
   context: OrderContext,
   operation: string,
@@ -144,7 +147,7 @@ export async function* lookUp(
       }
     } catch (caught) {
       error = failureOf(caught)
-      // The read may have failed because the client was closed. Then stop here.
+      // Stop here if the read failed because the client was closed.
       checkOpen()
       looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
     }
@@ -166,7 +169,10 @@ export async function* lookUp(
   }
 }
 
-/** The second search covers all systems: the service may derive the system from the API key. */
+/**
+ * Searches all source systems second: the service may derive an order's source system from the API
+ * key.
+ */
 export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
   return new Set([sourceSystem, undefined])
 }
@@ -182,7 +188,7 @@ function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Loo
 
 const CUT_PAUSE = 15 * 60 * 1000
 
-// Not stored in the records: writing a record could make a concurrent call's write fail.
+// Kept in memory, because writing a record could make a concurrent call's write fail.
 const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
 
 /** Records whose last lookup stopped at `MAX_PAGES`. They are not looked up again for a while. */

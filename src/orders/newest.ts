@@ -11,8 +11,8 @@ import { apply, isKnown, type Proof } from './transitions.ts'
 const READ_TIMEOUT = 5000
 
 /**
- * `later`: the proof is stored in the background. `displaced`: identical orders without a reference
- * share one row, which now contains a later order.
+ * `later`: the proof is still being stored in the background. `displaced`: identical orders without
+ * a reference share one row, which now contains a later order.
  */
 export async function proveCreated(
   { journal }: OrderContext,
@@ -65,7 +65,9 @@ function lookOf({ connection }: OrderContext): Deadline {
   return new Deadline(connection.runtime, READ_TIMEOUT, undefined)
 }
 
-/** A write may have used the time up to the deadline, so the read after it gets time of its own. */
+/**
+ * Gives the read its own time, because the write before it may have used all of the call's time.
+ */
 function lookAfter(deadline: Deadline): Deadline {
   return deadline.over() === undefined ? deadline.grace(2 * GRACE, READ_TIMEOUT) : deadline.grace()
 }

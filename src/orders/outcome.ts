@@ -61,7 +61,7 @@ const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancel
 /** `unknown`, because the payload that owns the key may have been charged. */
 const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
 
-/** After an ambiguous attempt, only a proof of a charge tells whether the wallet was charged. */
+/** After an ambiguous attempt, every outcome except a proven charge means `UNKNOWN`. */
 function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow {
   const ambiguous = clean === YES ? YES : UNKNOWN
   return { clean, ambiguous, next, leavesDoubt: clean === UNKNOWN, ...defined({ hold }) }
@@ -77,8 +77,8 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   // A proxy may have returned the response to another request.
   contradicted: row(UNKNOWN, 'replay'),
   redirected: row(UNKNOWN, 'stop'),
-  // Held after an ambiguous attempt: that attempt may have emptied the wallet or the stock, which
-  // the service now gives as the reason for its refusal.
+  // After an ambiguous attempt, do not repeat the order: that attempt may have used up the balance
+  // or the stock, and so caused this refusal.
   refused: row(REFUSED, 'stop', 'refused'),
   refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
   unauthorized: row(NOT_PROCESSED, 'stop'),
@@ -123,7 +123,7 @@ export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
   const proven = history.proven || row.clean.charged === 'yes'
   return {
     ...meaning,
-    // After a 201, a further attempt only reads the order.
+    // After a 201, further attempts only replay the response, to read the order.
     next: proven && row.next !== 'stop' ? 'replay' : row.next,
     history: { ambiguous: history.ambiguous || row.leavesDoubt, proven },
     ...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),

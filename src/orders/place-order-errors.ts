@@ -61,7 +61,6 @@ export class PlaceOrderErrors {
 
   rememberedConflict(derive: Derive, record: JournalRecord, over: 'payload' | 'key'): CustomerOrderingError {
     const own = (): Record<string, string> => fieldTags(derive, record.key, this.#intent.request)
-    // The record has tags of the fields even if the body was dropped.
     const known = Object.keys(record.fields).length > 0
     const differing = over === 'key' ? ['idempotencyKey'] : known ? differingFields(record.fields, own()) : []
     return this.conflict(differing, record)
@@ -69,7 +68,7 @@ export class PlaceOrderErrors {
 
   refused(derive: Derive, because: OrderRefusal, record: JournalRecord | undefined): CustomerOrderingError {
     if (because === 'misfit' && this.#intent.misfit !== undefined)
-      // A created anonymous order is not this call's order.
+      // A created order without a reference or key is an earlier order, not the order of this call.
       return this.misfit(this.#intent.misfit, record?.state === 'created' ? undefined : record)
     if (record === undefined || because === 'misfit')
       throw new TypeError(`unreachable: refused as ${because} without a record`)
@@ -112,7 +111,7 @@ export class PlaceOrderErrors {
         ? 'call again after that call has ended'
         : because === 'replaced'
           ? 'find the order with orders.reconcile()'
-          : 'run orders.recover(). If the order stays open, settle it with orders.resolve()'
+          : 'run orders.recover(). If the order stays unresolved, settle it with orders.resolve()'
     return new UnresolvedOrderError(
       `An earlier call for this order ${why}. This call sent nothing. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
@@ -135,7 +134,6 @@ export class PlaceOrderErrors {
     )
   }
 
-  /** @param key the key that would have been sent */
   notStored(
     { result, cause, repair = 'Repair the store' }: Unwritten,
     charged: Charged,
@@ -208,7 +206,10 @@ export function moneyOf(record: JournalRecord | undefined): Charged {
   return record === undefined ? 'no' : chargedOf(record)
 }
 
-/** Sets `charged` from the record: an order that an earlier call bought must not report `'no'`. */
+/**
+ * Sets `charged` from the record: the error must not report `'no'` for an order that an earlier
+ * call bought.
+ */
 export async function argumentError(
   { journal, connection }: OrderContext,
   error: unknown,

@@ -10,21 +10,28 @@ import { type Unusable, unusableError } from './row.ts'
 import { scanOrders } from './scan-orders.ts'
 
 /**
- * One line of a reconciliation between the store and the service's order list. `only_local` does
- * not prove that the order does not exist: the list may lag, and its rows may move during a read.
+ * One line of a reconciliation between the store and the service's order list. `only_local` means
+ * that the list did not contain the order. The order may still exist: the list may lag, and its
+ * rows may move during a read.
  */
 export type Reconciled<Output = Order> =
   | {
       readonly kind: 'matched' | 'amount_differs'
       readonly record: OrderRecord
-      /** The listed order, parsed by your own schema, if set. Absent if it fails the schema. */
+      /**
+       * The listed order, parsed by your own schema if you set one. Absent if the schema rejects
+       * it.
+       */
       readonly order?: Output
     }
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
   | {
       readonly kind: 'only_remote'
       readonly record?: undefined
-      /** The listed order, parsed by your own schema, if set. Absent if it fails the schema. */
+      /**
+       * The listed order, parsed by your own schema if you set one. Absent if the schema rejects
+       * it.
+       */
       readonly order?: Output
     }
 

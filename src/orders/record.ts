@@ -19,9 +19,9 @@ export type RecordState = 'open' | 'created' | 'rejected'
  */
 export type RejectionKind = 'refused' | 'not_processed' | 'conflict' | 'cancelled' | 'abandoned'
 
-/** The service's refusal of an order, or the reason why the order was not sent. */
+/** Why an order was not placed. */
 export interface Rejection {
-  /** Why the record is closed. */
+  /** The reason. */
   readonly kind: RejectionKind
   /** HTTP status of the refusal. */
   readonly status?: number
@@ -62,8 +62,8 @@ export interface OrderRecord {
    */
   readonly firstSentAt?: number
   /**
-   * Time limit of the call that claimed the record, in milliseconds since 1970. Until then, the
-   * call may still be running. Absent once the call has ended.
+   * Time by which the call that claimed the record ends, in milliseconds since 1970. Absent once
+   * the call has ended.
    */
   readonly busyUntil?: number
   /** When the record was first written, in milliseconds since 1970. */
@@ -72,7 +72,9 @@ export interface OrderRecord {
   readonly version: number
 }
 
-/** `derived` from reference and account, so that every process sends the same key. */
+/**
+ * `derived`: computed from the reference and the account, so that every process sends the same key.
+ */
 export type KeyOrigin = 'caller' | 'derived' | 'random'
 
 /**
@@ -85,7 +87,9 @@ export interface FirstKey {
   /** Milliseconds since 1970. 0 if the key must not be sent again. */
   readonly sentAt: number
   readonly rejection?: Rejection
-  /** True if the service refused every body sent under the key while no outcome was unknown. */
+  /**
+   * True if the service refused every body under the key, and no attempt before it was ambiguous.
+   */
   readonly refused: boolean
 }
 
@@ -97,19 +101,22 @@ export interface JournalRecord extends OrderRecord {
   readonly first?: FirstKey
   /** Keys that a caller replaced. The service may have forgotten them, so never send them again. */
   readonly left?: readonly string[]
-  /** Identity of the payload without `metadata`. */
+  /** Equal for equal payloads. Ignores `metadata`. */
   readonly fingerprint: string
   /** Salted tag of each field, to name the fields in a conflict after the body was dropped. */
   readonly fields: Readonly<Record<string, string>>
   /** Canonical JSON. Present only while the request may have to be sent again. */
   readonly body?: string
-  /** 32-bit tag of the API key under which `key` was sent. Empty if `key` was never sent. */
+  /** 32-bit tag of the API key that sends `key`. Empty until a call claims the record. */
   readonly apiKeyTag: string
-  /** Random id of the last writing call. It shows whose write was stored if a response was lost. */
+  /**
+   * Random id of the call that last wrote the record. After a lost response, it shows which write
+   * was stored.
+   */
   readonly claim: string
   /** True if `order` is complete, or has the part that the option `remember` selects. */
   readonly readable: boolean
-  /** True if the service refused a body sent under `key` while no outcome was unknown. */
+  /** True if the service refused a body under `key`, and no attempt before it was ambiguous. */
   readonly refused: boolean
   /**
    * True if `key` belongs to another payload at the service, and this store saw no refusal of that
@@ -129,7 +136,7 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 're
   return record.state === 'open' || !record.readable
 }
 
-/** True if no call can have sent the record: the write before the first send sets the tag. */
+/** True if no call can have sent the record: the write before the first send sets `apiKeyTag`. */
 export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
   return record.state === 'open' && record.apiKeyTag === ''
 }
@@ -157,7 +164,7 @@ export function publicRecord(record: JournalRecord): OrderRecord {
   }
 }
 
-/** True if a call without a reference or key continues the stored order, and places no other. */
+/** True if a call without a reference or key continues this order instead of buying another. */
 export function isAskedAgain(record: Pick<JournalRecord, 'slot' | 'state' | 'readable'>): boolean {
   return (
     isAnonymous(record.slot) && (record.state === 'open' || (record.state === 'created' && !record.readable))

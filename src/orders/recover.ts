@@ -37,7 +37,7 @@ export interface RecoverSettings<Output> {
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
-  /** True if the whole order list was read without finding the order. Then it may be sent. */
+  /** True if the whole order list was read without finding the order, so that it may be sent. */
   readonly notListed?: boolean
   /** Throws once the client is closed. */
   readonly checkOpen: () => void
@@ -120,7 +120,7 @@ export async function* recover<Output>(
   context.journal.pruneHourly(context.retention, context.connection.reporter)
 }
 
-/** Sorts the ids by the end of the safe-retry window: the most urgent record comes first. */
+/** Sorts the ids by the end of the safe-retry window, the most urgent record first. */
 async function pendingRecords(
   context: OrderContext,
   { settings, checkOpen }: RecoverSettings<unknown>,
@@ -167,8 +167,8 @@ export async function recoverOne(
   const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   let credential: string | null | undefined
   let leave: (result: undefined) => void = () => {}
-  // The facts of a decision that needs no API key. With newer facts, the same rules might send the
-  // order.
+  // Reuse the facts of a decision made without an API key: with newer facts, the rules might send
+  // the order without one.
   let decided: Facts | undefined
   const factsOf = ({ record }: Found): Facts => ({
     // Recovery sends one request, so the window must have time left for one attempt only.

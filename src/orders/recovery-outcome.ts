@@ -49,13 +49,13 @@ export interface UnreadableOrder {
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** The error of the read, or of your own schema. Absent if the client could not try to read. */
+  /** The error of the read, or of your own schema. Absent if the client made no attempt to read. */
   readonly error?: AnyCustomerOrderingError
   /** The order could not be read. */
   readonly reason: 'unreadable'
 }
 
-/** The outcome of a record without an order. */
+/** The outcome of a record that is closed without an order, or that is not settled yet. */
 export interface RecoveredRecord {
   /**
    * `rejected`: the record is closed without an order. `in_progress`: another call, or the service,
@@ -66,7 +66,7 @@ export interface RecoveredRecord {
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** The error of the last request, if that is why the record is still open. */
+  /** The error of the last request, if there was one. */
   readonly error?: AnyCustomerOrderingError
   readonly reason?: undefined
 }
@@ -85,8 +85,8 @@ export interface RecordInNeed {
 }
 
 /**
- * Outcome of one record. Check `outcome` first; a `created` order has `order`, unless `reason` is
- * `'unreadable'`. `Output` is the output type of your own schema, if set.
+ * Outcome of one record. `order` is present if `outcome` is `'created'` and `reason` is absent.
+ * `Output` is the type that your own schema returns, if you set one.
  */
 export type RecoveryOutcome<Output = Order> =
   | RecoveredOrder<Output>
@@ -94,7 +94,9 @@ export type RecoveryOutcome<Output = Order> =
   | RecoveredRecord
   | RecordInNeed
 
-/** Applies the caller's own schema. Throws an error of this package if the schema rejects. */
+/**
+ * Applies the caller's own schema. Throws an error of this package if the schema rejects the order.
+ */
 export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
 
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
@@ -146,7 +148,7 @@ export async function finished<Output>(
   }
 }
 
-/** Rethrows what must end the whole run: the caller's abort, or an error of other code. */
+/** Rethrows what must end the whole run: the caller's abort, or an error that other code threw. */
 export function failureOf(error: unknown): AnyCustomerOrderingError {
   if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
   return error

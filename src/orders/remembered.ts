@@ -116,8 +116,8 @@ async function findRecord(
   const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
   const found = await journal.load(id, deadline)
   if (found instanceof Interruption || found.record !== undefined || field === 'externalOrderId') return found
-  // The key may belong to a record with another name. Search the open records first: there are few
-  // of them, and most searches are for an open record.
+  // The key may belong to a record with another name, such as a reference. Search the open records
+  // first: there are few of them, and most searches are for an open record.
   for (const which of [{ open: true } as const, { since: 0 }]) {
     for await (const row of journal.rows(which)) {
       const over = deadline.over()

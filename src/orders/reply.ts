@@ -88,7 +88,7 @@ export function rememberedReply(call: OrderCall, record: JournalRecord): Placed 
   return replyOf(call, checked.value, { ...WAS_THERE, key: record.key })
 }
 
-/** Reads the order by its id: the service may have forgotten its key. */
+/** Reads the order by its id: the service may have forgotten the key. */
 export async function readReply(call: OrderCall, found: FoundRecord): Promise<Placed> {
   const { context, deadline, errors } = call
   const { record } = found

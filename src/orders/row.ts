@@ -53,7 +53,7 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
   try {
     return JSON.stringify({ layout: LAYOUT, ...content })
   } catch (error) {
-    // An order may be nested too deeply for this engine. Store only its documented fields.
+    // JSON.stringify() fails if the order is nested too deeply. Then store its documented fields.
     if (content.order === undefined) throw error
     const { id, status, amount } = content.order
     return JSON.stringify({ layout: LAYOUT, ...content, order: defined({ id, status, amount }) })
@@ -206,7 +206,7 @@ export class RoundTripError extends TypeError {
 }
 
 /**
- * Lets the codec decrypt its first encrypted string before anything is stored. Without this check,
+ * Makes the codec decrypt its first encrypted string before anything is stored. Without this check,
  * an unreadable record would be noticed only after its order was charged.
  */
 export function withRoundTrip(codec: Codec): Codec {

@@ -6,7 +6,7 @@ import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/stor
 
 export const STORE_TIMEOUT = 10_000
 
-/** Multiples of the minimum age. A store with few orders has only older witnesses. */
+/** How far back to search for a witness, in multiples of its minimum age. */
 const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
 /** `open`: rows with work left for recovery. `since`: rows written since a time. */
@@ -77,8 +77,8 @@ export class Rows {
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
-    // Read the row: a database client that repeats a write after a lost response may report that
-    // another writer was faster.
+    // Read the row even if the store reported that another writer was faster: a database client may
+    // have repeated this write after a lost response.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
     const read = await this.read(id, grace, store).catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
@@ -165,12 +165,14 @@ export function isConfirmed(applied: boolean | Interruption): boolean {
   return applied === true
 }
 
-/** Compares the content, too: it contains the random `claim` of the call that wrote the row. */
+/**
+ * Compares the content, too, because it includes the random `claim` of the call that wrote the row.
+ */
 export function isThisWrite(stored: StoredRow | undefined, row: StoredRow): boolean {
   return stored?.version === row.version && stored.data === row.data
 }
 
-/** If the call is not over, only the store was too slow. */
+/** Throws if the call still has time: only the store was too slow. */
 function endOrThrow(deadline: Deadline): Interruption {
   const over = deadline.over()
   if (over !== undefined) return over

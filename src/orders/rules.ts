@@ -34,9 +34,7 @@ export type Sends = 'new' | 'stored' | 'given' | Start
 
 /** Why a command sends nothing and changes nothing. */
 export type Refusal =
-  /** The stored order has another payload. */
   | 'payload'
-  /** The stored order has another key. */
   | 'key'
   /** Another call is placing the same order, and neither has a reference or key. */
   | 'duplicate'
@@ -46,7 +44,7 @@ export type Refusal =
   | 'age'
   /** Another API key sent the order. */
   | 'api_key'
-  /** Recovery would not repeat the order. */
+  /** The order is on hold, so recovery would not send it. */
   | 'held'
   | 'busy'
   | 'unreadable'
@@ -58,7 +56,6 @@ export type Refusal =
   | 'corrupt'
   /** The order does not fit `options.service`. */
   | 'misfit'
-  /** No record has the given name. */
   | 'unknown'
   | 'created'
   /** The record has an order with another id. */
@@ -98,7 +95,7 @@ export interface StepOf {
     | Tell
     /** Waits for the call that is working on the order. */
     | { readonly step: 'wait' }
-    /** Reads the order by its id: the service may have forgotten its key. */
+    /** Reads the order by its id: the service may have forgotten the key. */
     | { readonly step: 'read' }
     | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
     | Refuse<'spent' | 'corrupt' | 'misfit'>
@@ -114,7 +111,7 @@ export interface StepOf {
   readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
 }
 
-/** The step of the first condition that is true, or else the last step. */
+/** Conditions with their steps. The first true condition decides; the last entry is the default. */
 type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
 type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
 
@@ -137,7 +134,8 @@ const SPENT = [
 ] as const
 const HELD_BACK = [
   [when.damaged, lookUp('corrupt')],
-  // Before `replaysAll`: under another API key, the same idempotency key may place a new order.
+  // Check this before `replaysAll`: under another API key, the same idempotency key may place a new
+  // order.
   [when.otherApiKey, lookUp('api_key_changed')],
   [when.replaysAll, send('overdue')],
   [when.aborted, lookUp('aborted')],

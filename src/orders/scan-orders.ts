@@ -12,7 +12,7 @@ import { echoOf, type ListedOrder } from './evidence.ts'
 export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
-  /** `in_doubt`: an error of a read reports `charged: 'unknown'`. */
+  /** `in_doubt`: if a read fails, its error reports `charged: 'unknown'`. */
   readonly money: 'none' | 'in_doubt'
   readonly sourceSystem?: string | undefined
   /** Called before each page. Throws once the client is closed. */

@@ -43,7 +43,9 @@ export interface SendOptions {
   readonly once: boolean
   /** True if the order was enqueued and never sent. Unless bought or refused, it stays enqueued. */
   readonly queued: boolean
-  /** True if the service has processed no request with the key, so that its window begins now. */
+  /**
+   * True if the service has processed no request with the key: its window begins with this call.
+   */
   readonly unused: boolean
   /** Milliseconds since 1970. Default: the end of the record's safe-retry window. */
   readonly sendUntil: number | undefined
@@ -80,7 +82,7 @@ export async function sendOrder(
   let retriesLeft = options.settings.maxRetries
   let { earlier, unused } = options
   let credential: string | null | undefined = options.credential
-  /** The API key for which the record has the tag. */
+  /** The API key whose tag the record contains. */
   let claimedFor = options.credential
   for (;;) {
     const { record } = mine
@@ -188,7 +190,7 @@ export async function sendOrder(
         credential = undefined
         continue
       }
-      // If the write may still be applied, closing the record below prevents that.
+      // The failed write may still be applied later. Closing the record below prevents that.
     }
 
     if (meaning.state === 'created') {
@@ -245,7 +247,7 @@ export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: nu
   return !claimHolds || now > until
 }
 
-/** Under another API key, the same idempotency key may buy an order that already exists again. */
+/** Under another API key, the same idempotency key may buy an existing order a second time. */
 export function mayBeSentUnder(
   context: OrderContext,
   record: JournalRecord,

@@ -98,7 +98,7 @@ type Event<Type extends RecordEvent['type']> = Extract<RecordEvent, { readonly t
 
 export function apply(record: RecordContent | undefined, event: RecordEvent): RecordContent {
   if (event.type === 'asked') return asked(record, event)
-  if (record === undefined) throw new TypeError(`There is no record for the event ${event.type}.`)
+  if (record === undefined) throw new TypeError(`unreachable: no record for the event ${event.type}`)
   switch (event.type) {
     case 'resumed':
       return resumed(record, event)
@@ -140,7 +140,7 @@ export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof):
   if (newest.state !== 'created') return false
   if (newest.readable) return true
   if (order !== undefined || (orderId !== undefined && newest.order?.id === undefined)) return false
-  // A write is needed if the record still has this call's claim.
+  // A write is needed to release this call's own claim.
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
@@ -156,7 +156,7 @@ function asked(
     slot,
     ...key,
     state: 'open',
-    // Only an abandoned record can be closed and ambiguous, if its key is also the order's name.
+    // A closed record is ambiguous only if it was abandoned under a key that is also its name.
     ambiguous: same?.ambiguous === true,
     attempts: record?.attempts ?? 0,
     fingerprint,

@@ -272,7 +272,7 @@ describe('the next content of a record', () => {
       foreign: false,
     })
     expect(() => apply(undefined, { type: 'rewritten', claim })).toThrow(
-      new TypeError('There is no record for the event rewritten.'),
+      new TypeError('unreachable: no record for the event rewritten'),
     )
   })
 
