@@ -20,7 +20,7 @@ const usage = `customer-ordering-sdk sandbox: an in-memory Customer Ordering API
   --state FILE    load the state from this file if it exists; save the state to it on exit
   --balance N     balance of each of the two wallets in minor currency units (default 1000000)
   --api-key TEXT  the personal API key (default: derived from the seed)
-  --cors          allow web pages of any origin to call the service
+  --cors          allow web pages from any origin to call the service
   --no-control    serve neither the live page (/) nor the control API (/__sandbox/)
   --control       serve the page and the control API even on an address that other machines can
                   reach
@@ -167,7 +167,7 @@ async function start(argv: string[]): Promise<void> {
 async function stop(server: SandboxServer, sandbox: Sandbox, state: string | undefined): Promise<void> {
   await server.close()
   if (state !== undefined) {
-    // Write another file and rename it: a crash must not leave an incomplete state file.
+    // Write a temporary file, then rename it: a crash must not leave an incomplete state file.
     writeFileSync(`${state}.new`, `${JSON.stringify(sandbox.dump(), null, 2)}\n`)
     renameSync(`${state}.new`, state)
   }

@@ -95,7 +95,7 @@ export interface Sandbox extends SandboxAssertions {
   revokeApiKey(apiKey: string): void
   /** Adds a service, or replaces the service with the same `productId`. */
   addService(service: NewService): SandboxService
-  /** Adds an order without a charge, as if it was not placed through the API. */
+  /** Adds an order without a charge, for an order that was not placed through the API. */
   addOrder(order?: NewOrder): SandboxOrder
   /** Removes an order. Its charge stays in the ledger. */
   removeOrder(orderId: string): void
@@ -187,7 +187,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     keys: [],
     ledger: [],
   }
-  // Invalid options make an invalid state.
+  // Rejects options with invalid values, such as a currency in lower case.
   assertState(initial)
   const world: World = {
     tables: tablesOf(initial),

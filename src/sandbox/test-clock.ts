@@ -14,7 +14,7 @@ export interface TestClock {
   readonly sandbox: { readonly now: () => number; readonly sleep: SandboxSleep }
   /** Returns the clock's time in milliseconds since 1970. */
   now(): number
-  /** Advances the clock, and ends each wait that is due by then. */
+  /** Advances the clock, and ends the waits that become due. */
   pass(milliseconds: number): void
   /**
    * Waits for the promise and returns its value. Whenever no other work is pending, the clock jumps
@@ -81,7 +81,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
       }
       value.then(end, end)
       while (!ended) {
-        // Before the clock jumps, let the event loop turn a few times, so that other work can finish.
+        // Let the event loop turn a few times, so that other work can finish before the clock jumps.
         for (let turn = 0; turn < 5 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
         if (!ended) fireNext(Number.POSITIVE_INFINITY)
       }

@@ -93,8 +93,8 @@ function sendJson(response: ServerResponse, { status, body, allow }: ControlAnsw
 function reasonToRefuse({ headers, method }: IncomingMessage, loopbackOnly: boolean): string | null {
   const { host = '', origin } = headers
   if (loopbackOnly && !/^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d+)?$/i.test(host))
-    return `the Host header must name a loopback host, such as localhost, got ${JSON.stringify(host)}`
+    return `the Host header must name a loopback host, such as localhost; got ${JSON.stringify(host)}`
   if (method !== 'GET' && method !== 'HEAD' && origin !== undefined && origin !== `http://${host}`)
-    return `only pages from http://${host} may change the sandbox, got Origin ${JSON.stringify(origin)}`
+    return `only pages from http://${host} may change the sandbox; the Origin is ${JSON.stringify(origin)}`
   return null
 }

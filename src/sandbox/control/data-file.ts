@@ -5,8 +5,8 @@ export type DataFormat = 'json' | 'yaml'
 
 /**
  * If `check` throws a TypeError whose message begins with the path of a value, such as
- * `$[0].action`, this function adds the line of that value. `root` is the path of the whole text,
- * here `$`.
+ * `$[0].action`, this function adds the line of that value to the message. `root` is the path of
+ * the whole text, here `$`.
  */
 export function parseDataFile<T>(
   text: string,
@@ -36,7 +36,7 @@ function lineOf(message: string, text: string, root: string): number | null {
     )
     return known.sort(([a], [b]) => b.length - a.length)[0]?.[1] ?? null
   } catch {
-    // The YAML reader rejects JSON that is nested deeper than 100 levels: omit the line.
+    // The YAML reader rejects nesting deeper than 100 levels. The message then contains no line.
     return null
   }
 }

@@ -7,7 +7,8 @@ import { type DataFormat, parseDataFile } from './data-file.ts'
  * aliases. Such rules cannot contain functions.
  *
  * @param format default `'json'`
- * @throws {TypeError} if the text or a rule is invalid; the message contains line and reason
+ * @throws {TypeError} if the text or a rule is invalid. The message contains the line and the
+ *   reason.
  * @example
  * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'), 'yaml')
  */

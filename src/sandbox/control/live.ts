@@ -22,7 +22,10 @@ export interface LiveEvents {
 const MAX_REQUESTS = 200
 const UPDATE_INTERVAL_MS = 100
 const HEARTBEAT_MS = 15_000
-/** A page with more unread bytes gets no updates, so a frozen tab cannot fill the memory. */
+/**
+ * A page with more unread bytes gets no updates. Otherwise a frozen tab could exhaust the server's
+ * memory.
+ */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024
 
 export function createLiveEvents(sandbox: Sandbox, now: () => number = Date.now): LiveEvents {

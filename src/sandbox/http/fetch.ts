@@ -3,14 +3,17 @@ import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 /** A drop-in replacement for the global `fetch`. */
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
-/** Equals the error of Node's fetch, whose `cause` tells the client whether it sent a request. */
+/**
+ * Mimics the network errors of Node's fetch. The client reads `cause` to decide whether the request
+ * was sent.
+ */
 function networkError(code: string, syscall: string): TypeError {
   return new TypeError('fetch failed', {
     cause: Object.assign(new Error(`${syscall} ${code}`), { code, syscall }),
   })
 }
 
-/** Equals the cause that Node's fetch gives for a body that ends early. */
+/** Mimics the cause that Node's fetch gives for a body that ends early. */
 function otherSideClosed(): Error {
   return Object.assign(new Error('other side closed'), { code: 'UND_ERR_SOCKET' })
 }
@@ -104,8 +107,8 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
 }
 
 /**
- * Streams the first bytes of a body. Calls `end` only after they were read, because an error
- * discards the bytes that are still in the stream's queue.
+ * Streams the first bytes of a body. Calls `end` only after these bytes were read, because an error
+ * discards all bytes in the stream's queue.
  */
 function partOf(
   body: string,

@@ -74,8 +74,8 @@ export async function serveSandbox(
   assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  // Handle a missing Host and an unknown Expect here: Node would reject such requests without a
-  // response body.
+  // Handle a missing Host header and an unknown Expect header here: Node would reject such requests
+  // without a response body.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     if (request.headers.host === undefined && request.httpVersion === '1.1')
       return refuse(request, response, 400, 'The Host header is missing.')
@@ -114,7 +114,7 @@ export async function serveSandbox(
     if (status !== null) onNotice(`received invalid HTTP, responded with ${status} (${messageOf(error)})`)
   })
   await listen(server, port, host)
-  // The type also has a string for pipes, and null before the server listens on its port.
+  // The address is a string only for a pipe, and null only before the server listens.
   const address = server.address() as AddressInfo
   const loopback = isLoopback(address.address)
   if (options.control === true || (options.control === 'loopback' && loopback))

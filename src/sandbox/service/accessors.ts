@@ -18,7 +18,7 @@ interface Source {
   readonly organizationApiKey: string
 }
 
-/** A symbol, and not enumerable, so that printing or copying a sandbox omits this property. */
+/** This property is not enumerable, so that printing or copying a sandbox omits it. */
 const SOURCE = Symbol('source')
 
 /**
@@ -35,7 +35,6 @@ const accessors: { readonly [K in keyof Changing]: TypedPropertyDescriptor<Chang
   ledger: accessor<'ledger'>(({ world }) => world.tables.ledger),
 }
 
-/** Replaces the changing fields by getters. Printed fields stay in the order of the object. */
 export function defineAccessors<Sandbox extends Changing>(sandbox: Sandbox, source: Source): Sandbox {
   Object.defineProperty(sandbox, SOURCE, ownOnly({ value: source }))
   return Object.defineProperties(sandbox, accessors)

@@ -1,7 +1,7 @@
 import { element } from './elements.ts'
 
 export function code(text: string): HTMLElement {
-  // Only a long string may break anywhere: a narrow column must not break short strings.
+  // Only a long string may break at any character: a narrow column must not break short strings.
   return element('code', text.length > 40 ? { class: 'long' } : {}, text)
 }
 
@@ -15,6 +15,7 @@ export function money(amount: number, currency: string): string {
   const digits = format.resolvedOptions().maximumFractionDigits ?? 2
   const text = String(Math.abs(amount)).padStart(digits + 1, '0')
   const whole = `${amount < 0 ? '-' : ''}${text.slice(0, text.length - digits)}`
+  // The cast is safe: the string has only digits, a sign and a decimal point.
   return format.format((digits === 0 ? whole : `${whole}.${text.slice(-digits)}`) as `${number}`)
 }
 

@@ -7,13 +7,13 @@ const OMITTED_HEADERS =
 
 export async function curlOf(number: number): Promise<string> {
   // Fetch the whole request: the page received long bodies truncated.
-  // The cast is safe: the sandbox that serves this page responds.
+  // The cast is safe: the response comes from the sandbox that serves this page.
   const found = (await call('GET', `/requests?after=${number - 1}&limit=1`)) as readonly SandboxRequest[]
   const [request] = found
   if (request === undefined) throw new Error(`Request No. ${number} is no longer in the log.`)
   const { method, path, headers, body, apiKeyId } = request
   const parts = [`curl -X ${method} ${quoted(location.origin + path)}`]
-  // The lines of the button "Copy export lines" set this variable.
+  // The button "Copy export lines" copies a line that sets this variable.
   if (apiKeyId !== null) parts.push('-H "authorization: Bearer $CUSTOMER_ORDERING_API_KEY"')
   for (const [name, value] of Object.entries(headers))
     if (!OMITTED_HEADERS.test(name)) parts.push(`-H ${quoted(`${name}: ${value}`)}`)

@@ -9,8 +9,8 @@ const shown = new WeakMap<Element, ReadonlyMap<Key, Drawn>>()
 
 /**
  * Changes only the parts of `place` that differ, so that focus, selections and open details stay as
- * they are. An element keeps the listeners from its first `make()`, so a listener may use only the
- * item's key.
+ * they are. An element that is drawn again keeps its first listeners, so a listener may use only
+ * the item's key.
  */
 export function drawEach<Item>(
   place: Element,

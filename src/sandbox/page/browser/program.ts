@@ -37,7 +37,7 @@ async function placeOrder(): Promise<void> {
       metadata: { externalOrderId: name },
     }),
   })
-    // Ignore a lost response, perhaps the effect of a fault: the log shows the request.
+    // Ignore a lost response, which a fault rule may have caused: the log shows the request.
     .catch(() => {})
 }
 
