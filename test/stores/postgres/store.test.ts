@@ -536,7 +536,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const error = await failed
       expect(codeOf(error)).toBe('57P01')
       expect(error.applied).toBeUndefined()
-      expect(error.message).toContain('A write may or may not have happened')
+      expect(error.message).toContain('The write may or may not have happened')
       await locker.query('ROLLBACK')
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
       expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
@@ -557,7 +557,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ends.push(proxy.close)
       const store = new PostgresStore({ client: openPool({}, proxy.url) })
       await store.migrate()
-      await expectFailure(() => store.insert(makeRow(1)), 'A write may or may not have happened')
+      await expectFailure(() => store.insert(makeRow(1)), 'The write may or may not have happened')
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     })
 
@@ -694,8 +694,8 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await store.insert(makeRow(1))
       const taken = await pool.connect()
       const error = await failureOf(() => store.insert(makeRow(2)))
-      expect(error.message).toContain(
-        'no connection became free in time, or none could be opened. Nothing was written',
+      expect(error.message).toMatch(
+        /no connection became free in time, or none could be opened\. .* Nothing was written\.$/,
       )
       taken.release()
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
@@ -711,8 +711,16 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each([
-      ['statement_timeout', '57014', 'longer than statement_timeout allows. Nothing was written'],
-      ['lock_timeout', '55P03', 'longer than lock_timeout allows. Nothing was written'],
+      [
+        'statement_timeout',
+        '57014',
+        'longer than statement_timeout allows. Find the lock that delays it. Nothing was written.',
+      ],
+      [
+        'lock_timeout',
+        '55P03',
+        'longer than lock_timeout allows. End that transaction. Nothing was written.',
+      ],
     ])(
       'a write rejects if it takes longer than %s, and the connection stays usable',
       async (setting, code, text) => {
@@ -737,7 +745,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const locker = await lockRow(makeRow(1).id)
       const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
       expect(codeOf(error)).toBe('QUERY_TIMEOUT')
-      expect(error.message).toContain('A write may or may not have happened')
+      expect(error.message).toContain('The write may or may not have happened')
       expect(error.applied).toBeUndefined()
       // The abandoned write still waits for the row, so a later failure must not report that
       // nothing was written.
@@ -760,7 +768,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const error = await failureOf(() => store.insert(makeRow(2)))
       expect(codeOf(error)).toBe('40001')
       expect(error.message).toContain(
-        'concurrent transactions kept writing the same row. Nothing was written',
+        'concurrent transactions kept writing the same row. Try again. Nothing was written.',
       )
       expect(await countRows()).toBe(1)
     })
@@ -802,7 +810,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       [
         'may only be read',
         'default_transaction_read_only = on',
-        'the database is read-only, perhaps a standby',
+        'the database is read-only, perhaps because it is a standby',
       ],
       ['is at its limit of time', 'statement_timeout = 300', 'longer than statement_timeout allows'],
     ])(
@@ -852,11 +860,11 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each([
-      [{ updatedAt: 1.5 }, '22P02', 'a number is too large or not an integer'],
-      [{ createdAt: Number.NaN }, '22P02', 'a number is too large or not an integer'],
-      [{ version: 1e21 }, '22P02', 'a number is too large or not an integer'],
-      [{ updatedAt: 1e20 }, '22003', 'a number is too large or not an integer'],
-      [{ scope: noise(9_000) }, '54000', 'a string is too long for the database'],
+      [{ updatedAt: 1.5 }, '22P02', 'a time or a version is too large, or not an integer'],
+      [{ createdAt: Number.NaN }, '22P02', 'a time or a version is too large, or not an integer'],
+      [{ version: 1e21 }, '22P02', 'a time or a version is too large, or not an integer'],
+      [{ updatedAt: 1e20 }, '22003', 'a time or a version is too large, or not an integer'],
+      [{ scope: noise(9_000) }, '54000', 'a string, such as the account label, is too long for the database'],
     ])('the store rejects a row that it cannot store: %#', async (fields, code, text) => {
       const store = new PostgresStore({ client: openPool() })
       await expectFailure(() => store.insert(makeRow(1, fields)), text, code)
@@ -920,7 +928,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       for (const result of [undefined, {}, { rows: 1 }]) {
         const client = { query: () => Promise.resolve(result) } as unknown as PostgresClient
         const error = await failureOf(() => new PostgresStore({ client }).migrate())
-        expect(error.message).toContain('Its `query` must return `{ rows }`')
+        expect(error.message).toContain("The client's `query` must return `{ rows }`")
       }
       const thrower = new PostgresStore({ client: { query: () => Promise.reject('no error at all') } })
       expect((await failureOf(() => thrower.migrate())).message).toContain(
@@ -1095,7 +1103,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         () => store.insert(makeRow(2)),
         ({ cause }) => codeOf({ cause } as StoreError) === '25006',
       )
-    await expectFailure(write, 'the database is read-only, perhaps a standby')
+    await expectFailure(write, 'the database is read-only, perhaps because it is a standby')
     const late = new PostgresStore({ client: openPool() })
     await expectFailure(() => late.get(SCOPE, 'id'), 'this server is a standby')
   })
