@@ -32,8 +32,8 @@ export interface SandboxBehaviour {
   /** Required body fields besides `serviceId` and `quantity`. Default `['target']`. */
   readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
   /**
-   * What happens to body fields that the API document does not mention. With `'refuse'`, the request
-   * gets 400. Default `'ignore'`.
+   * What happens to body fields that the API document does not mention. With `'refuse'`, the
+   * request gets 400. Default `'ignore'`.
    */
   readonly unknownFields: 'ignore' | 'refuse'
   /**
@@ -60,8 +60,8 @@ export interface SandboxBehaviour {
    */
   readonly orderFields: readonly SandboxOrderField[]
   /**
-   * Name and values of the field that shows whether a service is in stock. Default `stockState` with
-   * `in_stock` and `out_of_stock`.
+   * Name and values of the field that shows whether a service is in stock. Default `stockState`
+   * with `in_stock` and `out_of_stock`.
    */
   readonly stockState: { readonly field: string; readonly inStock: string; readonly outOfStock: string }
   /**
@@ -137,7 +137,8 @@ export interface SandboxBehaviour {
   readonly ignoreOffset: boolean
   /**
    * What happens to an invalid `limit` or `offset`. `'clamp'` (default): an integer is raised or
-   * lowered to the nearest valid value, and other text is ignored. `'refuse'`: the request gets 400.
+   * lowered to the nearest valid value, and other text is ignored. `'refuse'`: the request gets
+   * 400.
    */
   readonly invalidPaging: 'clamp' | 'refuse'
   /**

@@ -91,8 +91,8 @@ function register(run: Run): Answer | null {
   const { tables, behaviour, call, apiKey, world } = run
   const problem = refuseKeyText(call.idempotencyKey, behaviour)
   if (problem !== null) return errorAnswer(problem, behaviour)
-  // Without an API key, the key has no scope. The check `auth`, which may run later, rejects the
-  // request.
+  // Without an API key, the Idempotency-Key has no scope. The check `auth`, which may run later,
+  // rejects the request.
   if (apiKey === undefined || call.idempotencyKey === null) return null
   const scope = scopeOf(apiKey, behaviour)
   const row = keyRow(scope, call.idempotencyKey)

@@ -56,9 +56,9 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * A fault. Unless stated otherwise, the service processes the request, so a creation is charged. For
- * an action with the option `commit`, the service processes the request only if `commit` is true.
- * Unless stated otherwise, `commit` is false by default.
+ * A fault. Unless the action's description says otherwise, the service processes the request, so a
+ * creation is charged. For an action with the option `commit`, the service processes the request
+ * only if `commit` is true; the default is false, except where stated.
  *
  * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
  * one request. Of the rules with other actions, only the first that matches applies.
@@ -74,8 +74,8 @@ export type FaultAction =
   /** The connection is reset after the request is processed: the response is lost. */
   | { readonly type: 'commitThenDrop' }
   /**
-   * The server dies halfway: the key is marked as running, nothing is charged, and the connection is
-   * reset. See the switch `orphanedMarkLifetime`.
+   * The server dies halfway: the key is marked as running, nothing is charged, and the connection
+   * is reset. See the switch `orphanedMarkLifetime`.
    */
   | { readonly type: 'crash' }
   /**
@@ -94,9 +94,9 @@ export type FaultAction =
    */
   | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'during' | 'after' }
   /**
-   * Responds with another status, 200–599. The body is `json`, else `text`, else a proxy's `html`
-   * page, else an ErrorResponse with `code`. With the switch `rememberServerErrors`, a 5xx is
-   * remembered under the key.
+   * Responds with another status, 200–599. The body is `json`, `text`, a proxy's error page
+   * (`html`), or, if none of them is set, an ErrorResponse with `code`. With the switch
+   * `rememberServerErrors`, a 5xx is remembered under the key.
    */
   | {
       readonly type: 'status'
@@ -110,7 +110,7 @@ export type FaultAction =
     }
   /** Responds with 409 IDEMPOTENCY_IN_PROGRESS. */
   | { readonly type: 'inProgress'; readonly commit?: boolean }
-  /** Before the request is processed, the server forgets every key. */
+  /** Before processing the request, the service forgets the keys of all requests that have ended. */
   | { readonly type: 'forgetKeys' }
   /** Responds with 429 (default) or 503. `value` becomes the Retry-After header, valid or not. */
   | {

@@ -54,8 +54,8 @@ export interface SandboxAssertions {
    */
   expectCharges(count: number): void
   /**
-   * Throws unless the wallet holds exactly `amount` minor currency units. Default: the wallet
-   * behind `sandbox.apiKey`.
+   * Throws unless the customer's wallet holds exactly `amount` minor currency units. Default
+   * customer: the owner of `sandbox.apiKey`.
    *
    * @throws {SandboxAssertionError} with the charges to that wallet
    */

@@ -17,7 +17,7 @@ export interface SandboxOptions {
   readonly preset?: SandboxPreset
   /** Individual switches, which override the preset. */
   readonly behaviour?: Partial<SandboxBehaviour>
-  /** Fault rules at the start and after every `sandbox.reset()`. */
+  /** Initial fault rules, which `sandbox.reset()` restores. Default: none. */
   readonly faults?: readonly FaultRule[]
   /** Balance of each of the two wallets, in minor currency units. Default 1,000,000. */
   readonly balance?: number
@@ -34,9 +34,9 @@ export interface SandboxOptions {
    * Default: no maximum.
    */
   readonly keepRequests?: number
-  /** Returns the time in milliseconds since 1970. Default `Date.now`. */
+  /** Returns the time in milliseconds since the epoch. Default `Date.now`. */
   readonly now?: () => number
-  /** Waits for a delay or a processing time. Default: a timer. */
+  /** Waits for delays and processing times. Default: a timer. */
   readonly sleep?: SandboxSleep
 }
 

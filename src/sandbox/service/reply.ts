@@ -29,7 +29,7 @@ export interface SandboxResponse {
 
 /** A request and its outcome, without the API key. */
 export interface SandboxRequest {
-  /** Number of the request, from 1. Numbers start again after `sandbox.reset()`. */
+  /** Number of the request. Numbering starts at 1, and restarts after `sandbox.reset()`. */
   readonly number: number
   /** Endpoint, or null if the API has no such path or method. */
   readonly operation: SandboxOperation | null
@@ -45,7 +45,7 @@ export interface SandboxRequest {
   readonly headers: Readonly<Record<string, string>>
   /** The body as received, byte for byte. */
   readonly body: string
-  /** Milliseconds since the epoch. */
+  /** Time of the request, in milliseconds since the epoch. */
   readonly at: number
   /**
    * The status of the response. `'running'` before the response, `'dropped'` if the caller never

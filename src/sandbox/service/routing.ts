@@ -7,7 +7,7 @@ import { type Call, findApiKey, type World } from './world.ts'
 export interface Routed {
   readonly operation: SandboxOperation | null
   readonly id: string
-  /** Without the base URL's own path. */
+  /** The requested path, without the path of the base URL. */
   readonly path: string
   readonly query: URLSearchParams
   readonly refusal: Refusal | null

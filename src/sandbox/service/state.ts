@@ -51,7 +51,7 @@ export interface SandboxApiKey {
   readonly customerId: string
   /** What the key may do. */
   readonly permissions: readonly SandboxPermission[]
-  /** The integration that uses the key. Used if the switch `sourceSystemFrom` is `'apiKey'`. */
+  /** The integration that uses the key. Read only if `sourceSystemFrom` is `'apiKey'`. */
   readonly sourceSystem: string | null
   /** Whether the key was revoked. Requests with a revoked key get 401. */
   readonly revoked: boolean
@@ -77,7 +77,9 @@ export interface SandboxService {
   readonly published: boolean
 }
 
-/** An order as the sandbox stores it. The switch `orderFields` decides which fields callers see. */
+/**
+ * An order as the sandbox stores it. The switch `orderFields` determines which fields callers see.
+ */
 export interface SandboxOrder {
   /** Identifier of the order. */
   readonly id: string
@@ -99,7 +101,7 @@ export interface SandboxOrder {
   readonly sourceSystem: string | null
   /** A fixed status, or null if the switch `statuses` determines the status. */
   readonly status: string | null
-  /** Milliseconds since the epoch. */
+  /** Time of the creation, in milliseconds since the epoch. */
   readonly createdAt: number
 }
 
@@ -124,7 +126,9 @@ export interface SandboxKeyEntry {
   readonly payload: string
   /** Start of the lifetime of the key, in milliseconds since the epoch. */
   readonly startedAt: number
-  /** When the request died without a response, in milliseconds since the epoch. Null if it did not. */
+  /**
+   * When the request died without a response, in milliseconds since the epoch. Null if it did not.
+   */
   readonly orphanedAt: number | null
   /** The remembered response. Null while the request is running, and after it died. */
   readonly answer: SandboxKeyAnswer | null
@@ -146,7 +150,7 @@ export interface SandboxCharge {
   readonly externalOrderId?: string
   /** The request's body, byte for byte. */
   readonly body: string
-  /** Milliseconds since the epoch. */
+  /** Time of the charge, in milliseconds since the epoch. */
   readonly at: number
 }
 
@@ -184,7 +188,7 @@ export interface Tables {
   readonly ledger: SandboxCharge[]
 }
 
-/** Unique, because a scope has no spaces. */
+/** The result is unique, because a scope has no spaces. */
 export function keyRow(scope: string, key: string): string {
   return `${scope} ${key}`
 }

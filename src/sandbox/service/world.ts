@@ -8,8 +8,8 @@ import type { Refusal } from './wire.ts'
 export type SandboxSleep = (ms: number, signal?: AbortSignal) => Promise<void>
 
 /**
- * `tables` and `behaviour` may be replaced while a creation runs. The creation must continue with the
- * objects with which it began, so read both fields once, at its start.
+ * `tables` and `behaviour` may be replaced while a creation runs. The creation must continue with
+ * the objects with which it began, so read both fields once, at its start.
  */
 export interface World {
   tables: Tables

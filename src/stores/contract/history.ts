@@ -18,13 +18,15 @@ export interface RecordedHistory {
   /** Each call with its result. */
   readonly calls: readonly RecordedCall[]
   /**
-   * Errors of rejected calls. `calls` includes rejected writes, with the result `'unknown'`, but not
-   * rejected reads.
+   * Errors of rejected calls. `calls` includes rejected writes, with the result `'unknown'`, but
+   * not rejected reads.
    */
   readonly failures: readonly unknown[]
 }
 
-/** After this many calls, each client continues with a new pair of rows, so that inserts race again. */
+/**
+ * After this many calls, each client continues with a new pair of rows, so that inserts race again.
+ */
 const CALLS_PER_PAIR = 16
 
 const MAX_MICROTASKS_BETWEEN_CALLS = 4

@@ -112,7 +112,7 @@ export const lifetime: readonly ContractCase[] = [
   },
 ]
 
-/** Runs instead of the `reopenStore` cases if that option is missing. */
+/** Runs if the option `reopenStore` is missing, instead of the cases that need it. */
 export const claimsNoMoreThanMemory: ContractCase = {
   title: 'a store that the suite cannot reopen declares durability memory',
   run: async ({ store }) => {

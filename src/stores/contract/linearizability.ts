@@ -11,8 +11,8 @@ export interface CallSpan {
   /** Tick just before the call. */
   readonly called: number
   /**
-   * Tick just after the call's promise settled. `Infinity` if the result is `'unknown'`, because the
-   * call may take effect at any later time.
+   * Tick just after the call's promise settled. `Infinity` if the result is `'unknown'`, because
+   * the call may take effect at any later time.
    */
   readonly returned: number
 }
@@ -149,7 +149,9 @@ function explain(name: string, calls: readonly RecordedCall[]): string {
   return `no order of the calls on row ${name} explains their results`
 }
 
-/** A write in progress at `tick` has an unknown result, because it may already have been applied. */
+/**
+ * A write in progress at `tick` has an unknown result, because it may already have been applied.
+ */
 function knownAt(tick: number, call: RecordedCall): RecordedCall[] {
   if (call.called > tick) return []
   if (call.returned <= tick) return [call]

@@ -14,7 +14,10 @@ import {
 } from './rows.ts'
 import { seeded } from './seeded.ts'
 
-/** Rows stop changing after this many pages. Without a limit, new rows could keep a walk from ending. */
+/**
+ * Rows stop changing after this many pages. Without a limit, new rows could keep a walk from
+ * ending.
+ */
 const CHANGING_PAGES = 60
 
 const openPages =
@@ -169,7 +172,7 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'listOpen never omits a row that stays open, even if other rows change between pages',
     run: async ({ store, seed }) => {
-      // Alternate staying and changing rows, so that each row that closes shifts staying rows.
+      // Alternate staying and changing rows. Closing a row then shifts the staying rows after it.
       const rows = makeRows(40)
       const staying = rows.filter((_, index) => index % 2 === 0)
       await insertAll(store, rows)
@@ -259,7 +262,7 @@ export const paging: readonly ContractCase[] = [
   {
     title: 'list and prune compare times as numbers, whatever their number of digits',
     run: async ({ store }) => {
-      // Compared as strings, 1000 and 10000 come before 999, and a cursor can skip rows.
+      // Compared as strings, 1000 and 10000 come before 999, so a cursor could skip rows.
       const times = [9, 999, 1_000, 10_000, 99_999, 100_000]
       const rows = times.map((updatedAt, index) =>
         makeRow(index + 1, { open: false, state: 'created', createdAt: 1, updatedAt }),

@@ -8,7 +8,7 @@ import { EVERYTHING, insertAll, makeRow, makeRows, mustUpdate, nextVersion, SCOP
 type Handles = readonly [OrderStore, ...OrderStore[]]
 
 const WRITERS = 24
-/** A faulty store may fail only some of the races. */
+/** A faulty store may fail in only some of the races. */
 const ROUNDS = 8
 const MAX_ATTEMPTS = 10_000
 

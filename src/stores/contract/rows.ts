@@ -13,10 +13,7 @@ export const EVERYTHING: PruneOptions = {
 
 const MAX_PAGES = 2_000
 
-/**
- * The UUIDs do not sort in the order of their numbers. Otherwise, the suite could miss a store that
- * sorts rows by insertion but continues a list after an id.
- */
+/** The UUIDs do not sort in the order of their numbers, so insertion order and id order differ. */
 function rowId(number: number): string {
   const next = seeded(number * 2_654_435_761)
   const hex = (length: number): string => Array.from({ length }, () => next(16).toString(16)).join('')
