@@ -87,47 +87,49 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       return rules.length < before
     },
     plan(request) {
-      const plan = {
-        forgetKeys: false,
-        delay: { before: 0, during: 0, after: 0 },
-        list: { limit: null as number | null, fewer: 0, change: null as ListChanges['change'] },
-        transforms: [] as ((body: unknown) => unknown)[],
-        ending: null as FaultEnding | null,
-        actions: [] as FaultAction['type'][],
+      let forgetKeys = false
+      const delay = { before: 0, during: 0, after: 0 }
+      const list: { -readonly [Field in keyof ListChanges]: ListChanges[Field] } = {
+        limit: null,
+        fewer: 0,
+        change: null,
       }
+      const transforms: FaultPlan['transforms'][number][] = []
+      let ending: FaultEnding | null = null
+      const actions: FaultAction['type'][] = []
       for (const active of rules) {
         const { action, match } = active.rule
         // Do not count the request for a rule that cannot apply, so that the rule remains available
         // for a later request.
-        if (plan.ending !== null && isEnding(action)) continue
+        if (ending !== null && isEnding(action)) continue
         if (!matches(match ?? {}, request) || !applies(active)) continue
-        plan.actions.push(action.type)
+        actions.push(action.type)
         switch (action.type) {
           case 'forgetKeys':
-            plan.forgetKeys = true
+            forgetKeys = true
             break
           case 'delay':
-            plan.delay[action.when ?? 'before'] += action.ms
+            delay[action.when ?? 'before'] += action.ms
             break
           case 'transformBody':
-            plan.transforms.push((body) => transformed(body, action, request))
+            transforms.push((body) => transformed(body, action, request))
             break
           case 'capLimit':
-            plan.list.limit = Math.min(action.limit, plan.list.limit ?? Infinity)
+            list.limit = Math.min(action.limit, list.limit ?? Infinity)
             break
           case 'shortPage':
-            plan.list.fewer += action.fewer ?? 1
+            list.fewer += action.fewer ?? 1
             break
           case 'mutateList': {
-            const earlier = plan.list.change
-            plan.list.change = (rows) => changed(earlier?.(rows) ?? rows, action.change, request, random)
+            const earlier = list.change
+            list.change = (rows) => changed(earlier?.(rows) ?? rows, action.change, request, random)
             break
           }
           default:
-            plan.ending = action
+            ending = action
         }
       }
-      return plan
+      return { forgetKeys, delay, list, transforms, ending, actions }
     },
   }
 }

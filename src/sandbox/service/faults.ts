@@ -110,7 +110,7 @@ export type FaultAction =
     }
   /** Responds with 409 IDEMPOTENCY_IN_PROGRESS. */
   | { readonly type: 'inProgress'; readonly commit?: boolean }
-  /** Before processing the request, the service forgets the keys of all requests that have ended. */
+  /** Before processing the request, the service forgets the keys of requests that have ended. */
   | { readonly type: 'forgetKeys' }
   /** Responds with 429 (default) or 503. `value` becomes the Retry-After header, valid or not. */
   | {
