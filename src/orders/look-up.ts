@@ -35,7 +35,7 @@ export interface NotListed {
 const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
 const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
-/** The list is read twice, because one read can miss rows that move during it. */
+/** One read can miss rows that move during the read, so the list is read twice. */
 const SWEEPS = 2
 
 /** @param asked known facts that the order must not contradict */

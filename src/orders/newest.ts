@@ -11,8 +11,8 @@ import { apply, isKnown, type Proof } from './transitions.ts'
 const READ_TIMEOUT = 5000
 
 /**
- * `later`: the proof is still being stored in the background. `displaced`: identical orders without
- * a reference share one row, which now contains a later order.
+ * `later`: the proof is still being stored in the background. `displaced`: the row now contains a
+ * later order, because identical orders without a reference share one row.
  */
 export async function proveCreated(
   { journal }: OrderContext,

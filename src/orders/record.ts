@@ -95,7 +95,7 @@ export interface FirstKey {
 
 export interface JournalRecord extends OrderRecord {
   readonly keyOrigin: KeyOrigin
-  /** The highest generation that was ever used, if it is not the current generation. */
+  /** Highest generation that was ever used. Absent if that is the current generation. */
   readonly highest?: number
   /** Present while a later key is current, and only if the first key is derived. */
   readonly first?: FirstKey
@@ -119,7 +119,7 @@ export interface JournalRecord extends OrderRecord {
   /** True if the service refused a body under `key`, and no attempt before it was ambiguous. */
   readonly refused: boolean
   /**
-   * True if `key` belongs to another payload at the service, and this store saw no refusal of that
+   * True if `key` belongs to another payload at the service, and this store has no refusal of that
    * payload.
    */
   readonly foreign: boolean

@@ -37,7 +37,9 @@ export interface RecoverSettings<Output> {
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
-  /** True if the whole order list was read without finding the order, so that it may be sent. */
+  /**
+   * True if the whole order list was read and does not contain the order. The order may be sent.
+   */
   readonly notListed?: boolean
   /** Throws once the client is closed. */
   readonly checkOpen: () => void
@@ -168,7 +170,7 @@ export async function recoverOne(
   let credential: string | null | undefined
   let leave: (result: undefined) => void = () => {}
   // Reuse the facts of a decision made without an API key: with newer facts, the rules might send
-  // the order without one.
+  // the order without an API key.
   let decided: Facts | undefined
   const factsOf = ({ record }: Found): Facts => ({
     // Recovery sends one request, so the window must have time left for one attempt only.

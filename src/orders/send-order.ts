@@ -159,7 +159,8 @@ export async function sendOrder(
     const meaning = meaningOf(verdict, history, record)
     const heard = rejectionOf(meaning, outcome, trail)
     const moves = heard !== undefined && movesOn(context, record, heard, earlier)
-    // The conflict is with a payload of this order that was refused, so treat it as a refusal.
+    // If `moves`, this order's own refused payload caused a conflict, so treat the conflict as a
+    // refusal.
     const rejection: Rejection | undefined = moves ? { ...heard, kind: 'refused' } : heard
     const sent = { ending, attempts, record: mine.record, outcome }
     const unordered = ({ result }: Written): Sent => ({

@@ -59,7 +59,7 @@ export type RecordEvent =
       readonly type: 'closed'
       readonly rejection: Rejection
       readonly attempts: number
-      /** True if another process may have sent the key as well. */
+      /** True if another process may also have sent the key. */
       readonly shared: boolean
       /** True if the service processed no request with the key. The key's window has not begun. */
       readonly unused: boolean
@@ -156,7 +156,8 @@ function asked(
     slot,
     ...key,
     state: 'open',
-    // A closed record is ambiguous only if it was abandoned under a key that is also its name.
+    // A closed record is ambiguous only if it was abandoned under a key that is also the order's
+    // name.
     ambiguous: same?.ambiguous === true,
     attempts: record?.attempts ?? 0,
     fingerprint,
