@@ -257,7 +257,7 @@ function commit(run: Run): Creation {
   const service = draft === null ? undefined : tables.services.get(draft.serviceId)
   const customer = apiKey === undefined ? undefined : tables.customers.get(apiKey.customerId)
   if (draft === null || !service || !customer?.wallet)
-    throw new Error('cannot commit an order that was not checked')
+    throw new Error('an order skipped the checks. Please report this bug.')
   const amount = costOf(service, draft, behaviour)
   const { currency } = customer.wallet
   const order: SandboxOrder = {

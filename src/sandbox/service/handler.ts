@@ -268,7 +268,7 @@ function replacement(world: World, ending: FaultEnding, call: Call, charged: boo
       return reply(answer)
     }
     default:
-      throw new Error(`the fault ${ending.type} does not replace a response`)
+      throw new Error(`the fault ${ending.type} has no response of its own. Please report this bug.`)
   }
 }
 

@@ -54,9 +54,9 @@ export const lifetime: readonly ContractCase[] = [
         await store.insert(row).then((result) => (result.inserted ? undefined : result.current)),
       ]
       for (const [index, found] of handedOut.entries()) {
-        if (found === undefined) throw new Error('the row is missing')
-        scribbleOver(found)
         const method = ['get', 'listOpen', 'list', 'insert'][index]
+        if (found === undefined) throw new Error(`${method}() did not return the row`)
+        scribbleOver(found)
         expectRow(await store.get(SCOPE, row.id), row, `the row after changing what ${method}() returned`)
       }
     },
