@@ -29,8 +29,8 @@ export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClien
 /** Options of {@link RedisStore}. */
 export interface RedisStoreOptions {
   /**
-   * A client of node-redis (a client, pool, cluster or sentinel, connected) or of ioredis (a
-   * `Redis` or a `Cluster`). The store never closes it, and you can use it for other things, too.
+   * A connected client, pool, cluster or sentinel of node-redis, or a `Redis` or `Cluster` of
+   * ioredis. You can use the client for other commands, too. The store never closes it.
    */
   readonly client: RedisClient
   /** Prefix of all keys of the store, without braces. Default `'customer-ordering:'`. */
@@ -50,16 +50,10 @@ export interface RedisStoreOptions {
 
 const DEFAULT_PREFIX = 'customer-ordering:'
 
-/**
- * How long an inspection is valid, in milliseconds: an administrator may change the server's
- * settings at any time.
- */
+/** In milliseconds. Inspections expire because an administrator may change the server's settings. */
 const INSPECTION_LIFETIME = 60 * 60 * 1000
 
-/**
- * Limits of one script, because scripts block the server: rows removed, rows returned, and bytes of
- * data after which a page ends.
- */
+// A script blocks the server until it ends. These limits keep each script short.
 const PRUNE_BATCH = 200
 const MOST_ROWS = 1_000
 const MOST_BYTES = 4 * 2 ** 20
@@ -74,7 +68,7 @@ const MOST_BYTES = 4 * 2 ** 20
  * every order an `externalOrderId`, so that its key can be computed again.
  *
  * Before its first call for an account, the store checks that the server is a primary, persists
- * every write, and evicts no keys of the store. Otherwise, the call rejects. The store checks again
+ * every write, and evicts no keys of the store. If not, the call rejects. The store checks again
  * every hour, after every new connection, and after a restart of the server.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
@@ -85,15 +79,12 @@ const MOST_BYTES = 4 * 2 ** 20
  * const store = new RedisStore({ client })
  */
 export class RedisStore implements OrderStore {
-  /** `'server'`: shared by all machines. */
+  /** `'server'`: shared by all machines that use the server. */
   readonly durability: StoreDurability = 'server'
   readonly #evaluate: Evaluate
   readonly #prefix: string
   readonly #vouched: Vouched
-  /**
-   * Inspections by a key of the inspected scope, or by `''` if an inspection is valid for all
-   * scopes.
-   */
+  /** By the key of a scope, or by `''` for an inspection that is valid for all scopes. */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
   readonly #uncertain: UncertainWrites = new UncertainWrites()
@@ -105,7 +96,7 @@ export class RedisStore implements OrderStore {
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: RedisStoreOptions) {
-    // JavaScript callers may pass anything: the next check rejects a value without a client.
+    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
     const { client, prefix = DEFAULT_PREFIX, persistence, eviction }: RedisStoreOptions = Object(options)
     this.#evaluate = evaluateWith(client, async (script, [key]) => {
       if (script === INSPECT || key === undefined || this.#trusted) return
@@ -191,7 +182,6 @@ export class RedisStore implements OrderStore {
     })
   }
 
-  /** Removes one batch per script, so that other clients get their turn in between. */
   async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
     let removed = 0
     for (;;) {
@@ -208,7 +198,6 @@ export class RedisStore implements OrderStore {
     return this.#uncertain.run(row, () => this.#run('write', row.scope, action))
   }
 
-  /** Inspects the server, then runs one call. Every failure becomes a {@link StoreError}. */
   async #run<T>(
     access: 'read' | 'write',
     scope: string,
@@ -226,10 +215,6 @@ export class RedisStore implements OrderStore {
     }
   }
 
-  /**
-   * Inspects the node that has the key, unless it was inspected recently. The next call retries a
-   * failed inspection.
-   */
   #inspected(key: string): Promise<void> | undefined {
     if (this.#trusted) return undefined
     const at = performance.now()
@@ -245,6 +230,7 @@ export class RedisStore implements OrderStore {
     this.#inspections.delete('')
     this.#inspections.set(key, inspection)
     passed.catch(() => {
+      // The next call repeats a failed inspection.
       if (this.#inspections.get(key) === inspection) this.#inspections.delete(key)
     })
     return passed
@@ -254,21 +240,16 @@ export class RedisStore implements OrderStore {
     return inspect(async () => (await this.#evaluate(INSPECT, [key], []))[0] ?? '', this.#vouched)
   }
 
-  /** True if the caller vouches for everything that an inspection checks. */
   get #trusted(): boolean {
     return this.#vouched.persistence && this.#vouched.eviction
   }
 }
 
-/** Returns the keys for a script that writes a row, in the order of the script's KEYS. */
+/** In the order of KEYS in the scripts that write a row. */
 function rowKeys({ row, list, open, created, rejected }: ScopeKeys, id: string): readonly string[] {
   return [row(id), list, open, created, rejected]
 }
 
-/**
- * Makes a random mark of {@link MARK_LENGTH} characters, by which a script recognises a resent
- * write.
- */
 function makeMark(): string {
   const bytes = crypto.getRandomValues(new Uint8Array((MARK_LENGTH * 3) / 4))
   return btoa(String.fromCharCode(...bytes))

@@ -9,7 +9,6 @@ export interface NodeRedisScriptOptions {
   arguments: string[]
 }
 
-/** The methods of a client that report its new connections. */
 interface Connecting {
   on?(event: string, listener: () => void): unknown
   off?(event: string, listener: () => void): unknown
@@ -22,7 +21,7 @@ interface Connecting {
 export interface NodeRedisClient extends Connecting {
   /** Runs a script. */
   eval(script: string, options: NodeRedisScriptOptions): Promise<unknown>
-  /** Runs a cached script. `sha1` is its digest. */
+  /** Runs the script with this SHA-1 digest from the server's cache. */
   evalSha(sha1: string, options: NodeRedisScriptOptions): Promise<unknown>
 }
 
@@ -30,14 +29,13 @@ export interface NodeRedisClient extends Connecting {
 export interface IoredisClient extends Connecting {
   /** Runs a script. */
   eval(script: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
-  /** Runs a cached script. `sha1` is its digest. */
+  /** Runs the script with this SHA-1 digest from the server's cache. */
   evalsha(sha1: string, numberOfKeys: number, ...keysAndArguments: string[]): Promise<unknown>
 }
 
-/** A client that the store can work with. */
+/** A client that the store accepts. */
 export type RedisClient = NodeRedisClient | IoredisClient
 
-/** Runs a script on the node that has the keys, and returns its result as strings. */
 export type Evaluate = (
   script: Script,
   keys: readonly string[],
@@ -50,10 +48,7 @@ export type Evaluate = (
  */
 const CONNECTED = ['ready', 'node-ready', '+node'] as const
 
-/**
- * Calls the listener for each new connection that the client reports. Returns a function that
- * removes the listener.
- */
+/** Returns a function that removes the listener. */
 export function onConnected(client: RedisClient, listener: () => void): () => void {
   for (const event of CONNECTED) client.on?.(event, listener)
   return () => {
@@ -62,11 +57,11 @@ export function onConnected(client: RedisClient, listener: () => void): () => vo
 }
 
 /**
- * Makes the function that sends all of the store's requests to a server. It sends only scripts,
- * even to read: some clients send other reads to replicas, which may lag behind.
+ * The store sends only scripts, even to read: some clients send other reads to replicas, which may
+ * lag behind.
  *
- * @param beforeLoading called before a script is sent to a server that has not cached it, because
- * the client may have connected to a different server
+ * @param beforeLoading called before the first run of a script on a server that has not cached it,
+ * because the client may have connected to a different server
  */
 export function evaluateWith(
   client: RedisClient,
@@ -121,10 +116,10 @@ function has<Client extends RedisClient, Method extends 'evalSha' | 'evalsha'>(
   return typeof client === 'object' && client !== null && typeof Reflect.get(client, method) === 'function'
 }
 
-/** Keeps byte order marks. Throws on invalid bytes, which it would replace by default. */
+/** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Returns the strings of a reply. Some clients are configured to return bytes instead. */
+/** Some clients are configured to return bytes instead of strings. */
 function textsOf(reply: unknown): string[] {
   if (Array.isArray(reply)) {
     const texts = reply.map((element: unknown) =>
@@ -133,7 +128,7 @@ function textsOf(reply: unknown): string[] {
     if (texts.every((text) => typeof text === 'string')) return texts
   }
   throw new StoreError(
-    'The Redis client returned something that is not the result of a script. Pass a client that is not inside a ' +
-      'transaction, and whose replies are not transformed.',
+    'The Redis client returned something that is not the result of a script, so a write may have ' +
+      'happened. Pass a client that is not inside a transaction, and does not transform replies.',
   )
 }

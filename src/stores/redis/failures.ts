@@ -1,7 +1,6 @@
 import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 
-/** Explanations of the server's error codes. */
 const REPLIES: Readonly<Record<string, string>> = {
   OOM: "the server's memory is full. Raise `maxmemory`, or prune old orders.",
   READONLY: 'the server is a replica. Connect the client to the primary.',
@@ -21,24 +20,30 @@ const REPLIES: Readonly<Record<string, string>> = {
   NOAUTH: 'the server requires a password. Configure one in the client.',
   WRONGPASS: "the client's user name or password is wrong. Check both.",
   NOPERM:
-    "the client's user lacks a permission. Allow it EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, ZREM and ZRANGEBYLEX " +
-    "on the store's keys, and INFO.",
+    "the client's user lacks a permission. Allow it EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, " +
+    "ZREM and ZRANGEBYLEX on the store's keys, and INFO.",
   WRONGTYPE: 'other code writes to keys of the store. Give the store its own `prefix`.',
 }
 
 const CONNECTION =
   'the client is not connected. Check that the server is running and that you connected the client.'
-const TIMEOUT = "the server did not respond within the client's time limit."
+const TIMEOUT = "the server did not respond within the client's time limit. Try again."
 
-/**
- * Codes that prove that nothing was written. Other server codes do not prove that for every call.
- */
+/** Redis returns these codes before the first write of a script. */
 const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NOREPLICAS'])
 
-/** The code of too many redirections in node-redis. ioredis has only a message for it. */
+/**
+ * Redis returns these codes without running the script. They do not set `applied: false`: the
+ * client may have sent the script before, on a connection that it lost.
+ */
+const NOT_RUN: ReadonlySet<string> = new Set([
+  ...['LOADING', 'CLUSTERDOWN', 'MASTERDOWN', 'MOVED', 'ASK', 'CROSSSLOT', 'BUSY', 'NOAUTH', 'WRONGPASS'],
+])
+
+/** The error's name in node-redis. ioredis has no name or code for too many redirections. */
 const REDIRECTIONS = 'MaxCommandRedirectionsError'
 
-/** Explanations of errors of the clients and the network, by code or class name. */
+/** By the code of a client or of the network, or by the class name of a client's error. */
 const CLIENT_FAILURES: Readonly<Record<string, string>> = {
   CONNECTION_CLOSED: CONNECTION,
   ECONNREFUSED: CONNECTION,
@@ -68,42 +73,35 @@ const CLIENT_FAILURES: Readonly<Record<string, string>> = {
     "the cluster's nodes keep redirecting the client to each other. Try again when the cluster has settled.",
 }
 
-/** Codes for errors of ioredis that have neither a code nor their own class, by message. */
+/** ioredis gives these errors neither a code nor a class, so they are recognised by message. */
 const TEXTS: Readonly<Record<string, string>> = {
   'Connection is closed.': 'CONNECTION_CLOSED',
   "Stream isn't writeable and enableOfflineQueue options is false": 'CONNECTION_CLOSED',
   'Command timed out': 'COMMAND_TIMEOUT',
 }
 
-/** Matches the errors of a script that called a command without permission. */
 const NOT_PERMITTED = /The user executing the script|ACL failure in script/
 
-/**
- * Turns any error of a client into a {@link StoreError} that names the failed operation. Omits
- * all messages of the server and the client: some contain hosts, keys and parameters.
- */
+/** Never quotes the messages of the server or the client: some contain hosts, keys and parameters. */
 export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error
   const cause = plainError(error, codeOf(error))
   const failed = `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in Redis`
-  const reply = REPLIES[cause.code]
-  const notDone = access === 'write' && NOT_DONE.has(cause.code)
-  const sentences = [
-    `${failed}: ${reply ?? CLIENT_FAILURES[cause.code] ?? `the client reports ${cause.code}.`}`,
-  ]
-  if (notDone) sentences.push('Nothing was written.')
-  if (access === 'write' && reply === undefined) {
-    sentences.push('The write may or may not have happened.')
-  }
-  return new StoreError(sentences.join(' '), notDone ? { cause, applied: false } : { cause })
+  const advice =
+    REPLIES[cause.code] ??
+    CLIENT_FAILURES[cause.code] ??
+    `the client reports ${cause.code}. Check the server's log.`
+  if (access === 'read') return new StoreError(`${failed}: ${advice}`, { cause })
+  const notDone = NOT_DONE.has(cause.code)
+  const written =
+    notDone || NOT_RUN.has(cause.code) ? 'Nothing was written.' : 'The write may or may not have happened.'
+  return new StoreError(`${failed}: ${advice} ${written}`, notDone ? { cause, applied: false } : { cause })
 }
 
-/** True if the server ran a script, but did not let it call a command. */
 export function isRefusedInScript(error: unknown): boolean {
   return textOf(error).startsWith('ERR ')
 }
 
-/** Returns the code of a server's error, a word in capitals at the start of its message. */
 function replyCode(text: string): string | undefined {
   const code = /^([A-Z]{2,}) /.exec(text)?.[1]
   if (code !== 'ERR') return code
@@ -113,7 +111,6 @@ function replyCode(text: string): string | undefined {
   return /: -([A-Z]{2,}) /.exec(text)?.[1] ?? code
 }
 
-/** Returns the server's code, or else the client's code or the name of the error. */
 function codeOf(error: unknown): string {
   const text = textOf(error)
   const known = replyCode(text) ?? TEXTS[text]
@@ -122,7 +119,7 @@ function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'UNKNOWN'
   const code: unknown = Reflect.get(error, 'code')
   if (typeof code === 'string') return code
-  // node-redis names its errors by their classes only.
+  // node-redis gives its errors no code, only classes.
   return error.name === 'Error' ? error.constructor.name : error.name
 }
 

@@ -1,27 +1,20 @@
 import { StoreError } from '../../errors.ts'
 import { isRefusedInScript } from './failures.ts'
 
-/** Facts that the caller vouches for, so that the store does not check them. */
 export interface Vouched {
   readonly persistence: boolean
   readonly eviction: boolean
 }
 
-/** Nothing was written: an inspection ends before the call that needs it begins. */
+/** An inspection ends before the call that needs it writes anything. */
 const NOT_APPLIED = { applied: false } as const
 
-/** Result of an inspection that a server passed. */
 export interface Inspected {
-  /** True if the server may be in a cluster, whose other nodes may have different settings. */
+  /** True if there may be other nodes, with different settings. */
   readonly cluster: boolean
 }
 
-/**
- * Throws if the server would lose orders that it has acknowledged.
- *
- * @param readInfo returns the server's `INFO`
- * @throws {StoreError} naming the setting
- */
+/** Throws if the server could lose orders that it has acknowledged. */
 export async function inspect(readInfo: () => Promise<string>, vouched: Vouched): Promise<Inspected> {
   let text = ''
   try {
@@ -51,15 +44,16 @@ function checkPersistence(enabled: string | undefined): void {
   if (enabled === '1') return
   if (enabled === undefined) {
     throw new StoreError(
-      'Cannot tell whether this Redis server keeps the writes that it acknowledges: INFO does not return ' +
-        '`aof_enabled`. Make sure that it has `appendonly yes`, or persists every write in another way, then pass ' +
-        "`persistence: 'assume'`.",
+      'Cannot use this Redis server as an order store: it may lose orders, because INFO does not ' +
+        'return `aof_enabled`. Make sure that it has `appendonly yes`, or persists every write in ' +
+        "another way, then pass `persistence: 'assume'`.",
       NOT_APPLIED,
     )
   }
   throw new StoreError(
-    'Cannot use this Redis server as an order store: with its setting `appendonly no`, a restart loses orders. ' +
-      "Set `appendonly yes`, or pass `persistence: 'assume'` if it persists every write in another way.",
+    'Cannot use this Redis server as an order store: with its setting `appendonly no`, a restart ' +
+      "loses orders. Set `appendonly yes`, or pass `persistence: 'assume'` if the server persists " +
+      'every write in another way.',
     NOT_APPLIED,
   )
 }
@@ -69,16 +63,16 @@ function checkEviction(policy: string | undefined): void {
   if (policy === 'noeviction' || policy?.startsWith('volatile-')) return
   if (policy === undefined) {
     throw new StoreError(
-      'Cannot tell whether this Redis server removes keys when its memory is full: INFO ' +
-        'does not return `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
+      'Cannot use this Redis server as an order store: it may remove orders, because INFO does not ' +
+        'return `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
         "`eviction: 'assume'`.",
       NOT_APPLIED,
     )
   }
   throw new StoreError(
-    `Cannot use this Redis server as an order store: with its setting \`maxmemory-policy ${policy}\`, it removes ` +
-      "orders when its memory is full. Set `maxmemory-policy noeviction`, or pass `eviction: 'assume'` if its memory " +
-      'can never fill up.',
+    `Cannot use this Redis server as an order store: with its setting \`maxmemory-policy ${policy}\`, ` +
+      'it removes orders when its memory is full. Set `maxmemory-policy noeviction`, or pass ' +
+      "`eviction: 'assume'` if its memory can never fill up.",
     NOT_APPLIED,
   )
 }

@@ -16,7 +16,6 @@ export interface ScopeKeys {
   readonly rejected: string
 }
 
-/** Returns the keys of a scope. The prefix must not contain braces. */
 export function keysOf(prefix: string, scope: string): ScopeKeys {
   // Escapes braces, because a closing brace would end the hash tag. Redis ignores an empty tag, so
   // the tag of the empty scope is `%`. `%` is escaped, so no other scope has that tag.
@@ -34,7 +33,6 @@ export function keysOf(prefix: string, scope: string): ScopeKeys {
   }
 }
 
-/** Returns the scope of a key that {@link keysOf} has made. */
 export function scopeOfKey(key: string): string {
   const tag = key.slice(key.indexOf('{') + 1, key.indexOf('}'))
   const scope = tag.replace(/%([0-9a-f]{2})/g, (_, code: string) =>
@@ -43,30 +41,28 @@ export function scopeOfKey(key: string): string {
   return tag === '%' ? '' : scope
 }
 
-/** Number of digits of each time in an index, so that times sort correctly as strings. */
+/** All times in an index have this number of digits, so that they sort correctly as strings. */
 const TIME_DIGITS = 16
 
 /** Number of characters before the id in an entry of `list`, `created` and `rejected`. */
 export const ENTRY_TIME_LENGTH: number = TIME_DIGITS + 1
 
 /**
- * Formats a time for the start of an index entry, rounded up. A time before 1970 becomes 0, and a
- * time above the largest safe integer becomes that integer.
+ * Rounds a time up, and to the safe integers from 0. Every `updatedAt` is such an integer, so this
+ * changes no comparison with it.
  */
 export function timeText(time: number): string {
   const whole = Math.ceil(Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER))
   return String(whole).padStart(TIME_DIGITS, '0')
 }
 
-/**
- * Returns the first line of a stored row, to which a script appends the marks. It contains all
- * fields except scope, id and data.
- */
+/** The first line of a stored row, without the marks, which a script appends. */
 export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow): string {
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {
       throw new StoreError(
-        `The order store cannot store the time ${time}: it must be a whole number of milliseconds.`,
+        `The order store cannot store the time ${time}: it must be a whole number of milliseconds. ` +
+          'Nothing was written.',
       )
     }
   }
@@ -75,9 +71,6 @@ export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow
 
 const HEAD = /^1 (\d+) ([01]) (open|created|rejected) (\d+) (\d+) \S+\n/
 
-/**
- * Reads a stored string: the line of {@link headOf}, the marks of the last writes, and the data.
- */
 export function toRow(scope: string, id: string, text: string): StoredRow {
   const head = HEAD.exec(text)
   if (head === null) throw foreignRow()
@@ -94,10 +87,10 @@ export function toRow(scope: string, id: string, text: string): StoredRow {
   }
 }
 
-/** The error for a value under a row's key that this version of the package did not write. */
 export function foreignRow(): StoreError {
   return new StoreError(
-    'Under the key of a row, the order store in Redis found a value that it did not write. Check that nothing else ' +
-      'writes to keys with its prefix, and that every process runs the same version of customer-ordering-sdk.',
+    'Under the key of a row, the order store in Redis found a value that it did not write. Check ' +
+      'that nothing else writes to keys with its prefix, and that every process runs the same ' +
+      'version of customer-ordering-sdk.',
   )
 }

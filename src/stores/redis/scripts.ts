@@ -1,7 +1,5 @@
-/** A script that the server runs atomically, and the digest by which the server finds it. */
 export interface Script {
   readonly text: string
-  /** SHA-1 digest in hexadecimal. */
   sha1(): Promise<string>
 }
 
@@ -20,21 +18,18 @@ function hexadecimal(bytes: ArrayBuffer): string {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-/** Version of the format of a stored row. */
 export const FORMAT = 1
 
 /**
- * Lua pattern for a row without its data: format, version, open, state, createdAt, updatedAt. It
- * captures the fields that the scripts need.
+ * Lua pattern for format, version, open, state, createdAt and updatedAt. It captures only the fields
+ * that the scripts need.
  */
 const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
 
-/**
- * Lua pattern for the first line of a stored string: the fields, then the marks of the last writes.
- */
+/** Lua pattern for the first line of a stored row: {@link HEAD}, then the marks of the last writes. */
 const STORED = `'${HEAD} (%S+)\\n'`
 
-/** Length of a mark: the random string that identifies a write. */
+/** Characters of a mark: the random string by which a script recognises a resent write. */
 export const MARK_LENGTH = 12
 
 /**
@@ -43,16 +38,16 @@ export const MARK_LENGTH = 12
  */
 const MARKS = 32
 
-/** Maximum length of all marks but the newest, in characters. */
+/** Maximum length of all marks but the newest, separated by commas. */
 const OLD_MARKS_LENGTH = (MARKS - 1) * (MARK_LENGTH + 1) - 1
 
-/** Upper bound for the length of the first line of a stored string, in characters. */
+/** Upper bound for the length of the first line of a stored row. */
 const HEAD_LENGTH = 511
 
 /**
- * Writes a row and its index entries, in a safe order. A script may stop halfway, because of a
- * missing permission or a foreign value under a key. Even then, every open row has its entry, and
- * every entry in `created` or `rejected` belongs to a closed row.
+ * Writes a row and its index entries. A missing permission or a foreign value under a key may stop
+ * the script halfway. Because of the order of the commands, every open row then still has its entry,
+ * and every entry in `created` or `rejected` belongs to a closed row.
  *
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data.
  */
@@ -104,9 +99,8 @@ return {'written'}`)
  * version. Returns `written`, `other` if the row is missing or has another version, or `foreign` if
  * this version of the package cannot read the row.
  *
- * The script first removes an entry that cannot exist. A server whose memory is full still accepts
- * removals, and lets a script finish after the script's first write. So a full server stores no new
- * orders, but still stores the outcomes of orders in progress.
+ * The first ZREM removes nothing, but a server whose memory is full lets a script finish after a
+ * ZREM. So the full server rejects new orders, but still stores the outcomes of orders in progress.
  */
 export const UPDATE: Script = script(`
 local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})
