@@ -177,7 +177,7 @@ export const namelessAndOld: Condition<JournalRecord> = ({ slot, updatedAt }, { 
 export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
   asked !== undefined && isAnonymous(slot) && key !== asked
 
-/** Another call bought the order that this call continues. A new order would charge again. */
+/** Another call bought this call's order in the meantime: a new order would be a second charge. */
 export const boughtMeanwhile: Condition<JournalRecord> = ({ key }, { asked }) => asked === key
 
 export const damaged: Condition<JournalRecord> = (record, { isGenuine }) => !isGenuine(record)

@@ -156,7 +156,7 @@ export async function* createMany<Output>(
   }
 }
 
-/** Result of `await client.orders.createMany(rows)`. Lists the failed rows and counts the others. */
+/** Result of `await client.orders.createMany(rows)`. Lists failed rows and counts all others. */
 export interface CreateManySummary {
   /** Number of orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number

@@ -104,8 +104,8 @@ class Placement implements Task<'create', Placed> {
   #credential: string | null | undefined
   #before: Before | undefined
   /**
-   * False after this call waited for an identical call that got no order: only a refusal from before
-   * this call permits a new key.
+   * False after this call waited for an identical call that got no order: only a refusal from
+   * before this call permits a new key.
    */
   #mayChangeKey = true
   #attempts = 0

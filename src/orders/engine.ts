@@ -181,7 +181,7 @@ export async function leaveBehind(
   const { record } = found
   // Another order in the slot proves nothing about the order that this call continues.
   if (asked !== undefined && record?.key !== asked.key) return { charged: moneyOf(asked), record: asked }
-  // An anonymous order that was already bought is an earlier order in the same slot.
+  // A bought anonymous order belongs to an earlier call: identical orders share a slot.
   const other =
     asked === undefined && record?.state === 'created' && record.readable && isAnonymous(record.slot)
   const own = other ? undefined : record

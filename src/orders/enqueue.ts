@@ -91,8 +91,8 @@ export async function enqueueOrder(
       unwritten: async (written) => {
         const { record } = over
         let charged = written.result === 'doubt' ? 'unknown' : moneyOf(record)
-        // Report `'no'` only after `fence()`: an abandoned write of an earlier call could still open
-        // the record. A fence inside the caller's transaction proves nothing: a rollback undoes it.
+        // Report `'no'` only after `fence()`: an earlier call's late write could still open the
+        // record. A fence inside the caller's transaction proves nothing: a rollback undoes it.
         const fences = written.result === 'failed' && charged === 'no'
         if (fences && (within !== undefined || !(await journal.fence(over, deadline)))) charged = 'unknown'
         throw errors.notStored(written, charged, content.key, record)

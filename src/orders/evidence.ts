@@ -92,7 +92,7 @@ function mayHaveTag(derive: Derive, { key, fields }: Asked, field: string, shown
     return fieldTags(derive, key, { [field]: shown })[field] === fields[field]
   } catch (error) {
     if (!(error instanceof CanonicalJsonError)) throw error
-    // This client sends only values that have a canonical form.
+    // This client sends only values with a canonical form, so the request had another value.
     return false
   }
 }

@@ -1,9 +1,9 @@
 /**
  * Decides which calls are for the same order, and which key the service gets for that order.
  *
- * Never change a rule in this file. Stored records have names that these rules made. After a store
- * is lost, only the same derived key prevents a second charge. Give a new rule a new version tag
- * (`k2`, …), and keep the old rule. Test vectors pin the current rules.
+ * Never change a rule in this file. These rules named all stored records. After a store is lost,
+ * only the same derived key prevents a second charge. Give a new rule a new version tag (`k2`, …),
+ * and keep the old rule. Test vectors pin the current rules.
  */
 import { canonicalJson } from './canonical.ts'
 
@@ -86,7 +86,7 @@ export function fieldTags(
   return Object.fromEntries(tags)
 }
 
-/** Both sides must have the same salt. */
+/** Tags can be compared only if they have the same salt. */
 export function differingFields(
   a: Readonly<Record<string, string>>,
   b: Readonly<Record<string, string>>,
@@ -135,7 +135,7 @@ export function scopeOf(server: string, account?: string): string {
   return canonicalJson([server, account ?? null])
 }
 
-/** A UUID, so that references of any length and alphabet fit every database. */
+/** Returns a UUID, so that references of any length and alphabet fit every database. */
 export function rowIdOf(derive: Derive, slot: string): string {
   return derive(canonicalJson(['s1', slot]))
 }
