@@ -10,7 +10,7 @@ import {
   open,
   type SqliteDatabase,
 } from './sqlite/database.ts'
-import { codeOf, explain, explainWrite, isNamed, textOf } from './sqlite/failure.ts'
+import { codeOf, explain, isNamed, textOf } from './sqlite/failure.ts'
 import { DatabaseFiles } from './sqlite/files.ts'
 import { fromCursor, toPage, toRow } from './sqlite/rows.ts'
 import { checkVersion, migrate, PRUNE_BATCH, prepare, type Statements, versionOf } from './sqlite/schema.ts'
@@ -51,7 +51,7 @@ export interface SqliteDatabaseOptions {
    * An open connection. The store creates two tables, named `customer_ordering_…`, and sets `PRAGMA
    * synchronous=EXTRA`, the strictest setting. It does not change the journal mode, the busy
    * timeout or the file permissions. While the connection is inside a transaction, every call
-   * rejects: a rollback could remove an order from the store after it was sent.
+   * rejects: a rollback could remove an order from the store after the order was sent.
    */
   readonly database: SqliteDatabase
   readonly path?: never
@@ -61,10 +61,7 @@ export interface SqliteDatabaseOptions {
 /** Options of {@link SqliteStore}: either a file to open, or an open connection. */
 export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 
-/**
- * Maximum number of attempts to insert a row. An attempt fails if the existing row is pruned before
- * the store reads it.
- */
+/** An attempt fails if the existing row is pruned before the store reads it. */
 const INSERT_ATTEMPTS = 3
 
 /**
@@ -86,16 +83,12 @@ export class SqliteStore implements OrderStore {
   /** `'device'`, or `'memory'` if the database is not in a file. */
   readonly durability: StoreDurability
   readonly #database: SqliteDatabase
-  /** The connection if the store opened it, otherwise undefined. */
   readonly #own: OwnDatabase | undefined
-  /** Name of the database in error messages. */
   readonly #name: string
-  /** Keeps byte order marks. Throws on invalid bytes, which it would replace by default. */
+  /** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
   readonly #utf8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  /** Undefined if the database is in memory. */
   readonly #files: DatabaseFiles | undefined
   readonly #uncertain: UncertainWrites = new UncertainWrites()
-  /** Undefined once the store is closed. */
   #statements: Statements | undefined
 
   /**
@@ -106,13 +99,14 @@ export class SqliteStore implements OrderStore {
    * a newer version of this package wrote it
    */
   constructor(options: SqliteStoreOptions) {
-    // JavaScript callers may pass anything: the next check rejects a value without a path.
+    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
     const { path, busyTimeout, database }: Partial<SqliteStoreOptions> = Object(options)
     if (database !== undefined) {
       const handed: Partial<SqliteDatabase> = Object(database)
       if (typeof handed.exec !== 'function' || typeof handed.prepare !== 'function') {
         throw new StoreError(
-          'The option `database` of SqliteStore must be an open connection with the methods exec and prepare.',
+          'The option `database` of SqliteStore must be an open connection with the methods `exec` and ' +
+            '`prepare`.',
         )
       }
       this.#database = database
@@ -134,12 +128,12 @@ export class SqliteStore implements OrderStore {
       this.#checkFiles()
     } catch (error) {
       this.#own?.close()
-      throw explain(error, `Cannot open the order store in ${this.#name}`)
+      throw explain(error, 'open', this.#name)
     }
   }
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    return this.#run('read', (statements) => {
+    return this.#run('read from', (statements) => {
       const found = statements.get.get(storable(scope), storable(id))
       return found === undefined ? undefined : toRow(scope, found, this.#utf8)
     })
@@ -150,7 +144,7 @@ export class SqliteStore implements OrderStore {
   }
 
   #insert(row: StoredRow): InsertResult {
-    return this.#run('write', (statements) => {
+    return this.#run('write to', (statements) => {
       for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
         const { changes } = statements.insert.run(
           storable(row.scope),
@@ -168,7 +162,8 @@ export class SqliteStore implements OrderStore {
         this.#checkVersion(statements)
       }
       throw new StoreError(
-        `Cannot write to the order store in ${this.#name}: other processes keep writing and pruning the same record. Nothing was written; try again.`,
+        `Cannot write to the order store in ${this.#name}: ` +
+          'other processes keep writing and pruning the same record. Nothing was written; try again.',
       )
     })
   }
@@ -178,7 +173,7 @@ export class SqliteStore implements OrderStore {
   }
 
   #update(row: StoredRow, expectedVersion: number): boolean {
-    return this.#run('write', (statements) => {
+    return this.#run('write to', (statements) => {
       const { changes } = statements.update.run(
         row.version,
         row.open ? 1 : 0,
@@ -197,7 +192,7 @@ export class SqliteStore implements OrderStore {
   }
 
   async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
-    return this.#run('read', (statements) => {
+    return this.#run('read from', (statements) => {
       // One row beyond the limit shows whether there is a next page.
       const found = statements.listOpen
         .all(storable(scope), storable(after ?? ''), limit + 1)
@@ -208,7 +203,7 @@ export class SqliteStore implements OrderStore {
 
   /**
    * Removes old closed rows in batches of a few hundred, and lets the event loop run between
-   * batches. If it rejects midway, the rows removed so far stay removed, and the next call
+   * batches. If the call rejects midway, the rows removed so far stay removed, and the next call
    * continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
@@ -218,7 +213,7 @@ export class SqliteStore implements OrderStore {
       ['rejected', rejectedBefore],
     ] as const) {
       for (;;) {
-        const batch = this.#run('write', (statements) =>
+        const batch = this.#run('write to', (statements) =>
           Number(statements.prune.run(storable(scope), state, before).changes),
         )
         removed += batch
@@ -230,8 +225,8 @@ export class SqliteStore implements OrderStore {
   }
 
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    return this.#run('read', (statements) => {
-      // Every id sorts after '', so the first page includes the rows at `since` itself.
+    return this.#run('read from', (statements) => {
+      // Every id sorts after '', so the first page includes rows written exactly at `since`.
       const [updatedAt, id] =
         options.after === undefined ? [options.since ?? 0, ''] : fromCursor(options.after)
       const found = statements.list
@@ -258,40 +253,28 @@ export class SqliteStore implements OrderStore {
         this.#own.close()
       }
     } catch (error) {
-      throw explain(error, `Cannot properly close the order store in ${this.#name}`)
+      throw explain(error, 'close', this.#name)
     }
   }
 
-  /** Runs the statements of one call. Every error becomes a {@link StoreError}. */
-  #run<T>(access: 'read' | 'write', action: (statements: Statements) => T): T {
+  #run<T>(task: 'read from' | 'write to', action: (statements: Statements) => T): T {
     if (this.#statements === undefined) {
       throw new StoreError(`The order store in ${this.#name} was closed. Create a new SqliteStore.`)
     }
     try {
       if (this.#own === undefined) this.#guard()
-      if (access === 'write') this.#checkFiles()
+      if (task === 'write to') this.#checkFiles()
       return action(this.#statements)
     } catch (error) {
-      const reason = this.#newerOr(error, this.#statements)
-      throw access === 'read'
-        ? explain(reason, this.#failed('read'))
-        : explainWrite(reason, this.#failed('write'))
+      throw explain(this.#newerOr(error, this.#statements), task, this.#name)
     }
   }
 
-  #failed(access: 'read' | 'write'): string {
-    return `Cannot ${access === 'read' ? 'read from' : 'write to'} the order store in ${this.#name}`
-  }
-
-  /** Throws if a newer version of this package has upgraded the tables since they were opened. */
   #checkVersion(statements: Statements): void {
-    checkVersion(versionOf(statements.version), this.#failed('write'))
+    checkVersion(versionOf(statements.version), `Cannot use the order store in ${this.#name}`)
   }
 
-  /**
-   * Returns an error that reports the upgrade if a newer version of this package has upgraded the
-   * tables: they look damaged to this version. Otherwise returns the given error.
-   */
+  /** Tables that a newer version of this package has upgraded look damaged: reports the upgrade. */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error
     try {
@@ -302,17 +285,13 @@ export class SqliteStore implements OrderStore {
     }
   }
 
-  /**
-   * Throws if a crash during a write could corrupt the file, or if the file was deleted or
-   * replaced.
-   */
   #checkFiles(): void {
     this.#files?.check(journalModeOf(this.#database, this.#name), this.#name)
   }
 
   /**
-   * Makes the caller's connection sync every commit. SQLite rejects the statement inside a
-   * transaction, which reveals an open transaction with any driver.
+   * Makes SQLite sync every commit. SQLite rejects this pragma inside a transaction, which reveals
+   * an open transaction with any driver.
    */
   #guard(): void {
     try {
@@ -320,8 +299,9 @@ export class SqliteStore implements OrderStore {
     } catch (error) {
       if (!textOf(error).includes('inside a transaction')) throw error
       throw new StoreError(
-        'The order store cannot be used while its database is inside a transaction: a rollback could remove an order ' +
-          'from the store after it was sent. Nothing was written. Finish the transaction first, or give the store its own connection.',
+        'The order store cannot be used while its database is inside a transaction: a rollback could ' +
+          'remove an order from the store after it was sent. Nothing was written. ' +
+          'Finish the transaction first, or give the store its own connection.',
         { cause: plainError(error, codeOf(error)) },
       )
     }

@@ -438,7 +438,7 @@ describe('failures', () => {
       }
     })
     expect(error.message).toContain(
-      'the disk is full, or the database has reached its size limit. Nothing was written; free up space',
+      'the disk is full, or the database has reached its size limit. Free up space. Nothing was written.',
     )
     expect(codeOf(error)).toBe('SQLITE_FULL')
     expect(error.applied).toBe(false)
@@ -708,7 +708,7 @@ describe('a connection of the caller', () => {
     const database = new DatabaseSync(path, { readOnly: true })
     const error = await failureOf(() => new SqliteStore({ database }))
     expect(error.message).toContain(
-      'it is read-only. Nothing was written; give this user write access to the file',
+      'it is read-only. Give this user write access to the file and its directory. Nothing was written.',
     )
     expect(codeOf(error)).toBe('SQLITE_READONLY')
     database.close()
@@ -788,7 +788,9 @@ describe('a connection of the caller', () => {
     await store.insert(makeRow(1))
     failure = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
     const ioError = await failureOf(() => store.insert(makeRow(2)))
-    expect(ioError.message).toContain('the disk or file system failed. A write may or may not have happened')
+    expect(ioError.message).toContain(
+      'the disk or file system failed. Check the disk. The write may or may not have happened.',
+    )
     expect(codeOf(ioError)).toBe('SQLITE_IOERR_FSYNC')
     expect(ioError.applied).toBeUndefined()
     // The log may contain the write whose sync failed, and a crash would restore it.

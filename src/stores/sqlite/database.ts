@@ -25,15 +25,12 @@ export interface SqliteDatabase {
   prepare(sql: string): SqliteStatement
 }
 
-/** A connection that the store opened and therefore closes. */
 export interface OwnDatabase extends SqliteDatabase {
   close(): void
 }
 
-/** Default of `busyTimeout`, in milliseconds. */
 export const DEFAULT_BUSY_TIMEOUT = 5_000
 
-/** Returns the absolute path of the database, or `:memory:`. */
 export function locate(path: unknown): string {
   if (path === ':memory:') return path
   if (typeof path !== 'string' || path === '' || path.startsWith('file:')) {
@@ -46,9 +43,6 @@ export function locate(path: unknown): string {
   return nodeModule('node:path')?.resolve(path) ?? path
 }
 
-/**
- * Opens a file, or a database in memory, with the settings that make a commit survive the process.
- */
 export function open(path: string, busyTimeout: number): OwnDatabase {
   if (!Number.isSafeInteger(busyTimeout) || busyTimeout < 0 || busyTimeout > 2 ** 31 - 1) {
     throw new StoreError(
@@ -70,7 +64,7 @@ export function open(path: string, busyTimeout: number): OwnDatabase {
     return database
   } catch (error) {
     database?.close()
-    throw explain(error, `Cannot open the order store in ${path}`)
+    throw explain(error, 'open', path)
   }
 }
 
@@ -82,8 +76,8 @@ function runtimeName(): string {
 /**
  * Creates the file with permissions for its owner only, before SQLite can create it with the
  * default permissions. SQLite gives the log and the shared memory the same permissions as the file.
- * An existing file is not even opened: closing it would release the locks of other connections in
- * this process.
+ * Does not open an existing file: closing it would release the locks of other connections in this
+ * process.
  */
 function createFile(path: string): void {
   const fs = nodeModule('node:fs')
@@ -112,9 +106,8 @@ function createFile(path: string): void {
 function configure(database: SqliteDatabase, path: string, busyTimeout: number): void {
   database.exec(`PRAGMA busy_timeout = ${busyTimeout}`)
   if (path !== ':memory:') useWriteAheadLog(database, path, busyTimeout)
-  // Sync the log with every commit. On macOS, only fullfsync makes the disk write its cache;
-  // elsewhere it changes nothing. Rows contain personal data, so secure_delete overwrites deleted
-  // rows.
+  // On macOS, only fullfsync makes the disk write its cache; elsewhere it changes nothing. Rows
+  // contain personal data, so secure_delete overwrites deleted rows.
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON')
 }
 
@@ -125,7 +118,8 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
       const mode = setting(database, 'journal_mode = WAL', 'journal_mode')
       if (mode === 'wal') return
       throw new StoreError(
-        `Cannot open the order store in ${path}: SQLite cannot use a write-ahead log there. Use a local file system.`,
+        `Cannot open the order store in ${path}: SQLite cannot use a write-ahead log there. ` +
+          'Use a local file system.',
       )
     } catch (error) {
       // If several processes open a new file at the same time, all but one fail here, whatever the
@@ -138,16 +132,14 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
   }
 }
 
-/**
- * Returns whether the rows outlive the process.
- * @throws {StoreError} if the encoding or the journal mode could change or lose rows
- */
+/** Throws if the encoding could change rows, or if the journal mode could lose rows. */
 export function durabilityOf(database: SqliteDatabase, name: string): StoreDurability {
   const encoding = setting(database, 'encoding', 'encoding')
   if (encoding !== 'UTF-8') {
     throw new StoreError(
-      `Cannot open the order store in ${name}: the database has the encoding ${encoding}, but the store needs UTF-8. ` +
-        'Nothing was changed. Convert a copy to UTF-8 with `sqlite3 old.db .dump | sqlite3 new.db`.',
+      `Cannot open the order store in ${name}: the database has the encoding ${encoding}, ` +
+        'but the store needs UTF-8. Nothing was changed. ' +
+        'Convert a copy to UTF-8 with `sqlite3 old.db .dump | sqlite3 new.db`.',
     )
   }
   if (fileOf(database) === '') return 'memory'
@@ -160,16 +152,12 @@ export function fileOf(database: SqliteDatabase): string {
   return String(setting(database, 'database_list', 'file'))
 }
 
-/**
- * Returns the journal mode of a database in a file.
- * @throws {StoreError} if a crash during a write would corrupt the file in that mode
- */
 export function journalModeOf(database: SqliteDatabase, name: string): string {
   const mode = String(setting(database, 'journal_mode', 'journal_mode'))
   if (mode === 'off' || mode === 'memory') {
     throw new StoreError(
-      `Cannot use the order store in ${name}: with its journal mode "${mode}", a crash can corrupt the file. ` +
-        'Nothing was written. Set `PRAGMA journal_mode = WAL` first.',
+      `Cannot use the order store in ${name}: with its journal mode "${mode}", ` +
+        'a crash can corrupt the file. Nothing was written. Set `PRAGMA journal_mode = WAL` first.',
     )
   }
   return mode

@@ -12,7 +12,6 @@ export class DatabaseFiles {
   readonly #fs: FileSystem | undefined
   readonly #path: string
   readonly #target: string
-  /** Device and inode of each path at the first check. */
   readonly #identities: Map<string, string> = new Map()
 
   /**
@@ -25,10 +24,6 @@ export class DatabaseFiles {
     this.#fs = globalThis.process?.platform === 'win32' ? undefined : nodeModule('node:fs')
   }
 
-  /**
-   * Stores the identity of each file on the first call, and compares it on later calls.
-   * @throws {StoreError} if a file was deleted or replaced
-   */
   check(journalMode: string, name: string): void {
     const files = [this.#path]
     // Without the log, the last commits are lost. Without the shared memory, other processes do not
@@ -39,8 +34,9 @@ export class DatabaseFiles {
       const found = this.#identityOf(file)
       if (known !== undefined && found !== known) {
         throw new StoreError(
-          `Cannot write to the order store in ${name}: ${file} was deleted or replaced while the store was open. ` +
-            'Nothing was written. Put the file back, or open a new SqliteStore with the file that is there now.',
+          `Cannot write to the order store in ${name}: ${file} was deleted or replaced ` +
+            'while the store was open. Nothing was written. ' +
+            'Put the file back, or open a new SqliteStore with the file that is there now.',
         )
       }
       if (found !== undefined) this.#identities.set(file, found)

@@ -1,14 +1,10 @@
-/** The Node modules that the store loads when it opens a file. */
 interface NodeModules {
   'node:fs': typeof import('node:fs')
   'node:path': typeof import('node:path')
   'node:sqlite': typeof import('node:sqlite')
 }
 
-/**
- * Returns a module of Node, or undefined if this runtime does not have it. A static import would
- * fail on other runtimes, and a constructor cannot wait for a dynamic one.
- */
+/** A static import would fail on other runtimes, and a constructor cannot wait for a dynamic one. */
 export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
   try {
     return globalThis.process?.getBuiltinModule?.(name)

@@ -1,7 +1,6 @@
 import { StoreError } from '../../errors.ts'
 import type { RowPage, StoredRow } from '../store.ts'
 
-/** Reads a row from the result of a query. */
 export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredRow {
   const row: Readonly<Record<string, unknown>> =
     typeof found === 'object' && found !== null ? { ...found } : {}
@@ -12,8 +11,8 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
     !(data instanceof Uint8Array)
   ) {
     throw new StoreError(
-      'The database returned a row that the order store did not write. Check that nothing else writes to its ' +
-        'tables. If you passed a connection, it must return rows as objects.',
+      'The database returned a row that the order store did not write. Check that nothing else ' +
+        'writes to its tables. If you passed a connection, it must return rows as objects.',
     )
   }
   return {
@@ -29,7 +28,6 @@ export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredR
   }
 }
 
-/** Makes a page from the rows of a query, which reads one row beyond the limit. */
 export function toPage(
   found: readonly StoredRow[],
   limit: number,
@@ -41,7 +39,6 @@ export function toPage(
   return last === undefined ? { rows } : { rows, next: cursor(last) }
 }
 
-/** Reads a cursor of `list`. The page starts after this position. */
 export function fromCursor(after: string): readonly [updatedAt: number, id: string] {
   const space = after.indexOf(' ')
   const updatedAt = Number(after.slice(0, space))

@@ -1,17 +1,15 @@
 import { StoreError } from '../../errors.ts'
 import type { SqliteDatabase, SqliteStatement } from './database.ts'
 
-/**
- * Maximum number of rows per statement of `prune`, so that other processes can take the lock
- * between two statements.
- */
+/** Rows per statement of `prune`: other processes can take the lock between two statements. */
 export const PRUNE_BATCH = 500
 
 /**
- * One entry per schema version. Released entries never change; new ones are appended. Each can be
- * run again after a crash, and none drops anything. The last index is for `prune`: without the
- * state in it, the search for old rejected rows would read all created rows, which are kept for
- * longer.
+ * One entry per schema version. Never change a released entry. A new entry must be safe to run twice,
+ * and must drop nothing.
+ *
+ * The last index contains the state: without it, `prune` would have to read all created rows to find
+ * the old rejected ones.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS customer_ordering_rows (
@@ -27,23 +25,22 @@ const MIGRATIONS: readonly string[] = [
    ) STRICT;
    CREATE INDEX IF NOT EXISTS customer_ordering_open ON customer_ordering_rows (scope, id) WHERE open = 1;
    CREATE INDEX IF NOT EXISTS customer_ordering_list ON customer_ordering_rows (scope, updated_at, id);
-   CREATE INDEX IF NOT EXISTS customer_ordering_closed ON customer_ordering_rows (scope, state, updated_at) WHERE open = 0;`,
+   CREATE INDEX IF NOT EXISTS customer_ordering_closed
+     ON customer_ordering_rows (scope, state, updated_at) WHERE open = 0;`,
 ]
 
 /**
- * The columns that a query returns. A string that may contain NUL is read as bytes: the
- * `node:sqlite` of Node 22.13 truncates a string at the first NUL. For the same reason, the queries
- * do not return `scope`: the caller knows it.
+ * Reads `data` as bytes, and omits `scope`, because both may contain NUL: the `node:sqlite` of
+ * Node 22.13 truncates a string at the first NUL.
  */
 const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BLOB) AS data'
 
 /**
- * Condition of every write: no newer version of this package has upgraded the tables. An older
- * version that has the file open must not write, because it does not know the new layout.
+ * A condition of every write: this version of the package does not know the layout of tables that a
+ * newer version has upgraded.
  */
 const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
 
-/** The statements, prepared on one connection. */
 export interface Statements {
   readonly version: SqliteStatement
   readonly get: SqliteStatement
@@ -71,7 +68,6 @@ const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
     WHERE scope = ? AND open = 0 AND state = ? AND updated_at < ? AND ${CURRENT} LIMIT ${PRUNE_BATCH})`,
 }
 
-/** Creates the tables, or brings them up to date. */
 export function migrate(database: SqliteDatabase, name: string): void {
   // Takes the lock first: if two processes start at the same time, one migrates the tables, and the
   // other waits.
@@ -100,18 +96,17 @@ export function migrate(database: SqliteDatabase, name: string): void {
   }
 }
 
-/** Returns the version of the tables, or 0 if they have none yet. */
 export function versionOf(statement: SqliteStatement): number {
   const newest = statement.get()
   return Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
 }
 
-/** Throws if a newer version of this package created or upgraded the tables. */
 export function checkVersion(found: number, failed: string): void {
   if (found <= MIGRATIONS.length) return
   throw new StoreError(
     `${failed}: a newer version of customer-ordering-sdk wrote it ` +
-      `(schema ${found}, this version supports ${MIGRATIONS.length}). Update the package; nothing was changed.`,
+      `(schema ${found}, this version supports ${MIGRATIONS.length}). ` +
+      'Update the package; nothing was changed.',
   )
 }
 
@@ -130,13 +125,12 @@ function checkKey(database: SqliteDatabase, name: string): void {
     .all()
   if (keys.length > 0) return
   throw new StoreError(
-    `Cannot open the order store in ${name}: its table customer_ordering_rows has lost its primary key (scope, id), ` +
-      'so one order could be bought twice. Nothing was changed. Restore a backup that has the key, or copy the rows ' +
-      'into a table that this package has created.',
+    `Cannot open the order store in ${name}: its table customer_ordering_rows has lost its primary ` +
+      'key (scope, id), so one order could be bought twice. Nothing was changed. Restore a backup ' +
+      'that has the key, or copy the rows into a table that this package has created.',
   )
 }
 
-/** Prepares every statement. */
 export function prepare(database: SqliteDatabase): Statements {
   return {
     version: database.prepare(STATEMENTS.version),
