@@ -81,7 +81,7 @@ export function createTestClock(start: number = Date.UTC(2026, 0, 1)): TestClock
       }
       value.then(end, end)
       while (!ended) {
-        // Let the event loop turn a few times, so that other work can finish before the clock jumps.
+        // Let the event loop turn a few times: other work must finish before the clock jumps.
         for (let turn = 0; turn < 5 && !ended; turn++) await new Promise((resolve) => setTimeout(resolve, 0))
         if (!ended) fireNext(Number.POSITIVE_INFINITY)
       }

@@ -23,7 +23,7 @@ const MAX_REQUESTS = 200
 const UPDATE_INTERVAL_MS = 100
 const HEARTBEAT_MS = 15_000
 /**
- * A page with more unread bytes gets no updates. Otherwise a frozen tab could exhaust the server's
+ * A page with more unread bytes gets no updates, so that a frozen tab cannot exhaust the server's
  * memory.
  */
 const MAX_UNREAD_BYTES = 4 * 1024 * 1024
