@@ -73,8 +73,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     }
     const onAbort = (): void => stop('aborted')
     request.signal?.addEventListener('abort', onAbort, { once: true })
-    // Uses a plain timer: on some runtimes, AbortSignal.any with AbortSignal.timeout never fires
-    // (measured).
+    // Uses a timer instead of AbortSignal.any with AbortSignal.timeout, which never fires on some
+    // runtimes (measured).
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
     try {
       const pending = transport.send({
@@ -115,8 +115,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
           const cancel = runtime.setTimer(cut, DISCARD_WAIT)
           reading.then(cancel, cancel)
         }
-        // Any error of `read` is a lost connection: after a response, no error proves that nothing
-        // was sent.
+        // Reports any error of `read` as a lost connection: after a response, no error proves that
+        // nothing was sent.
         reading.then(resolve, cut)
         // The caller may have aborted between the response and this read.
         if (stopped !== undefined) leave()
@@ -137,7 +137,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         detail = detailOf(error, transport.whyUnsent === undefined)
         unsent = transport.whyUnsent?.(error) ?? false
       } catch {
-        // Reading the fields of the thrown value may itself throw.
+        // Reports the failure without details, because a getter of the thrown value may throw.
       }
       const { code } = detail
       const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
@@ -153,6 +153,6 @@ function discard(response: TransportResponse): void {
   try {
     response.discard()
   } catch {
-    // The result of the attempt is already decided, and a custom transport may throw here.
+    // A custom transport may throw here, but the result of the attempt is already known.
   }
 }

@@ -56,7 +56,7 @@ export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
   /** If no retry is left, the call fails with `error`. */
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
-  /** If `error` is set, it replaces the error that follows from the attempt's result. */
+  /** `error`, if set, replaces the default error for the attempt's result. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
 
 /** No field is optional: an absent field would be read from a polluted `Object.prototype`. */
@@ -64,7 +64,7 @@ export interface Call<T> {
   readonly endpoint: Endpoint
   /** Percent-encoded path below the base URL, with a leading slash. */
   readonly path: string
-  /** Query string with a leading `?`, or empty or undefined for no query. */
+  /** Query string with a leading `?`. Empty or undefined for no query. */
   readonly query: string | undefined
   readonly body: string | undefined
   readonly idempotencyKey: string | undefined
@@ -104,7 +104,7 @@ export type Ending<T> =
   | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
   | {
       /**
-       * `judged`: the judge stopped the call. `exhausted`: no retry was left. `deadline`: no time
+       * `judged`: `judge` stopped the call. `exhausted`: no retry was left. `deadline`: no time
        * was left. `aborted`: the caller's signal fired. `held`: `beforeSend` returned false.
        * `credentials`: no API key was available.
        */

@@ -56,7 +56,7 @@ export class Deadline {
   race<T>(pending: Promise<T>): Promise<T | Interruption> {
     const ended = this.over()
     if (ended !== undefined) {
-      // Handles a later rejection: unhandled, it would end the process.
+      // Without a handler, a later rejection would end the process.
       pending.catch(() => {})
       return Promise.resolve(ended)
     }

@@ -69,8 +69,8 @@ type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
 /**
- * The next step, and `true` if it is safe while the order is ambiguous. Any other step may change
- * the request, and a different payload under the same key is a conflict.
+ * `true` marks a step that is safe while the order is ambiguous. Any other step may change the
+ * request, and a different payload under the same key is a conflict.
  */
 type Advice = readonly [next: string, inDoubt?: true]
 
@@ -298,7 +298,7 @@ function refused(
   const { endpoint, charged } = context
   const { idempotency, code, message } = readProblem(text)
   const serverCode = code && redact(code, secrets)
-  // Truncated after redaction, because half an API key would not be recognised.
+  // Truncates after redaction, because half an API key would not be recognised.
   const serverMessage = message && redact(message, secrets).slice(0, LONGEST_MESSAGE)
   const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
   const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]

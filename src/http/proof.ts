@@ -1,12 +1,12 @@
 import { bare, defined, isObject } from '../defined.ts'
 import type { Unsent } from './transport.ts'
 
-/** Has no message, because a message may contain a secret. */
+/** Does not contain the error's message, which may contain a secret. */
 export interface FailureDetail {
   readonly name: string
   readonly code?: string
   readonly syscall?: string
-  /** Stack frames of an error of the caller's own fetch, which help to find a bug there. */
+  /** Stack frames, which help to find a bug in the caller's own fetch. */
   readonly frames?: string
 }
 
@@ -39,7 +39,7 @@ const NOT_TLS = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/
 /**
  * Returns why an error of Node's sockets proves that nothing was sent, or false if it does not. The
  * error codes are proof only for a transport that sends each request once, over its own
- * connections. May throw: a getter of the thrown value may throw.
+ * connections. Throws if a getter of `error` throws.
  * @param connecting true if the transport knows that the error occurred while connecting
  */
 export function provenUnsent(error: unknown, connecting: boolean): false | Unsent {
@@ -47,15 +47,15 @@ export function provenUnsent(error: unknown, connecting: boolean): false | Unsen
   const { code } = wordsOf(link)
   if (code === undefined) return false
   const errors = fieldOf(link, 'errors')
-  // Node tries every address of a host. Unless all of them failed to connect, the request may have
-  // been sent.
+  // Node tries every address of a host. Unless every attempt failed to connect, the request may
+  // have been sent.
   const tries = Array.isArray(errors) ? errors : [link]
   if (tries.length > 0 && tries.every((each) => isObject(each) && neverConnected(each))) return 'unreachable'
   if (connecting && NOT_TLS.test(code)) return 'unreachable'
   return CERTIFICATE.test(code) && 'certificate'
 }
 
-/** Our code for a port that the Fetch standard blocks. Node's fetch reports no code. */
+/** Our code for a port that the Fetch standard blocks: Node's fetch reports no code for it. */
 const BAD_PORT = 'BAD_PORT'
 
 function neverConnected(link: Link): boolean {
@@ -72,7 +72,7 @@ export function isUndecodable(error: unknown): boolean {
 }
 
 /**
- * May throw: a getter of the thrown value may throw.
+ * Throws if a getter of `error` throws.
  * @param withFrames true to add the stack frames of an error without a code
  */
 export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
@@ -95,7 +95,7 @@ function framesOf({ stack, message }: Link): string | undefined {
   return places.length === 0 ? undefined : places.join('\n')
 }
 
-/** Stops at ten links, because causes may form a cycle. */
+/** Stops after ten errors, because causes may form a cycle. */
 function chain(error: unknown): Link[] {
   const links: Link[] = []
   for (let link = error; isObject(link) && links.length < 10; link = fieldOf(link, 'cause')) links.push(link)

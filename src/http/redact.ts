@@ -3,8 +3,8 @@ import type { ResponseHeaders } from './transport.ts'
 export const REDACTED = '[redacted]'
 
 /**
- * Minimum length of a key that is redacted in orders, which are stored and shown in errors. A
- * shorter key may appear in an order by chance, and redacting it would change the order.
+ * Minimum length of an API key that is redacted in orders. A shorter key may appear in an order by
+ * chance, and redacting it would change the order.
  */
 export const LIKE_A_KEY = 16
 
@@ -21,8 +21,8 @@ export function redact(text: string, secrets: Iterable<string>, shortest = 0): s
 }
 
 /**
- * Creating a pattern costs more than using it, and a program has only one API key, or two during a
- * rotation.
+ * Caches patterns, because creating a pattern costs more than using it. A program has only one API
+ * key, or two during a rotation.
  */
 const patterns = new Map<string, RegExp | undefined>()
 const MAX_PATTERNS = 8
@@ -31,8 +31,8 @@ function patternOf(keys: readonly string[]): RegExp | undefined {
   const name = keys.join('\n')
   if (!patterns.has(name)) {
     if (patterns.size === MAX_PATTERNS) patterns.clear()
-    // Replaces all forms in one pass, so that no key is searched for in a replacement. The longest
-    // form is tried first, because it may contain a shorter one.
+    // Searches for all forms in one pass, so that a replacement is not searched again. Tries the
+    // longest form first, because it may contain a shorter form.
     const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
     const literal = forms.map((form) => form.replace(/[^\w-]/g, '\\$&'))
     patterns.set(name, forms.length === 0 ? undefined : new RegExp(literal.join('|'), 'g'))
@@ -63,7 +63,7 @@ function jsonEscaped(text: string): string {
  * Returns the base64 characters that depend only on the key when a longer string is encoded, as in
  * `Basic` credentials. Base64 encodes groups of three bytes, so these characters depend on the
  * key's position in a group.
- * @param before number of bytes before the key in the first group
+ * @param before number of bytes before the key in its first group
  */
 function withinBase64(secret: string, before: number): string {
   const encoded = btoa('-'.repeat(before) + secret)

@@ -57,7 +57,7 @@ export const READ_ITEM: PlainRead = {
 }
 export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_PAGE_BYTES }
 
-/** The `charged` field of an error after the request may have been sent. */
+/** The `charged` field of an error, if the request may have been sent. */
 const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
   none: undefined,
   may_move: 'unknown',
@@ -73,7 +73,7 @@ export interface Reply<T> {
 export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
   const { runtime, reporter } = connection
   const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
-  // Created only if needed: the first id makes Node load its whole crypto module.
+  // Creates an id only if needed: the first id makes Node load its whole crypto module.
   const callId = reporter.watched ? runtime.randomId() : ''
   let unsent = true
   let interrupted: Interruption | undefined
@@ -170,13 +170,12 @@ function judgeSuccess<T>(
   answer: Answer,
   trail: Trail,
 ): Judgement<T> | Promise<Judgement<T> | Interruption> {
-  // An order that a lookup finds is stored later, so API keys in its body are redacted here.
+  // The order that a lookup finds is stored later, so API keys in the response are redacted here.
   const stored = call.money === 'in_doubt' || call.money === 'charged'
   const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
   const parsed = body === undefined ? wrong('is not JSON') : call.parse(body.json)
   if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
-  // The caller's schema may be async, and the time that it takes counts towards the call's total
-  // time.
+  // The time that the caller's async schema takes counts towards the call's total time.
   return deadline
     .race(parsed)
     .then((checked) =>

@@ -21,8 +21,8 @@ export interface Counts {
 
 export const noCounts: Counts = { retries: 0, polls: 0, replays: 0 }
 
-/** Wait `wait` milliseconds and repeat the request, or stop. */
 export type Decision =
+  /** Repeat the request after `wait` milliseconds. */
   | { readonly wait: number; readonly counts: Counts }
   /**
    * `exhausted`: no retry is left. `deadline`: the next attempt would begin after the deadline.
@@ -32,7 +32,6 @@ export type Decision =
 export interface Situation {
   readonly pace: Pace
   readonly counts: Counts
-  /** Polls and replays are not retries. */
   readonly maxRetries: number
   /** Minimum wait in milliseconds that the service asked for in `Retry-After`. */
   readonly retryAfter?: number | undefined
@@ -42,7 +41,7 @@ export interface Situation {
   readonly random: number
 }
 
-/** Not limited by `maxRetries`: the order exists, and a replay only reads it. */
+/** `maxRetries` does not limit replays: the order exists, and a replay only reads it. */
 export const MAX_REPLAYS = 2
 
 const BACKOFF_BASE = 250
@@ -51,8 +50,8 @@ const POLL_BASE = 500
 const POLL_CAP = 5_000
 
 /**
- * The retry policy of all calls: exponential backoff with full jitter, in steps from 250 ms to 10
- * seconds. Polls wait 0.5 to 5 seconds.
+ * Retries use exponential backoff with full jitter, at most 250 ms at first and 10 seconds later.
+ * Polls wait 0.5 to 5 seconds.
  */
 export function decide(situation: Situation): Decision {
   const { pace, counts, maxRetries, retryAfter, remaining, random } = situation
@@ -79,9 +78,7 @@ export function decide(situation: Situation): Decision {
   return wait >= remaining ? { stop: 'deadline' } : { wait, counts: next }
 }
 
-/**
- * The two forms of an HTTP date that name their zone, and the obsolete asctime form without a zone.
- */
+/** HTTP dates (RFC 9110 section 5.6.7): two forms that end in GMT, and one without a time zone. */
 const ZONED_DATE =
   /^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*, \d{2}[ -][A-Z][a-z]{2}[ -]\d{2,4} \d{2}:\d{2}:\d{2} GMT$/
 const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{4}$/

@@ -1,6 +1,6 @@
 /** One complete HTTP request, which the transport sends unchanged. */
 export interface TransportRequest {
-  /** HTTP method, upper case. */
+  /** HTTP method in upper case. */
   readonly method: string
   /** Absolute URL. */
   readonly url: string
@@ -8,7 +8,7 @@ export interface TransportRequest {
   readonly headers: Readonly<Record<string, string>>
   /** The body, or undefined for none. */
   readonly body: string | undefined
-  /** Ends the attempt, and the read of the body, when the time is up or the caller aborts. */
+  /** Aborts the attempt and the read of the body when time runs out or the caller aborts. */
   readonly signal: AbortSignal
   /**
    * Returns true once it is too late to send the request. Call this after connecting and before the

@@ -14,7 +14,7 @@ export interface Page<T> extends AsyncIterable<T> {
   readonly items: readonly T[]
   /** Zero-based offset of the request. */
   readonly offset: number
-  /** Limit of the request, or 50, the documented default, if the call set none. */
+  /** Limit of the request, or the documented default of 50 if the call set none. */
   readonly limit: number
   /** Number of rows in the whole list, if the service returns a total. */
   readonly total?: number

@@ -19,10 +19,11 @@ interface Position {
   mostRows: number
   /** Last plausible total at the frontier. */
   total: number | undefined
-  /** Number of pages at the frontier that had something new. */
+  /** Number of pages at the frontier that had new rows. */
   count: number
-  /** Ids of a marked page, and the number of later pages with exactly these ids. */
+  /** Ids of a marked page, to detect a service that repeats its pages. */
   mark: readonly string[]
+  /** Number of later pages with exactly the ids in `mark`. */
   rounds: number
   ended: boolean
   readonly progress: Progress
@@ -177,7 +178,7 @@ function unseen<T>(
   })
 }
 
-/** The first sets that together have at least the given number of ids, or all sets. */
+/** Returns the first sets that together have at least the given number of ids, or all sets. */
 function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly ReadonlySet<string>[] {
   let held = 0
   return sets.filter(({ size }) => {
@@ -198,8 +199,8 @@ interface PageExtent {
 }
 
 /**
- * True if the envelope of a page states that nothing follows. A total that equals the length of a
- * full page is ignored: services without a total may send the length of the page.
+ * True if the envelope of a page states that nothing follows. Ignores a total that equals the
+ * length of a full page: some services send the length of the page as the total.
  */
 export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore

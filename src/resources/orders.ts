@@ -270,16 +270,16 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Closes an order as a person has decided. `{ as: 'abandoned' }` can lead to a second charge: the
-   * next call with the same reference buys under a new key. `{ as: 'created', orderId }` reads that
-   * order from the service and stores it as the outcome.
+   * Closes an order with the outcome that a person has determined. `{ as: 'created', orderId }`
+   * reads that order from the service and stores it as the outcome. `{ as: 'abandoned' }` can lead
+   * to a second charge: the next call with the same reference buys under a new key.
    *
    * Use it for orders that `recover()` reports as `needs_attention`.
    *
    * @throws {InvalidRequestError} if there is no such record, or if the order from the service does
    *   not match the record
    * @throws {UnresolvedOrderError} if a call is working on the order
-   * @throws {NotFoundError} if the service has no order `orderId`
+   * @throws {NotFoundError} if the service has no order with the id `orderId`
    * @throws {StoreError} if the decision could not be stored
    * @example
    * const name = { externalOrderId: 'invoice-4711' }

@@ -63,7 +63,7 @@ export async function enqueue(
   return await context.lifetime.use(() => enqueueOrder(context, request, read, context.defaults))
 }
 
-/** Adds whether an earlier call for the same order may have charged the wallet. */
+/** Adds to the error whether an earlier call for the same order may have charged the wallet. */
 function ofNamedOrder(
   context: OrdersContext<unknown>,
   error: unknown,

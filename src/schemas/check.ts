@@ -35,7 +35,7 @@ export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'
 
 export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
 
-/** With blank references, ids or services, different orders would look the same. */
+/** Rejects blank strings: with blank references or ids, different orders would look the same. */
 export const filled = (): z.ZodMiniType<string> =>
   z.string(mustBe('a non-blank string')).check(z.refine((text) => text.trim() !== '', 'must not be blank'))
 
@@ -160,7 +160,7 @@ const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
 /** The properties of `Object.prototype` when it was last found clean. */
 let right: readonly PropertyKey[] = []
 
-/** Cached until the current synchronous code ends, so that all rows of a page share one check. */
+/** The result is cached until the next microtask, so that all rows of a page share one check. */
 export function polluted(): boolean {
   if (known === undefined) {
     const names = Reflect.ownKeys(Object.prototype)

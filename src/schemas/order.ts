@@ -29,9 +29,10 @@ export interface OrderMetadata {
 /**
  * Body of `POST /v1/orders` (API document, "CreateOrderRequest").
  *
- * Other fields are sent unchanged and are part of the order's identity. Misspelt known fields and
- * call options are rejected (docs/guide/orders.md). The type has only the documented fields, so a
- * misspelt field does not compile. If your provider supports more fields, add them to the type.
+ * Undocumented fields are sent unchanged and are part of the order's identity. Misspellings of
+ * known fields are rejected, and so are call options (docs/guide/orders.md). The type has only the
+ * documented fields, so a misspelling does not compile. If your provider supports more fields, add
+ * them to the type.
  *
  * @example
  * declare module 'customer-ordering-sdk' {

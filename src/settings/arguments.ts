@@ -33,7 +33,7 @@ import {
 } from './readers.ts'
 
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
-  // The cast is safe for any value. A schema may also be a function, as in arktype.
+  // Reads the field of any value, because a schema may also be a function, as in arktype.
   const standard = (value as Partial<StandardSchemaV1> | null)?.['~standard']
   return typeof standard?.validate === 'function'
 }, 'must be a Standard Schema (zod, valibot, arktype, …)')
