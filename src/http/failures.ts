@@ -307,7 +307,7 @@ function refused(
   const isPage = status < 500 && /^\s*</.test(text)
   const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...HTML_PAGE] : refusal
   const denied = Class === PermissionDeniedError ? endpoint.permission : undefined
-  const needs = denied === undefined || isPage ? '' : ` The call needs ${denied}.`
+  const needs = denied === undefined || isPage ? '' : ` The call needs the permission ${denied}.`
   const wait =
     late !== '' && retryAfter !== undefined
       ? ` The service asked the client to wait ${retryAfter} ms, which is longer than the time left.`

@@ -52,9 +52,9 @@ const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
 
 const path: Read<string> = (value, refuse) => {
   if (typeof value !== 'string' || !/^\/[!-~]*$/.test(value)) {
-    return refuse('must be a string that begins with "/", percent-encoded')
+    return refuse('must be a percent-encoded string that begins with "/"')
   }
-  if (/[?#]/.test(value)) refuse('must not have a query or fragment: use query')
+  if (/[?#]/.test(value)) refuse('must not have a query or fragment: set the field query')
   try {
     decodeURIComponent(value)
   } catch {

@@ -59,7 +59,7 @@ export const idempotencyKey: Read<string> = (value, refuse) => {
 
 const ENQUEUE: Readers<EnqueueOptions> = {
   idempotencyKey,
-  service: only(isObject, 'must be a service'),
+  service: only(isObject, 'must be a service object'),
   within: withMethods<OrderOutbox>('get', 'insert', 'update'),
 }
 

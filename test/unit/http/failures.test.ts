@@ -338,7 +338,7 @@ describe('a whole message', () => {
     [coded(402, 'A_CODE'), 'returned 402 (payment required, code A_CODE)', 'Top up the wallet', true],
     [
       answer(403, ''),
-      'returned 403 (the API key lacks a permission). The call needs orders:write',
+      'returned 403 (the API key lacks a permission). The call needs the permission orders:write',
       'Use an API key with that permission',
       true,
     ],
