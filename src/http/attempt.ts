@@ -8,7 +8,6 @@ export interface AttemptRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
-  /** Time limit of the attempt in milliseconds, including the response body. */
   readonly timeout: number
   readonly signal?: AbortSignal | undefined
   /**
