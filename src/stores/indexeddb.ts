@@ -20,18 +20,17 @@ export interface IndexedDbStoreOptions {
   readonly name: string
   /**
    * How long to wait for the database to open, and then for each read or write to begin, in
-   * milliseconds. Default 3000. Some opens never complete, and a frozen tab can block all others.
-   * After that time, the call rejects with `StoreError`. The next call tries again.
+   * milliseconds. Default 3000. Some opens never complete, and a frozen tab can block every
+   * other tab. After that time, the call rejects with `StoreError`. The next call tries again.
    */
   readonly openTimeout?: number
 }
 
 const DEFAULT_OPEN_TIMEOUT = 3_000
 
-/** Maximum number of rows per transaction, because other transactions wait for its end. */
+/** Rows per transaction: other transactions, even of other pages, wait until it ends. */
 const MOST_ROWS = 500
 
-/** Maximum number of attempts to begin a transaction while the connection keeps closing. */
 const BEGIN_ATTEMPTS = 3
 
 /** Names of errors after which a connection may be unusable, even without a `close` event. */
@@ -58,7 +57,7 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * const store = new IndexedDbStore({ name: 'orders' })
  */
 export class IndexedDbStore implements OrderStore {
-  /** Survives the end of the page and of the browser. */
+  /** `'device'`: acknowledged writes survive the end of the page and of the browser. */
   readonly durability: StoreDurability = 'device'
   readonly #name: string
   readonly #connection: Connection
@@ -66,15 +65,16 @@ export class IndexedDbStore implements OrderStore {
   readonly #uncertain: UncertainWrites = new UncertainWrites()
 
   /**
-   * Creates the store. The first method call opens the database.
+   * Creates the store. The first read or write opens the database.
    *
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: IndexedDbStoreOptions) {
-    const { name, openTimeout = DEFAULT_OPEN_TIMEOUT } = options
+    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
+    const { name, openTimeout = DEFAULT_OPEN_TIMEOUT }: IndexedDbStoreOptions = Object(options)
     if (typeof name !== 'string' || name === '') {
       throw new StoreError(
-        'The option `name` of IndexedDbStore must be the name of a database, such as "orders".',
+        'The option `name` of IndexedDbStore must be a string that is not empty, such as "orders".',
       )
     }
     if (!Number.isSafeInteger(openTimeout) || openTimeout < 1 || openTimeout > 2 ** 31 - 1) {
@@ -121,8 +121,8 @@ export class IndexedDbStore implements OrderStore {
   }
 
   /**
-   * Removes old closed rows, a few hundred per transaction. If it rejects midway, the rows removed
-   * so far stay removed, and the next call continues.
+   * Removes old closed rows, a few hundred per transaction. If the call rejects midway, the rows
+   * removed so far stay removed, and the next call continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     const created = await this.#prune(scope, 'created', createdBefore)
@@ -147,10 +147,7 @@ export class IndexedDbStore implements OrderStore {
     await this.#connection.close()
   }
 
-  /**
-   * Returns the rows after `from`: the last key of the previous page, or a prefix that sorts before
-   * every key.
-   */
+  /** `from` is the last key of the previous page, or a prefix, which sorts before every key. */
   async #page(
     index: RowIndex,
     scope: string,
@@ -171,7 +168,6 @@ export class IndexedDbStore implements OrderStore {
     })
   }
 
-  /** Removes one batch per transaction, so that other pages can write in between. */
   async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
     let removed = 0
     for (;;) {
@@ -191,7 +187,6 @@ export class IndexedDbStore implements OrderStore {
     return this.#uncertain.run(row, () => this.#run('write', body))
   }
 
-  /** Runs one transaction. Every failure becomes a {@link StoreError}. */
   async #run<T>(access: 'read' | 'write', body: (transacting: Transacting<T>) => void): Promise<T> {
     const { database, transaction } = await this.#begin(access)
     try {
@@ -202,7 +197,7 @@ export class IndexedDbStore implements OrderStore {
     }
   }
 
-  /** Begins a transaction, on a new connection if the browser has just closed the old one. */
+  /** Begins again on a new connection if the browser has just closed the old one. */
   async #begin(access: 'read' | 'write') {
     const mode = access === 'read' ? 'readonly' : 'readwrite'
     for (let attempt = 1; ; attempt++) {

@@ -8,16 +8,14 @@ import type {
   StoredRow,
 } from './store.ts'
 
-/** A row and its position in the listing order. */
 interface Slot {
   row: StoredRow
   position: number
 }
 
-/** The rows of one scope. Both collections are sorted by `position`. */
+/** The rows of one scope. Both collections are in the order of `position`. */
 interface Shelf {
   readonly slots: Map<string, Slot>
-  /** The slots of open rows, so that {@link MemoryStore.listOpen} does not read the closed ones. */
   readonly open: Set<Slot>
 }
 
@@ -104,9 +102,7 @@ export class MemoryStore implements OrderStore {
   }
 }
 
-/**
- * Returns a frozen copy that all callers can share. A row is flat, so a shallow freeze is enough.
- */
+/** Frozen, because callers share the copy. A row is flat, so a shallow freeze is enough. */
 function copy(row: StoredRow): StoredRow {
   return Object.freeze({
     scope: row.scope,
@@ -120,10 +116,6 @@ function copy(row: StoredRow): StoredRow {
   })
 }
 
-/**
- * Returns the next page of slots that are sorted by `position`. The cursor is the position of the
- * last returned row.
- */
 function page(slots: Iterable<Slot>, { after, limit }: ListRowsOptions, since: number): RowPage {
   const passed = after === undefined ? 0 : Number(after)
   const rows: StoredRow[] = []

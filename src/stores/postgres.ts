@@ -57,12 +57,12 @@ const INSERT_ATTEMPTS = 3
  * date.
  *
  * Calls reject if their connection is inside a transaction: a rollback could remove an order from
- * the store after the order was sent. {@link PostgresStore.within} is the exception, for orders that
- * are sent later.
+ * the store after the order was sent. {@link PostgresStore.within} is the exception, for orders
+ * that are sent later.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
- * plain error with only a code, for example `57014`. Neither error contains a message from the server
- * or part of a connection string.
+ * plain error with only a code, for example `57014`. Neither error contains a message from the
+ * server or part of a connection string.
  *
  * @example
  * import { Pool } from 'pg'

@@ -50,7 +50,7 @@ export interface RedisStoreOptions {
 
 const DEFAULT_PREFIX = 'customer-ordering:'
 
-/** In milliseconds. Inspections expire because an administrator may change the server's settings. */
+/** In milliseconds. Inspections expire, because the server's settings may change. */
 const INSPECTION_LIFETIME = 60 * 60 * 1000
 
 // A script blocks the server until it ends. These limits keep each script short.

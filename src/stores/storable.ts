@@ -1,9 +1,8 @@
 import { StoreError } from '../errors.ts'
 
 /**
- * Returns the string, or throws if it cannot be stored. Half a surrogate pair has no UTF-8 form: it
- * would be returned as another character, and two scopes that differ only in such halves would
- * become the same scope.
+ * Throws if the string contains half of a surrogate pair, which has no UTF-8 form. A database would
+ * return another character, and two scopes that differ only in such halves would become one.
  */
 export function storable(text: string): string {
   if (/\p{Surrogate}/u.test(text)) {

@@ -1,18 +1,18 @@
 /**
  * One row of a store. A store never interprets `data`, which is the journal's record as JSON, or
- * that JSON encrypted by the client's `codec`. With the other fields, a store finds rows and
- * detects conflicting writes.
+ * that JSON encrypted by the client's `codec`. A store uses the other fields to find rows and to
+ * detect conflicting writes.
  *
  * `scope` and `id` together identify the row. Every write replaces all other fields.
  */
 export interface StoredRow {
-  /** Server and account of the record. Any string. Scopes never share rows. */
+  /** Identifies the server and the account. May be any string. Scopes never share rows. */
   readonly scope: string
   /** Name of the record within its scope: an ASCII string of fixed length (a UUID). */
   readonly id: string
   /** 1 for a new row, incremented by every write. A positive safe integer. */
   readonly version: number
-  /** True while recovery may still have to work on the record. Open rows are never pruned. */
+  /** True while recovery may still have work to do on the record. Open rows are never pruned. */
   readonly open: boolean
   /**
    * State of the record. {@link OrderStore.prune} has a separate cutoff time for each closed state.
@@ -22,7 +22,7 @@ export interface StoredRow {
   readonly createdAt: number
   /** When the record was last written, milliseconds since 1970. */
   readonly updatedAt: number
-  /** Opaque string of any length and any Unicode character. The store must return it exactly. */
+  /** Any string of Unicode characters, of any length. The store must return it unchanged. */
   readonly data: string
 }
 
@@ -78,10 +78,10 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  *   wins.
  * - A promise resolves only when the write is as durable as `durability` claims.
  * - A rejected promise may mean "not applied", "applied, response lost" or "applied later": a
- *   database may finish a statement after its client has stopped waiting. The client reads the row
- *   back. Before it reports an order as not charged, it writes a closed row with a higher version,
- *   which makes a late write fail. So each write must be one conditional statement, never a read
- *   and a separate write. Never swallow a failure.
+ *   database may finish a statement after its driver has stopped waiting. The client then reads the
+ *   row. Before the client reports an order as not charged, it writes a closed row with a higher
+ *   version, which makes a late write fail. So each write must be one conditional statement, never
+ *   a read and a separate write. Never swallow a failure.
  * - A `StoreError` with `applied: false` promises two things. The rejected write had no effect (a
  *   full disk, a read-only database). Neither that write nor an earlier write of this store object
  *   to the same row will take effect later. Set `applied: false` only if both are certain.
@@ -92,7 +92,7 @@ export type StoreDurability = 'memory' | 'device' | 'server'
 export interface OrderStore {
   /** What an acknowledged write survives. */
   readonly durability: StoreDurability
-  /** Returns the row, or undefined. */
+  /** Returns the row, or undefined if there is none. */
   get(scope: string, id: string): Promise<StoredRow | undefined>
   /** Stores the row if no row with its scope and id exists. Otherwise returns the existing row. */
   insert(row: StoredRow): Promise<InsertResult>
@@ -116,7 +116,7 @@ export interface OrderStore {
    * default 0), in any order.
    */
   list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage>
-  /** Releases what the store itself opened. A client that the caller passed stays open. */
+  /** Closes what the store itself opened. A database client that the caller passed stays open. */
   close(): Promise<void>
 }
 

@@ -1,7 +1,7 @@
 import { StoreError } from '../errors.ts'
 import type { StoredRow } from './store.ts'
 
-/** Maximum number of rows to track. Once exceeded, no error promises that nothing was written. */
+/** Beyond this number of rows, no later error promises that nothing was written. */
 const MOST_ROWS = 10_000
 
 /**
@@ -13,10 +13,6 @@ export class UncertainWrites {
   readonly #rows: Map<string, number> = new Map()
   #overflown = false
 
-  /**
-   * Runs one write of a row. If it fails, removes `applied: false` from the error while another
-   * write of the row may still be applied.
-   */
   async run<T>({ scope, id }: StoredRow, write: () => Promise<T>): Promise<T> {
     const name = JSON.stringify([scope, id])
     const uncertain = (this.#rows.get(name) ?? 0) + 1

@@ -78,7 +78,11 @@ describe('IndexedDbStore on a simulated IndexedDB', () => {
 describe('the options of IndexedDbStore', () => {
   it.each([undefined, '', 7, null])('IndexedDbStore rejects the name %j', (name) => {
     const options = { name } as unknown as { name: string }
-    expect(() => new IndexedDbStore(options)).toThrow(/must be the name of a database/)
+    expect(() => new IndexedDbStore(options)).toThrow(/must be a string that is not empty/)
+  })
+
+  it('IndexedDbStore rejects missing options with a StoreError', async () => {
+    await expectFailure(() => Reflect.construct(IndexedDbStore, []), /must be a string that is not empty/)
   })
 
   it.each([0, -1, 1.5, Number.NaN, 2 ** 31])('IndexedDbStore rejects the time limit %d', (openTimeout) => {

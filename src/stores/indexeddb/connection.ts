@@ -3,19 +3,17 @@ import { explain } from './failure.ts'
 import { createSchema, MARK, MARKS, SCHEMA_VERSION } from './schema.ts'
 
 /**
- * The connection to one database. The first use opens the connection. It closes when another page
- * wants to upgrade or delete the database, and reopens at the next use, unless the database was
- * deleted.
+ * The connection to one database. The first use opens the connection. The connection closes when
+ * another page wants to upgrade or delete the database. The next use opens it again, unless the
+ * database was deleted.
  */
 export class Connection {
   readonly #name: string
   readonly #openTimeout: number
   #opening: Promise<IDBDatabase> | undefined
-  /** The result of `#opening`. */
   #current: IDBDatabase | undefined
   /** Mark of the first database that was opened. */
   #mark: string | undefined
-  /** True once this object has noticed that the database was deleted. */
   #deleted = false
   #closed = false
 
@@ -24,11 +22,7 @@ export class Connection {
     this.#openTimeout = openTimeout
   }
 
-  /**
-   * Returns the open database. If opening fails, rejects with a {@link StoreError}, and the next
-   * call tries again. This method is not async, so that a call made before {@link close} still gets
-   * the open database.
-   */
+  /** Not async, so that a call made just before {@link close} still gets the open database. */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {
       return Promise.reject(
@@ -48,13 +42,12 @@ export class Connection {
     return this.#opening
   }
 
-  /** Closes a database after the transactions in progress. The next use reopens it. */
+  /** The browser first completes the open transactions. The next use reopens the database. */
   drop(database: IDBDatabase): void {
     database.close()
     if (this.#current === database) this.#current = this.#opening = undefined
   }
 
-  /** Closes the database for good, after the transactions in progress. */
   async close(): Promise<void> {
     this.#closed = true
     const opening = this.#opening
@@ -94,16 +87,14 @@ export class Connection {
   #deletedError(): StoreError {
     this.#deleted = true
     return new StoreError(
-      `The IndexedDB database "${this.#name}" was deleted while its order store was in use, so its orders are forgotten. ` +
-        'Orders in progress may have been charged: check the service, then reload the page or create a new IndexedDbStore.',
+      `The IndexedDB database "${this.#name}" was deleted while its order store was in use, so its ` +
+        'orders are forgotten. Orders in progress may have been charged: check the service, ' +
+        'then reload the page or create a new IndexedDbStore.',
     )
   }
 }
 
-/**
- * The platform's IndexedDB. If site data is blocked, some browsers throw on access, others return
- * null.
- */
+/** If site data is blocked, some browsers throw on access, and others return null. */
 function indexedDbOf(): IDBFactory {
   const factory: IDBFactory | null | undefined = globalThis.indexedDB
   if (factory === undefined || factory === null) {
@@ -115,11 +106,7 @@ function indexedDbOf(): IDBFactory {
   return factory
 }
 
-/**
- * Opens the database, and creates it if there is none.
- *
- * @param beforeCreating throws if the database must not be created again
- */
+/** @param beforeCreating throws if the database must not be created again */
 function openDatabase(name: string, timeout: number, beforeCreating: () => void): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
     const request = indexedDbOf().open(name, SCHEMA_VERSION)
@@ -169,10 +156,6 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
   )
 }
 
-/**
- * Returns the mark of an open database. Rejects if another program created the database, or if the
- * browser does not respond.
- */
 function readMark(database: IDBDatabase, timeout: number, late: () => Error): Promise<string> {
   return new Promise((resolve, reject) => {
     const transaction = database.transaction(MARKS)
@@ -191,7 +174,6 @@ function readMark(database: IDBDatabase, timeout: number, late: () => Error): Pr
   })
 }
 
-/** Makes a random mark, so that no two databases have the same mark. */
 function makeMark(): string {
   return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(18))))
 }

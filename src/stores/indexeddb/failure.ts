@@ -1,48 +1,50 @@
 import { StoreError } from '../../errors.ts'
 
-/** The operation during which something failed. */
 export type Access = 'open' | 'read' | 'write'
 
-/** Explanations of the browser's errors by name, whatever the operation. */
 const CAUSES: Readonly<Record<string, string>> = {
   QuotaExceededError:
-    'the browser gives this site no more space: its quota is used up or the disk is full. Remove other data of the ' +
-    'site, shorten `retention`, or ask for persistent storage (navigator.storage.persist()).',
+    'the browser gives this site no more space: its quota is used up or the disk is full. Remove ' +
+    'other data of the site, shorten `retention`, or call `navigator.storage.persist()`.',
   SecurityError:
-    'the browser lets this page store nothing: a setting or policy blocks site data, or the page is a frame ' +
-    'with an opaque origin. Allow site data, or use MemoryStore, which forgets orders when the page closes.',
+    'the browser lets this page store nothing: a setting or policy blocks site data, or the page is ' +
+    'a frame with an opaque origin. Allow site data, or use MemoryStore, which forgets orders when ' +
+    'the page closes.',
   VersionError:
-    'a newer version of customer-ordering-sdk wrote it. Reload the page, or update the package; nothing was changed.',
+    'a newer version of customer-ordering-sdk wrote it. Nothing was changed. ' +
+    'Reload the page, or update the package.',
   NotFoundError:
     'its database has other contents: other code uses the same name. Give the store its own `name`.',
   NotReadableError:
-    "its data in the browser is damaged. Keep a copy of the profile, then delete the site data. Compare with the service's orders before you order again.",
-  DataError: 'an id, a time or a page cursor has a value that IndexedDB cannot search for.',
+    'its data in the browser is damaged. Copy the browser profile, then delete the site data. ' +
+    'Before you order again, check which orders the service has.',
+  DataError: 'an id, a time or a page cursor is not a valid key, for example NaN. Pass a valid value.',
   TransactionInactiveError:
-    'the browser ended the transaction early. Another script may have replaced `Promise` or IndexedDB.',
+    'the browser ended the transaction early, perhaps because another script replaced `Promise` or ' +
+    'IndexedDB. Remove that script.',
 }
 
-/** Explanations of errors while opening. */
 const OPENING: Readonly<Record<string, string>> = {
   InvalidStateError:
-    'the browser does not let this page store anything, as in some private windows. Use a normal window, or MemoryStore, which forgets orders when the page closes.',
+    'the browser does not let this page store anything, as in some private windows. Use a normal ' +
+    'window, or MemoryStore, which forgets orders when the page closes.',
   UnknownError:
-    'the browser cannot open its files: the disk is full or failing, or the profile is damaged. Check the disk and restart the browser.',
+    'the browser cannot open its files: the disk is full or failing, or the profile is damaged. ' +
+    'Check the disk and restart the browser.',
   AbortError: 'the browser aborted the operation. Try again.',
 }
 
-/** Explanations of errors after a transaction has begun. */
 const WORKING: Readonly<Record<string, string>> = {
   InvalidStateError: 'the browser closed its database. Try again.',
   UnknownError:
-    'the browser failed to read or write its files, or lost its storage process. Check the disk, then reload the page.',
-  AbortError: 'the browser aborted the operation, as it does when site data is deleted or the page closes.',
+    'the browser failed to read or write its files, or lost its storage process. ' +
+    'Check the disk, then reload the page.',
+  AbortError:
+    'the browser aborted the operation, as it does when site data is deleted or the page closes. ' +
+    'Try again.',
 }
 
-/**
- * Names of errors that prove that a write did not happen: the transaction was rolled back, or never
- * began.
- */
+/** The transaction was rolled back, or never began. */
 const NOT_DONE: ReadonlySet<string> = new Set([
   'QuotaExceededError',
   'SecurityError',
@@ -51,10 +53,7 @@ const NOT_DONE: ReadonlySet<string> = new Set([
   'DataError',
 ])
 
-/**
- * Turns any error of the browser into a {@link StoreError} that names the failed operation. Leaves
- * out the browser's own messages, which contain keys and indexes.
- */
+/** Never quotes the browser's own messages, which contain keys and names of indexes. */
 export function explain(error: unknown, access: Access, name: string): StoreError {
   if (error instanceof StoreError) return error
   const cause = plain(error)
@@ -62,7 +61,7 @@ export function explain(error: unknown, access: Access, name: string): StoreErro
   const known = CAUSES[code] ?? (access === 'open' ? OPENING : WORKING)[code]
   const verb = { open: 'open', read: 'read from', write: 'write to' }[access]
   const sentences = [
-    `Cannot ${verb} the order store in the IndexedDB database "${name}": ${known ?? `the browser reports ${code}.`}`,
+    `Cannot ${verb} the order store in the IndexedDB database "${name}": ${known ?? `the browser reports ${code}. Reload the page.`}`,
   ]
   const notDone = NOT_DONE.has(code)
   if (access === 'write') {
@@ -71,26 +70,21 @@ export function explain(error: unknown, access: Access, name: string): StoreErro
   return new StoreError(sentences.join(' '), notDone ? { cause, applied: false } : { cause })
 }
 
-/**
- * Returns the error for a transaction that never began because another page's transaction is still
- * open.
- */
 export function outOfTurn(name: string, timeout: number): StoreError {
   return new StoreError(
-    `Cannot use the order store in the IndexedDB database "${name}": another tab or worker of this site has kept it busy ` +
-      `for ${timeout} ms. A frozen tab may do that: close or reload the site's other tabs, then try again. Nothing was written.`,
+    `Cannot use the order store in the IndexedDB database "${name}": another tab or worker of this ` +
+      `site has kept it busy for ${timeout} ms. A frozen tab may do that: close or reload the site's ` +
+      'other tabs, then try again. Nothing was written.',
     { applied: false },
   )
 }
 
-/** Returns the name by which the browser distinguishes its errors. */
 export function codeOf(error: unknown): string {
   // In some browsers, a DOMException is not an Error, so read the name from any object.
   const name: unknown = typeof error === 'object' && error !== null ? Reflect.get(error, 'name') : undefined
   return typeof name === 'string' && name !== '' ? name : 'UNKNOWN'
 }
 
-/** Returns a copy of an error with only its name, also as `code`. */
 function plain(error: unknown): Error & { readonly code: string } {
   const code = codeOf(error)
   const copy = Object.assign(new Error(code), { code })

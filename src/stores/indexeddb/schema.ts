@@ -2,18 +2,14 @@ import { isObject } from '../../defined.ts'
 import { StoreError } from '../../errors.ts'
 import type { StoredRow } from '../store.ts'
 
-/**
- * Version of the schema that {@link createSchema} makes. Every change of the schema increments the
- * version. No change drops anything.
- */
+/** Every change of the schema increments this number, and drops nothing. */
 export const SCHEMA_VERSION = 1
 
-/** Name of the object store of the rows. The key of a row is its scope and id. */
 export const ROWS = 'rows'
 
 /**
- * Name of the object store with one entry, a random mark. A different mark shows that the database
- * was deleted and created again.
+ * The object store `marks` has one entry, a random string. A different string shows that the
+ * database was deleted and created again.
  */
 export const MARKS = 'marks'
 export const MARK = 'mark'
@@ -29,7 +25,6 @@ const INDEXES = {
   closed: ['scope', 'closedState', 'updatedAt'],
 } as const
 
-/** Name of an index of the rows. */
 export type RowIndex = keyof typeof INDEXES
 
 /**
@@ -43,14 +38,12 @@ interface IndexedRow extends StoredRow {
   readonly closedState?: string
 }
 
-/** Creates the object stores and their indexes in a new database. */
 export function createSchema(database: IDBDatabase, mark: string): void {
   const rows = database.createObjectStore(ROWS, { keyPath: ['scope', 'id'] })
   for (const [name, keyPath] of Object.entries(INDEXES)) rows.createIndex(name, [...keyPath])
   database.createObjectStore(MARKS).add(mark, MARK)
 }
 
-/** Returns a copy of the row, with the extra field for the indexes. */
 export function toIndexed({
   scope,
   id,
@@ -65,7 +58,6 @@ export function toIndexed({
   return open ? { ...row, openId: id } : { ...row, closedState: state }
 }
 
-/** Reads a row from a value of the database. */
 export function toRow(found: unknown): StoredRow {
   if (isObject(found)) {
     const { scope, id, version, open, state, createdAt, updatedAt, data } = found
@@ -83,7 +75,7 @@ export function toRow(found: unknown): StoredRow {
     }
   }
   throw new StoreError(
-    'The order store in IndexedDB contains a value that it did not write. Check that nothing else writes to its ' +
-      'database, and that every page runs the same version of customer-ordering-sdk.',
+    'The order store in IndexedDB contains a value that it did not write. Check that nothing else ' +
+      'writes to its database, and that every page runs the same version of customer-ordering-sdk.',
   )
 }

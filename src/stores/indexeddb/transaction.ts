@@ -1,6 +1,5 @@
 import { ROWS } from './schema.ts'
 
-/** What the body of a transaction receives. */
 export interface Transacting<T> {
   readonly rows: IDBObjectStore
   /**
@@ -8,11 +7,10 @@ export interface Transacting<T> {
    * {@link transact} rejects with that error.
    */
   after<R>(request: IDBRequest<R>, next: (result: R) => void): void
-  /** Sets the result of {@link transact}. */
   settle(value: T): void
 }
 
-/** Begins a transaction on the rows. Throws `InvalidStateError` if the connection is closing. */
+/** Throws `InvalidStateError` if the connection is closing. */
 export function begin(database: IDBDatabase, mode: 'readonly' | 'readwrite'): IDBTransaction {
   return database.transaction(ROWS, mode, { durability: 'strict' })
 }
@@ -24,15 +22,14 @@ export interface Patience {
 }
 
 /**
- * Runs one transaction on the rows. `body` must make all requests immediately or in `after`, and
- * await nothing else: IndexedDB commits as soon as no request is pending.
+ * `body` must make all requests immediately or in `after`, and must await nothing: IndexedDB
+ * commits as soon as no request is pending.
  *
  * Resolves when the transaction is complete. With `strict` durability, its writes have then left
- * the operating system's buffers. Rejects with the error that aborted the transaction.
+ * the operating system's buffers.
  *
- * Transactions take turns, across pages too, and a page that is frozen inside a transaction blocks
- * all others. So a transaction is aborted, and thereby undone, if its first request has no result
- * in time.
+ * A page that is frozen inside a transaction blocks the transactions of all other pages. So this
+ * function aborts a transaction whose first request has no result in time, which undoes it.
  */
 export function transact<T>(
   transaction: IDBTransaction,

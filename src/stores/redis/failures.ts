@@ -82,7 +82,7 @@ const TEXTS: Readonly<Record<string, string>> = {
 
 const NOT_PERMITTED = /The user executing the script|ACL failure in script/
 
-/** Never quotes the messages of the server or the client: some contain hosts, keys and parameters. */
+/** Never quotes messages of the server or the client: some contain hosts, keys and parameters. */
 export function explain(error: unknown, access: 'read' | 'write'): StoreError {
   if (error instanceof StoreError) return error
   const cause = plainError(error, codeOf(error))

@@ -21,12 +21,12 @@ function hexadecimal(bytes: ArrayBuffer): string {
 export const FORMAT = 1
 
 /**
- * Lua pattern for format, version, open, state, createdAt and updatedAt. It captures only the fields
- * that the scripts need.
+ * Lua pattern for format, version, open, state, createdAt and updatedAt. It captures only the
+ * fields that the scripts need.
  */
 const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
 
-/** Lua pattern for the first line of a stored row: {@link HEAD}, then the marks of the last writes. */
+/** Lua pattern for the first line of a stored row: {@link HEAD}, then marks of the last writes. */
 const STORED = `'${HEAD} (%S+)\\n'`
 
 /** Characters of a mark: the random string by which a script recognises a resent write. */
@@ -46,8 +46,8 @@ const HEAD_LENGTH = 511
 
 /**
  * Writes a row and its index entries. A missing permission or a foreign value under a key may stop
- * the script halfway. Because of the order of the commands, every open row then still has its entry,
- * and every entry in `created` or `rejected` belongs to a closed row.
+ * the script halfway. Because of the order of the commands, every open row then still has its
+ * entry, and every entry in `created` or `rejected` belongs to a closed row.
  *
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data.
  */

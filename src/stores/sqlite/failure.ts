@@ -39,7 +39,7 @@ export function explain(
   name: string,
 ): StoreError {
   if (error instanceof StoreError) {
-    // The store throws its own errors only before it writes, so they prove that nothing was written.
+    // The store throws its own errors before it writes, so they prove that nothing was written.
     return task === 'write to' ? new StoreError(error.message, { cause: error.cause, applied: false }) : error
   }
   const cause = plainError(error, codeOf(error))

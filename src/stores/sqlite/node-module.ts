@@ -4,7 +4,7 @@ interface NodeModules {
   'node:sqlite': typeof import('node:sqlite')
 }
 
-/** A static import would fail on other runtimes, and a constructor cannot wait for a dynamic one. */
+/** A static import fails on other runtimes, and a constructor cannot wait for a dynamic one. */
 export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
   try {
     return globalThis.process?.getBuiltinModule?.(name)
