@@ -73,7 +73,7 @@ export class StoreError extends CustomerOrderingError {
 }
 
 /**
- * Another call is placing the same order, which has no reference or key. This call sent nothing.
+ * Another call is placing an identical order without a reference or key. This call sent nothing.
  */
 export class DuplicateOrderError extends CustomerOrderingError {
   static {
