@@ -34,13 +34,13 @@ export interface ResponseEvent extends RequestEvent {
   readonly durationMs: number
 }
 
-/** The call is about to wait, and continues after the wait. */
+/** The call continues after a wait of `delayMs`, which may be 0. */
 export interface RetryEvent extends RequestEvent {
   /**
-   * What the call does after the wait:
+   * What the call does next:
    *
-   * - `now`: retries immediately, because the connection was closed
-   * - `backoff`: retries after an exponential backoff
+   * - `now`: retries after a closed connection, the first time without a wait
+   * - `backoff`: retries with exponential backoff
    * - `refresh`: retries with another API key, because the service returned 401
    * - `poll`: checks whether an earlier request with the same Idempotency-Key has ended
    * - `replay`: repeats the request, because the order in a success response was unreadable
@@ -84,8 +84,9 @@ export interface SettledEvent extends CallEvent {
 }
 
 /**
- * Functions that the client calls during its calls. Events are frozen, and returned promises are
- * not awaited. If a function throws or rejects, the client logs an error and the call continues.
+ * Functions that the client runs for each request, wait and outcome. Events are frozen, and
+ * returned promises are not awaited. If a function throws or rejects, the client logs an error and
+ * the call continues.
  *
  * @example
  * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }

@@ -64,7 +64,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
    */
   toJSON(): never {
     throw new InvalidRequestError(
-      'A list or run cannot be written as JSON. Nothing was sent. Await it first, then write the result.',
+      'A pending call cannot be written as JSON. This sent nothing. Await the call, then write its result.',
     )
   }
 }

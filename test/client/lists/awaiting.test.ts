@@ -68,7 +68,7 @@ describe('an awaited list', () => {
   it('a list that was not awaited throws when it is converted to JSON, instead of becoming {}', () => {
     const client = clientOf(sandboxWith(2))
     for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
-      expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await it first/)
+      expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await the call/)
   })
 
   it('an async function that returns a list returns its first page', async () => {
