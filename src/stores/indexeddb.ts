@@ -20,15 +20,15 @@ export interface IndexedDbStoreOptions {
   readonly name: string
   /**
    * How long to wait for the database to open, and then for each read or write to begin, in
-   * milliseconds. Default 3000. Some opens never complete, and a frozen tab can block every
-   * other tab. After that time, the call rejects with `StoreError`. The next call tries again.
+   * milliseconds. Default 3000. Without a limit, a frozen tab could block all calls of other tabs.
+   * After that time, the call rejects with `StoreError`. The next call tries again.
    */
   readonly openTimeout?: number
 }
 
 const DEFAULT_OPEN_TIMEOUT = 3_000
 
-/** Rows per transaction: other transactions, even of other pages, wait until it ends. */
+/** Rows per transaction. A long transaction delays the transactions of all other pages. */
 const MOST_ROWS = 500
 
 const BEGIN_ATTEMPTS = 3
@@ -39,7 +39,7 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
 /**
  * Remembers orders in a browser, for all pages and workers of an origin. An acknowledged write
  * survives the end of the page, its process and the browser. It also survives a power failure if
- * the disk keeps the writes that it acknowledges. Each write is one transaction with strict
+ * the disk loses no writes that it has acknowledged. Each write is one transaction with strict
  * durability.
  *
  * The browser may delete the database: when the user clears site data, when space runs out, or when
@@ -147,7 +147,7 @@ export class IndexedDbStore implements OrderStore {
     await this.#connection.close()
   }
 
-  /** `from` is the last key of the previous page, or a prefix, which sorts before every key. */
+  /** `from` is the last key of the previous page, or a prefix of keys, which sorts before them. */
   async #page(
     index: RowIndex,
     scope: string,

@@ -279,7 +279,7 @@ export class PostgresStore implements OrderStore {
     }
   }
 
-  /** Tables that a newer version of this package has upgraded look damaged: reports the upgrade. */
+  /** Reports the upgrade if a newer version of this package made the tables look damaged. */
   async #newerOr(error: unknown, query: Query): Promise<unknown> {
     try {
       await this.#checkVersion(query)

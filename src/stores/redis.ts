@@ -36,14 +36,14 @@ export interface RedisStoreOptions {
   /** Prefix of all keys of the store, without braces. Default `'customer-ordering:'`. */
   readonly prefix?: string
   /**
-   * `'check'` (default) rejects a server without an append-only file. With `'assume'` you vouch
+   * `'check'` (default) rejects a server without an append-only file. With `'assume'`, you vouch
    * that the server persists every write, as some managed services do although their `INFO` does
    * not show it.
    */
   readonly persistence?: 'check' | 'assume'
   /**
-   * `'check'` (default) rejects a server that evicts keys when its memory is full. With `'assume'`
-   * you vouch that the server does not.
+   * `'check'` (default) rejects a server that evicts keys when its memory is full. With `'assume'`,
+   * you vouch that the server evicts no keys.
    */
   readonly eviction?: 'check' | 'assume'
 }
@@ -68,8 +68,8 @@ const MOST_BYTES = 4 * 2 ** 20
  * every order an `externalOrderId`, so that its key can be computed again.
  *
  * Before its first call for an account, the store checks that the server is a primary, persists
- * every write, and evicts no keys of the store. If not, the call rejects. The store checks again
- * every hour, after every new connection, and after a restart of the server.
+ * every write, and evicts no keys of the store. If a check fails, the call rejects. The store checks
+ * again every hour, after every new connection, and after a restart of the server.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
  * plain error with the server's or the client's code, for example `OOM`.
@@ -84,7 +84,7 @@ export class RedisStore implements OrderStore {
   readonly #evaluate: Evaluate
   readonly #prefix: string
   readonly #vouched: Vouched
-  /** By the key of a scope, or by `''` for an inspection that is valid for all scopes. */
+  /** Keyed by `''` if one inspection is valid for all scopes, otherwise by a key of the scope. */
   readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
   readonly #unlisten: () => void
   readonly #uncertain: UncertainWrites = new UncertainWrites()

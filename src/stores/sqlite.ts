@@ -66,8 +66,8 @@ const INSERT_ATTEMPTS = 3
 
 /**
  * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write
- * survives the end of the process. It also survives a power failure if the disk keeps the writes
- * that it acknowledges: the store uses a write-ahead log, `synchronous=FULL` and `fullfsync`.
+ * survives the end of the process. It also survives a power failure if the disk loses no writes
+ * that it has acknowledged: the store uses a write-ahead log, `synchronous=FULL` and `fullfsync`.
  *
  * The constructor opens the file and creates the tables, so a wrong path or a missing module fails
  * when the program starts, not with its first order. SQLite is synchronous: each call blocks the
@@ -274,7 +274,7 @@ export class SqliteStore implements OrderStore {
     checkVersion(versionOf(statements.version), `Cannot use the order store in ${this.#name}`)
   }
 
-  /** Tables that a newer version of this package has upgraded look damaged: reports the upgrade. */
+  /** Reports the upgrade if a newer version of this package made the tables look damaged. */
   #newerOr(error: unknown, statements: Statements): unknown {
     if (isNamed(error)) return error
     try {

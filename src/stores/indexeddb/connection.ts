@@ -12,7 +12,6 @@ export class Connection {
   readonly #openTimeout: number
   #opening: Promise<IDBDatabase> | undefined
   #current: IDBDatabase | undefined
-  /** Mark of the first database that was opened. */
   #mark: string | undefined
   #deleted = false
   #closed = false

@@ -44,7 +44,7 @@ const WORKING: Readonly<Record<string, string>> = {
     'Try again.',
 }
 
-/** The transaction was rolled back, or never began. */
+/** After these errors, the transaction was rolled back, or had never begun. */
 const NOT_DONE: ReadonlySet<string> = new Set([
   'QuotaExceededError',
   'SecurityError',

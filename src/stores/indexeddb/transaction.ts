@@ -29,7 +29,7 @@ export interface Patience {
  * the operating system's buffers.
  *
  * A page that is frozen inside a transaction blocks the transactions of all other pages. So this
- * function aborts a transaction whose first request has no result in time, which undoes it.
+ * function aborts a transaction if its first request has no result in time.
  */
 export function transact<T>(
   transaction: IDBTransaction,

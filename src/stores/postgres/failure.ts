@@ -75,8 +75,8 @@ const TROUBLES: readonly Trouble[] = [
 const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
 
 /**
- * Further codes of statements that never ran. Only the message uses them. They are no proof for
- * `applied: false`, because `POOL_TIMEOUT` is recognised by its text.
+ * Codes of statements that never ran. Used for the message only: `POOL_TIMEOUT` is recognised by
+ * its text, which does not suffice for `applied: false`.
  */
 const NOT_RUN = /^(25007|57P03|POOL_TIMEOUT)$/
 

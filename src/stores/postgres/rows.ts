@@ -48,10 +48,11 @@ export function fromCursor(after: string): readonly [updatedAt: string, id: stri
 }
 
 /**
- * Rounds a time up, and to the safe integers. Every `updatedAt` is a safe integer, so this changes
- * no comparison with it.
+ * Rounds a time up, and limits it to the safe integers. Every stored time is a safe integer, so
+ * comparisons have the same result.
  */
 export function wholeTime(time: number): string {
-  if (Number.isNaN(time)) throw new StoreError('A time passed to the order store is not a number.')
+  if (Number.isNaN(time))
+    throw new StoreError('A time passed to PostgresStore is NaN. Pass milliseconds since 1970.')
   return String(Math.min(Math.max(Math.ceil(time), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER))
 }

@@ -76,9 +76,8 @@ const MIGRATIONS: readonly ((names: Names) => string)[] = [
 export const SCHEMA_VERSION: number = MIGRATIONS.length
 
 /**
- * Returns a single statement, because a single statement is one transaction with any client. If
- * several processes start at the same time, one migrates the tables while the others wait for the
- * lock.
+ * Returns a single statement, which every client runs as one transaction. If several processes
+ * start at the same time, one migrates the tables while the others wait for the lock.
  */
 export function migration(names: Names, found: number): string {
   const steps = MIGRATIONS.slice(found).map(
@@ -116,7 +115,7 @@ export function inspection({ rows, versions, schema }: Names): readonly [text: s
   ]
 }
 
-/** Casts every column to a string: a client's settings may convert numbers and booleans. */
+/** Casts numbers and booleans to strings, because a client's settings may convert them. */
 const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
 
 /**
@@ -150,8 +149,8 @@ export interface Statements {
 }
 
 export function statementsFor({ rows, versions }: Names): Statements {
-  // A condition of every write: this version of the package does not know the layout of tables that
-  // a newer version has upgraded.
+  // Prevents every write after a newer version of this package has upgraded the tables: this
+  // version does not know their layout.
   const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
@@ -164,7 +163,7 @@ export function statementsFor({ rows, versions }: Names): Statements {
       WHERE scope = $7 AND id = $8 AND version = $9 AND ${current} RETURNING ${WRITTEN}`,
     listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
-    // In ORDER BY, a bare `updated_at` would be the returned string: '10' would sort before '9'.
+    // In ORDER BY, a bare `updated_at` means the returned string: '10' would sort before '9'.
     list: `SELECT ${FOUND} FROM ${rows} AS stored
       WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3)
       ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,

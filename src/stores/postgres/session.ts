@@ -28,7 +28,7 @@ export type Row = Readonly<Record<string, unknown>>
 export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<readonly Row[]>
 
 export interface Session {
-  /** `writes` returns true if a result of the action means that the action wrote a row. */
+  /** `writes` returns true for a result that means that the action wrote a row. */
   use<T>(action: (query: Query) => Promise<T>, writes?: (result: T) => boolean): Promise<T>
 }
 
@@ -220,8 +220,8 @@ function rowsOf(result: unknown): readonly unknown[] {
 const ATTEMPTS = 5
 
 /**
- * Reruns a statement that PostgreSQL rolled back because of a concurrent one. Isolation levels
- * stricter than the default, `READ COMMITTED`, require this.
+ * Reruns a statement that PostgreSQL rolled back because of a concurrent one, as it does at
+ * isolation levels stricter than the default, `READ COMMITTED`.
  */
 function repeating(query: Query): Query {
   return async (text, parameters) => {

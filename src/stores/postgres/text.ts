@@ -1,8 +1,9 @@
 import { storable } from '../storable.ts'
 
 /**
- * Each is stored as ESC and its index. PostgreSQL's strings cannot contain NUL, PGlite drops a
- * leading byte order mark, and an unescaped ESC would look like the start of an escape.
+ * Each of these characters is stored as ESC and its index in the list. PostgreSQL's strings cannot
+ * contain NUL, PGlite drops a leading byte order mark, and an unescaped ESC would look like the
+ * start of an escape.
  */
 const ESCAPED: readonly string[] = ['\u001b', '\u0000', '\ufeff']
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for these characters.

@@ -48,8 +48,8 @@ const TIME_DIGITS = 16
 export const ENTRY_TIME_LENGTH: number = TIME_DIGITS + 1
 
 /**
- * Rounds a time up, and to the safe integers from 0. Every `updatedAt` is such an integer, so this
- * changes no comparison with it.
+ * Rounds a time up, and limits it to the safe integers from 0. Every stored time is such an
+ * integer, so comparisons have the same result.
  */
 export function timeText(time: number): string {
   const whole = Math.ceil(Math.min(Math.max(time, 0), Number.MAX_SAFE_INTEGER))

@@ -29,7 +29,7 @@ const HEAD = `^${FORMAT} (%d+) ([01]) (%a+) %d+ (%d+)`
 /** Lua pattern for the first line of a stored row: {@link HEAD}, then marks of the last writes. */
 const STORED = `'${HEAD} (%S+)\\n'`
 
-/** Characters of a mark: the random string by which a script recognises a resent write. */
+/** Length of a mark, the random string by which a script recognises a resent write. */
 export const MARK_LENGTH = 12
 
 /**
@@ -45,9 +45,9 @@ const OLD_MARKS_LENGTH = (MARKS - 1) * (MARK_LENGTH + 1) - 1
 const HEAD_LENGTH = 511
 
 /**
- * Writes a row and its index entries. A missing permission or a foreign value under a key may stop
- * the script halfway. Because of the order of the commands, every open row then still has its
- * entry, and every entry in `created` or `rejected` belongs to a closed row.
+ * Writes a row and its index entries. A missing permission, or another program's value under a key,
+ * may stop the script halfway. Because of the order of the commands, every open row then still has
+ * its entry, and every entry in `created` or `rejected` belongs to a closed row.
  *
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data.
  */

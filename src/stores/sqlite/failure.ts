@@ -61,12 +61,12 @@ function adviceOf(error: unknown): string {
   return `${text}.`
 }
 
-/** The code names the cause: a lock, the disk or the file. */
+/** The code alone explains the failure, such as a lock or a full disk. */
 export function isNamed(error: unknown): boolean {
   return Object.hasOwn(RESULTS, primaryCode(codeOf(error)))
 }
 
-/** Errors of `node:sqlite` have a number, which becomes `SQLITE_…`. */
+/** `node:sqlite` reports a number instead of a name such as `SQLITE_BUSY`. */
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'UNKNOWN'
   const number: unknown = Reflect.get(error, 'errcode')

@@ -27,7 +27,7 @@ export class DatabaseFiles {
   check(journalMode: string, name: string): void {
     const files = [this.#path]
     // Without the log, the last commits are lost. Without the shared memory, other processes do not
-    // see our locks.
+    // see the locks of this process.
     if (journalMode === 'wal') files.push(`${this.#target}-wal`, `${this.#target}-shm`)
     for (const file of files) {
       const known = this.#identities.get(file)

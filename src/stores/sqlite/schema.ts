@@ -36,8 +36,8 @@ const MIGRATIONS: readonly string[] = [
 const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BLOB) AS data'
 
 /**
- * A condition of every write: this version of the package does not know the layout of tables that a
- * newer version has upgraded.
+ * Prevents every write after a newer version of this package has upgraded the tables: this version
+ * does not know their layout.
  */
 const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
 
