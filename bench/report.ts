@@ -263,7 +263,7 @@ ${table(
 ### Lists
 
 2,000 orders at 50 per page, from a service that responds after 20 ms.
-The other clients read one page at a time, with their own iterators.
+The others read one page at a time: stripe, openai and notion with their own iterators, fetch and ky in a plain loop.
 
 ${table(
   ['', 'pages per second', 'ratio to the fastest of the others'],
