@@ -68,7 +68,7 @@ const MOST_BYTES = 4 * 2 ** 20
  * every order an `externalOrderId`, so that its key can be computed again.
  *
  * Before its first call for an account, the store checks that the server is a primary, persists
- * every write, and evicts no keys of the store. If a check fails, the call rejects. The store checks
+ * every write, and evicts no keys of the store. If a check fails, the call rejects. The checks run
  * again every hour, after every new connection, and after a restart of the server.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
