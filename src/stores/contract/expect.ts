@@ -42,7 +42,7 @@ export function expectIds(actual: readonly StoredRow[], expected: readonly Store
   const unexpected = got.find((id) => !wanted.includes(id))
   if (unexpected !== undefined) throw new Error(`${what} returned an unexpected row: ${show(unexpected)}`)
   const repeated = got.find((id, index) => got.indexOf(id) !== index)
-  if (repeated !== undefined) throw new Error(`${what} returned the row ${show(repeated)} twice`)
+  if (repeated !== undefined) throw new Error(`${what} returned the row ${show(repeated)} more than once`)
 }
 
 export function sameRow(one: StoredRow, other: StoredRow): boolean {

@@ -77,7 +77,7 @@ export async function recordHistory(
           const updated = await store.update(row, last.version)
           calls.push({ ...span(), kind: 'update', row, expectedVersion: last.version, updated })
           // After a lost race, do not always forget the row. The next update may then expect an
-          // outdated version, which the store must reject.
+          // outdated version, so it must resolve to false.
           if (updated) lastSeen.set(id, row)
           else if (choice < 4) lastSeen.delete(id)
         } catch (error) {

@@ -169,7 +169,7 @@ function knownAt(tick: number, call: RecordedCall): RecordedCall[] {
 function describeCall(call: RecordedCall): string {
   const [called, returned] = [call.called, call.returned].map((tick) => String(tick).padStart(5))
   const span = `${called} to ${returned}, client ${call.client}:`
-  const unknown = 'has an unknown result'
+  const unknown = 'unknown result'
   const brief = (row: StoredRow | undefined): string =>
     row === undefined ? 'nothing' : `version ${row.version}, ${show(row.data)}`
   switch (call.kind) {
@@ -179,11 +179,11 @@ function describeCall(call: RecordedCall): string {
       const { result } = call
       const outcome =
         result === 'unknown' ? unknown : result.inserted ? 'succeeded' : `found ${brief(result.current)}`
-      return `${span} insert of ${brief(call.row)} ${outcome}`
+      return `${span} insert of ${brief(call.row)}: ${outcome}`
     }
     case 'update': {
       const outcome = call.updated === 'unknown' ? unknown : `returned ${call.updated}`
-      return `${span} update from version ${call.expectedVersion} to ${brief(call.row)} ${outcome}`
+      return `${span} update from version ${call.expectedVersion} to ${brief(call.row)}: ${outcome}`
     }
   }
 }

@@ -72,7 +72,7 @@ async function add(store: OrderStore, additions: number): Promise<void> {
 async function checkHistory(stores: Handles, seed: number, size: { clients: number; operations: number }) {
   const { calls, failures } = await recordHistory(stores, { seed, ...size })
   if (failures.length > 0)
-    throw new Error(`${failures.length} calls were rejected, the first with: ${failures[0]}`)
+    throw new Error(`with seed ${seed}: rejected calls: ${failures.length}, the first with: ${failures[0]}`)
   const explanation = explainHistory(calls)
   if (explanation !== undefined) throw new Error(`with seed ${seed}: ${explanation}`)
 }
@@ -95,7 +95,7 @@ export const racing: readonly ContractCase[] = [
     run: ({ store }) => count([store]),
   },
   {
-    title: 'racing writes of different rows do not affect each other',
+    title: 'racing updates of different rows do not affect each other',
     run: async ({ store }) => {
       const rows = makeRows(40)
       await insertAll(store, rows)
