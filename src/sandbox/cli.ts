@@ -17,9 +17,10 @@ const usage = `customer-ordering-sdk sandbox: an in-memory Customer Ordering API
   --preset NAME   preset for behaviour that the API document leaves open:
                   ${Object.keys(sandboxPresets).join(', ')}
   --faults FILE   load a list of fault rules in JSON or YAML (.yaml, .yml)
-  --state FILE    load the state from this file if it exists; save the state to it on exit
+  --state FILE    load the state from this file if it exists, ignoring --balance and --api-key;
+                  save the state to it on exit
   --balance N     balance of each of the two wallets in minor currency units (default 1000000)
-  --api-key TEXT  the personal API key (default: derived from the seed)
+  --api-key TEXT  API key of the personal customer (default: derived from the seed)
   --cors          allow web pages from any origin to call the service
   --no-control    serve neither the live page (/) nor the control API (/__sandbox/)
   --control       serve the page and the control API even on an address that other machines can

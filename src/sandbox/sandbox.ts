@@ -68,7 +68,7 @@ export interface Sandbox extends SandboxAssertions {
   readonly faults: SandboxFaults
   /** The requests that the sandbox received, oldest first. */
   readonly requests: readonly SandboxRequest[]
-  /** Every debit of a wallet, oldest first. */
+  /** Every charge of an order, oldest first. */
   readonly ledger: readonly SandboxCharge[]
 
   /** All customers with their wallets. */
@@ -113,6 +113,8 @@ export interface Sandbox extends SandboxAssertions {
   /**
    * Replaces the whole state of the service. Requests in progress lose their connection, as if the
    * service restarted.
+   *
+   * @throws {TypeError} if the state is invalid
    */
   load(state: SandboxState): void
   /** Resets state, switches, fault rules and the request log to their initial values. */
@@ -211,12 +213,12 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const customerOf = (customer: string | { readonly id: string }): SandboxCustomer => {
     const id = typeof customer === 'string' ? customer : customer.id
     const row = world.tables.customers.get(id)
-    if (row === undefined) throw new TypeError(`there is no customer ${JSON.stringify(id)}`)
+    if (row === undefined) throw noSuch('customer', id, 'customers()')
     return row
   }
   const orderOf = (orderId: string): SandboxOrder => {
     const row = world.tables.orders.get(orderId)
-    if (row === undefined) throw new TypeError(`there is no order ${JSON.stringify(orderId)}`)
+    if (row === undefined) throw noSuch('order', orderId, 'orders()')
     return row
   }
   const setBalance = (customer: string | { readonly id: string }, amount: number): void => {
@@ -284,7 +286,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     },
     revokeApiKey(secret) {
       const row = world.tables.apiKeys.get(secret)
-      if (row === undefined) throw new TypeError('there is no such API key')
+      if (row === undefined) throw new TypeError('there is no API key with this secret; apiKeys() lists all')
       world.tables.apiKeys.set(secret, { ...row, revoked: true })
     },
     addService(service) {
@@ -335,4 +337,8 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     },
   }
   return defineAccessors(sandbox, { world, apiKey, organizationApiKey })
+}
+
+function noSuch(what: string, id: string, list: string): TypeError {
+  return new TypeError(`there is no ${what} ${JSON.stringify(id)}; ${list} lists all`)
 }

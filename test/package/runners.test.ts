@@ -54,13 +54,13 @@ for (const runner of runners)
       const { output, exitCode } = await runWith(runner.name, runner.flags)
       expect(exitCode).toBe(1)
       for (const count of runner.counts) expect(output).toMatch(count)
-      const charge = 'ord_\\w{12}: 500 EUR, key [\\w-]{36}, externalOrderId "cart-7"'
+      const charge = 'ord_\\w{12}: 500 minor units of EUR, key [\\w-]{36}, externalOrderId "cart-7"'
       for (const [message, wanted, found, line] of [
         ['expected exactly one charge for "cart-7", found 2:', 1, 2, "expectChargedOnce('cart-7')"],
         ['expected no charge for "cart-7", found 2:', 0, 2, "expectNotCharged('cart-7')"],
         ['expected 3 charges in all, found 2:', 3, 2, 'expectCharges(3)'],
         [
-          'expected the wallet of cus_personal to hold 999500, found 999000 EUR. Charges:',
+          'expected the wallet of cus_personal to hold 999500, found 999000 minor units of EUR. Charges:',
           999_500,
           999_000,
           'expectBalance(999_500)',

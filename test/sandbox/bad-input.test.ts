@@ -153,7 +153,7 @@ describe('malformed bytes on a connection', () => {
     await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
     expect(log).toContainEqual(
-      expect.stringMatching(/^(POST \/v1\/orders: connection lost|received invalid HTTP)/),
+      expect.stringMatching(/^(POST \/v1\/orders: connection closed|received invalid HTTP)/),
     )
   })
 

@@ -258,7 +258,7 @@ describe('a start that fails exits with code 2 and the reason', () => {
     [
       'an API key with a space',
       ['--api-key', 'a b'],
-      '--api-key: state.apiKeys[0].secret: expected an identifier without spaces',
+      '--api-key: state.apiKeys[0].secret: expected visible ASCII characters without spaces',
     ],
     ['a fault file that is not there', ['--faults', join(folder, 'none.json')], 'none.json: ENOENT'],
     [

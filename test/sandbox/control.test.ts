@@ -47,7 +47,7 @@ describe('the control API', () => {
     expect((await call('DELETE', '/faults/2')).body).toMatchObject([{ id: 1 }, { id: 3 }])
     expect(await call('DELETE', '/faults/2')).toMatchObject({
       status: 404,
-      body: { error: 'there is no fault rule 2' },
+      body: { error: 'there is no fault rule 2; GET /__sandbox/faults lists all' },
     })
     expect((await order('k')).status).toBe(409)
     expect(await call('DELETE', '/faults')).toMatchObject({ status: 200, body: [] })
@@ -176,7 +176,7 @@ describe('the control API', () => {
   })
 
   test.each<[string, string, unknown, number, string]>([
-    ['POST', '/faults', '[{', 400, 'not valid JSON: line 1, column 3: unexpected end of the file'],
+    ['POST', '/faults', '[{', 400, 'not valid JSON: line 1, column 3: unexpected end of the text'],
     [
       'POST',
       '/faults',
@@ -198,7 +198,13 @@ describe('the control API', () => {
     ['PATCH', '/behaviour', { maxLimits: 1 }, 400, 'behaviour: unknown field "maxLimits"'],
     ['PATCH', '/behaviour', ['rfc9457'], 400, 'line 1: behaviour: expected an object'],
     ['PUT', '/state', { version: 1 }, 400, 'line 1: state: the field "random" is missing'],
-    ['POST', '/top-up', { customer: 'nobody', amount: 1 }, 400, 'there is no customer "nobody"'],
+    [
+      'POST',
+      '/top-up',
+      { customer: 'nobody', amount: 1 },
+      400,
+      'there is no customer "nobody"; GET /__sandbox/state lists all',
+    ],
     ['POST', '/top-up', { customer: 'cus_personal', amount: 1.5 }, 400, '$.amount: expected an integer'],
     [
       'POST',
@@ -207,12 +213,24 @@ describe('the control API', () => {
       400,
       'customer.wallet.amount: expected',
     ],
-    ['PUT', '/orders/none/status', { status: 'done' }, 404, 'there is no order "none"'],
+    [
+      'PUT',
+      '/orders/none/status',
+      { status: 'done' },
+      404,
+      'there is no order "none"; GET /__sandbox/state lists all',
+    ],
     ['PUT', '/orders/none/status', { status: '' }, 400, '$.status: expected a status'],
     ['GET', '/orders/%ff/status', undefined, 405, 'this path does not support GET; use PUT'],
     ['PUT', '/orders/%ff/status', {}, 400, 'the path has invalid percent-encoding'],
-    ['GET', '/requests?after=x', undefined, 400, 'after: expected a whole number, got "x"'],
-    ['GET', '/api-keys/none', undefined, 404, 'there is no API key "none"'],
+    [
+      'GET',
+      '/requests?after=x',
+      undefined,
+      400,
+      'after: expected a whole number of at most 15 digits, got "x"',
+    ],
+    ['GET', '/api-keys/none', undefined, 404, 'there is no API key "none"; GET /__sandbox/state lists all'],
     ['DELETE', '/state', undefined, 405, 'this path does not support DELETE; use GET, PUT'],
     ['GET', '/nowhere', undefined, 404, 'the control API has no path "/nowhere"'],
   ])(

@@ -102,8 +102,8 @@ describe('fault rules from a file', () => {
 
   test.each([
     ['[\n  {"action": }\n]', 'line 2, column 14: unexpected "}"'],
-    ['', 'line 1, column 1: unexpected end of the file'],
-    ['[{"a":1},', 'line 1, column 10: unexpected end of the file'],
+    ['', 'line 1, column 1: unexpected end of the text'],
+    ['[{"a":1},', 'line 1, column 10: unexpected end of the text'],
     ['[1, 2,\n]', 'line 2, column 1: unexpected "]"'],
     ['[{a: 1}]', 'line 1, column 3: unexpected "a: 1}]"'],
     ['[{"a" 1}]', 'line 1, column 7: unexpected "1}]"'],

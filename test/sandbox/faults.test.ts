@@ -364,7 +364,7 @@ describe('transformBody', () => {
     })
     expect(await api.order('k')).toMatchObject({
       status: 500,
-      body: { message: 'The sandbox failed: typo' },
+      body: { message: 'The sandbox failed: typo (the ledger shows whether the request was charged)' },
     })
     expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
     sandbox.expectChargedOnce('k')

@@ -68,8 +68,8 @@ describe('its assertions', () => {
       'message',
       [
         'expected exactly one charge for "shop-1", found 2:',
-        `  ${first?.orderId}: 500 EUR, key k1, externalOrderId "shop-1"`,
-        `  ${second?.orderId}: 500 EUR, key k2, externalOrderId "shop-1"`,
+        `  ${first?.orderId}: 500 minor units of EUR, key k1, externalOrderId "shop-1"`,
+        `  ${second?.orderId}: 500 minor units of EUR, key k2, externalOrderId "shop-1"`,
       ].join('\n'),
     )
   })
@@ -83,7 +83,7 @@ describe('its assertions', () => {
     await caller(sandbox).order('k', { ...validBody, metadata: undefined })
     expect(failing(() => sandbox.expectChargedOnce('x'))).toHaveProperty(
       'message',
-      `expected exactly one charge for "x", found 0. The ledger has:\n  ${sandbox.ledger[0]?.orderId}: 500 EUR, key k`,
+      `expected exactly one charge for "x", found 0. The ledger has:\n  ${sandbox.ledger[0]?.orderId}: 500 minor units of EUR, key k`,
     )
   })
 
@@ -109,11 +109,11 @@ describe('its assertions', () => {
     expect(error).toMatchObject({ operator: 'expectBalance', actual: 700, expected: 1200 })
     expect(error).toHaveProperty(
       'message',
-      `expected the wallet of cus_personal to hold 1200, found 700 EUR. Charges:\n  ${sandbox.ledger[0]?.orderId}: 500 EUR, key k, externalOrderId "shop-1"`,
+      `expected the wallet of cus_personal to hold 1200, found 700 minor units of EUR. Charges:\n  ${sandbox.ledger[0]?.orderId}: 500 minor units of EUR, key k, externalOrderId "shop-1"`,
     )
     expect(failing(() => sandbox.expectBalance(1, sandbox.organizationId))).toHaveProperty(
       'message',
-      'expected the wallet of cus_organization to hold 1, found 1200 EUR. This customer has no charges.',
+      'expected the wallet of cus_organization to hold 1, found 1200 minor units of EUR. This customer has no charges.',
     )
   })
 

@@ -125,7 +125,7 @@ describe('dump and load', () => {
     [
       'an unknown customer',
       broken((state) => Object.assign(state, { customers: [] })),
-      'state.apiKeys[0].customerId: there is no customer "cus_personal"',
+      'state.apiKeys[0].customerId: there is no customer "cus_personal" in state.customers',
     ],
     [
       'an amount that is no integer',
@@ -245,10 +245,18 @@ describe('preparing a sandbox', () => {
     [
       'an unknown customer',
       (sandbox) => sandbox.addApiKey({ customer: 'none' }),
-      'there is no customer "none"',
+      'there is no customer "none"; customers() lists all',
     ],
-    ['an unknown API key', (sandbox) => sandbox.revokeApiKey('none'), 'there is no such API key'],
-    ['an unknown order', (sandbox) => sandbox.setOrderStatus('none', 'x'), 'there is no order "none"'],
+    [
+      'an unknown API key',
+      (sandbox) => sandbox.revokeApiKey('none'),
+      'there is no API key with this secret; apiKeys() lists all',
+    ],
+    [
+      'an unknown order',
+      (sandbox) => sandbox.setOrderStatus('none', 'x'),
+      'there is no order "none"; orders() lists all',
+    ],
     [
       'a negative balance',
       (sandbox) => sandbox.topUp(sandbox.customerId, -1_000_001),
@@ -268,6 +276,11 @@ describe('preparing a sandbox', () => {
       'an order of -1',
       (sandbox) => sandbox.addOrder({ amount: -1 }),
       'order.amount: expected an integer from 0',
+    ],
+    [
+      'a balance that is too large',
+      (sandbox) => sandbox.setBalance(sandbox.customerId, 2 ** 53),
+      'customer.wallet.amount: expected an integer from 0 up to 9007199254740991, got 9007199254740992',
     ],
   ] satisfies [string, (sandbox: Sandbox) => unknown, string][])('%s is refused', (_, act, message) => {
     const sandbox = createSandbox()

@@ -66,7 +66,7 @@ describe('YAML files', () => {
     ['a: 1\u0000', 'line 1, column 5: null byte'],
     ['['.repeat(101), 'line 1, column 100: nesting exceeded'],
     ['- '.repeat(101), 'line 1, column 201: nesting exceeded'],
-    ['a: 1\n---\nb: 2', 'the file has a second document; only one is allowed'],
+    ['a: 1\n---\nb: 2', 'the text has a second document; only one is allowed'],
   ])('invalid YAML is rejected with place and reason: %j', (text, message) => {
     expect(() => readYaml(text)).toThrow(message)
     expect(() => readYaml(text)).toThrow(TypeError)

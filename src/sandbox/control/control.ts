@@ -109,7 +109,7 @@ export function createControl(
       actions: {
         DELETE: (_, [id]) => {
           if (!sandbox.faults.remove(Number(id)))
-            throw new ControlRefusal(404, `there is no fault rule ${id}`)
+            throw new ControlRefusal(404, `there is no fault rule ${id}; GET /__sandbox/faults lists all`)
           return ok(sandbox.faults.list())
         },
       },
@@ -154,7 +154,7 @@ export function createControl(
       actions: {
         GET: (_, [id]) => {
           const found = sandbox.apiKeys().find((apiKey) => apiKey.id === id)
-          if (found === undefined) throw new ControlRefusal(404, `there is no API key ${JSON.stringify(id)}`)
+          if (found === undefined) throw new ControlRefusal(404, notInState('API key', id))
           return ok(found)
         },
       },
@@ -168,7 +168,7 @@ export function createControl(
             return value.status
           })
           const order = (): unknown => sandbox.orders().find((row) => row.id === id)
-          if (order() === undefined) throw new ControlRefusal(404, `there is no order ${JSON.stringify(id)}`)
+          if (order() === undefined) throw new ControlRefusal(404, notInState('order', id))
           sandbox.setOrderStatus(id, status)
           return ok(order())
         },
@@ -180,6 +180,8 @@ export function createControl(
         POST: (request) =>
           read(request, '$', (value) => {
             assertShape<{ customer: string; amount: number }>(value, topUpShape, '$')
+            if (!sandbox.customers().some(({ id }) => id === value.customer))
+              throw new ControlRefusal(400, notInState('customer', value.customer))
             sandbox.topUp(value.customer, value.amount)
             return ok(sandbox.customer(value.customer))
           }),
@@ -227,6 +229,10 @@ export function createControl(
   }
 }
 
+function notInState(what: string, id: string | undefined): string {
+  return `there is no ${what} ${JSON.stringify(id)}; GET /__sandbox/state lists all`
+}
+
 function ok(body: unknown): ControlAnswer {
   return { status: 200, body }
 }
@@ -243,7 +249,7 @@ function integer(query: URLSearchParams, name: string, fallback: number): number
   const given = query.get(name)
   if (given === null) return fallback
   if (/^\d{1,15}$/.test(given)) return Number(given)
-  throw new TypeError(`${name}: expected a whole number, got ${JSON.stringify(given)}`)
+  throw new TypeError(`${name}: expected a whole number of at most 15 digits, got ${JSON.stringify(given)}`)
 }
 
 function decoded(segment: string): string {

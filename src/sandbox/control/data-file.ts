@@ -59,7 +59,7 @@ function parseJson(source: string): unknown {
     const line = before.length
     const column = (before.at(-1)?.length ?? 0) + 1
     const found = text.slice(before.join('\n').length).trimStart().slice(0, 12).split('\n')[0]
-    const unexpected = found ? JSON.stringify(found) : 'end of the file'
+    const unexpected = found ? JSON.stringify(found) : 'end of the text'
     throw new TypeError(`not valid JSON: line ${line}, column ${column}: unexpected ${unexpected}`)
   }
 }

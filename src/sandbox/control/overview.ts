@@ -27,7 +27,7 @@ export interface Newest<Row> {
 export interface KeySummary {
   readonly scope: string
   readonly key: string
-  /** What the next request with this key gets. */
+  /** What a repeat of the request gets, unless the entry has expired. */
   readonly answer: 'running' | 'died' | SandboxKeyAnswer['kind']
   readonly startedAt: number
 }

@@ -12,7 +12,7 @@ export function readYaml(source: string): unknown {
         'aliases are not supported; repeat the value instead',
       )
     const documents = constructFromEvents(events, { source })
-    if (documents.length > 1) throw new TypeError('the file has a second document; only one is allowed')
+    if (documents.length > 1) throw new TypeError('the text has a second document; only one is allowed')
     return documents[0] ?? null
   } catch (error) {
     if (!(error instanceof YAMLException)) throw error

@@ -10,8 +10,8 @@ export interface SandboxHandlersOptions {
 
 /**
  * Makes request handlers for msw's `setupServer` and `setupWorker` that respond from a sandbox.
- * A network failure becomes `HttpResponse.error()`. That error has no details, so the client cannot
- * rule out a charge, even for a request that was never sent.
+ * A refused or reset connection becomes `HttpResponse.error()`. That error has no details, so the
+ * client cannot rule out a charge, even for a request that was never sent.
  *
  * @example
  * const server = setupServer(...sandboxHandlers(sandbox))

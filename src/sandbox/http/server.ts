@@ -28,8 +28,8 @@ export interface ServeSandboxOptions {
   /** Called after each response, even if a fault dropped the response or held it back. */
   readonly onRequest?: (request: SandboxRequest) => void
   /**
-   * Called with a log line for every other event: control calls, invalid requests, lost
-   * connections.
+   * Called with a log line for every other event: control calls other than reads, invalid requests,
+   * connections closed after an error.
    */
   readonly onNotice?: (notice: string) => void
 }
@@ -88,7 +88,7 @@ export async function serveSandbox(
           })
     served.catch((error: unknown) => {
       request.socket.destroy()
-      onNotice(`${request.method} ${request.url}: connection lost (${messageOf(error)})`)
+      onNotice(`${request.method} ${request.url}: connection closed (${messageOf(error)})`)
       control?.changed()
     })
     control?.changed()
@@ -300,7 +300,7 @@ function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: D
   const answer = errorAnswer(
     tooLarge
       ? { status: 431, code: 'HEADERS_TOO_LARGE', message: 'The headers are too large.' }
-      : { status: 400, code: 'INVALID_REQUEST', message: 'This is not an HTTP request.' },
+      : { status: 400, code: 'INVALID_REQUEST', message: 'The HTTP request is malformed or incomplete.' },
     sandbox.behaviour,
   )
   const body = JSON.stringify(answer.body)

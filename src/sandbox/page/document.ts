@@ -60,7 +60,7 @@ export const pageDocument: string = `<!doctype html>
 ${table(
   'ledger',
   'Charges',
-  'Every debit of a wallet. Two debits for one reference are a bug in your program.',
+  'Every charge of an order. Two charges with one reference mean that an order was placed twice.',
 )}
     </div>
 

@@ -118,12 +118,12 @@ export interface SandboxBehaviour {
   /** Whether replays carry `Idempotent-Replayed: true`. Default false. */
   readonly replayHeader: boolean
   /**
-   * How long a creation runs. Until it ends, other requests with its key get
-   * IDEMPOTENCY_IN_PROGRESS. Default 0: only concurrent requests get that response.
+   * How long a creation runs. Until it ends, repeats of the request get IDEMPOTENCY_IN_PROGRESS.
+   * Default 0: only concurrent repeats get that response.
    */
   readonly processingTime: number
   /**
-   * How long a creation that died (fault `crash`) blocks its key: other requests with the key get
+   * How long a creation that died (fault `crash`) blocks its key: repeats of the request get
    * IDEMPOTENCY_IN_PROGRESS. Null: no limit. Default 0.
    */
   readonly orphanedMarkLifetime: number | null
@@ -198,7 +198,7 @@ export type SandboxPreset =
 /** The named combinations of switches. Each lists its differences from `default`. */
 export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<SandboxBehaviour> } = {
   default: {},
-  /** Remembers every response under its key, server errors included, and marks replays. */
+  /** Remembers refusals and server errors under their keys, and marks replays. */
   'remembers-refusals': {
     rememberedRefusals: [400, 402, 404, 422],
     rememberServerErrors: true,
@@ -207,8 +207,8 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
   /** Checks the key last: if an order empties the wallet, a repeat of its request gets 402. */
   'balance-before-key': { checks: ['auth', 'validation', 'service', 'balance', 'key'] },
   /**
-   * Rejects repeated payloads that are not byte-equal, keys that are not UUIDs, unknown fields and
-   * invalid paging. Returns at most 20 rows in a page.
+   * Rejects repeated payloads that are not byte-equal, keys that are not UUIDs, unknown fields,
+   * orders without `externalOrderId` and invalid paging. Returns at most 20 rows in a page.
    */
   'strict-gateway': {
     errorShape: 'nested',

@@ -60,7 +60,7 @@ export async function createOrder(world: World, call: Call, faults: CreationFaul
     if (check === 'key') {
       const known = register(run)
       if (known !== null) return { answer: known, charge: null }
-      // From here on, every other request with this key gets IDEMPOTENCY_IN_PROGRESS.
+      // Until this request ends, a repeat of it gets IDEMPOTENCY_IN_PROGRESS.
       const time = behaviour.processingTime + faults.extraMs
       if (time > 0) await world.sleep(time)
       else await Promise.resolve()
@@ -232,7 +232,7 @@ function checkService(run: Run): Refusal | null {
       `quantity must be ${start === 0 ? '' : `${start} plus `}a multiple of ${service.stepQuantity}.`,
     )
   if (service.stock !== null && draft.quantity > service.stock)
-    return refused('OUT_OF_STOCK', 'This service is out of stock.')
+    return refused('OUT_OF_STOCK', 'The stock of this service is too low.')
   if (!Number.isSafeInteger(costOf(service, draft, behaviour)))
     return refused('AMOUNT_TOO_LARGE', 'The price of the order is above the largest safe integer.')
   return null
@@ -251,7 +251,7 @@ function costOf(service: SandboxService, draft: ValidBody, behaviour: SandboxBeh
   return behaviour.priceIs === 'perUnit' ? Math.round(service.amount * draft.quantity) : service.amount
 }
 
-/** Must stay synchronous. Otherwise, another request could see a charge without its order. */
+/** Must stay synchronous: during an `await`, another order could spend the same money. */
 function commit(run: Run): Creation {
   const { draft, apiKey, tables, behaviour, call, world } = run
   const service = draft === null ? undefined : tables.services.get(draft.serviceId)

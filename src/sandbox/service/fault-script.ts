@@ -10,7 +10,7 @@ import { type JsonObject, patchJson } from './json.ts'
 import type { Random } from './random.ts'
 import type { ListChanges } from './reading.ts'
 
-/** Only one of these actions can apply to a request, because each determines the response. */
+/** Only one can apply to a request: each determines the response or how it is delivered. */
 export type FaultEnding = Exclude<
   FaultAction,
   {

@@ -25,7 +25,7 @@ export interface SandboxRequestView {
   readonly idempotencyKey: string | null
   /** `metadata.externalOrderId` of the body, or null. */
   readonly externalOrderId: string | null
-  /** The parsed JSON body, or undefined if the body is not valid JSON. */
+  /** The parsed JSON body, or undefined if it is invalid or nested deeper than 64 levels. */
   readonly body: unknown
 }
 
@@ -57,11 +57,12 @@ export type FaultListChange =
 
 /**
  * A fault. Unless the action's description says otherwise, the service processes the request, so a
- * creation is charged. For an action with the option `commit`, the service processes the request
- * only if `commit` is true; the default is false, except where stated.
+ * valid creation is charged. For an action with the option `commit`, the service processes the
+ * request only if `commit` is true; the default is false, except where stated.
  *
  * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
- * one request. Of the rules with other actions, only the first that matches applies.
+ * one request. Of the rules with other actions, at most one applies to a request, and the rules
+ * after it do not count that request.
  */
 export type FaultAction =
   /**
@@ -69,7 +70,7 @@ export type FaultAction =
    * single request, so it resets the connection instead.
    */
   | { readonly type: 'refuseConnection' }
-  /** The connection is reset before the request is processed. */
+  /** The connection is reset, and the request is not processed. */
   | { readonly type: 'drop' }
   /** The connection is reset after the request is processed: the response is lost. */
   | { readonly type: 'commitThenDrop' }
@@ -79,8 +80,8 @@ export type FaultAction =
    */
   | { readonly type: 'crash' }
   /**
-   * Sends the headers and `after` bytes of the body (default: half), then resets the connection, or
-   * ends it normally if `cleanly` is true.
+   * Sends the headers and `after` bytes of the body (default: half), then breaks the connection, or
+   * ends the response normally if `cleanly` is true.
    */
   | { readonly type: 'cutBody'; readonly after?: number; readonly cleanly?: boolean }
   /** Sends the headers and `after` bytes of the body (default: half), then nothing more. */
@@ -120,8 +121,7 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * A function or JSON patch steps (`add`, `replace`, `remove`) change the JSON body of the
-   * response.
+   * Changes the JSON body of the response: first with the JSON patch steps, then with the function.
    */
   | {
       readonly type: 'transformBody'
@@ -130,7 +130,7 @@ export type FaultAction =
     }
   /** Lists: pages have at most `limit` rows. */
   | { readonly type: 'capLimit'; readonly limit: number }
-  /** Lists: removes `fewer` rows (default 1) from the end of the page. */
+  /** Lists: pages have at most their limit minus `fewer` rows. Default 1. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
   /**
    * Lists: changes all rows before the page is selected. With `skip: 1, times: Infinity`, the rows
@@ -145,8 +145,8 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Responds with `body`, by default with the real status and as application/json. `commit` is true
-   * by default.
+   * Responds with `body`, by default as application/json and with the real status, or with 200 if
+   * `commit` is false. `commit` is true by default.
    */
   | {
       readonly type: 'bytes'
@@ -156,9 +156,9 @@ export type FaultAction =
       readonly commit?: boolean
     }
   /**
-   * Order creations: returns the customer's newest order that has another key, like a proxy that
-   * mixes up connections. If there is no such order, the response does not change. `commit` is true
-   * by default.
+   * Order creations: returns the customer's newest order that was charged under another key, like a
+   * proxy that mixes up connections. If there is no such order, the response does not change.
+   * `commit` is true by default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
   /** Sends `bytes` spaces before the body. `gzip` (Node server only) compresses the response. */

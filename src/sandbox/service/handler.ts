@@ -155,7 +155,8 @@ function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
 }
 
 function sandboxFailed(error: unknown, world: World): Answer {
-  const message = `The sandbox failed: ${error instanceof Error ? error.message : String(error)}`
+  const reason = error instanceof Error ? error.message : String(error)
+  const message = `The sandbox failed: ${reason} (the ledger shows whether the request was charged)`
   return errorAnswer({ status: 500, code: 'INTERNAL_ERROR', message }, world.behaviour)
 }
 

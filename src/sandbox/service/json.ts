@@ -5,7 +5,7 @@ export type JsonReading =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string }
 
-/** On a deeper body, recursive code such as `sortedJson` could overflow the stack. */
+/** Without a limit, a deeply nested body could overflow the stack in `sortedJson`. */
 const MAX_DEPTH = 64
 
 export function readJson(text: string): JsonReading {
@@ -36,7 +36,7 @@ export function sortedJson(value: unknown): string {
 
 /** One step of a JSON patch (RFC 6902). `move`, `copy` and `test` are not supported. */
 export interface JsonPatchStep {
-  /** The kind of change. */
+  /** The kind of change. `replace` also adds a missing field. */
   readonly op: 'add' | 'replace' | 'remove'
   /** JSON pointer (RFC 6901), for example `/amount` or `/data/0/id`. */
   readonly path: string
@@ -45,8 +45,8 @@ export interface JsonPatchStep {
 }
 
 /**
- * A step whose path does not exist changes nothing, because a fault rule may match responses of
- * different shapes.
+ * A step changes nothing if the parent of its path does not exist, because a fault rule may match
+ * responses of different shapes.
  */
 export function patchJson(document: unknown, steps: readonly JsonPatchStep[]): unknown {
   let result: unknown = structuredClone(document)

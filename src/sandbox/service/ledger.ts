@@ -1,4 +1,4 @@
-import type { SandboxCharge, SandboxCustomer } from './state.ts'
+import type { SandboxCharge, SandboxCustomer, SandboxWallet } from './state.ts'
 
 /** Name of an assertion of the sandbox. */
 export type SandboxAssertion = 'expectChargedOnce' | 'expectNotCharged' | 'expectCharges' | 'expectBalance'
@@ -38,26 +38,27 @@ export interface SandboxAssertions {
    * Throws unless exactly one charge has this externalOrderId or Idempotency-Key. Returns that
    * charge.
    *
-   * @throws {SandboxAssertionError} with every charge that was found
+   * @throws {SandboxAssertionError} with the charges found, at most 10
    */
   expectChargedOnce(reference: string): SandboxCharge
   /**
    * Throws if any charge has this externalOrderId or Idempotency-Key.
    *
-   * @throws {SandboxAssertionError} with every charge that was found
+   * @throws {SandboxAssertionError} with the charges found, at most 10
    */
   expectNotCharged(reference: string): void
   /**
    * Throws unless there are exactly `count` charges in all.
    *
-   * @throws {SandboxAssertionError} with all charges
+   * @throws {SandboxAssertionError} with the charges, at most 10
    */
   expectCharges(count: number): void
   /**
-   * Throws unless the customer's wallet holds exactly `amount` minor currency units. Default
-   * customer: the owner of `sandbox.apiKey`.
+   * Throws unless the customer's wallet holds exactly `amount` minor currency units. Default: the
+   * personal customer.
    *
-   * @throws {SandboxAssertionError} with the charges to that wallet
+   * @throws {SandboxAssertionError} with the charges to that wallet, at most 10
+   * @throws {TypeError} if there is no such customer
    */
   expectBalance(amount: number, customer?: string | { readonly id: string }): void
 }
@@ -88,7 +89,7 @@ export function createAssertions({ ledger, customerOf }: AssertionSources): Sand
       const { id, wallet } = customerOf(customer)
       // Without a wallet, this comparison fails even for an expected amount of 0.
       if (wallet?.amount === amount) return
-      const found = wallet === null ? 'no wallet' : `${wallet.amount} ${wallet.currency}`
+      const found = wallet === null ? 'no wallet' : inMinorUnits(wallet)
       const charges = listed(ledger().filter(({ customerId }) => customerId === id))
       throw failure(
         'expectBalance',
@@ -133,6 +134,10 @@ function chargesFor(ledger: readonly SandboxCharge[], reference: string): readon
   )
 }
 
+function inMinorUnits({ amount, currency }: SandboxWallet): string {
+  return `${amount} minor units of ${currency}`
+}
+
 function listed(charges: readonly SandboxCharge[]): string {
   const lines = charges.slice(0, 10).map((charge) => {
     const reference =
@@ -140,7 +145,7 @@ function listed(charges: readonly SandboxCharge[]): string {
         ? ''
         : `, externalOrderId ${JSON.stringify(charge.externalOrderId)}`
     const { orderId, amount, currency, idempotencyKey } = charge
-    return `\n  ${orderId}: ${amount} ${currency}, key ${idempotencyKey}${reference}`
+    return `\n  ${orderId}: ${inMinorUnits({ amount, currency })}, key ${idempotencyKey}${reference}`
   })
   if (charges.length > lines.length) lines.push(`\n  and ${charges.length - lines.length} more`)
   return lines.join('')

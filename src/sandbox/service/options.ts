@@ -9,8 +9,8 @@ export interface SandboxOptions {
   /** Base URL of the service. Default `https://sandbox.customer-ordering.test`. */
   readonly baseUrl?: string
   /**
-   * Seed for ids, shuffled lists and random faults. Default 1. The same seed gives the same
-   * responses.
+   * Seed for ids, shuffled lists and random faults. Default 1. With the same seed, the same calls
+   * get the same ids, lists and faults.
    */
   readonly seed?: number
   /** Preset to start from. Default `'default'`. */
@@ -40,7 +40,7 @@ export interface SandboxOptions {
   readonly sleep?: SandboxSleep
 }
 
-/** Checks only the names. The code that reads an option checks its value. */
+/** Checks only the names. `createSandbox` checks most of the values later. */
 const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
   baseUrl: anything,
   seed: anything,

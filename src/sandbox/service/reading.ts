@@ -10,11 +10,11 @@ import {
   orderBody,
   serviceBody,
 } from './wire.ts'
-import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
+import { type Call, findApiKey, refuseApiKey, UNAUTHORIZED, type World } from './world.ts'
 
 export interface ListChanges {
   readonly limit: number | null
-  /** Number of rows to remove from the end of the page. */
+  /** Subtracted from the limit of the page. */
   readonly fewer: number
   readonly change: ((rows: readonly JsonObject[]) => readonly JsonObject[]) | null
 }
@@ -79,13 +79,9 @@ function authenticated(
   answer: (apiKey: SandboxApiKey) => Answer,
 ): Answer {
   const apiKey = findApiKey(world.tables, call.authorization)
+  if (apiKey === undefined) return errorAnswer(UNAUTHORIZED, world.behaviour)
   const refusal = refuseApiKey(apiKey, permission)
-  if (refusal !== null || apiKey === undefined)
-    return errorAnswer(
-      refusal ?? { status: 401, code: 'UNAUTHORIZED', message: 'Unknown API key.' },
-      world.behaviour,
-    )
-  return answer(apiKey)
+  return refusal === null ? answer(apiKey) : errorAnswer(refusal, world.behaviour)
 }
 
 function notFound(world: World, code: string, message: string): Answer {
@@ -144,7 +140,7 @@ function pageOf<Row>(
   return listAnswer(name, page, behaviour)
 }
 
-/** Returns a message if `limit` or `offset` is invalid. */
+/** With the switch `invalidPaging: 'refuse'`, returns a message for an invalid value. */
 function readPaging(
   query: URLSearchParams,
   behaviour: SandboxBehaviour,
@@ -158,7 +154,7 @@ function readPaging(
     const value = /^[+-]?\d+$/.test(given) ? Number(given) : Number.NaN
     const valid = Number.isSafeInteger(value) && value >= least
     if (!valid && behaviour.invalidPaging === 'refuse')
-      return `${name} must be an integer of at least ${least}.`
+      return `${name} must be an integer from ${least} to ${Number.MAX_SAFE_INTEGER}.`
     if (!Number.isNaN(value)) paging[name] = Math.min(Math.max(value, least), Number.MAX_SAFE_INTEGER)
   }
   return paging

@@ -10,8 +10,8 @@ export type SandboxDelivery =
   /** No response is ever sent. */
   | { readonly type: 'stall' }
   /**
-   * The headers and `after` bytes of the body are sent. Then the connection is reset, or ended
-   * normally if `cleanly` is true.
+   * The headers and `after` bytes of the body are sent. Then the connection breaks, or the response
+   * ends normally if `cleanly` is true.
    */
   | { readonly type: 'cut'; readonly after: number; readonly cleanly: boolean }
   /** The headers and `after` bytes of the body are sent, then nothing more. */
@@ -23,7 +23,7 @@ export type SandboxDelivery =
 export interface SandboxResponse {
   /** Header values by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body as sent. */
+  /** The whole body, even if only part of it was sent. */
   readonly body: string
 }
 

@@ -19,12 +19,13 @@ export function number(
 ): Shape {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER, fraction = false } = bounds
   const kind = fraction ? 'a number' : 'an integer'
-  const from = bounds.min === undefined ? '' : ` from ${min}`
-  const to = bounds.max === undefined ? '' : ` up to ${max}`
-  return (value, path) =>
-    typeof value === 'number' && (fraction || Number.isInteger(value)) && value >= min && value <= max
-      ? null
-      : `${path}: expected ${kind}${from}${to}, got ${shown(value)}`
+  return (value, path) => {
+    const given = typeof value === 'number' ? value : Number.NaN
+    if ((fraction || Number.isInteger(given)) && given >= min && given <= max) return null
+    const from = bounds.min !== undefined || given < min ? ` from ${min}` : ''
+    const to = bounds.max !== undefined || given > max ? ` up to ${max}` : ''
+    return `${path}: expected ${kind}${from}${to}, got ${shown(value)}`
+  }
 }
 
 export const flag: Shape = (value, path) =>

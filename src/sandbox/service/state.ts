@@ -51,7 +51,7 @@ export interface SandboxApiKey {
   readonly customerId: string
   /** What the key may do. */
   readonly permissions: readonly SandboxPermission[]
-  /** The integration that uses the key. Read only if `sourceSystemFrom` is `'apiKey'`. */
+  /** The integration that uses the key. Used only if `sourceSystemFrom` is `'apiKey'`. */
   readonly sourceSystem: string | null
   /** Whether the key was revoked. Requests with a revoked key get 401. */
   readonly revoked: boolean
@@ -83,7 +83,7 @@ export interface SandboxService {
 export interface SandboxOrder {
   /** Identifier of the order. */
   readonly id: string
-  /** The customer who paid. */
+  /** The customer who owns the order. */
   readonly customerId: string
   /** The ordered service. */
   readonly serviceId: string
@@ -155,8 +155,7 @@ export interface SandboxCharge {
 }
 
 /**
- * Everything that a sandbox remembers, as plain JSON. Fault rules, switches and the request log are
- * not included.
+ * The state of the service as plain JSON, without fault rules, switches and the request log.
  */
 export interface SandboxState {
   /** Version of this format. */
@@ -205,7 +204,7 @@ export function tablesOf(state: Omit<SandboxState, 'version' | 'random'>): Table
 }
 
 export function stateOf(tables: Tables, random: SandboxState['random'], now: number): SandboxState {
-  // A request in progress cannot finish in the copy, so the copy marks it as dead.
+  // A request in progress cannot finish in the copy, so the copy marks it as a request that died.
   const keys = [...tables.keys.values()].map((row) =>
     row.answer === null && row.orphanedAt === null ? { ...row, orphanedAt: now } : row,
   )
@@ -225,7 +224,7 @@ const amount = number({ min: 0 })
 const quantity = number({ min: 0, fraction: true })
 const moment = number({ fraction: true })
 const currency = text(/^[A-Z]{3}$/, 'a currency code such as "EUR"')
-const identifier = text(/^[\x21-\x7e]+$/, 'an identifier without spaces')
+const identifier = text(/^[\x21-\x7e]+$/, 'visible ASCII characters without spaces')
 
 const customerShape = record({
   id: identifier,
@@ -321,7 +320,8 @@ export function assertState(value: unknown): asserts value is SandboxState {
   for (const [index, apiKey] of value.apiKeys.entries())
     if (!customers.has(apiKey.customerId))
       throw new TypeError(
-        `state.apiKeys[${index}].customerId: there is no customer ${JSON.stringify(apiKey.customerId)}`,
+        `state.apiKeys[${index}].customerId: there is no customer ` +
+          `${JSON.stringify(apiKey.customerId)} in state.customers`,
       )
 }
 

@@ -36,12 +36,17 @@ export function findApiKey(tables: Tables, authorization: string | null): Sandbo
   return secret === undefined ? undefined : tables.apiKeys.get(secret)
 }
 
+export const UNAUTHORIZED: Refusal = {
+  status: 401,
+  code: 'UNAUTHORIZED',
+  message: 'Missing or invalid API key.',
+}
+
 export function refuseApiKey(
   apiKey: SandboxApiKey | undefined,
   permission: SandboxPermission,
 ): Refusal | null {
-  if (apiKey === undefined || apiKey.revoked)
-    return { status: 401, code: 'UNAUTHORIZED', message: 'Missing or invalid API key.' }
+  if (apiKey === undefined || apiKey.revoked) return UNAUTHORIZED
   if (!apiKey.permissions.includes(permission))
     return { status: 403, code: 'FORBIDDEN', message: `This API key lacks the permission ${permission}.` }
   return null

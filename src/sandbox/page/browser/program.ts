@@ -14,13 +14,16 @@ async function orderingKey(): Promise<string> {
     ({ permissions, revoked }) => !revoked && permissions.includes('orders:write'),
   )
   if (apiKey === undefined)
-    throw new Error('Nothing was ordered: no API key has the permission orders:write.')
+    throw new Error(
+      'No active API key has the permission orders:write. Add such a key, or reset the sandbox.',
+    )
   return String(await fieldOf(`/api-keys/${encodeURIComponent(apiKey.id)}`, 'secret'))
 }
 
 async function placeOrder(): Promise<void> {
   const service = latest?.services.find(({ published, stock }) => published && stock !== 0)
-  if (service === undefined) throw new Error('Nothing was ordered: no service is published and in stock.')
+  if (service === undefined)
+    throw new Error('No service is published and in stock. Add such a service, or reset the sandbox.')
   const apiKey = await orderingKey()
   const name = `page-${Date.now()}`
   await fetch('/v1/orders', {

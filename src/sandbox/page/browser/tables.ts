@@ -4,7 +4,7 @@ import { drawTable } from './table.ts'
 
 const replays = {
   running: ['info', 'still in progress'],
-  died: ['warn', 'still in progress: the request died'],
+  died: ['warn', 'still in progress, or a new attempt: the request died'],
   order: ['good', 'the same order'],
   refusal: ['warn', 'the same refusal'],
   fault: ['bad', 'the same server error'],

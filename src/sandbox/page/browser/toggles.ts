@@ -14,12 +14,12 @@ const toggles: readonly {
   },
   {
     name: 'Drop the connection',
-    hint: 'before the request is processed',
+    hint: 'the request is not processed',
     rule: { action: { type: 'drop' } },
   },
   {
     name: 'Cut the response in half',
-    hint: 'headers, half of the body, then a reset',
+    hint: 'headers, half of the body, then the connection breaks',
     rule: { action: { type: 'cutBody' } },
   },
   {
