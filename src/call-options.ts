@@ -3,8 +3,8 @@ import type { Service } from './schemas/service.ts'
 import type { OrderOutbox } from './stores/store.ts'
 
 /**
- * Options of one call, always its last argument. Each option defaults to the client's option of the
- * same name.
+ * Options of one call, always its last argument. `timeout`, `totalTimeout` and `maxRetries` default
+ * to the client's options.
  */
 export interface RequestOptions {
   /**

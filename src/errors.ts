@@ -21,7 +21,10 @@ export {
   supportReference,
 } from './error-base.ts'
 
-/** A client option is missing, unknown or wrong, or the client was closed. Nothing was sent. */
+/**
+ * An option is missing, unknown or wrong, the `apiKey` function failed, or the client was closed.
+ * An earlier request may have been sent: see `charged`.
+ */
 export class ConfigurationError extends CustomerOrderingError {
   static {
     brand(this, 'ConfigurationError')
@@ -29,7 +32,7 @@ export class ConfigurationError extends CustomerOrderingError {
   override readonly code = 'configuration'
 }
 
-/** An argument of the call is wrong. This call sent nothing. */
+/** The call or one of its arguments is wrong. This call placed no order. */
 export class InvalidRequestError extends CustomerOrderingError {
   static {
     brand(this, 'InvalidRequestError')
@@ -221,7 +224,7 @@ export class NotFoundError extends ApiError {
   declare readonly resource?: MissingResource
 }
 
-/** 409 with an undocumented code. Base class of the errors for the two documented codes. */
+/** 409 without a documented code. Base class of the errors for the two documented codes. */
 export class ConflictError extends ApiError {
   static {
     brand(this, 'ConflictError')

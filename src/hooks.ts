@@ -41,7 +41,7 @@ export interface RetryEvent extends RequestEvent {
    *
    * - `now`: retries after a closed connection, the first time without a wait
    * - `backoff`: retries with exponential backoff
-   * - `refresh`: retries with another API key, because the service returned 401
+   * - `refresh`: retries after calling the `apiKey` function again, because of a 401
    * - `poll`: checks whether an earlier request with the same Idempotency-Key has ended
    * - `replay`: repeats the request, because the order in a success response was unreadable
    * - `claimed`: reads the store again, because another process is placing the same order. The wait

@@ -11,9 +11,9 @@ export class Lifetime {
 
   check(charged: Charged = 'no'): void {
     if (this.#closed) {
-      throw new ConfigurationError('This client is closed. This call sent nothing. Make a new client.', {
-        charged,
-      })
+      const earlier = charged === 'no' ? '' : ' An earlier request may have charged the wallet.'
+      const problem = `This client is closed and sends nothing more.${earlier} Make a new client.`
+      throw new ConfigurationError(problem, { charged })
     }
     this.#storeOwner?.check(charged)
   }

@@ -14,8 +14,8 @@ import type { OrderStore } from './stores/store.ts'
 export interface Codec {
   /**
    * Returns a non-empty string without lone surrogates, such as base64. If it returns anything else
-   * or throws, no order is sent. A thrown error becomes the `cause` of the `StoreError` unchanged,
-   * so it must not contain secrets.
+   * or throws before an order is sent, the order is not sent. A thrown error becomes the `cause` of
+   * the `StoreError` unchanged, so it must not contain secrets.
    */
   encrypt(text: string): string | Promise<string>
   /** Returns the string that `encrypt` was called with. Must throw if it cannot decrypt `text`. */
@@ -65,11 +65,15 @@ export type ApiKey = string | (() => string | Promise<string>) | null
 export interface Retention {
   /**
    * Retention of created orders. During this time, `create()` with the same reference or key
-   * returns the remembered order. After this time, the same call sends a request again. Must be at
-   * least {@link ClientOptions.safeRetryWindow}. Default 400 days (34,560,000,000).
+   * returns the remembered order. After this time, the same call may place and charge the order
+   * again. Must be at least {@link ClientOptions.safeRetryWindow}. Default 400 days
+   * (34,560,000,000).
    */
   readonly created?: number | undefined
-  /** Retention of refused, cancelled and abandoned orders. Default 7 days (604,800,000). */
+  /**
+   * Retention of refused, cancelled and abandoned orders. Must be at least
+   * {@link ClientOptions.safeRetryWindow}. Default 7 days (604,800,000), or that window if longer.
+   */
   readonly rejected?: number | undefined
 }
 
@@ -80,8 +84,8 @@ export interface Retention {
  */
 export interface ClientOptions<S extends Schemas = Schemas> {
   /**
-   * Address of the service, before `/v1`, for example `https://api.example.com`. The address must
-   * be https, except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
+   * Address of the service without the final `/v1`, for example `https://api.example.com`. The
+   * address must be https, except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
    * {@link ClientOptions.allowInsecureHttp}. A user name, query or fragment is an error. A path is
    * allowed, and its trailing slashes are removed. Required, here or as the environment variable
    * `CUSTOMER_ORDERING_BASE_URL`.
@@ -121,9 +125,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * The store that remembers orders, before and after their outcome is known. The default prevents
-   * double charges from retries and concurrent calls in this process. A durable store
-   * (`customer-ordering-sdk/stores/sqlite`, or your own) also prevents double charges after a
-   * crash. Default: a new `MemoryStore`.
+   * double charges from retries and concurrent calls in this process. A durable store, such as
+   * `customer-ordering-sdk/stores/sqlite`, also prevents double charges after a crash. Default: a
+   * new `MemoryStore`.
    */
   readonly store?: OrderStore | undefined
 
@@ -162,9 +166,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Milliseconds from the first send of an Idempotency-Key during which it may be sent again. The
    * API document does not state how long the service remembers keys, and a forgotten key would
    * charge a second time. Widen the window once your provider confirms how long it remembers keys.
-   * Orders past the window are looked up and never sent again. A call's `totalTimeout` is
-   * subtracted from the window, so a later call can repeat a request only if the window is longer
-   * than `totalTimeout`. Default 20 minutes (1,200,000).
+   * Orders past the window are looked up, and only `replay: 'all'` of `orders.recover` sends them
+   * again. A call's `totalTimeout` is subtracted from the window, so a later call can repeat a
+   * request only if the window is longer than `totalTimeout`. Default 20 minutes (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 
@@ -218,7 +222,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    */
   readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 
-  /** Functions called for every request, retry and outcome. They cannot change a call. */
+  /** Functions called for every request, response, retry and outcome. They cannot change a call. */
   readonly hooks?: Hooks | undefined
 
   /**
@@ -242,7 +246,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Finds the items of a list response, because the API document does not show the envelope.
-   * Default: the response is an array, or an object with exactly one array in it.
+   * Default: the response itself if it is an array, otherwise the array of items in it.
    * @example
    * listEnvelope: (body) => ({ items: body.payload.rows, total: body.payload.count })
    */

@@ -69,7 +69,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       if (records.length > 0) return EXIT.done
       terminal.err(
         'customer-ordering-sdk: The store has no record of this order. ' +
-          'Check the reference, --account and --server.\n',
+          'Check the reference or key, --account and --server.\n',
       )
       return EXIT.failed
     },
@@ -122,7 +122,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     question: (_client, { as }) =>
       as === 'abandoned'
         ? 'If the service did create this order, the next call with its reference or key ' +
-          'charges the wallet a second time.'
+          'can charge the wallet a second time.'
         : undefined,
     run: async ({ client, terminal, flags, reference }) => {
       const { as, 'order-id': orderId } = flags
@@ -141,7 +141,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
     ...ofOrder,
     about: 'remove a settled order from the store: forget REFERENCE',
     sendsRequests: false,
-    question: () => 'Once this order is forgotten, the next call with its reference or key buys it again.',
+    question: () => 'Once this order is forgotten, the next call with its reference or key may buy it again.',
     run: async ({ client, terminal, flags, reference }) => {
       const forgotten = await client.orders.forget(nameOf(flags, reference))
       if (flags.json) terminal.out(`${JSON.stringify({ forgotten })}\n`)

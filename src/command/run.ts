@@ -67,7 +67,7 @@ const OPTIONS = {
 const COMMON_FLAGS = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
 const STORE_FLAGS = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
 
-/** The command must not remove records: only the client of the user's program may do that. */
+/** The command must not remove old records: only the user's program knows how long to keep them. */
 const KEEP_ALL = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
 export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {

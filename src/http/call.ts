@@ -20,7 +20,7 @@ export interface Endpoint {
 export interface Credentials {
   /**
    * Returns the key for one attempt, or null if a proxy adds the key. Throws a `ConfigurationError`
-   * if there is no usable key.
+   * if the key has a wrong form, and any error that the caller's function throws.
    */
   get(): Promise<string | null> | string | null
   /** True if the next call of `get` may return a different key. */
@@ -54,7 +54,7 @@ export interface CallSettings {
 
 export type Judgement<T> =
   | { readonly next: 'done'; readonly value: T }
-  /** If no retry is left, the call fails with `error`. */
+  /** If no retry or no time is left, the call fails with `error`. */
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
   /** `error`, if set, replaces the default error for the attempt's result. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }

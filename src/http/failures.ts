@@ -69,21 +69,25 @@ type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
 
 /**
- * `true` marks a step that is safe while the order is ambiguous. Any other step may change the
- * request, and a different payload under the same key is a conflict.
+ * `true` marks a step that is also advised while the order is ambiguous. Then the other steps are
+ * omitted: some would change the request, and another payload under the same key is a conflict.
  */
 type Advice = readonly [next: string, inDoubt?: true]
 
 type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
+
+const TRANSIENT: Refusal = [ApiError, 'unexpected status', 'Wait']
 
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
   401: [AuthenticationError, 'missing or invalid API key', 'Check the API key', true],
   402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
   403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key with that permission', true],
-  404: [NotFoundError, 'not found', 'Check the ids and the API key'],
+  404: [NotFoundError, 'not found', 'Check the ids, the API key and baseUrl'],
+  408: TRANSIENT,
   409: [ConflictError, 'conflict', 'Wait'],
   422: [OrderNotAcceptedError, 'order cannot be accepted', 'Change the order'],
+  425: TRANSIENT,
   429: [RateLimitError, 'too many requests', 'Wait'],
 }
 const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
@@ -113,6 +117,8 @@ const UNSENT: Readonly<Record<Unsent, string>> = {
   late: 'connected too late to send',
 }
 
+const NO_RESPONSE = 'got no complete response'
+
 const TIME: Advice = ['Allow more time']
 const ADDRESS: Advice = ['Check baseUrl']
 const NETWORK: Advice = ['Check the network and baseUrl']
@@ -121,18 +127,21 @@ const RENEW: Advice = ['Create a new transport and client', true]
 const NO_TLS: Advice = ['Check the scheme and port of baseUrl (the server may not speak TLS there)', true]
 const BETWEEN: Advice = ['Check any proxy or gateway in between', true]
 
-const BY_FAILURE: ReadonlyMap<string | undefined, Advice> = new Map([
+/** By {@link Unsent} or by error code. */
+const BY_FAILURE: ReadonlyMap<string | false | undefined, Advice> = new Map([
+  ['late', AWAKE],
+  ['certificate', ['Check the certificate and baseUrl']],
   ['UND_ERR_CLOSED', RENEW],
   ['UND_ERR_DESTROYED', RENEW],
   ['ERR_SSL_WRONG_VERSION_NUMBER', NO_TLS],
   ['ERR_SSL_PACKET_LENGTH_TOO_LONG', NO_TLS],
-  ['BAD_PORT', ['Use a port that fetch does not block', true]],
+  ['BAD_PORT', ['Use a port in baseUrl that fetch does not block', true]],
 ])
 
 const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: string, ...Advice]>> = {
   none: [InvalidResponseError, 'is not as documented', ...ADDRESS],
   aborted: [InvalidResponseError, 'is not as documented', ...ADDRESS],
-  too_large: [InvalidResponseError, 'exceeds the size limit', ...ADDRESS],
+  too_large: [InvalidResponseError, 'exceeds the size limit', 'Check baseUrl (or lower the limit of a list)'],
   undecodable: [InvalidResponseError, 'could not be decompressed', ...BETWEEN],
   cut: [ConnectionError, 'was cut off: the connection was lost', ...NETWORK],
   timeout: [TimeoutError, 'did not arrive', ...TIME],
@@ -234,7 +243,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
     )
   if (last === undefined || last.kind === 'timeout') {
     const deadline = outOfTime || trail.cutByDeadline ? 'total' : 'attempt'
-    const what = trail.attempts === 0 ? 'was not sent' : 'got no complete response'
+    const what = trail.attempts === 0 ? 'was not sent' : NO_RESPONSE
     return new TimeoutError(`${call} ${what} ${WITHIN[deadline]}.${next(TIME)}`, { ...facts, deadline })
   }
   const late = outOfTime ? ' No time was left for another attempt.' : ''
@@ -268,19 +277,14 @@ function notConnected(
   const { charged, endpoint } = context
   const { code, syscall, name } = detail
   const named = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
-  const what =
-    unsent !== false
-      ? UNSENT[unsent]
-      : code === undefined
-        ? 'got no complete response: fetch failed'
-        : 'lost the connection before the response was complete'
+  const what = unsent === false ? NO_RESPONSE : UNSENT[unsent]
   const sent =
     unsent === false || charged === undefined || charged === 'yes' || endpoint.method === 'GET'
       ? ''
       : charged === 'no'
         ? ', so nothing was sent'
         : ', but an earlier attempt or another process may have sent the request'
-  const advice = unsent === 'late' ? AWAKE : (BY_FAILURE.get(code) ?? NETWORK)
+  const advice = BY_FAILURE.get(unsent) ?? BY_FAILURE.get(code) ?? NETWORK
   return new ConnectionError(`${call} ${what}${sent} (${named}).${late}${nextSteps(context, advice)}`, {
     ...facts,
     cause: transportCause(named, detail),
@@ -310,9 +314,11 @@ function refused(
   const needs = denied === undefined || isPage ? '' : ` The call needs the permission ${denied}.`
   const wait =
     late !== '' && retryAfter !== undefined
-      ? ` The service asked the client to wait ${retryAfter} ms, which is longer than the time left.`
+      ? ` The service asked the client to wait ${retryAfter} ms.${late}`
       : late
-  const conflict = Class === IdempotencyConflictError && charged !== undefined
+  // A raw request has no record, so orders.resolve() cannot close its order.
+  const conflict =
+    Class === IdempotencyConflictError && charged !== undefined && endpoint.operation !== 'request'
   const rest = conflict ? ` ${conflictSentence(charged)}` : nextSteps(context, advice)
   const told = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
   return new Class(`${call} returned ${status} (${told}).${needs}${wait}${rest}`, {

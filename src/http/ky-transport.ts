@@ -140,10 +140,7 @@ class FetchedResponse implements TransportResponse {
     else this.#leave()
   }
 
-  /**
-   * Counts the decompressed bytes, so that a decompression bomb cannot exhaust the memory. Browsers
-   * hide the header that would reveal compression.
-   */
+  /** Counts the decompressed bytes, so that a decompression bomb cannot exhaust the memory. */
   async read(maxBytes: number): Promise<BodyText> {
     const chunks: Uint8Array[] = []
     try {

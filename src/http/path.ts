@@ -19,7 +19,7 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Returns why a path could reach another endpoint, even after proxies decode it up to five times.
+ * Returns why a path could reach another endpoint, even after proxies decode it up to four times.
  * @param path without slashes at its start and end
  */
 export function pathProblem(path: string): string | undefined {

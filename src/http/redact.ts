@@ -10,7 +10,7 @@ export const LIKE_A_KEY = 16
 
 /**
  * Redacts API keys, plain or encoded, in a string from the server. Some services echo the key in an
- * "invalid key" message, which the client quotes in an error.
+ * "invalid key" message, which becomes the error's `serverMessage`.
  * @param shortest minimum length of a key that is redacted
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
@@ -21,8 +21,8 @@ export function redact(text: string, secrets: Iterable<string>, shortest = 0): s
 }
 
 /**
- * Caches patterns, because creating a pattern costs more than using it. A program has only one API
- * key, or two during a rotation.
+ * Caches patterns, because creating a pattern costs more than using it. Most programs use one
+ * API key, or two during a rotation.
  */
 const patterns = new Map<string, RegExp | undefined>()
 const MAX_PATTERNS = 8

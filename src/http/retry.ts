@@ -6,7 +6,8 @@
  * - `backoff`: after exponential backoff with full jitter;
  * - `refresh`: immediately, because a 401 may mean that the API key was rotated and a fresh one is
  *   available;
- * - `poll`: the service is still processing this key; a poll does not count as a retry;
+ * - `poll`: the service is still processing an earlier request with this key; a poll does not count
+ *   as a retry;
  * - `replay`: a successful response could not be read, so the request is repeated with the same key
  *   to read the response.
  */

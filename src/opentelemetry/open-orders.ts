@@ -32,8 +32,8 @@ const AGES: readonly (readonly [age: string, below: number])[] = [
  * must settle those that remain open.
  *
  * Each collection of metrics reads every open order from the store and sends nothing. Observe each
- * store in only one process, because every observer reports all orders of the store. If the store
- * cannot be read, the metric `ordering.store.readable` is 0: set an alert for that value.
+ * store in only one process, because every observer reports all open orders of the store. If the
+ * store cannot be read, the metric `ordering.store.readable` is 0: set an alert for that value.
  *
  * @returns a function that stops the reports; call it before `client.close()`
  * @example
@@ -69,7 +69,7 @@ export function observeOpenOrders(client: UnresolvedOrders, options: ObserveOpti
       // If this callback threw, exporters would repeat the last numbers that it reported.
       result.observe(readable, 0)
       diag.error(
-        'customer-ordering-sdk: the store could not be read, so the metrics of open orders are stale.',
+        'customer-ordering-sdk: the open orders could not be read, so their metrics are stale.',
         error,
       )
       return

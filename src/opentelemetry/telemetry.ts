@@ -50,8 +50,9 @@ const OPTIONS: Readers<TelemetryOptions> = {
 /**
  * Creates hooks for OpenTelemetry. Each call becomes a span, each of its requests a child span, and
  * each retry an event. Metrics count requests, retries and outcomes. A call's span is a child of
- * the span that is active around the call, and ends even if the call fails. In `recover()`, each
- * order is a separate call with its own trace.
+ * the span that is active around the call, if there is one, and ends even if the call fails. In
+ * `recover()`, each order is a separate call, so without an active span each order gets its own
+ * trace.
  *
  * Names that OpenTelemetry's conventions for HTTP clients do not define begin with `ordering.`.
  * Spans contain no API key, header, body, target or amount.
@@ -165,7 +166,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
       span.setAttributes(known(attributes))
       if (!ok) span.setStatus({ code: SpanStatusCode.ERROR, ...(code !== undefined && { message: code }) })
       span.end()
-      // Metrics contain no ids, because every order would create a new series.
+      // No ids here: an id would give every order its own time series.
       const labels: Attributes = {
         'ordering.operation': operation,
         'ordering.charged': charged,

@@ -10,7 +10,7 @@ import { uuidV5 } from '../uuid-v5.ts'
 
 /** Options of {@link createProxy}. */
 export interface ProxyOptions {
-  /** Address of the service, before `/v1`. Must be https, except for localhost. */
+  /** Address of the service without the final `/v1`. Must be https, except for localhost. */
   readonly baseUrl: string | URL
   /**
    * The API key of the wallet that the visitor can read and spend from: a string, or a sync or
@@ -75,7 +75,9 @@ const address: Read<string | URL> = baseUrl
 
 const OPTIONS: Readers<ProxyOptions> = {
   baseUrl: address,
-  apiKey: (value, refuse) => apiKey(value, refuse) ?? refuse('must be a string or a function'),
+  apiKey: (value, refuse) =>
+    (typeof value === 'string' || typeof value === 'function' ? apiKey(value, refuse) : null) ??
+    refuse('must be a string or a function'),
   authorize: callable(),
   timeout: duration,
   fetch: callable(),
@@ -94,10 +96,11 @@ const OPTIONS: Readers<ProxyOptions> = {
  * - It sends each request once and follows no redirects. If the service does not respond, or
  *   responds with 408 or 421, the handler returns 502 or 504. The client then reports that the
  *   order may exist, and no browser silently repeats the request.
- * - It adds a short tag of the API key to each response, so that the client never repeats an
+ * - It adds a short tag of the API key to its responses, so that the client never repeats an
  *   ambiguous order with another API key.
  *
- * The handler's promise rejects only if `authorize` or `apiKey` fails, before anything is sent.
+ * The handler's promise rejects only if one of your functions throws: `authorize` or `apiKey`
+ * before anything is sent, `onLost` afterwards.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example
@@ -155,13 +158,8 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
 
     const lose = (status: 502 | 504, reason: string): Response => {
       onLost?.({ method, path, reason: redact(reason, [key]) })
-      return tagged(
-        refusal(
-          status,
-          'SERVICE_LOST',
-          'The service returned no usable response. An order may have been created and charged.',
-        ),
-      )
+      const doubt = method === 'GET' ? '' : ' An order may have been created and charged.'
+      return tagged(refusal(status, 'SERVICE_LOST', `The service returned no usable response.${doubt}`))
     }
     const send = read.fetch ?? fetch
     const signal = AbortSignal.timeout(timeout)

@@ -35,7 +35,8 @@ const PAGING = ['pagination', 'paging', 'meta', 'page', 'pageInfo', 'page_info']
 /**
  * Finds the rows of a list response: the response itself if it is an array, otherwise its only
  * array property. If several properties are arrays, chooses the array whose elements all have the
- * identifier. If no array or more than one qualifies, returns an issue instead of a guess.
+ * identifier; if all those arrays are empty, the page is empty. If no array or more than one
+ * qualifies, returns an issue instead of a guess.
  */
 export function readEnvelope(body: unknown, identifier: string): Checked<ListEnvelope> {
   if (Array.isArray(body)) return { value: { items: body } }

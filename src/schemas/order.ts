@@ -20,8 +20,8 @@ import type { StandardSchemaV1 } from './standard-schema.ts'
  */
 export interface OrderMetadata {
   /**
-   * Your own reference for the order. One reference means one order: calls with the same reference
-   * never buy twice.
+   * Your own reference for the order. One reference means one order: while the order is remembered,
+   * a call with the same reference does not buy it again.
    */
   readonly externalOrderId?: string
 }
@@ -91,7 +91,7 @@ export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
       serviceId: filled(),
       target: filled(),
       quantity: z.number(mustBe('an integer')).check(
-        z.refine((value) => Number.isSafeInteger(value), 'must be an integer'),
+        z.refine((value) => Number.isSafeInteger(value), 'must be a safe integer'),
         z.refine((value) => value >= 1, 'must be at least 1'),
       ),
       metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled()) }, NO_OBJECT)),

@@ -13,7 +13,7 @@ export function parser<T>(documented: StandardSchemaV1, own: StandardSchemaV1 | 
   }
 }
 
-/** Rejects a different id, because a proxy may return the response to another request. */
+/** Rejects a body with another id: a proxy may have returned the response of another request. */
 export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
   return (body) => {
     const other = isObject(body) ? body[name] : undefined

@@ -2,7 +2,7 @@ import { bare, defined, isObject } from '../defined.ts'
 import { anyObject, parseJson } from './check.ts'
 
 /**
- * Body of an error response. The API document does not show its shape, so the client reads all
+ * Body of an error response. The API document does not show its shape, so the client reads several
  * common shapes: `code` and `message` at the top, inside `error`, in the first of `errors`, or as
  * RFC 9457 problem details.
  */

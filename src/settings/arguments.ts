@@ -199,8 +199,8 @@ export function refuseArgument(problem: string, path = ''): never {
 
 export function callSettings(defaults: CallSettings, options: Partial<RequestOptions>): CallSettings {
   if (options === NO_OPTIONS) return defaults
-  // Rest syntax gave `options` a prototype. Without `bare`, a polluted `Object.prototype` would add
-  // settings.
+  // Rest syntax in a caller gives `options` a prototype. Without `bare`, a polluted
+  // `Object.prototype` would add settings.
   const { signal, timeout, totalTimeout, maxRetries, headers } = bare(options)
   return {
     signal,

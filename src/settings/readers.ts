@@ -43,7 +43,7 @@ export function fields<T extends object>(readers: Readers<T>): Read<Partial<T>> 
 }
 
 export function only<T>(passes: (value: unknown) => boolean, problem: string): Read<T> {
-  // The cast is safe: each test implies T, but most tests are not type predicates.
+  // The cast is safe: each test checks all of T that can be checked before use.
   return (value, refuse) => (passes(value) ? (value as T) : refuse(problem))
 }
 
@@ -53,10 +53,11 @@ export const duration: Read<number> = only(
 )
 
 export function integer(least: number, most: number = Number.MAX_SAFE_INTEGER): Read<number> {
-  const upTo = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
+  const safe = most === Number.MAX_SAFE_INTEGER
+  const range = safe ? `a safe integer of at least ${least}` : `an integer from ${least} to ${most}`
   return only(
     (value) => Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most,
-    `must be an integer ${upTo}`,
+    `must be ${range}`,
   )
 }
 
@@ -65,7 +66,7 @@ export const flag: Read<boolean> = only((value) => typeof value === 'boolean', '
 /** Rejects lone surrogates, which neither JSON nor URLs can contain. */
 export const text: Read<string> = only(
   (value) => typeof value === 'string' && /\S/.test(value) && !/\p{Surrogate}/u.test(value),
-  'must be a non-blank string',
+  'must be a non-blank string of well-formed Unicode',
 )
 
 export function oneOf<T extends string>(...values: readonly T[]): Read<T> {

@@ -133,8 +133,8 @@ export function resolveSettings<S extends Schemas>(
   // typed: the same order with and without www would be charged twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
-      "is required if the store outlives the page and baseUrl has the page's origin: at another" +
-        ' address, such as with www, the page could buy an order again. Set it to a label of the' +
+      "is required if the store outlives the page and baseUrl has the page's origin: opened at another" +
+        ' address (for example with www), the page could buy an order again. Set it to a label of the' +
         " service that never changes, such as 'https://api.example.com'",
       'server',
     )

@@ -276,7 +276,7 @@ describe('proxies and dispatchers', () => {
   const METHODS = 'option dispatcher must be an object with the functions dispatch, request'
   const DECIDES = 'cannot be combined with a dispatcher, which controls it'
   const PROXY = "option proxy must be 'environment'; pass a dispatcher for any other proxy"
-  const COUNT = 'option connections must be an integer of at least 1'
+  const COUNT = 'option connections must be a safe integer of at least 1'
   test.each<[string, unknown, problem: string]>([
     ['a misspelled name', { proxi: 'environment' }, 'option proxi is not known (did you mean proxy?)'],
     ['an unknown name', { http2: undefined }, 'option http2 is not known'],

@@ -99,7 +99,8 @@ describe('a name of an order that did not arrive', () => {
 describe('messages', () => {
   it.each([
     ['`quantity` must be an integer (got string)', { quantity: '1' }],
-    ['`quantity` must be an integer.', { quantity: 1.5 }],
+    ['`quantity` must be a safe integer.', { quantity: 1.5 }],
+    ['`quantity` must be a safe integer.', { quantity: 2 ** 53 }],
     ['`target` is missing', { target: undefined }],
     ['`metadata` must be an object (got string)', { metadata: 'inv-1' }],
   ])('the error states what a field must be: %s', async (text, fields) => {

@@ -48,7 +48,7 @@ describe('resolve(…, { as: "created" })', () => {
     const error = await failure(lab.client().orders.resolve(NAME, { as: 'created', orderId: 'ord_none' }))
     expect(error).toMatchObject({ code: 'not_found', charged: 'unknown' })
     expect(error.message).toMatch(
-      /returned 404 .*Check the ids and the API key, then call again\. The wallet may have been charged\./,
+      /returned 404 .*Check the ids, the API key and baseUrl, then call again\. The wallet may have been charged\./,
     )
     expect(await lab.row('ref:r1')).toEqual(before)
   })

@@ -168,20 +168,22 @@ describe('a failure without an answer', () => {
   ): AttemptResult => ({ kind: 'failed', unsent, closed: false, detail })
 
   test.each([
-    ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect'],
+    ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect', 'network'],
     [
       "could not connect: the server's certificate is not trusted",
       'certificate',
       'CERT_HAS_EXPIRED',
       undefined,
+      'certificate',
     ],
-    ['lost the connection before the response was complete', false, 'ECONNRESET', 'read'],
-  ] as const)('%s', (what, unsent, code, syscall) => {
+    ['got no complete response', false, 'ECONNRESET', 'read', 'network'],
+    ['got no complete response', false, 'ECONNREFUSED', 'connect', 'network'],
+  ] as const)('%s', (what, unsent, code, syscall, suspect) => {
     const detail = { name: 'Error', code, ...(syscall === undefined ? {} : { syscall }) }
     const error = fail(failed(unsent, detail))
     const shown = syscall === undefined ? code : `${code} ${syscall}`
     expect(error.constructor).toBe(ConnectionError)
-    const next = 'Check the network and baseUrl, then call again.'
+    const next = `Check the ${suspect} and baseUrl, then call again.`
     expect(error.message).toBe(`POST /v1/orders ${what} (${shown}). ${next}`)
     expect(error.code).toBe('connection')
     expect(error.cause).toEqual(Object.assign(new Error(shown), { code, ...(syscall && { syscall }) }))
@@ -198,7 +200,7 @@ describe('a failure without an answer', () => {
   test.each([
     ['could not be sent: the transport is closed', 'transport_closed', 'UND_ERR_CLOSED'],
     ['could not be sent: the transport is closed', 'transport_closed', 'UND_ERR_DESTROYED'],
-    ['lost the connection before the response was complete', false, 'UND_ERR_DESTROYED'],
+    ['got no complete response', false, 'UND_ERR_DESTROYED'],
   ] as const)('the message "%s" suggests a new transport (%s, %s)', (what, unsent, code) => {
     const result = failed(unsent, { name: 'Error', code })
     const next = 'Create a new transport and client'
@@ -312,7 +314,7 @@ describe('what a message says', () => {
 
   test('a message of this kind states that the service requires too long a wait', () => {
     const waiting = answer(429, {}, { 'retry-after': '600' })
-    const sentence = 'The service asked the client to wait 600000 ms, which is longer than the time left.'
+    const sentence = 'The service asked the client to wait 600000 ms. No time was left for another attempt.'
     expect(fail(waiting, { outOfTime: true }).message).toContain(sentence)
     expect(fail(waiting).message).not.toContain('asked the client to wait')
     expect(fail(waiting)).toMatchObject({ code: 'rate_limit', retryAfter: 600_000 })
@@ -342,7 +344,8 @@ describe('a whole message', () => {
       'Use an API key with that permission',
       true,
     ],
-    [answer(404, ''), 'returned 404 (not found)', 'Check the ids and the API key'],
+    [answer(404, ''), 'returned 404 (not found)', 'Check the ids, the API key and baseUrl'],
+    [answer(408, ''), 'returned 408 (unexpected status)', 'Wait'],
     [answer(409, ''), 'returned 409 (conflict)', 'Wait'],
     [
       coded(409, 'IDEMPOTENCY_IN_PROGRESS'),
@@ -351,12 +354,17 @@ describe('a whole message', () => {
     ],
     [answer(418, ''), 'returned 418 (unexpected status)', 'Check baseUrl and the request'],
     [answer(422, ''), 'returned 422 (order cannot be accepted)', 'Change the order'],
+    [answer(425, ''), 'returned 425 (unexpected status)', 'Wait'],
     [answer(429, ''), 'returned 429 (too many requests)', 'Wait'],
     [answer(500, ''), 'returned 500 (server error)', 'Wait'],
     [redirect(307), 'returned a redirect (307), which is never followed', 'Check baseUrl', true],
     [redirect(0), 'returned a redirect, which is never followed', 'Check baseUrl', true],
     [success(), 'returned 200, but the body is not as documented', 'Check baseUrl'],
-    [success('too_large'), 'returned 200, but the body exceeds the size limit', 'Check baseUrl'],
+    [
+      success('too_large'),
+      'returned 200, but the body exceeds the size limit',
+      'Check baseUrl (or lower the limit of a list)',
+    ],
     [
       success('undecodable'),
       'returned 200, but the body could not be decompressed',
@@ -379,21 +387,17 @@ describe('a whole message', () => {
       'Allow more time',
     ],
     [{ kind: 'aborted' }, "was aborted by the caller's signal", 'If you still need the result'],
-    [failed(false), 'got no complete response: fetch failed (TypeError)', 'Check the network and baseUrl'],
+    [failed(false), 'got no complete response (TypeError)', 'Check the network and baseUrl'],
     [
       failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),
-      'lost the connection before the response was complete (ERR_SSL_WRONG_VERSION_NUMBER)',
+      'got no complete response (ERR_SSL_WRONG_VERSION_NUMBER)',
       'Check the scheme and port of baseUrl (the server may not speak TLS there)',
       true,
     ],
-    [
-      failed(false, 'ECONNRESET'),
-      'lost the connection before the response was complete (ECONNRESET)',
-      'Check the network and baseUrl',
-    ],
+    [failed(false, 'ECONNRESET'), 'got no complete response (ECONNRESET)', 'Check the network and baseUrl'],
     [
       failed(false, 'UND_ERR_DESTROYED'),
-      'lost the connection before the response was complete (UND_ERR_DESTROYED)',
+      'got no complete response (UND_ERR_DESTROYED)',
       'Create a new transport and client',
       true,
     ],
@@ -423,7 +427,7 @@ describe('a whole message', () => {
 
   test('a message about a port that fetch blocks suggests another port', () => {
     expect(fail(failed('unreachable', 'BAD_PORT'), { charged: 'no' }).message).toBe(
-      'POST /v1/orders could not connect, so nothing was sent (BAD_PORT). The wallet was not charged. Use a port that fetch does not block, then call again.',
+      'POST /v1/orders could not connect, so nothing was sent (BAD_PORT). The wallet was not charged. Use a port in baseUrl that fetch does not block, then call again.',
     )
   })
 
@@ -461,7 +465,7 @@ describe('a whole message', () => {
       `POST /v1/orders could not connect${sent} (ENOTFOUND). ${rest}`,
     )
     expect(fail(failed('certificate', 'CERT_HAS_EXPIRED'), given).message).toBe(
-      `POST /v1/orders could not connect: the server's certificate is not trusted${sent} (CERT_HAS_EXPIRED). ${rest}`,
+      `POST /v1/orders could not connect: the server's certificate is not trusted${sent} (CERT_HAS_EXPIRED). ${rest.replace('the network', 'the certificate')}`,
     )
   })
 
@@ -475,7 +479,7 @@ describe('a whole message', () => {
       const told = { endpoint, path: '/v1/orders/o_1', charged }
       const never = 'Do not order again under another reference or key.'
       expect(fail(answer(404, ''), told).message).toBe(
-        `GET /v1/orders/o_1 returned 404 (not found). Check the ids and the API key, then call again. ${money} ${never}`,
+        `GET /v1/orders/o_1 returned 404 (not found). Check the ids, the API key and baseUrl, then call again. ${money} ${never}`,
       )
       expect(fail(failed('unreachable', 'ECONNREFUSED'), told).message).toBe(
         `GET /v1/orders/o_1 could not connect (ECONNREFUSED). Check the network and baseUrl, then call again. ${money} ${never}`,
@@ -493,6 +497,14 @@ describe('a whole message', () => {
     const endpoint = { operation: 'request', method: 'PUT' }
     expect(fail({ kind: 'timeout' }, { endpoint, charged, path: '/v1/x' }).message).toBe(
       `PUT /v1/x got no complete response within the time of one attempt (timeout). ${rest}`,
+    )
+  })
+
+  test('a conflict of a custom request does not suggest orders.resolve(), which has no record of it', () => {
+    const endpoint = { operation: 'request', method: 'POST' }
+    const result = coded(409, 'IDEMPOTENCY_CONFLICT')
+    expect(fail(result, { endpoint, charged: 'unknown', path: '/v1/x' }).message).toBe(
+      'POST /v1/x returned 409 (this key belongs to an order with another payload, code IDEMPOTENCY_CONFLICT). The request may have taken effect and charged the wallet. Check its effect before you send it again: the client has no record of it.',
     )
   })
 

@@ -573,7 +573,7 @@ describe('account and server', () => {
     const store = durable('device')
     expect(messageOf(() => resolve({ ...options, store }))).toBe(
       "Client option server is required if the store outlives the page and baseUrl has the page's origin: " +
-        'at another address, such as with www, the page could buy an order again. ' +
+        'opened at another address (for example with www), the page could buy an order again. ' +
         "Set it to a label of the service that never changes, such as 'https://api.example.com'.",
     )
     for (const accepted of [
