@@ -40,7 +40,8 @@ export async function encodeRecord(
 /** Rejects a value that a store may change, because the record could then never be decrypted. */
 async function encrypted(codec: Codec, text: string): Promise<string> {
   const sealed: unknown = await codec.encrypt(text)
-  if (!isStorable(sealed)) throw new TypeError('codec.encrypt() must return a non-empty, well-formed string')
+  if (!isStorable(sealed))
+    throw new TypeError('codec.encrypt() must return a non-empty string without lone surrogates')
   return sealed
 }
 

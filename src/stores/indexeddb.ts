@@ -46,12 +46,13 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * a private window closes. Give every order an `externalOrderId`, so that its key can be computed
  * again, and call `navigator.storage.persist()`.
  *
- * The first call opens the database. If another page wants to delete or upgrade the database, the
- * store closes its connection, and the next call opens a new one. If the database was deleted,
- * every call rejects: with a new, empty database, the page could buy the same orders twice.
+ * The first call opens the database. If another page wants to upgrade the database, the store
+ * closes its connection, and the next call opens a new one. If the database is deleted, every later
+ * call rejects: with a new, empty database, the page could buy the same orders twice.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
- * plain error whose `code` is the name of the browser's error, for example `QuotaExceededError`.
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
+ * is a plain error whose `code` is the name of the browser's error, for example
+ * `QuotaExceededError`.
  *
  * @example
  * const store = new IndexedDbStore({ name: 'orders' })
@@ -79,7 +80,7 @@ export class IndexedDbStore implements OrderStore {
     }
     if (!Number.isSafeInteger(openTimeout) || openTimeout < 1 || openTimeout > 2 ** 31 - 1) {
       throw new StoreError(
-        'The option `openTimeout` of IndexedDbStore must be a whole number of milliseconds, 1 or more.',
+        'The option `openTimeout` of IndexedDbStore must be a whole number of milliseconds, 1 to 2147483647.',
       )
     }
     this.#name = name

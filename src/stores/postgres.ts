@@ -60,8 +60,8 @@ const INSERT_ATTEMPTS = 3
  * the store after the order was sent. {@link PostgresStore.within} is the exception, for orders
  * that are sent later.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
- * plain error with only a code, for example `57014`. Neither error contains a message from the
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
+ * is a plain error with only a code, for example `57014`. Neither error contains a message from the
  * server or part of a connection string.
  *
  * @example
@@ -98,8 +98,8 @@ export class PostgresStore implements OrderStore {
    * different role. You can call it again, even from several processes at the same time. If the
    * tables are up to date, the role needs no right to create tables.
    *
-   * @throws {StoreError} if the database cannot store orders safely, or the role may not create the
-   * tables
+   * @throws {StoreError} if the database cannot be reached or cannot store orders safely, or the
+   * role may not create the tables
    * @example
    * await store.migrate()
    */

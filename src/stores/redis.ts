@@ -42,8 +42,8 @@ export interface RedisStoreOptions {
    */
   readonly persistence?: 'check' | 'assume'
   /**
-   * `'check'` (default) rejects a server that evicts keys when its memory is full. With `'assume'`,
-   * you vouch that the server evicts no keys.
+   * `'check'` (default) rejects a server that may evict the store's keys when its memory is full.
+   * With `'assume'`, you vouch that the server never evicts them.
    */
   readonly eviction?: 'check' | 'assume'
 }
@@ -59,20 +59,21 @@ const MOST_ROWS = 1_000
 const MOST_BYTES = 4 * 2 ** 20
 
 /**
- * Remembers orders in Redis, for all machines that share it. Every read and write is one script, so
- * nothing is ever half written, and exactly one of several racing writers wins. All rows of one
- * account share a cluster slot. No key of the store ever expires.
+ * Remembers orders in Redis, for all machines that share it. Every read or write of a row is one
+ * script, which Redis runs without interruption, so exactly one of several racing writers wins. All
+ * rows of one account share a cluster slot. No key of the store ever expires.
  *
  * Redis acknowledges a write before its replicas have received it, so a failover can lose the most
  * recent orders. A crash of the server can lose them too, unless `appendfsync` is `always`. Give
  * every order an `externalOrderId`, so that its key can be computed again.
  *
- * Before its first call for an account, the store checks that the server is a primary, persists
- * every write, and evicts no keys of the store. If a check fails, the call rejects. The checks run
- * again every hour, after every new connection, and after a restart of the server.
+ * Before its first call for an account, the store checks that the server is a primary, has an
+ * append-only file, and evicts no keys of the store. If a check fails, the call rejects. The checks
+ * run again every hour, after every new connection that the client reports, and after a restart of
+ * the server. If both `persistence` and `eviction` are `'assume'`, the store checks nothing.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
- * plain error with the server's or the client's code, for example `OOM`.
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
+ * is a plain error with the server's or the client's code, for example `OOM`.
  *
  * @example
  * const client = await createClient({ url }).on('error', log).connect()

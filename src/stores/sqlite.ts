@@ -66,15 +66,16 @@ const INSERT_ATTEMPTS = 3
 
 /**
  * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write
- * survives the end of the process. It also survives a power failure if the disk loses no writes
- * that it has acknowledged: the store uses a write-ahead log, `synchronous=FULL` and `fullfsync`.
+ * survives the end of the process. With the option `path`, it also survives a power failure if the
+ * disk loses no writes that it has acknowledged: the store uses a write-ahead log,
+ * `synchronous=FULL` and `fullfsync`.
  *
  * The constructor opens the file and creates the tables, so a wrong path or a missing module fails
  * when the program starts, not with its first order. SQLite is synchronous: each call blocks the
  * event loop until the disk has written. Use one instance per thread.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause` is a
- * plain error with SQLite's code, for example `SQLITE_FULL`.
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
+ * is a plain error with SQLite's code, for example `SQLITE_FULL`.
  *
  * @example
  * const store = new SqliteStore({ path: 'orders.db' })
@@ -96,7 +97,7 @@ export class SqliteStore implements OrderStore {
    *
    * @throws {StoreError} if an option is wrong, or this runtime has no `node:sqlite`; if the file
    * cannot be opened, is not an SQLite database, or stays locked for longer than `busyTimeout`; if
-   * a newer version of this package wrote it
+   * the database cannot store orders safely, or a newer version of this package wrote it
    */
   constructor(options: SqliteStoreOptions) {
     // Without `Object`, a call without options would throw a TypeError, not a StoreError.
@@ -247,7 +248,7 @@ export class SqliteStore implements OrderStore {
     if (this.#own === undefined) return
     try {
       try {
-        // PASSIVE never waits. The next process that opens the file moves the rest of the log.
+        // PASSIVE never waits. A later checkpoint moves the rest of the log.
         this.#own.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
       } finally {
         this.#own.close()

@@ -8,7 +8,7 @@ export function storable(text: string): string {
   if (/\p{Surrogate}/u.test(text)) {
     throw new StoreError(
       'The order store cannot store a string that contains half of a surrogate pair. ' +
-        'Make the `codec` return well-formed strings, such as base64, and use well-formed account labels.',
+        'Pass a string without it. Nothing was written.',
     )
   }
   return text

@@ -22,7 +22,7 @@ export interface StoredRow {
   readonly createdAt: number
   /** When the record was last written, milliseconds since 1970. */
   readonly updatedAt: number
-  /** Any string of Unicode characters, of any length. The store must return it unchanged. */
+  /** String of any length, which may contain any Unicode character. Must be returned unchanged. */
   readonly data: string
 }
 
@@ -64,14 +64,15 @@ export interface PruneOptions {
 /**
  * What an acknowledged write survives. With `memory`, it is lost when the process ends. With
  * `device`, it survives a crash of the process or the page and, if the store's documentation says
- * so, a power failure. With `server`, it is on a server that many machines share.
+ * so, a power failure. With `server`, it survives the loss of the machine that made it. The store's
+ * documentation says which failures of the server it survives.
  */
 export type StoreDurability = 'memory' | 'device' | 'server'
 
 /**
- * Where the client remembers orders. Safety depends on `get`, `insert`, `update`, `listOpen` and
- * `prune`. `list`, `durability` and `close` are conveniences. The suite in
- * `customer-ordering-sdk/stores/contract` checks all of them.
+ * Where the client remembers orders. Safety depends on every member except `close`: the client also
+ * uses `list` to decide what to prune, and `durability` to decide which options it requires. The
+ * suite in `customer-ordering-sdk/stores/contract` checks all members.
  *
  * Rules for implementers:
  * - `insert` and `update` are atomic per row and linearizable: exactly one of two racing writers
@@ -79,9 +80,9 @@ export type StoreDurability = 'memory' | 'device' | 'server'
  * - A promise resolves only when the write is as durable as `durability` claims.
  * - A rejected promise may mean "not applied", "applied, response lost" or "applied later": a
  *   database may finish a statement after its driver has stopped waiting. The client then reads the
- *   row. Before the client reports an order as not charged, it writes a closed row with a higher
- *   version, which makes a late write fail. So each write must be one conditional statement, never
- *   a read and a separate write. Never swallow a failure.
+ *   row. Before the client reports an order as not charged, it writes a closed row, which makes a
+ *   late write fail. So each write must check its condition and store the row in one atomic step,
+ *   such as a conditional statement. Never swallow a failure.
  * - A `StoreError` with `applied: false` promises two things. The rejected write had no effect (a
  *   full disk, a read-only database). Neither that write nor an earlier write of this store object
  *   to the same row will take effect later. Set `applied: false` only if both are certain.
@@ -102,8 +103,8 @@ export interface OrderStore {
    */
   update(row: StoredRow, expectedVersion: number): Promise<boolean>
   /**
-   * Returns the rows with `open` true, in any order. May repeat a row that changes between pages,
-   * but never omits a row that stays open.
+   * Returns one page of the rows with `open` true, in any order. The pages may repeat a row that
+   * changes in between, but never omit a row that stays open.
    */
   listOpen(scope: string, options: ListRowsOptions): Promise<RowPage>
   /**
@@ -112,8 +113,8 @@ export interface OrderStore {
    */
   prune(scope: string, options: PruneOptions): Promise<number>
   /**
-   * Returns all rows of a scope with `updatedAt` at or after `since` (milliseconds since 1970,
-   * default 0), in any order.
+   * Returns one page of the rows of a scope with `updatedAt` at or after `since` (milliseconds
+   * since 1970, default 0), in any order.
    */
   list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage>
   /** Closes what the store itself opened. A database client that the caller passed stays open. */

@@ -708,7 +708,7 @@ describe('a connection of the caller', () => {
     const database = new DatabaseSync(path, { readOnly: true })
     const error = await failureOf(() => new SqliteStore({ database }))
     expect(error.message).toContain(
-      'it is read-only. Give this user write access to the file and its directory. Nothing was written.',
+      'it is read-only. Open it for writing, and give this user write access to the file and its directory. Nothing was written.',
     )
     expect(codeOf(error)).toBe('SQLITE_READONLY')
     database.close()
@@ -789,7 +789,7 @@ describe('a connection of the caller', () => {
     failure = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
     const ioError = await failureOf(() => store.insert(makeRow(2)))
     expect(ioError.message).toContain(
-      'the disk or file system failed. Check the disk. The write may or may not have happened.',
+      'the disk or file system failed. Check both. The write may or may not have happened.',
     )
     expect(codeOf(ioError)).toBe('SQLITE_IOERR_FSYNC')
     expect(ioError.applied).toBeUndefined()

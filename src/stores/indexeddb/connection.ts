@@ -87,7 +87,7 @@ export class Connection {
     this.#deleted = true
     return new StoreError(
       `The IndexedDB database "${this.#name}" was deleted while its order store was in use, so its ` +
-        'orders are forgotten. Orders in progress may have been charged: check the service, ' +
+        'orders are forgotten. Orders in progress may have been charged: look for them at the service, ' +
         'then reload the page or create a new IndexedDbStore.',
     )
   }
@@ -99,7 +99,7 @@ function indexedDbOf(): IDBFactory {
   if (factory === undefined || factory === null) {
     throw new StoreError(
       'IndexedDbStore needs IndexedDB, which this runtime does not have, or blocks for this page. ' +
-        'Outside browsers, use another store, such as SqliteStore.',
+        'In a browser, allow site data. Elsewhere, use another store, such as SqliteStore.',
     )
   }
   return factory

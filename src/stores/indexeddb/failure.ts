@@ -4,8 +4,8 @@ export type Access = 'open' | 'read' | 'write'
 
 const CAUSES: Readonly<Record<string, string>> = {
   QuotaExceededError:
-    'the browser gives this site no more space: its quota is used up or the disk is full. Remove ' +
-    'other data of the site, shorten `retention`, or call `navigator.storage.persist()`.',
+    'the browser gives this site no more space: its quota is used up or the disk is full. Free ' +
+    'up disk space, remove other data of the site, or shorten `retention`.',
   SecurityError:
     'the browser lets this page store nothing: a setting or policy blocks site data, or the page is ' +
     'a frame with an opaque origin. Allow site data, or use MemoryStore, which forgets orders when ' +
@@ -72,9 +72,9 @@ export function explain(error: unknown, access: Access, name: string): StoreErro
 
 export function outOfTurn(name: string, timeout: number): StoreError {
   return new StoreError(
-    `Cannot use the order store in the IndexedDB database "${name}": another tab or worker of this ` +
-      `site has kept it busy for ${timeout} ms. A frozen tab may do that: close or reload the site's ` +
-      'other tabs, then try again. Nothing was written.',
+    `Cannot use the order store in the IndexedDB database "${name}": something, perhaps a frozen tab ` +
+      `of this site, has kept it busy for ${timeout} ms. Close or reload the site's other tabs, then ` +
+      'try again. Nothing was written.',
     { applied: false },
   )
 }

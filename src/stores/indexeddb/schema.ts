@@ -28,7 +28,7 @@ const INDEXES = {
 export type RowIndex = keyof typeof INDEXES
 
 /**
- * A stored row. Some rows have an extra field for an index, because an index key cannot be a
+ * A stored row. Each row has one extra field for an index, because an index key cannot be a
  * boolean.
  */
 interface IndexedRow extends StoredRow {

@@ -29,7 +29,8 @@ export interface Patience {
  * the operating system's buffers.
  *
  * A page that is frozen inside a transaction blocks the transactions of all other pages. So this
- * function aborts a transaction if its first request has no result in time.
+ * function aborts its own transaction if the first request has no result in time: the call rejects,
+ * and its write cannot happen later.
  */
 export function transact<T>(
   transaction: IDBTransaction,

@@ -17,10 +17,14 @@ const TROUBLES: readonly Trouble[] = [
     ...['CONNECTION_CLOSED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT'],
   ],
   ['the server is starting or stopping. Try again soon.', '57P03'],
-  ['the server has no free connections. Raise its `max_connections`, or make the pools smaller.', '53300'],
+  [
+    'the server has no free connections for this role and database. ' +
+      'Raise the limit that is reached, such as `max_connections`, or make the pools smaller.',
+    '53300',
+  ],
   [
     'no connection became free in time, or none could be opened. ' +
-      'Find connections that are not released, or enlarge the pool.',
+      'Check that the server responds, find connections that are not released, or enlarge the pool.',
     'POOL_TIMEOUT',
   ],
   [
@@ -29,21 +33,26 @@ const TROUBLES: readonly Trouble[] = [
   ],
   [
     'the statement was cancelled, or took longer than statement_timeout allows. ' +
-      'Find the lock that delays it.',
+      'Check whether a lock delays it.',
     '57014',
   ],
-  ["no response came within the client's time limit. Try again.", 'QUERY_TIMEOUT'],
-  ['another transaction locked the row for longer than lock_timeout allows. End that transaction.', '55P03'],
+  ["no response came within pg's `query_timeout`. Try again.", 'QUERY_TIMEOUT'],
+  [
+    'another transaction locked the row or the table for longer than lock_timeout allows. ' +
+      'End that transaction.',
+    '55P03',
+  ],
   ['concurrent transactions kept writing the same row. Try again.', '40001', '40P01'],
   ['the connection is inside a transaction that has failed. Roll back that transaction.', '25P02'],
   [
-    'the database is read-only, perhaps because it is a standby. Connect to the primary.',
-    ...['25006', '25007'],
+    'the database is read-only, perhaps because it is a standby. Connect to the primary, or allow writes.',
+    '25006',
   ],
   ['the database was dropped. Restore a backup before you order again.', '57P04'],
   [
     "this role may not use the store's tables, or may not create them in that schema. " +
-      'Grant the right, or run `migrate()` once as a role that has it.',
+      'Grant this role access to the tables. If they are missing, run `migrate()` as a role that may ' +
+      'create them.',
     '42501',
   ],
   ['the login failed. Check the user, the password and pg_hba.conf.', '28'],
@@ -59,11 +68,11 @@ const TROUBLES: readonly Trouble[] = [
     ...['42703', '42809', '42P16', '42P07', '42710'],
   ],
   [KEYLESS, '42P10'],
-  ['the disk is full. Free up space.', '53100'],
+  ["the server's disk is full. Free up space.", '53100'],
   ['the server is out of memory. Try again.', '53200'],
   ['a string, such as the account label, is too long for the database. Shorten it.', '54'],
-  ['a time or a version is too large, or not an integer. Pass an integer.', '22P02', '22003'],
-  ['the disk or file system of the server failed. Check the disk.', '58'],
+  ['a number, such as a time, is too large or not an integer. Pass a safe integer.', '22P02', '22003'],
+  ['the server had a system error, such as a failed disk. Check its disk and its log.', '58'],
   ['its data is damaged. Stop writing to it, keep a copy, then restore a backup.', 'XX001', 'XX002'],
 ]
 
@@ -78,7 +87,7 @@ const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014
  * Codes of statements that never ran. Used for the message only: `POOL_TIMEOUT` is recognised by
  * its text, which does not suffice for `applied: false`.
  */
-const NOT_RUN = /^(25007|57P03|POOL_TIMEOUT)$/
+const NOT_RUN = /^(28...|3D000|57P03|POOL_TIMEOUT)$/
 
 /** Never quotes the server's messages: they may contain values, names and addresses. */
 export function explain(error: unknown, task: 'open' | 'read from' | 'write to'): StoreError {

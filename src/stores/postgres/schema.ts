@@ -52,8 +52,8 @@ function quote(name: string): string {
  * run twice, and must drop nothing.
  *
  * `COLLATE "C"` sorts strings by their bytes: the sort order of a language may change when the
- * server is upgraded. The last index contains the state: without it, `prune` would have to read all
- * created rows to find the old rejected ones.
+ * server is upgraded, which would break the indexes. The last index contains the state: without it,
+ * `prune` would have to read every old created row to find the rejected ones.
  */
 const MIGRATIONS: readonly ((names: Names) => string)[] = [
   ({ rows, open, list, closed }) => `

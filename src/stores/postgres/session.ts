@@ -16,9 +16,10 @@ export interface PostgresClient {
   /** Runs one statement with its parameters. */
   query(text: string, parameters?: PostgresParameter[]): Promise<{ readonly rows: readonly unknown[] }>
   /**
-   * Returns `'I'` if the connection is not inside a transaction. A pg `Client` has this method.
-   * Without this method, the store needs two more statements per call. An adapter may always return
-   * `'I'` if no other code begins transactions on its client.
+   * Returns `'I'` if the connection is not inside a transaction. The `Client` of a recent pg has
+   * this method. Without it, the store needs two more statements per call, or three if the call
+   * writes a row. An adapter may always return `'I'` if no other code begins transactions on its
+   * client.
    */
   getTransactionStatus?(): string | null
 }
@@ -155,7 +156,8 @@ export function transactionOf(client: PostgresClient): Session {
       if (isPool(client) || !(await isInLiveTransaction(client, query))) {
         throw new StoreError(
           'The connection passed to `within` is not inside a transaction, or its transaction has failed. ' +
-            'Nothing was written. Pass the connection on which BEGIN was run.',
+            'Nothing was written. Pass the connection on which BEGIN was run, or roll back the failed ' +
+            'transaction.',
           { applied: false },
         )
       }
@@ -220,7 +222,7 @@ function rowsOf(result: unknown): readonly unknown[] {
 const ATTEMPTS = 5
 
 /**
- * Reruns a statement that PostgreSQL rolled back because of a concurrent one, as it does at
+ * Reruns a statement that PostgreSQL rolled back because of a concurrent one, as it may do at
  * isolation levels stricter than the default, `READ COMMITTED`.
  */
 function repeating(query: Query): Query {

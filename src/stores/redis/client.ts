@@ -128,7 +128,7 @@ function textsOf(reply: unknown): string[] {
     if (texts.every((text) => typeof text === 'string')) return texts
   }
   throw new StoreError(
-    'The Redis client returned something that is not the result of a script, so a write may have ' +
-      'happened. Pass a client that is not inside a transaction, and does not transform replies.',
+    'The Redis client returned something that is not the result of a script. If the call was a write, ' +
+      'it may have happened. Pass a client that is not inside a transaction, and does not transform replies.',
   )
 }

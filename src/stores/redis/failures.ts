@@ -16,7 +16,7 @@ const REPLIES: Readonly<Record<string, string>> = {
   MOVED: 'the server is a node of a cluster. Pass a cluster client.',
   ASK: 'the server is a node of a cluster. Pass a cluster client.',
   CROSSSLOT: "the client's key prefix breaks the hash tag of the keys. Remove the braces from that prefix.",
-  BUSY: "another client's script blocks the server. Wait until it ends, or stop it with SCRIPT KILL.",
+  BUSY: 'a script blocks the server. Wait until it ends. SCRIPT KILL stops it only before its first write.',
   NOAUTH: 'the server requires a password. Configure one in the client.',
   WRONGPASS: "the client's user name or password is wrong. Check both.",
   NOPERM:
@@ -27,14 +27,15 @@ const REPLIES: Readonly<Record<string, string>> = {
 
 const CONNECTION =
   'the client is not connected. Check that the server is running and that you connected the client.'
-const TIMEOUT = "the server did not respond within the client's time limit. Try again."
+const TIMEOUT = 'the server did not respond in time. Try again.'
 
 /** Redis returns these codes before the first write of a script. */
 const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NOREPLICAS'])
 
 /**
- * Redis returns these codes without running the script. They do not set `applied: false`: the
- * client may have sent the script before, on a connection that it lost.
+ * Redis returns these codes without running the script. They prove nothing about an earlier
+ * attempt: the client may have sent the script before, on a connection that it lost. So they do not
+ * set `applied: false`.
  */
 const NOT_RUN: ReadonlySet<string> = new Set([
   ...['LOADING', 'CLUSTERDOWN', 'MASTERDOWN', 'MOVED', 'ASK', 'CROSSSLOT', 'BUSY', 'NOAUTH', 'WRONGPASS'],
@@ -93,8 +94,9 @@ export function explain(error: unknown, access: 'read' | 'write'): StoreError {
     `the client reports ${cause.code}. Check the server's log.`
   if (access === 'read') return new StoreError(`${failed}: ${advice}`, { cause })
   const notDone = NOT_DONE.has(cause.code)
-  const written =
-    notDone || NOT_RUN.has(cause.code) ? 'Nothing was written.' : 'The write may or may not have happened.'
+  let written = 'The write may or may not have happened.'
+  if (notDone) written = 'Nothing was written.'
+  else if (NOT_RUN.has(cause.code)) written = 'This attempt wrote nothing.'
   return new StoreError(`${failed}: ${advice} ${written}`, notDone ? { cause, applied: false } : { cause })
 }
 

@@ -14,7 +14,7 @@ export interface Inspected {
   readonly cluster: boolean
 }
 
-/** Throws if the server could lose orders that it has acknowledged. */
+/** Throws if the server is a replica, has no append-only file, or may evict orders. */
 export async function inspect(readInfo: () => Promise<string>, vouched: Vouched): Promise<Inspected> {
   let text = ''
   try {
@@ -44,15 +44,15 @@ function checkPersistence(enabled: string | undefined): void {
   if (enabled === '1') return
   if (enabled === undefined) {
     throw new StoreError(
-      'Cannot use this Redis server as an order store: it may lose orders, because INFO does not ' +
-        'return `aof_enabled`. Make sure that it has `appendonly yes`, or persists every write in ' +
-        "another way, then pass `persistence: 'assume'`.",
+      'Cannot use this Redis server as an order store: INFO does not return `aof_enabled`. Make sure ' +
+        'that the server has `appendonly yes`, or persists every write in another way, then pass ' +
+        "`persistence: 'assume'`.",
       NOT_APPLIED,
     )
   }
   throw new StoreError(
     'Cannot use this Redis server as an order store: with its setting `appendonly no`, a restart ' +
-      "loses orders. Set `appendonly yes`, or pass `persistence: 'assume'` if the server persists " +
+      "can lose orders. Set `appendonly yes`, or pass `persistence: 'assume'` if the server persists " +
       'every write in another way.',
     NOT_APPLIED,
   )
@@ -63,15 +63,14 @@ function checkEviction(policy: string | undefined): void {
   if (policy === 'noeviction' || policy?.startsWith('volatile-')) return
   if (policy === undefined) {
     throw new StoreError(
-      'Cannot use this Redis server as an order store: it may remove orders, because INFO does not ' +
-        'return `maxmemory_policy`. Make sure that the policy is `noeviction`, then pass ' +
-        "`eviction: 'assume'`.",
+      'Cannot use this Redis server as an order store: INFO does not return `maxmemory_policy`. Make ' +
+        "sure that the policy is `noeviction`, then pass `eviction: 'assume'`.",
       NOT_APPLIED,
     )
   }
   throw new StoreError(
     `Cannot use this Redis server as an order store: with its setting \`maxmemory-policy ${policy}\`, ` +
-      'it removes orders when its memory is full. Set `maxmemory-policy noeviction`, or pass ' +
+      'it may remove orders when its memory is full. Set `maxmemory-policy noeviction`, or pass ' +
       "`eviction: 'assume'` if its memory can never fill up.",
     NOT_APPLIED,
   )

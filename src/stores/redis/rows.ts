@@ -61,8 +61,8 @@ export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {
       throw new StoreError(
-        `The order store cannot store the time ${time}: it must be a whole number of milliseconds. ` +
-          'Nothing was written.',
+        `The order store cannot store the time ${time}: it must be a whole number of milliseconds ` +
+          'from 0 to 2^53 - 1. Nothing was written.',
       )
     }
   }

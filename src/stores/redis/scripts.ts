@@ -47,7 +47,7 @@ const HEAD_LENGTH = 511
 /**
  * Writes a row and its index entries. A missing permission, or another program's value under a key,
  * may stop the script halfway. Because of the order of the commands, every open row then still has
- * its entry, and every entry in `created` or `rejected` belongs to a closed row.
+ * its entry in `open`. PRUNE checks each row, so an outdated entry removes no row.
  *
  * KEYS: row, list, open, created, rejected. ARGV: id, mark, row without its data, data.
  */
@@ -99,8 +99,9 @@ return {'written'}`)
  * version. Returns `written`, `other` if the row is missing or has another version, or `foreign` if
  * this version of the package cannot read the row.
  *
- * The first ZREM removes nothing, but a server whose memory is full lets a script finish after a
- * ZREM. So the full server rejects new orders, but still stores the outcomes of orders in progress.
+ * The first ZREM removes nothing. It lets a server whose memory is full store the outcomes of
+ * orders in progress: Redis checks its memory only until the first write of a script, and never for
+ * ZREM.
  */
 export const UPDATE: Script = script(`
 local found = redis.call('GETRANGE', KEYS[1], 0, ${HEAD_LENGTH})
@@ -148,8 +149,8 @@ return reply`)
 /**
  * KEYS: list, and created or rejected. ARGV: the time before which rows are removed, the maximum
  * number of rows, and the state. Returns how many entries it found and how many rows it removed.
- * The script removes a row before the row's entries, so the next run can complete an interrupted
- * removal.
+ * The script removes a row before the row's entries. In the reverse order, an interrupted run could
+ * leave a row that no later run finds.
  */
 export const PRUNE: Script = script(`
 local rows = string.sub(KEYS[1], 1, -1 - #'list') .. 'row:'

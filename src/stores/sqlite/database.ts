@@ -46,7 +46,7 @@ export function locate(path: unknown): string {
 export function open(path: string, busyTimeout: number): OwnDatabase {
   if (!Number.isSafeInteger(busyTimeout) || busyTimeout < 0 || busyTimeout > 2 ** 31 - 1) {
     throw new StoreError(
-      'The option `busyTimeout` of SqliteStore must be a whole number of milliseconds, 0 or more.',
+      'The option `busyTimeout` of SqliteStore must be a whole number of milliseconds, 0 to 2147483647.',
     )
   }
   const sqlite = nodeModule('node:sqlite')
@@ -96,7 +96,7 @@ function createFile(path: string): void {
     const why =
       code === 'ENOENT'
         ? 'its directory does not exist. Create the directory first.'
-        : `the file cannot be created (${code}). Choose a path where this user may create files.`
+        : `the file cannot be created (${code}). Choose a path where this user can create files.`
     throw new StoreError(`Cannot open the order store in ${path}: ${why}`, {
       cause: plainError(error, code),
     })

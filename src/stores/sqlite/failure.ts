@@ -7,9 +7,12 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
     'another connection kept it locked for longer than the busy timeout. ' +
       'Wait for that connection, or raise the timeout.',
   ],
-  SQLITE_LOCKED: [6, 'another statement of the same process keeps it locked. Wait for that statement.'],
-  SQLITE_READONLY: [8, 'it is read-only. Give this user write access to the file and its directory.'],
-  SQLITE_IOERR: [10, 'the disk or file system failed. Check the disk.'],
+  SQLITE_LOCKED: [6, 'another statement of the same process keeps it locked. Finish that statement.'],
+  SQLITE_READONLY: [
+    8,
+    'it is read-only. Open it for writing, and give this user write access to the file and its directory.',
+  ],
+  SQLITE_IOERR: [10, 'the disk or file system failed. Check both.'],
   SQLITE_CORRUPT: [
     11,
     'the file is damaged. Stop writing to it, keep a copy, then recover it or restore a backup.',
@@ -18,7 +21,7 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
   SQLITE_CANTOPEN: [
     14,
     'the file cannot be opened. ' +
-      'Check that the path names a file, and that this user may read and write it.',
+      'Check that the path names a file, and that this user may write to it and its directory.',
   ],
   SQLITE_NOTADB: [26, 'the file is not an SQLite database. Check the path.'],
 }
@@ -39,7 +42,7 @@ export function explain(
   name: string,
 ): StoreError {
   if (error instanceof StoreError) {
-    // The store throws its own errors before it writes, so they prove that nothing was written.
+    // The store throws its own errors only if the call has written nothing.
     return task === 'write to' ? new StoreError(error.message, { cause: error.cause, applied: false }) : error
   }
   const cause = plainError(error, codeOf(error))

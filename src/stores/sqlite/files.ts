@@ -36,7 +36,7 @@ export class DatabaseFiles {
         throw new StoreError(
           `Cannot write to the order store in ${name}: ${file} was deleted or replaced ` +
             'while the store was open. Nothing was written. ' +
-            'Put the file back, or open a new SqliteStore with the file that is there now.',
+            'Put the file back. If you open a new SqliteStore without it, its orders are forgotten.',
         )
       }
       if (found !== undefined) this.#identities.set(file, found)

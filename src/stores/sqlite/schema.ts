@@ -8,8 +8,8 @@ export const PRUNE_BATCH = 500
  * One entry per schema version. Never change a released entry. A new entry must be safe to run
  * twice, and must drop nothing.
  *
- * The last index contains the state: without it, `prune` would have to read all created rows to
- * find the old rejected ones.
+ * The last index contains the state: without it, `prune` would have to read every old created row
+ * to find the rejected ones.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE IF NOT EXISTS customer_ordering_rows (

@@ -309,7 +309,9 @@ it.each<[string, unknown]>([
   const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
   expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
   expect(error.message).toMatch(/Repair the codec, which could not encrypt the record, and call again\.$/)
-  expect(error.cause).toEqual(new TypeError('codec.encrypt() must return a non-empty, well-formed string'))
+  expect(error.cause).toEqual(
+    new TypeError('codec.encrypt() must return a non-empty string without lone surrogates'),
+  )
   expect(lab.posts).toHaveLength(0)
   await lab.client({ codec }).orders.create(order('r1'))
   lab.sandbox.expectChargedOnce('r1')

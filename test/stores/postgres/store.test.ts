@@ -714,7 +714,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       [
         'statement_timeout',
         '57014',
-        'longer than statement_timeout allows. Find the lock that delays it. Nothing was written.',
+        'longer than statement_timeout allows. Check whether a lock delays it. Nothing was written.',
       ],
       [
         'lock_timeout',
@@ -860,10 +860,10 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it.each([
-      [{ updatedAt: 1.5 }, '22P02', 'a time or a version is too large, or not an integer'],
-      [{ createdAt: Number.NaN }, '22P02', 'a time or a version is too large, or not an integer'],
-      [{ version: 1e21 }, '22P02', 'a time or a version is too large, or not an integer'],
-      [{ updatedAt: 1e20 }, '22003', 'a time or a version is too large, or not an integer'],
+      [{ updatedAt: 1.5 }, '22P02', 'a number, such as a time, is too large or not an integer'],
+      [{ createdAt: Number.NaN }, '22P02', 'a number, such as a time, is too large or not an integer'],
+      [{ version: 1e21 }, '22P02', 'a number, such as a time, is too large or not an integer'],
+      [{ updatedAt: 1e20 }, '22003', 'a number, such as a time, is too large or not an integer'],
       [{ scope: noise(9_000) }, '54000', 'a string, such as the account label, is too long for the database'],
     ])('the store rejects a row that it cannot store: %#', async (fields, code, text) => {
       const store = new PostgresStore({ client: openPool() })

@@ -138,7 +138,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       const client = await clientOf('ioredis', { enableReadyCheck: false })
       const store = new RedisStore({ client })
       expect((await failureOf(() => store.insert(makeRow(1)))).message).toContain(
-        'INFO does not return `aof_enabled`. Make sure that it has `appendonly yes`',
+        'INFO does not return `aof_enabled`. Make sure that the server has `appendonly yes`',
       )
       const assuming = new RedisStore({ client, persistence: 'assume', eviction: 'assume' })
       expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
