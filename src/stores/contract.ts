@@ -39,7 +39,7 @@ export interface StoreContractOptions {
   readonly reopenStore?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /** Deletes what `createStore` created, after all handles are closed. */
   readonly removeStore?: (store: OrderStore) => unknown
-  /** Seed for the order of operations, an integer. Default 1. A failing test reports it. */
+  /** Seed for the order of operations, an integer. Default 1. */
   readonly seed?: number
   /**
    * Size of the concurrent histories: number of clients, and calls per client. Default 8 and 200,
