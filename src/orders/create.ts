@@ -134,7 +134,8 @@ class Placement implements Task<'create', Placed> {
       const { attempts, status, supportReference: names } = info
       this.#report({ ok: true, attempts, charged: 'yes', remembered, ...names, ...defined({ status }) })
       return { value, info }
-    } catch (error) {
+    } catch (thrown) {
+      const error = this.#call.errors.named(thrown)
       const own: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
       const { code, charged, status, attempts, idempotencyKey, orderId } = own
       const { externalOrderId } = this.#intent

@@ -44,7 +44,7 @@ export async function enqueueOrder(
     throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline)
   }
   const errors = new PlaceOrderErrors(intent, undefined)
-  return await run<'enqueue', OrderRecord>(context, {
+  const stored = run<'enqueue', OrderRecord>(context, {
     command: 'enqueue',
     deadline,
     store: within,
@@ -80,6 +80,9 @@ export async function enqueueOrder(
           return unknownStep(step)
       }
     },
+  })
+  return await stored.catch((error: unknown) => {
+    throw errors.named(error)
   })
 
   function write(over: Found, content: RecordContent): Turn<OrderRecord> {

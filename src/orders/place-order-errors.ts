@@ -151,6 +151,15 @@ export class PlaceOrderErrors {
     )
   }
 
+  /** Adds the order's names to an error of the store, which knows only row ids. */
+  named(error: unknown): unknown {
+    if (!(error instanceof StoreError) || error.externalOrderId !== undefined) return error
+    const { message, charged, attempts, applied, cause } = error
+    const { externalOrderId, idempotencyKey: given } = this.#facts(undefined)
+    const { idempotencyKey = given } = error
+    return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
+  }
+
   interrupted({ why }: Interruption, charged: Charged, key: string | undefined): CustomerOrderingError {
     return errorOf({ end: why, trail: noTrail(true) }, this.#context(charged, key))
   }

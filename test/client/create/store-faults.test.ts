@@ -138,11 +138,22 @@ describe('a store that cannot be read', () => {
       const lab = new Lab()
       const client = lab.elsewhere({}, on('get', fault))
       const error = await failure(client.orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0, externalOrderId: 'r1' })
       expect(lab.posts).toHaveLength(0)
       expect(await lab.record('ref:r1')).toBeUndefined()
     },
   )
+
+  it('the error of a store that cannot be read names the reference and key of the order', async () => {
+    const client = new Lab().elsewhere({}, on('get', 'rejects'))
+    const supportReference = { externalOrderId: 'r1', idempotencyKey: 'k1' }
+    const options = { idempotencyKey: 'k1' }
+    for (const call of [
+      client.orders.create(order('r1'), options),
+      client.orders.enqueue(order('r1'), options),
+    ])
+      expect(await failure(call)).toMatchObject({ code: 'store', charged: 'unknown', supportReference })
+  })
 
   it('a store that cannot be read does not hide that the caller aborted', async (lab) => {
     const client = lab.elsewhere({}, on('get', 'rejects'))
