@@ -157,10 +157,16 @@ function interrupted(
 }
 
 /** @param record determines `charged` of the error */
-export function invalid(path: string, message: string, record?: JournalRecord): InvalidRequestError {
+export function invalid(
+  path: string,
+  message: string,
+  record?: JournalRecord,
+  attempts = 0,
+): InvalidRequestError {
   const known = record === undefined ? {} : recordFacts(record)
   return new InvalidRequestError(`${path} ${message}. Nothing was changed.`, {
     issues: [{ path, message }],
+    attempts,
     ...known,
   })
 }

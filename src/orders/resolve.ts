@@ -172,14 +172,21 @@ async function verified(
   const { operation, settings, deadline } = look
   const { record } = found
   const left = { ...settings, totalTimeout: deadline.remaining() }
-  const { value: order } = await readOrder(context, operation, orderId, 'in_doubt', left)
+  const { value: order, info } = await readOrder(context, operation, orderId, 'in_doubt', left)
+  const { attempts } = info()
   const { deriveId } = context.connection.runtime
   const field = contradiction(deriveId, record, echoOf(order), 'list')
-  if (field !== undefined) throw invalid('orderId', `names an order with a different ${field}`, record)
+  if (field !== undefined)
+    throw invalid('orderId', `names an order with a different ${field}`, record, attempts)
   // The returned order may have too few fields to tell two orders apart. With the id of another
   // record's order, this record would look settled, and nobody would search for its charge.
   if (await isTaken(context, orderId, record, name, look))
-    throw invalid('orderId', 'names an order that is remembered under another reference or key', record)
+    throw invalid(
+      'orderId',
+      'names an order that is remembered under another reference or key',
+      record,
+      attempts,
+    )
   const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
   if (outcome.record.state !== 'created') throw notStored(record)
   return outcome.record

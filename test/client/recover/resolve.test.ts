@@ -60,6 +60,7 @@ describe('resolve(…, { as: "created" })', () => {
     const resolve = (orderId: string) => lab.client().orders.resolve(NAME, { as: 'created', orderId })
     await expect(resolve(other.id)).rejects.toMatchObject({
       code: 'invalid_request',
+      attempts: 1,
       issues: [{ path: 'orderId', message: expect.stringContaining('another reference') }],
       charged: 'unknown',
     })
@@ -73,6 +74,7 @@ describe('resolve(…, { as: "created" })', () => {
       lab.client().orders.resolve(NAME, { as: 'created', orderId: other.id }),
     ).rejects.toMatchObject({
       code: 'invalid_request',
+      attempts: 1,
       issues: [{ path: 'orderId' }],
       externalOrderId: 'r1',
       charged: 'unknown',
