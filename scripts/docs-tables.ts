@@ -90,7 +90,8 @@ const PHASES: Readonly<Record<Phase, string>> = {
   queued: 'The order is enqueued. The client treats it as never sent, and may send its key.',
   busy: 'A call has claimed the order and may still be running.',
   open: 'The outcome is unknown, and the client may send the key again.',
-  stale: 'The outcome is unknown, and the client may no longer send any key of the order.',
+  stale:
+    "The outcome is unknown, and the client no longer sends a key of the order, except in `recover({ replay: 'all' })`.",
   created: 'The order was bought, and its content is known.',
   unread: 'The order was bought, but the client could not read it.',
   rejected: 'The record was closed without an order.',

@@ -54,7 +54,7 @@ export type RecordEvent =
   | { readonly type: 'moved_on'; readonly key: IntentKey }
   /** The order returns to its first key, whose window is still open. */
   | { readonly type: 'went_back'; readonly key: IntentKey; readonly createdAt: number }
-  /** The call ended, and nothing was bought. */
+  /** The call ended, and the record is closed without an order. */
   | {
       readonly type: 'closed'
       readonly rejection: Rejection
