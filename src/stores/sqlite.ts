@@ -38,7 +38,7 @@ export interface SqliteFileOptions {
    */
   readonly path: string
   /**
-   * How long to wait for another process's write, in milliseconds. Default 5000. The wait blocks
+   * How long to wait for another connection's write, in milliseconds. Default 5000. The wait blocks
    * the event loop. After that time, the call rejects with `StoreError`.
    */
   readonly busyTimeout?: number

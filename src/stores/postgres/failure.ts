@@ -18,13 +18,13 @@ const TROUBLES: readonly Trouble[] = [
   ],
   ['the server is starting or stopping. Try again soon.', '57P03'],
   [
-    'the server has no free connections for this role and database. ' +
-      'Raise the limit that is reached, such as `max_connections`, or make the pools smaller.',
+    'the server has no free connections for this role. ' +
+      'Raise the connection limit, or make the pools smaller.',
     '53300',
   ],
   [
     'no connection became free in time, or none could be opened. ' +
-      'Check that the server responds, find connections that are not released, or enlarge the pool.',
+      'Check the server, find connections that are not released, or enlarge the pool.',
     'POOL_TIMEOUT',
   ],
   [
@@ -38,7 +38,7 @@ const TROUBLES: readonly Trouble[] = [
   ],
   ["no response came within pg's `query_timeout`. Try again.", 'QUERY_TIMEOUT'],
   [
-    'another transaction locked the row or the table for longer than lock_timeout allows. ' +
+    'another transaction locked the row or table for longer than lock_timeout allows. ' +
       'End that transaction.',
     '55P03',
   ],
@@ -72,7 +72,7 @@ const TROUBLES: readonly Trouble[] = [
   ['the server is out of memory. Try again.', '53200'],
   ['a string, such as the account label, is too long for the database. Shorten it.', '54'],
   ['a number, such as a time, is too large or not an integer. Pass a safe integer.', '22P02', '22003'],
-  ['the server had a system error, such as a failed disk. Check its disk and its log.', '58'],
+  ['the server had a system error, such as a failed disk. Check its disk and log.', '58'],
   ['its data is damaged. Stop writing to it, keep a copy, then restore a backup.', 'XX001', 'XX002'],
 ]
 

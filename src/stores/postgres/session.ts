@@ -156,8 +156,7 @@ export function transactionOf(client: PostgresClient): Session {
       if (isPool(client) || !(await isInLiveTransaction(client, query))) {
         throw new StoreError(
           'The connection passed to `within` is not inside a transaction, or its transaction has failed. ' +
-            'Nothing was written. Pass the connection on which BEGIN was run, or roll back the failed ' +
-            'transaction.',
+            'Nothing was written. Roll back, or pass the connection on which BEGIN was run.',
           { applied: false },
         )
       }

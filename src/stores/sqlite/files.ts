@@ -36,7 +36,8 @@ export class DatabaseFiles {
         throw new StoreError(
           `Cannot write to the order store in ${name}: ${file} was deleted or replaced ` +
             'while the store was open. Nothing was written. ' +
-            'Put the file back. If you open a new SqliteStore without it, its orders are forgotten.',
+            'Put the file back, or close the store and open a new one. ' +
+            'Orders that are not in the current file are forgotten.',
         )
       }
       if (found !== undefined) this.#identities.set(file, found)
