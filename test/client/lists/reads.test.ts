@@ -304,6 +304,7 @@ describe("the caller's schemas", () => {
     })
     expect(error.idempotencyKey).toBe(requests[0]?.headers.get('idempotency-key'))
     expect(error.message).toContain('The wallet was charged')
+    expect(error.message).toMatch(/Check schemas\.order, then read the order with orders\.retrieve\(\)\.$/)
     expect(await client.withOptions({ schemas: {} }).orders.create(request)).toEqual(order)
     expect(requests).toHaveLength(1)
   })
