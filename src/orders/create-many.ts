@@ -11,8 +11,8 @@ export interface CreateManySuccess<Output> {
   /** The order, new or remembered. */
   readonly order: Output
   /**
-   * True if the order existed before this run, false if this run created it, undefined if that is
-   * unknown.
+   * True if the order existed before this row was placed, false if this row created it, undefined
+   * if that is unknown.
    */
   readonly replayed: boolean | undefined
   /** The wallet was charged, during this run or before it. */
@@ -45,7 +45,7 @@ export interface CreateManySettings {
 }
 
 const ABORTED =
-  'orders.createMany was aborted. Each result shows whether its order was charged. Call again for the rest.'
+  'orders.createMany was aborted. Its orders may have been charged. Call again with the same rows.'
 
 /**
  * When the caller leaves the loop, the run waits for the orders in progress, so that no order is
@@ -113,9 +113,7 @@ export async function* createMany<Output>(
 
   const onAbort = (): void => {
     ended = true
-    failure ??= {
-      error: new RequestAbortedError(ABORTED, { cause: signal?.reason }),
-    }
+    failure ??= { error: new RequestAbortedError(ABORTED, { charged: 'unknown', cause: signal?.reason }) }
     wake()
   }
   if (signal?.aborted === true) onAbort()
@@ -160,7 +158,7 @@ export async function* createMany<Output>(
 export interface CreateManySummary {
   /** Number of orders that this run created, including those whose `replayed` is undefined. */
   readonly created: number
-  /** Number of orders that existed before this run. */
+  /** Number of rows whose order existed before the row was placed. */
   readonly replayed: number
   /** Number of rows that failed: the length of `failures`. */
   readonly failed: number

@@ -151,6 +151,7 @@ describe('placing many orders', () => {
     while (sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
     controller.abort(new Error('Ctrl-C'))
     await expect(run).rejects.toBeInstanceOf(RequestAbortedError)
+    await expect(run).rejects.toMatchObject({ charged: 'unknown' })
     expect(results.map(({ charged }) => charged)).toEqual(['unknown'])
     sandbox.expectNotCharged('fine')
   })
