@@ -26,7 +26,8 @@ export async function* remembered(
     return
   }
   const deadline = deadlineOf(context, settings)
-  const found = await lookFor(context, query, { operation: 'orders.remembered', settings, deadline })
+  const look = { operation: 'orders.remembered', settings, deadline, attempts: 0 }
+  const found = await lookFor(context, query, look)
   if (found.record !== undefined) yield publicRecord(found.record)
 }
 
@@ -68,6 +69,8 @@ export interface NamedLook {
   readonly operation: string
   readonly settings: CallSettings
   readonly deadline: Deadline
+  /** Number of HTTP requests that the call has made so far. */
+  readonly attempts: number
 }
 
 export async function lookFor(context: OrderContext, name: OrderName, look: NamedLook): Promise<Found> {
@@ -141,10 +144,10 @@ export function deadlineOf({ connection }: OrderContext, { totalTimeout, signal 
 function interrupted(
   { why }: Interruption,
   name: OrderName,
-  { operation, settings }: NamedLook,
+  { operation, settings, attempts }: NamedLook,
 ): CustomerOrderingError {
-  const facts = { charged: 'unknown', attempts: 0, ...name } as const
-  const did = 'This call sent and changed nothing. An earlier call may have charged the wallet.'
+  const facts = { charged: 'unknown', attempts, ...name } as const
+  const did = 'This call placed no order and changed no record. An earlier call may have charged the wallet.'
   return why === 'aborted'
     ? new RequestAbortedError(
         `${operation}() was aborted by the caller's signal. ${did} If you still need the result, call again.`,

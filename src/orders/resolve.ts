@@ -31,7 +31,7 @@ export async function resolve(
   resolution: Resolution,
   settings: CallSettings,
 ): Promise<OrderRecord> {
-  const look = { operation: 'orders.resolve', settings, deadline: deadlineOf(context, settings) }
+  const look = { operation: 'orders.resolve', settings, deadline: deadlineOf(context, settings), attempts: 0 }
   if (resolution.as === 'created') {
     const { orderId } = resolution
     return await run<'resolve', OrderRecord>(context, {
@@ -72,7 +72,7 @@ export async function forget(
   name: OrderName,
   settings: CallSettings,
 ): Promise<boolean> {
-  const look = { operation: 'orders.forget', settings, deadline: deadlineOf(context, settings) }
+  const look = { operation: 'orders.forget', settings, deadline: deadlineOf(context, settings), attempts: 0 }
   return await run<'forget', boolean>(context, {
     ...taskOf(context, name, look, {}),
     command: 'forget',
@@ -180,7 +180,7 @@ async function verified(
     throw invalid('orderId', `names an order with a different ${field}`, record, attempts)
   // The returned order may have too few fields to tell two orders apart. With the id of another
   // record's order, this record would look settled, and nobody would search for its charge.
-  if (await isTaken(context, orderId, record, name, look))
+  if (await isTaken(context, orderId, record, name, { ...look, attempts }))
     throw invalid(
       'orderId',
       'names an order that is remembered under another reference or key',
@@ -195,7 +195,7 @@ async function verified(
 function notStored(record: JournalRecord | undefined): StoreError {
   const known = recordFacts(record)
   return new StoreError(
-    `The store did not confirm the decision: another write may have changed the record. ${moneySentence(known.charged)} Read the record again, then decide.`,
+    `The decision was not confirmed: the store failed, or another call changed the record. ${moneySentence(known.charged)} Read the record again, then decide.`,
     known,
   )
 }

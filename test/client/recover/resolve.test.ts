@@ -67,6 +67,27 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await resolve(mine)).toMatchObject({ state: 'created', order: { id: mine } })
   })
 
+  it('resolve() counts its request if the store is too slow to show whether the id is taken', async (lab) => {
+    const orderId = await leave(lab, true)
+    const { rows, runtime } = lab
+    const list = rows.list.bind(rows)
+    rows.list = async (...query) => {
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, LATE))
+      return await list(...query)
+    }
+    const client = lab.client()
+    const resolving = client.orders.resolve(NAME, { as: 'created', orderId }, { totalTimeout: 700 })
+    await expect(resolving).rejects.toMatchObject({
+      code: 'timeout',
+      message: expect.stringContaining('This call placed no order and changed no record.'),
+      charged: 'unknown',
+      attempts: 1,
+    })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+    await client.close()
+    await runtime.advance(10 * LATE)
+  })
+
   it('resolve() rejects an order with another reference, and an order other than the remembered one', async (lab) => {
     await leave(lab, true)
     const other = await lab.create(order('r2'))
