@@ -198,7 +198,7 @@ function judgeChecked<T>(
   const error = unexpectedBody(
     contextOf(call, CHARGED[call.money]),
     { attempts: trail.attempts, status, requestId: requestIdOf(headers, trail.secrets), issues },
-    'Check baseUrl and schemas',
+    'Check baseUrl, schemas and listEnvelope',
   )
   // A proxy that loses its connection to the service may end a truncated body as if it were
   // complete.

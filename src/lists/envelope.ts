@@ -27,7 +27,7 @@ export function envelopeOf(
     return wrong('made the option listEnvelope throw')
   }
   const items: unknown = envelope?.items
-  if (!Array.isArray(items)) return wrong('has no array of items according to the option listEnvelope')
+  if (!Array.isArray(items)) return wrong('made the option listEnvelope return no array of items')
   const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
   const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
   // Copies the items, because `listEnvelope` may reuse its array for the next page.

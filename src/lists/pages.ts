@@ -10,7 +10,7 @@ import { type FoundPage, Walk } from './walk.ts'
  * facts about the response.
  */
 export interface Page<T> extends AsyncIterable<T> {
-  /** The items of the page, without rows that the previous pages already returned. */
+  /** The items of the page, without rows that the pages just before it returned. */
   readonly items: readonly T[]
   /** Zero-based offset of the request. */
   readonly offset: number
@@ -58,7 +58,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   /**
    * Iterates whole pages. Skips pages without new items.
    *
-   * @throws {ApiError} from the iteration, if a page cannot be read: a subclass for each status
+   * @throws {ApiError} from the iteration, if the service refused a page: a subclass per status
    * @example
    * for await (const { offset, items } of client.orders.list().pages()) {
    *   console.log(offset, items.length)
@@ -81,7 +81,7 @@ export class Pages<T> extends Lazy<T, Page<T>> {
    * `max` is required, because an array of a whole list could exhaust memory.
    *
    * @throws {InvalidRequestError} if `max` is not a positive integer
-   * @throws {ApiError} if a page cannot be read: a subclass for each status
+   * @throws {ApiError} if the service refused a page: a subclass for each status
    * @example
    * const newest = await client.orders.list().toArray({ max: 500 })
    */

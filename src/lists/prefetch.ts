@@ -34,8 +34,8 @@ export interface Start {
 export const DEFAULT_LIMIT = 50
 
 /**
- * Maximum number of rows in flight ahead: a window of large pages would cost memory and save no
- * time.
+ * Maximum number of rows in flight ahead, unless one page has more: a window of large pages would
+ * cost memory and save no time.
  */
 const MOST_ROWS = 1_000
 
@@ -64,8 +64,9 @@ interface Ahead<T> {
  *   process concurrent requests in any order. Without this check, rows could be missed if the list
  *   changes between two requests.
  *
- * Any page that does not fit (a capped limit, a short page, shifted rows, an error) is dropped. The
- * walk's page is then fetched without reading ahead, and the window starts again at one page.
+ * Any page that does not fit (a capped limit, a short page, shifted rows) is dropped, and so is an
+ * error of a request sent while the previous page was in flight. The walk's page is then fetched
+ * without reading ahead, and the window starts again at one page.
  */
 export class ReadAhead<T> {
   readonly #fetch: FetchPage<T>
@@ -156,7 +157,8 @@ export class ReadAhead<T> {
             ? previous.offset + this.#step - previous.overlap
             : endOf(previous, previous.page)
       if (offset === undefined || offset >= last) return
-      // With two rows per page, half of the rows would be requested twice.
+      // A page requested before the previous one arrives repeats that page's last row. With pages
+      // of one or two rows, at least half of the requested rows would be repeats.
       if (!isKnown && this.#step < 3) return
       this.#ask(offset, isKnown ? 0 : 1)
     }
@@ -184,7 +186,7 @@ export class ReadAhead<T> {
         if (next !== undefined && next.offset !== endOf(ahead, page)) this.#misfit(index + 1)
         if (index > 0) this.#fill()
       },
-      // The error is reported when the walk reaches this page.
+      // When the walk reaches this page, it gets the error or fetches the page again.
       () => {},
     )
     return ahead

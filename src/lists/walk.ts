@@ -1,4 +1,5 @@
 import { type Charged, InvalidResponseError } from '../errors.ts'
+import { moneySentence } from '../http/failures.ts'
 import { type InfoSource, infoFrom } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './prefetch.ts'
 
@@ -29,7 +30,7 @@ interface Position {
   readonly progress: Progress
 }
 
-/** Remembers the ids of a few pages, but no rows. */
+/** Remembers the ids of a few pages. Only pages fetched ahead stay in memory. */
 export class Walk<T> {
   readonly start: Start
   readonly #fetch: FetchPage<T>
@@ -244,8 +245,9 @@ export class Progress {
 
 function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
+  const money = charged === 'no' ? '' : ` ${moneySentence(charged)}`
   return new InvalidResponseError(
-    `The list cannot be read to its end: the service ${what}. Report this to the provider.`,
+    `The list cannot be read to its end: the service ${what}.${money} Report this to the provider.`,
     { attempts, charged, status },
   )
 }

@@ -4,8 +4,8 @@ import type { Intent } from './intent.ts'
 import { isPending, isUnsent, type JournalRecord } from './record.ts'
 
 /**
- * The key under which a rejected order is placed again: its current key, its first key, or a key
- * that was never sent.
+ * The key under which a rejected or enqueued order is sent: its current key, its first key, or a
+ * key that was never sent.
  */
 export type Start = 'same' | 'first' | 'next'
 
@@ -38,9 +38,9 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 }
 
 /**
- * Chooses the key for an order that was certainly not bought, or undefined if no key may be sent.
- * Prefers the first key: a process that has lost the record derives the same key, and the service
- * charges each key only once.
+ * Chooses the key of a rejected or enqueued order, or undefined if no key may be sent. Prefers the
+ * first key: a process that has lost the record derives the same key, and the service charges each
+ * key only once.
  */
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
@@ -140,8 +140,8 @@ export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true
 
 /**
- * Another key is safe only if the service itself refused everything that was sent under the
- * record's key.
+ * Another key is safe only if nothing was sent under the record's key, if the service itself
+ * refused it all, or if a person abandoned the order.
  */
 export const otherKeyUnproven: Condition<JournalRecord> = (record, facts) => {
   const { attempts, rejection, foreign } = record

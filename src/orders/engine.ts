@@ -131,7 +131,7 @@ const LAST_LOOK = 500
 /**
  * Makes the error of a call whose claim may not have been stored. The store may still apply the
  * claim, or a write of an earlier call, and recovery would then send the order. So `charged` is
- * `'no'` only after the record was overwritten.
+ * `'no'` only if the store certainly rejected the claim, or after the record was overwritten.
  */
 export async function unclaimedError(
   { context, deadline, errors }: OrderCall,

@@ -26,8 +26,8 @@ export interface IntentNames {
 const ANONYMOUS = 'anon:'
 
 /**
- * Two calls in one scope are for the same order if and only if they have the same slot. The
- * prefixes prevent a reference, a key and a fingerprint from having the same slot.
+ * Calls in one scope with a reference or key are for the same order if and only if they have the
+ * same slot. The prefixes prevent a reference, a key and a fingerprint from having the same slot.
  */
 export function slotOf(names: IntentNames): string {
   if (names.externalOrderId !== undefined) return `ref:${names.externalOrderId}`
@@ -69,8 +69,8 @@ export function fingerprintOf(derive: Derive, request: Readonly<Record<string, u
 
 /**
  * Tags stay in a record after its body is dropped, so that a conflict can still name the fields
- * that differ. A tag has 32 bits, too few to confirm a guessed value. The salt prevents one
- * precomputed table from finding known values in many stolen records.
+ * that differ. A tag does not hide a value that is easy to guess. The salt prevents one precomputed
+ * table from finding known values in many stolen records.
  */
 export function fieldTags(
   derive: Derive,
@@ -105,8 +105,9 @@ function sameMember(
 
 /**
  * An ambiguous order is repeated only under the API key that sent it, because the service may scope
- * idempotency keys by API key. 32 bits detect a rotation (1 miss in 4 billion), but cannot confirm
- * a guessed API key. With a salt for each record, the tags of two records cannot be compared.
+ * idempotency keys by API key. 32 bits detect a rotation (1 miss in 4 billion), but are too few to
+ * search for the API key: many keys have the same tag. With a salt for each record, the tags of two
+ * records cannot be compared.
  *
  * @param apiKey null if a proxy adds the API key
  */

@@ -20,7 +20,10 @@ export interface Intent {
   readonly fingerprint: string
   readonly externalOrderId?: string
   readonly idempotencyKey?: string
-  /** Why the order does not fit `options.service`. Only a new order is rejected for this reason. */
+  /**
+   * Why the order does not fit `options.service`. Rejects only an order that was never sent, or
+   * whose record is closed without an order.
+   */
   readonly misfit?: Issue
 }
 
@@ -59,7 +62,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
   if (badKey !== undefined) throw invalid([{ path: 'options.idempotencyKey', message: badKey }])
   if (duplicateKey !== undefined && (externalOrderId !== undefined || idempotencyKey !== undefined)) {
-    const message = 'is only for orders without a reference or key; use another reference or key instead'
+    const message = 'is only for orders without a reference or key; omit it'
     throw invalid([{ path: 'options.allowDuplicate', message }])
   }
   const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)

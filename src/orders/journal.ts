@@ -19,8 +19,8 @@ import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
 const MAX_MERGES = 8
 /**
- * Milliseconds before each attempt to store a proven charge. After the last attempt, only
- * `recover()` can store the charge.
+ * Milliseconds before each attempt to store a proven charge. After the last attempt, the same call
+ * again, or `recover()`, stores the charge.
  */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 
@@ -180,7 +180,8 @@ export class Journal {
   async forget({ row }: FoundRecord, deadline: Deadline): Promise<boolean> {
     const emptied = (): Promise<boolean> =>
       this.store.update(forgottenRow(row, this.#runtime.now()), row.version)
-    const message = 'The store did not confirm the removal of the record. Nothing was sent. Call again.'
+    const message =
+      'The store did not confirm the removal of the record. Nothing was sent. Repair the store, then call again.'
     return await this.#rows.confirmed(emptied, message, deadline)
   }
 
@@ -192,7 +193,7 @@ export class Journal {
     if (last !== undefined && now - last < PRUNE_INTERVAL) return
     times.set(this.scope, now)
     this.prune(kept).catch(({ code }: StoreError) => {
-      reporter.log('warn', 'old records could not be removed; the next attempt is in an hour', { code })
+      reporter.log('warn', 'old records could not be removed; no new attempt for an hour', { code })
     })
   }
 

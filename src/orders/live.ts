@@ -38,7 +38,7 @@ export class LiveCalls<Result> {
 
   /**
    * Registers a call until the returned function is called. Do not await anything between
-   * {@link get} and `enter`: two calls could both send the same order.
+   * {@link get} and `enter`: a second call for the order would replace this registration.
    */
   enter(id: string, call: Omit<LiveCall<Result>, 'ended'>): (result: Result | undefined) => void {
     let end: (result: Result | undefined) => void = () => {}

@@ -99,7 +99,7 @@ export async function lookUpById(
   }
 }
 
-/** A listed order proves a charge. A missing order proves nothing, because the list may lag. */
+/** A listed order proves a charge. A missing order alone proves nothing: the list may lag. */
 export async function* lookUp(
   context: OrderContext,
   operation: string,

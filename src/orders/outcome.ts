@@ -72,7 +72,7 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created: row(YES, 'stop'),
   created_flawed: row(YES, 'stop'),
   created_unreadable: row(YES, 'replay'),
-  // Captive portals and proxies return 200 for anything, so a 200 proves no charge.
+  // Captive portals and proxies return 200 for anything: without an order, a 200 proves no charge.
   success_unreadable: row(UNKNOWN, 'replay'),
   // A proxy may have returned the response to another request.
   contradicted: row(UNKNOWN, 'replay'),
@@ -107,7 +107,7 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
 export interface History {
   /** An attempt may have reached the service, and no trustworthy response came back. */
   readonly ambiguous: boolean
-  /** The service responded 201 to an attempt, so the wallet was charged. */
+  /** A response to an attempt, or the record, proves that the wallet was charged. */
   readonly proven: boolean
 }
 
@@ -123,7 +123,7 @@ export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
   const proven = history.proven || row.clean.charged === 'yes'
   return {
     ...meaning,
-    // After a 201, further attempts only replay the response, to read the order.
+    // After a proven charge, further attempts only replay the response, to read the order.
     next: proven && row.next !== 'stop' ? 'replay' : row.next,
     history: { ambiguous: history.ambiguous || row.leavesDoubt, proven },
     ...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),
@@ -195,7 +195,7 @@ function classifySuccess(
   contradiction: (order: object) => string | undefined,
 ): Outcome {
   const { status } = result
-  // Only a 201 proves a charge: a login page comes with 200, too.
+  // Without a readable order, only a 201 proves a charge: a login page comes with 200, too.
   const unreadable: OutcomeKind = status === 201 ? 'created_unreadable' : 'success_unreadable'
   if (result.problem !== undefined) return { kind: unreadable, status }
   const body = parseJson(result.text)?.json

@@ -113,7 +113,7 @@ export class PlaceOrderErrors {
           ? 'find the order with orders.reconcile()'
           : 'run orders.recover(). If the order stays unresolved, settle it with orders.resolve()'
     return new UnresolvedOrderError(
-      `An earlier call for this order ${why}. This call sent nothing. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
+      `An earlier call for this order ${why}. This call placed no order. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
     )
   }
@@ -126,7 +126,7 @@ export class PlaceOrderErrors {
   }
 
   spent(record: JournalRecord): CustomerOrderingError {
-    const message = 'was used for this order before, and the service may forget it soon; use a new key'
+    const message = 'was used for this order before, and the service may not remember it; use a new key'
     const charged = chargedOf(record)
     return new InvalidRequestError(
       `The idempotencyKey ${message}. This call sent nothing. ${moneySentence(charged)}`,

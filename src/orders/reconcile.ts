@@ -49,7 +49,7 @@ const SWEEPS = 2
 
 /**
  * Matches orders by order id or by the caller's reference. A match by amount, time or target could
- * adopt an order of another integration.
+ * match an order of another integration.
  */
 export async function* reconcile<Output>(
   context: OrderContext,

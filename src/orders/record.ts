@@ -3,8 +3,8 @@ import type { Order } from '../schemas/order.ts'
 import { isAnonymous } from './identity.ts'
 
 /**
- * `open`: the outcome is unknown. `created`: an order exists and was charged. `rejected`: nothing
- * was bought.
+ * `open`: the outcome is unknown. `created`: an order exists and was charged. `rejected`: the
+ * record is closed without an order. {@link RejectionKind} shows whether one may have been bought.
  */
 export type RecordState = 'open' | 'created' | 'rejected'
 
@@ -49,8 +49,8 @@ export interface OrderRecord {
    */
   readonly order?: Partial<Order>
   /**
-   * Why a rejected order was not bought. An open record has a `rejection` if the order was refused
-   * and then enqueued again.
+   * Why the record was closed without an order. An open record has a `rejection` if the order was
+   * refused and then enqueued again.
    */
   readonly rejection?: Rejection
   /** Number of HTTP requests that finished calls have made for the order. */
@@ -63,7 +63,7 @@ export interface OrderRecord {
   readonly firstSentAt?: number
   /**
    * Time by which the call that claimed the record ends, in milliseconds since 1970. Absent once
-   * the call has ended.
+   * the call has stored its outcome.
    */
   readonly busyUntil?: number
   /** When the record was first written, in milliseconds since 1970. */
@@ -88,7 +88,8 @@ export interface FirstKey {
   readonly sentAt: number
   readonly rejection?: Rejection
   /**
-   * True if the service refused every body under the key, and no attempt before it was ambiguous.
+   * True if the service refused a body under the key, and no attempt before the refusal was
+   * ambiguous.
    */
   readonly refused: boolean
 }
@@ -105,7 +106,7 @@ export interface JournalRecord extends OrderRecord {
   readonly fingerprint: string
   /** Salted tag of each field, to name the fields in a conflict after the body was dropped. */
   readonly fields: Readonly<Record<string, string>>
-  /** Canonical JSON. Present only while the request may have to be sent again. */
+  /** Canonical JSON. Dropped once the request need not be sent again or compared. */
   readonly body?: string
   /** 32-bit tag of the API key that sends `key`. Empty until a call claims the record. */
   readonly apiKeyTag: string
@@ -116,11 +117,14 @@ export interface JournalRecord extends OrderRecord {
   readonly claim: string
   /** True if `order` is complete, or has the part that the option `remember` selects. */
   readonly readable: boolean
-  /** True if the service refused a body under `key`, and no attempt before it was ambiguous. */
+  /**
+   * True if the service refused a body under `key`, and no attempt before the refusal was
+   * ambiguous.
+   */
   readonly refused: boolean
   /**
-   * True if `key` belongs to another payload at the service, and this store has no refusal of that
-   * payload.
+   * True if the service reported that `key` belongs to another payload, and no refusal stored here
+   * explains this. That payload may have been bought.
    */
   readonly foreign: boolean
   readonly hold?: Hold
@@ -136,7 +140,10 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 're
   return record.state === 'open' || !record.readable
 }
 
-/** True if no call can have sent the record: the write before the first send sets `apiKeyTag`. */
+/**
+ * True if the service cannot have processed the order since its record was opened: the write before
+ * each send sets `apiKeyTag`.
+ */
 export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
   return record.state === 'open' && record.apiKeyTag === ''
 }

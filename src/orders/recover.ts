@@ -55,7 +55,7 @@ const MAX_FAILURES = 3
 
 /**
  * Recovery may run in several processes and be killed at any point: every step is a conditional
- * write of one record, and a repeated request keeps its key.
+ * write of one record, and a request with an unknown outcome is repeated only under its key.
  */
 export async function* recover<Output>(
   context: OrderContext,
@@ -90,7 +90,7 @@ export async function* recover<Output>(
           : await leaveOpen(context, id)
     } catch (error) {
       step = await leaveOpen(context, id, failureOf(error))
-      // The record cannot be read, so the store would fail for every other record, too.
+      // The record cannot be read, so the store would probably fail for the other records, too.
       if (step === undefined) throw error
     }
     if (step === undefined || 'found' in step) return step
@@ -258,9 +258,9 @@ function repeating(
     },
     sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),
     lost: () => ({ end: { outcome: 'in_progress', record: view } }),
-    unwritten: ({ cause }) => {
+    unwritten: ({ cause, repair = 'Repair the store,' }) => {
       const error = new StoreError(
-        'The store did not confirm the claim, so recovery sent nothing for this order. An earlier call may have charged the wallet. Repair the store, then run recovery again.',
+        `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${repair} then run recovery again.`,
         { ...recordFacts(record), cause },
       )
       return { end: { outcome: 'still_open', record: view, error } }

@@ -25,7 +25,7 @@ export type AttentionReason =
   | 'api_key_changed'
   /** The order exists, but the client could not read it. */
   | 'unreadable'
-  /** The stored record is damaged. */
+  /** The stored record is damaged, or was written with another codec. */
   | 'corrupt'
   /** The stored record was written by a newer version of this package. */
   | 'newer_version'
@@ -66,7 +66,7 @@ export interface RecoveredRecord {
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** The error of the last request, if there was one. */
+  /** The last error of a request, a lookup or the store, if there was one. */
   readonly error?: AnyCustomerOrderingError
   readonly reason?: undefined
 }
@@ -78,7 +78,7 @@ export interface RecordInNeed {
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** The error of the last request, if there was one. */
+  /** The last error of a request, a lookup or the store, if there was one. */
   readonly error?: AnyCustomerOrderingError
   /** Why a person must resolve the record. */
   readonly reason: AttentionReason

@@ -38,7 +38,7 @@ interface Told {
   readonly remembered: boolean
 }
 
-/** For a call that sent nothing because the order already existed. */
+/** For a call that did not send the order because the order already existed. */
 const WAS_THERE: Omit<Told, 'key'> = {
   answered: undefined,
   attempts: 0,

@@ -54,7 +54,7 @@ function textOf(content: { readonly order?: Partial<Order> }): string {
   try {
     return JSON.stringify({ layout: LAYOUT, ...content })
   } catch (error) {
-    // JSON.stringify() fails if the order is nested too deeply. Then store its documented fields.
+    // JSON.stringify() fails if the order is nested too deeply. Then store only its main fields.
     if (content.order === undefined) throw error
     const { id, status, amount } = content.order
     return JSON.stringify({ layout: LAYOUT, ...content, order: defined({ id, status, amount }) })
@@ -101,23 +101,23 @@ export async function decodeRow(
 
 const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
   corrupt: {
-    what: 'The stored record of this order cannot be read (damaged, or written with another codec).',
+    what: 'The stored record of an order cannot be read (damaged, or written with another codec).',
     next: 'Restore the row or the codec. Before anyone places the order again, look it up at the service.',
   },
   newer_version: {
-    what: 'The stored record of this order was written by a newer version of this package.',
+    what: 'The stored record of an order was written by a newer version of this package.',
     next: 'Update this package in all processes that share the store.',
   },
   unanswered: {
-    what: 'The codec did not decrypt the stored record of this order in time.',
-    next: 'Call again with the same request once the codec responds.',
+    what: 'The codec did not decrypt the stored record of an order in time.',
+    next: 'Repeat this call unchanged once the codec responds.',
   },
 }
 
 export function unusableError(why: Unusable, key?: string): StoreError {
   const { what, next } = UNUSABLE[why]
   return new StoreError(
-    `${what} This call ordered nothing; an earlier call may have charged the wallet. ${next}`,
+    `${what} This call did not send that order; an earlier call may have charged the wallet. ${next}`,
     { charged: 'unknown', idempotencyKey: key },
   )
 }

@@ -180,7 +180,7 @@ function endOrThrow(deadline: Deadline): Interruption {
 }
 
 const UNREADABLE =
-  'The store could not be read, so this call sent nothing. An earlier call may have charged the wallet. Repair the store and call again with the same request.'
+  'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'
 
 export function storeError(message: string, cause?: unknown): StoreError {
   return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })

@@ -32,7 +32,7 @@ export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' |
  */
 export type Sends = 'new' | 'stored' | 'given' | Start
 
-/** Why a command sends nothing and changes nothing. */
+/** Why a command ends without sending or settling the order. */
 export type Refusal =
   | 'payload'
   | 'key'

@@ -39,9 +39,9 @@ export interface SendOptions {
    */
   readonly earlier: Rejection | undefined
   readonly operation: string
-  /** True in recovery: the request is sent once, whatever the response. */
+  /** True in recovery: the request is sent once per key, whatever the response. */
   readonly once: boolean
-  /** True if the order was enqueued and never sent. Unless bought or refused, it stays enqueued. */
+  /** True if the order is enqueued. If the service processes no request, it stays enqueued. */
   readonly queued: boolean
   /**
    * True if the service has processed no request with the key: its window begins with this call.
@@ -240,8 +240,8 @@ export async function sendOrder(
 }
 
 /**
- * True if the claim is no longer valid: a process that was suspended, or whose clock jumped, must
- * not send an order that another call may have claimed.
+ * True if the claim is no longer valid, or the safe-retry window is over: a process that was
+ * suspended, or whose clock jumped, must not send an order that another call may have claimed.
  */
 export function isTooLate({ busyUntil = 0, updatedAt }: JournalRecord, until: number, now: number): boolean {
   const claimHolds = now < busyUntil && now >= updatedAt - CLOCK_SKEW

@@ -228,8 +228,8 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Lists the remembered orders without a known outcome, which `recover()` would settle. Reads only
-   * the store and sends nothing. `await` returns at most 10,000 records; iterate to read more.
+   * Lists the remembered orders that are not settled. The next `recover()` works on them. Reads
+   * only the store and sends nothing. `await` returns at most 10,000 records; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
    *
@@ -242,8 +242,8 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Places enqueued orders, and settles every order that an earlier call left without a known
-   * outcome. Run it when your program starts.
+   * Places enqueued orders, and settles orders that an earlier call left without a known outcome.
+   * Reports an order that it cannot settle safely. Run it when your program starts.
    *
    * Many processes can run it at the same time, and a run that was killed can be repeated safely.
    * Nothing happens until you iterate or await the result. You can use the result once. Leaving the
@@ -294,7 +294,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Deletes the record of a settled order, for example at a customer's request. Returns false if
-   * there was no record. The next call with the order's reference or key sends the order again.
+   * there was no record, or if another call changed the record at the same time. After a deletion,
+   * the next call with the order's reference or key sends the order again.
    *
    * @throws {InvalidRequestError} if the order is not settled
    * @throws {TimeoutError} if the store was not read within `totalTimeout`; nothing was deleted
@@ -314,7 +315,7 @@ export class Orders<S extends Schemas = Schemas> {
    * most 10,000 results; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
-   * @throws {ApiError} if the list cannot be read
+   * @throws {ApiError} if the service refused to list the orders
    *
    * @example
    * for await (const { kind, record, order } of client.orders.reconcile()) {

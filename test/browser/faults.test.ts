@@ -124,7 +124,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     })
     expect(read?.message).toMatch(/^StoreError: .* has kept it busy for 500 ms.* Nothing was written\.$/)
     expect(write).toEqual({ ...read, applied: false })
-    expect(placed?.message).toMatch(/^StoreError: .*this call sent nothing.* has kept it busy for 500 ms/)
+    expect(placed?.message).toMatch(/^StoreError: .*nothing more was sent.* has kept it busy for 500 ms/)
     await frozen.evaluate(() => window.release())
     await expect.poll(() => nextCall(page), { timeout: 10_000 }).toBeUndefined()
     expect(await page.evaluate(() => window.store.get('scope', '2'))).toBeUndefined()

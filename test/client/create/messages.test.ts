@@ -32,7 +32,7 @@ describe('the message of an error', () => {
   it('the error of a schema or of an unexpected response states which field is wrong', async () => {
     const { client } = clientOver(() => ({ amount: 'x', currency: 'EUR' }))
     expect(String(await errorOf(client.balance.retrieve()))).toMatch(
-      /Check baseUrl and schemas, then call again\.$/,
+      /Check baseUrl, schemas and listEnvelope, then call again\.$/,
     )
   })
 })

@@ -112,7 +112,7 @@ describe('the envelope of a list', () => {
     expect(await client.orders.list()).toMatchObject({ total: 3 })
   })
 
-  const NO_ITEMS = 'has no array of items according to the option listEnvelope'
+  const NO_ITEMS = 'made the option listEnvelope return no array of items'
   it.each<[string, (body: unknown) => unknown, message: string]>([
     ['throws', throwing('no'), 'made the option listEnvelope throw'],
     ['returns nothing', () => undefined, NO_ITEMS],

@@ -346,12 +346,12 @@ describe('a read', () => {
     rows.get = () => Promise.reject(cause)
     const load = async () => await own.load('id', deadline())
     const message = expect.stringMatching(
-      /^The store could not be read, so this call sent nothing\. .* The store reported: The disk is full\.$/,
+      /^The store could not be read, so nothing more was sent\. .* The store reported: The disk is full\.$/,
     )
     expect(await errorOf(load())).toMatchObject({ message, cause })
     rows.get = () => Promise.reject(new Error('secret'))
     expect(await errorOf(load())).toMatchObject({
-      message: expect.stringMatching(/with the same request\.$/),
+      message: expect.stringMatching(/repeat this call unchanged\.$/),
     })
   })
 
@@ -406,7 +406,8 @@ describe('lists and removals', () => {
     Object.assign(rows, { prune: broken, listOpen: broken })
     expect(await errorOf(own.forget(found, deadline()))).toMatchObject({
       code: 'store',
-      message: 'The store did not confirm the removal of the record. Nothing was sent. Call again.',
+      message:
+        'The store did not confirm the removal of the record. Nothing was sent. Repair the store, then call again.',
     })
     expect(await errorOf(own.prune({ created: 0, rejected: 0 }))).toMatchObject({
       code: 'store',

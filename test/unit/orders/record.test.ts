@@ -268,24 +268,24 @@ describe('what is told of a record', () => {
   it.each([
     [
       'corrupt',
-      'The stored record of this order cannot be read (damaged, or written with another codec).',
+      'The stored record of an order cannot be read (damaged, or written with another codec).',
       'Restore the row or the codec. Before anyone places the order again, look it up at the service.',
     ],
     [
       'newer_version',
-      'The stored record of this order was written by a newer version of this package.',
+      'The stored record of an order was written by a newer version of this package.',
       'Update this package in all processes that share the store.',
     ],
     [
       'unanswered',
-      'The codec did not decrypt the stored record of this order in time.',
-      'Call again with the same request once the codec responds.',
+      'The codec did not decrypt the stored record of an order in time.',
+      'Repeat this call unchanged once the codec responds.',
     ],
   ] as const)('the public form of an unusable record (%s) reports a possible charge', (why, what, next) => {
     const error = unusableError(why, 'key-0')
     expect([error.code, error.charged, error.idempotencyKey]).toEqual(['store', 'unknown', 'key-0'])
     expect(error.message).toBe(
-      `${what} This call ordered nothing; an earlier call may have charged the wallet. ${next}`,
+      `${what} This call did not send that order; an earlier call may have charged the wallet. ${next}`,
     )
   })
 })
