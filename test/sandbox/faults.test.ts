@@ -355,20 +355,27 @@ describe('transformBody', () => {
     expect((await api.order('k')).body).toMatchObject({ metadata: { externalOrderId: 'shop-1' } })
   })
 
-  test('a transformBody function that throws leads to a 500, and the charge is logged', async () => {
-    const { sandbox, api } = withFault({
-      type: 'transformBody',
-      transform: () => {
-        throw new Error('typo')
-      },
-    })
-    expect(await api.order('k')).toMatchObject({
-      status: 500,
-      body: { message: 'The sandbox failed: typo (the ledger shows whether the request was charged)' },
-    })
-    expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
-    sandbox.expectChargedOnce('k')
-  })
+  test.each([
+    ['throws', () => JSON.parse('typo'), 'Unexpected token'],
+    ['returns a BigInt, which JSON lacks,', () => 1n, 'BigInt'],
+  ])(
+    'a transformBody function that %s leads to a 500, and the charge is logged',
+    async (_, transform, reason) => {
+      const { sandbox, api } = withFault({ type: 'transformBody', transform })
+      expect(await api.order('k')).toMatchObject({
+        status: 500,
+        body: {
+          message: expect.stringMatching(
+            new RegExp(
+              `^The sandbox failed: .*${reason}.* \\(the ledger shows whether the request was charged\\)$`,
+            ),
+          ),
+        },
+      })
+      expect(sandbox.requests).toMatchObject([{ status: 500, charged: true }])
+      sandbox.expectChargedOnce('k')
+    },
+  )
 })
 
 test('forgetKeys turns a replay into a second order', async () => {

@@ -147,7 +147,8 @@ function otherOrder(world: World, call: Call): Answer | undefined {
 function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
   try {
     const body = plan.transforms.reduce((value, transform) => transform(value), answer.body)
-    return { ...answer, body: body ?? null }
+    // Write a value without a JSON form, such as a function, as null.
+    return { ...answer, body: typeof body === 'string' ? body : (JSON.stringify(body) ?? 'null') }
   } catch (error) {
     // Do not throw: the log would then show a charged request as not charged.
     return sandboxFailed(error, world)
