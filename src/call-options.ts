@@ -29,7 +29,8 @@ export interface CreateOptions extends RequestOptions {
   /**
    * Idempotency-Key to send, 1 to 255 visible ASCII characters, used unchanged. Use each key for
    * one order only. Without an `externalOrderId`, the key also identifies the order, and an
-   * explicit `undefined` is an error. Default: computed from the reference, or random.
+   * explicit `undefined` is an error. Default: computed from the reference and the client's
+   * `account` if both are set, otherwise random.
    */
   readonly idempotencyKey?: string | undefined
   /**

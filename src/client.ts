@@ -122,8 +122,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
    *
    * Remembered orders belong to a `server` and an `account`. If you change either, the new client
    * neither sees nor continues the orders of this client. So if you change `baseUrl`, also set
-   * `server`: to the old address if the same service has moved, to the new address if you switch to
-   * another service.
+   * `server`: to the old address, without a slash at its end, if the same service has moved, or to
+   * the new address if you switch to another service.
    *
    * @throws {ConfigurationError} naming the option that is unknown or wrong
    * @example

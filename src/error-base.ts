@@ -35,7 +35,7 @@ export interface Issue {
 export interface ErrorFacts {
   /** See {@link CustomerOrderingError.charged}. Default `'no'`. */
   readonly charged?: Charged | undefined
-  /** Number of HTTP requests made by the call; 0 if nothing was sent. */
+  /** Number of HTTP requests that the call tried to send; 0 if it tried none. */
   readonly attempts?: number | undefined
   /** HTTP status of the last response. */
   readonly status?: number | undefined
@@ -131,7 +131,7 @@ export class CustomerOrderingError extends Error {
   readonly code: string = 'error'
   /** Whether the wallet was charged for this intent; always `'no'` for reads. */
   readonly charged: Charged
-  /** Number of HTTP requests made by the call; 0 if nothing was sent. */
+  /** Number of HTTP requests that the call tried to send; 0 if it tried none. */
   readonly attempts: number
   /** HTTP status of the last response. */
   declare readonly status?: number

@@ -56,7 +56,7 @@ export function invalidArgument(path: string, problem: string, call = ''): Inval
   )
 }
 
-/** The store could not be read or written. Without a durable record, no order is sent. */
+/** The store could not be read or written. Without a stored record, no order is sent. */
 export class StoreError extends CustomerOrderingError {
   static {
     brand(this, 'StoreError')

@@ -28,9 +28,9 @@ export interface ResponseEvent extends RequestEvent {
   readonly status?: number
   /** Request id from the response's headers. */
   readonly requestId?: string
-  /** System or network error code, for example `ECONNRESET`. */
+  /** Error code, for example `ECONNRESET`. If there is no code, the name of the error. */
   readonly failure?: string
-  /** Milliseconds from sending to the last byte of the body. */
+  /** Milliseconds from sending to the last byte of the body, or to the failure. */
   readonly durationMs: number
 }
 
@@ -60,7 +60,7 @@ export interface RetryEvent extends RequestEvent {
 export interface SettledEvent extends CallEvent {
   /** True if the call returned a result. */
   readonly ok: boolean
-  /** Number of HTTP requests made by the call. */
+  /** Number of HTTP requests that the call tried to send. */
   readonly attempts: number
   /** Milliseconds from the start of the call to its end. */
   readonly durationMs: number

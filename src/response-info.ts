@@ -9,7 +9,7 @@ export interface ResponseInfo {
   readonly requestId?: string
   /** Headers of the response. Empty if there was no request. */
   readonly headers: Headers
-  /** Number of HTTP requests made by the call. */
+  /** Number of HTTP requests that the call tried to send. */
   readonly attempts: number
   /** Milliseconds that the call took. */
   readonly durationMs: number

@@ -80,7 +80,7 @@ const TRANSIENT: Refusal = [ApiError, 'unexpected status', 'Wait']
 
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
-  401: [AuthenticationError, 'missing or invalid API key', 'Check the API key', true],
+  401: [AuthenticationError, 'missing or invalid API key', 'Check the API key, or sign in at the proxy', true],
   402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
   403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key with that permission', true],
   404: [NotFoundError, 'not found', 'Check the ids, the API key and baseUrl'],
@@ -103,7 +103,7 @@ const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
   ],
 }
 const HTML_PAGE = [
-  "an HTML page, not this service's response",
+  "HTML or XML, not this service's response",
   'Check baseUrl and any proxy or gateway in between',
   true,
 ] as const
@@ -307,7 +307,7 @@ function refused(
   const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
   const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]
   const refusal = known ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
-  // An HTML page comes from a gateway or another server, so ids and permissions are not the cause.
+  // HTML or XML comes from a gateway or another server, so ids and permissions are not the cause.
   const isPage = status < 500 && /^\s*</.test(text)
   const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...HTML_PAGE] : refusal
   const denied = Class === PermissionDeniedError ? endpoint.permission : undefined

@@ -82,7 +82,7 @@ export function telemetryHooks(options: TelemetryOptions): Hooks {
     description: 'Completed calls, by whether the wallet was charged',
   })
   const retries = meter.createCounter('ordering.retries', {
-    description: 'Retried requests, by reason',
+    description: 'Retries, polls and waits for other processes, by reason',
   })
   const callSpans = new Map<string, Span>()
   // By call id, because a call has at most one request in flight.

@@ -49,7 +49,7 @@ export function isBrowser(): boolean {
   return globalThis instanceof WorkerGlobalScope && userAgent !== 'Cloudflare-Workers'
 }
 
-/** True in Node, Bun and Deno. */
+/** True in Node, Bun, Deno, and runtimes that imitate Node. */
 export function serverRuntime(): boolean {
   const { process, Deno } = globalThis as { process?: { versions?: { node?: unknown } }; Deno?: unknown }
   return Deno !== undefined || typeof process?.versions?.node === 'string'

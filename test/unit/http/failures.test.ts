@@ -73,7 +73,7 @@ describe('an HTML page in place of a response', () => {
     const error = fail(answer(status, PAGE), { charged: 'unknown' })
     expect(error).toBeInstanceOf(Class)
     expect(error.message).toBe(
-      `POST /v1/orders returned ${status} (an HTML page, not this service's response). ` +
+      `POST /v1/orders returned ${status} (HTML or XML, not this service's response). ` +
         `Check baseUrl and any proxy or gateway in between. ${chargedSentence('unknown')}`,
     )
   })
@@ -336,7 +336,12 @@ describe('a whole message', () => {
   /** The last column: true if the advice also fits a wallet that may have been charged. */
   const cases: [result: AttemptResult, what: string, next: string, inDoubt?: true][] = [
     [answer(400, ''), 'returned 400 (invalid request body or headers)', 'Correct the request'],
-    [answer(401, ''), 'returned 401 (missing or invalid API key)', 'Check the API key', true],
+    [
+      answer(401, ''),
+      'returned 401 (missing or invalid API key)',
+      'Check the API key, or sign in at the proxy',
+      true,
+    ],
     [coded(402, 'A_CODE'), 'returned 402 (payment required, code A_CODE)', 'Top up the wallet', true],
     [
       answer(403, ''),
