@@ -90,7 +90,7 @@ export const ACTIONS: Readonly<Record<string, Action>> = {
       }
       if (open === 0) return undefined
       return (
-        `recover settles ${open} open order${open === 1 ? '' : 's'}. ` +
+        `recover tries to settle ${open} open order${open === 1 ? '' : 's'}. ` +
         'It sends an order again only if that is safe, and charges each order at most once.'
       )
     },

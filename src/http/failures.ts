@@ -80,7 +80,7 @@ const TRANSIENT: Refusal = [ApiError, 'unexpected status', 'Wait']
 
 const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
-  401: [AuthenticationError, 'missing or invalid API key', 'Check the API key, or sign in at the proxy', true],
+  401: [AuthenticationError, 'missing or invalid API key', 'Check the API key or sign in at the proxy', true],
   402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
   403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key with that permission', true],
   404: [NotFoundError, 'not found', 'Check the ids, the API key and baseUrl'],
@@ -282,7 +282,7 @@ function notConnected(
     unsent === false || charged === undefined || charged === 'yes' || endpoint.method === 'GET'
       ? ''
       : charged === 'no'
-        ? ', so nothing was sent'
+        ? ', so this attempt sent nothing'
         : ', but an earlier attempt or another process may have sent the request'
   const advice = BY_FAILURE.get(unsent) ?? BY_FAILURE.get(code) ?? NETWORK
   return new ConnectionError(`${call} ${what}${sent} (${named}).${late}${nextSteps(context, advice)}`, {

@@ -1,8 +1,8 @@
 /**
  * Why a call repeats its request. The reason decides how long the call waits and which limit
  * applies:
- * - `now`: immediately, for the first retry after the connection was lost (often a stale keep-alive
- *   connection);
+ * - `now`: the connection was lost, often a stale keep-alive connection. The call's first retry is
+ *   immediate, and a later retry waits as for `backoff`;
  * - `backoff`: after exponential backoff with full jitter;
  * - `refresh`: immediately, because a 401 may mean that the API key was rotated and a fresh one is
  *   available;

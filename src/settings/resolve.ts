@@ -130,7 +130,7 @@ export function resolveSettings<S extends Schemas>(
     )
   }
   // Without the option `server`, the keys of orders would depend on the address that the visitor
-  // typed: the same order with and without www would be charged twice.
+  // typed: the same order with and without www could be charged twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
       "is required if the store outlives the page and baseUrl has the page's origin: opened at another" +

@@ -155,7 +155,7 @@ describe('customer-ordering-sdk', () => {
   it('the command recovers after a yes, charges each order once, and then asks nothing', async () => {
     const { code, asked, json } = await command('recover --json ~', { reply: 'y' })
     expect(asked).toBe(
-      'recover settles 2 open orders. It sends an order again only if that is safe, and charges each order at most once. Continue? [y/N] ',
+      'recover tries to settle 2 open orders. It sends an order again only if that is safe, and charges each order at most once. Continue? [y/N] ',
     )
     expect(
       json()

@@ -371,7 +371,7 @@ describe('a transport that is closed', () => {
     expect(error).toBeInstanceOf(ConnectionError)
     expect(error).toMatchObject({ charged: 'no', attempts: 1 })
     expect(error.message).toBe(
-      'POST /v1/orders could not be sent: the transport is closed, so nothing was sent (UND_ERR_CLOSED). The wallet was not charged. Create a new transport and client, then call again.',
+      'POST /v1/orders could not be sent: the transport is closed, so this attempt sent nothing (UND_ERR_CLOSED). The wallet was not charged. Create a new transport and client, then call again.',
     )
     const records = []
     for await (const record of client.orders.remembered({ externalOrderId: 'r1' })) records.push(record)

@@ -193,7 +193,7 @@ describe('a failure without an answer', () => {
   test('a connection that came too late is one that a machine without sleep would not have', () => {
     const result = failed('late', { name: 'Late', code: 'LATE' })
     expect(fail(result, { charged: 'no' }).message).toBe(
-      'POST /v1/orders connected too late to send, so nothing was sent (LATE). The wallet was not charged. Keep the machine awake, then call again.',
+      'POST /v1/orders connected too late to send, so this attempt sent nothing (LATE). The wallet was not charged. Keep the machine awake, then call again.',
     )
   })
 
@@ -212,7 +212,7 @@ describe('a failure without an answer', () => {
     )
     if (unsent === false) return
     expect(fail(result, { charged: 'no' }).message).toBe(
-      `POST /v1/orders ${what}, so nothing was sent (${code}). The wallet was not charged. ${next}, then call again.`,
+      `POST /v1/orders ${what}, so this attempt sent nothing (${code}). The wallet was not charged. ${next}, then call again.`,
     )
   })
 
@@ -339,7 +339,7 @@ describe('a whole message', () => {
     [
       answer(401, ''),
       'returned 401 (missing or invalid API key)',
-      'Check the API key, or sign in at the proxy',
+      'Check the API key or sign in at the proxy',
       true,
     ],
     [coded(402, 'A_CODE'), 'returned 402 (payment required, code A_CODE)', 'Top up the wallet', true],
@@ -432,7 +432,7 @@ describe('a whole message', () => {
 
   test('a message about a port that fetch blocks suggests another port', () => {
     expect(fail(failed('unreachable', 'BAD_PORT'), { charged: 'no' }).message).toBe(
-      'POST /v1/orders could not connect, so nothing was sent (BAD_PORT). The wallet was not charged. Use a port in baseUrl that fetch does not block, then call again.',
+      'POST /v1/orders could not connect, so this attempt sent nothing (BAD_PORT). The wallet was not charged. Use a port in baseUrl that fetch does not block, then call again.',
     )
   })
 
@@ -455,7 +455,7 @@ describe('a whole message', () => {
     [undefined, '', 'Check the network and baseUrl, then call again.'],
     [
       'no',
-      ', so nothing was sent',
+      ', so this attempt sent nothing',
       'The wallet was not charged. Check the network and baseUrl, then call again.',
     ],
     ['yes', '', 'The wallet was charged. Do not order again under another reference or key.'],
