@@ -102,8 +102,8 @@ export class PlaceOrderErrors {
       api_key: 'used another API key, and the service may scope idempotency keys by API key',
       unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
-      busy: 'is still running',
-      replaced: 'was settled or abandoned, and a later identical order overwrote its record',
+      busy: 'may still be running',
+      replaced: 'left a record that a later identical order overwrote',
     }[because]
     const charged = chargedOf(record)
     const next =

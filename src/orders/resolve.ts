@@ -146,7 +146,7 @@ function refused(
     case 'busy': {
       const known = recordFacts(record)
       return new UnresolvedOrderError(
-        `A call for this order is still running. ${moneySentence(known.charged)} Resolve the order after that call has ended.`,
+        `A call for this order may still be running. ${moneySentence(known.charged)} Resolve the order after that call has ended.`,
         known,
       )
     }

@@ -125,7 +125,7 @@ describe('an order without reference and key', () => {
       charged: 'unknown',
       attempts: 0,
       idempotencyKey: keysOf(lab)[0],
-      message: expect.stringContaining('a later identical order overwrote its record'),
+      message: expect.stringContaining('left a record that a later identical order overwrote'),
     })
     lab.sandbox.expectCharges(2)
   })
