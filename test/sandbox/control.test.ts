@@ -140,7 +140,7 @@ describe('the control API', () => {
     const masked = await call('GET', '/state')
     expect(await call('PUT', '/state', masked.body), 'a state without keys is not a state').toMatchObject({
       status: 400,
-      body: { error: expect.stringContaining('state.apiKeys[0].secret: expected an identifier') },
+      body: { error: expect.stringContaining('state.apiKeys[0].secret: expected visible ASCII') },
     })
   })
 
