@@ -38,11 +38,11 @@ interface Measured {
 const measured: readonly Measured[] = [
   // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
   // prevents growth.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 64_500, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 64_850, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 65_950,
+    budget: 66_300,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -51,12 +51,12 @@ const measured: readonly Measured[] = [
   { entry: '.', name: 'formatAmount', budget: 2_200 },
   { entry: '.', name: 'formatAmount', budget: 2_200, platform: 'node' },
   { entry: './stores/sqlite', name: 'SqliteStore', budget: 6_400, platform: 'node' },
-  { entry: './stores/postgres', name: 'PostgresStore', budget: 7_900, platform: 'node' },
+  { entry: './stores/postgres', name: 'PostgresStore', budget: 8_050, platform: 'node' },
   { entry: './stores/redis', name: 'RedisStore', budget: 7_200, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
-  { entry: './sandbox', name: 'createSandbox', budget: 15_700 },
-  { entry: './sandbox/server', name: 'serveSandbox', budget: 33_100, platform: 'node' },
+  { entry: './sandbox', name: 'createSandbox', budget: 15_950 },
+  { entry: './sandbox/server', name: 'serveSandbox', budget: 33_200, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
   { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_800 },
@@ -64,8 +64,8 @@ const measured: readonly Measured[] = [
 ]
 
 // The documentation takes 105 kB of this.
-const PACKED_BUDGET = 788_000
-const UNPACKED_BUDGET = 2_915_000
+const PACKED_BUDGET = 798_000
+const UNPACKED_BUDGET = 2_940_000
 
 /** @param from the module to import from: the built package, or its source */
 async function bundle(
