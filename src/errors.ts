@@ -32,7 +32,10 @@ export class ConfigurationError extends CustomerOrderingError {
   override readonly code = 'configuration'
 }
 
-/** The call or one of its arguments is wrong. This call placed no order. */
+/**
+ * The call or one of its arguments is wrong. This call placed no order, but an earlier call may
+ * have: see `charged`.
+ */
 export class InvalidRequestError extends CustomerOrderingError {
   static {
     brand(this, 'InvalidRequestError')

@@ -35,7 +35,10 @@ export interface TelemetryOptions {
   readonly baseUrl: string | URL
   /** Creates the spans. Default: the provider registered for the process. */
   readonly tracerProvider?: TracerProvider | undefined
-  /** Creates the metrics. Default: the provider registered for the process before this call. */
+  /**
+   * Creates the metrics. Default: the provider already registered for the process when
+   * `telemetryHooks` is called.
+   */
   readonly meterProvider?: MeterProvider | undefined
 }
 

@@ -163,7 +163,7 @@ export const named: Condition<JournalRecord> = ({ slot }) => !isAnonymous(slot)
 
 /**
  * Another call is placing an identical anonymous order, and only the caller knows whether both
- * calls mean one order. If the order exists, this condition is false: the other call only reads it.
+ * calls mean one order. False once the order exists, because the other call then only reads it.
  */
 export const namelessTwin: Condition<JournalRecord> = ({ slot, state }) =>
   isAnonymous(slot) && state === 'open'

@@ -183,7 +183,7 @@ async function verified(
   if (await isTaken(context, orderId, record, name, { ...look, attempts }))
     throw invalid(
       'orderId',
-      'names an order that is remembered under another reference or key',
+      'names an order that is remembered under another reference or key; check the id',
       record,
       attempts,
     )

@@ -157,7 +157,7 @@ function asked(
     ...key,
     state: 'open',
     // A closed record is ambiguous only if it was abandoned under a key that is also the order's
-    // name.
+    // name. The new request uses the same key, so the doubt remains.
     ambiguous: same?.ambiguous === true,
     attempts: record?.attempts ?? 0,
     fingerprint,

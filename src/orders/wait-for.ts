@@ -66,8 +66,8 @@ export async function waitForOrder<T>(
       if (newStatus !== status) step = FIRST_PAUSE
       status = newStatus
     }
-    // If the pause would reach the end, poll one second before the end instead, so that a change
-    // during a long pause is not missed.
+    // If the pause would last until the deadline, poll one second before the deadline instead, so
+    // that a change during a long pause is not missed.
     const pause = step / 2 + (runtime.random() * step) / 2
     const remaining = deadline.remaining()
     const interrupted = await deadline.sleep(

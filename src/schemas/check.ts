@@ -43,7 +43,10 @@ export interface JsonObject {
   readonly [field: string]: unknown
 }
 
-/** False for an object with a field `__proto__`, which only a schema removes. */
+/**
+ * False for an object with a field of its own named `__proto__`: accepted values are returned
+ * unchanged, and only a schema removes that field.
+ */
 export function isJsonObject(value: unknown): value is JsonObject {
   if (!isObject(value) || Object.hasOwn(value, '__proto__')) return false
   const prototype: unknown = Object.getPrototypeOf(value)

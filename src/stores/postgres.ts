@@ -190,7 +190,7 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Closes the store, but not your client. Later calls reject with `StoreError`. Closing again does
+   * Closes the store, but not the database client that you passed. Later calls reject with `StoreError`. Closing again does
    * nothing.
    */
   async close(): Promise<void> {

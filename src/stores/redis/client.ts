@@ -60,8 +60,8 @@ export function onConnected(client: RedisClient, listener: () => void): () => vo
  * The store sends only scripts, even to read: some clients send other reads to replicas, which may
  * lag behind.
  *
- * @param beforeLoading called before the first run of a script on a server that has not cached it,
- * because the client may have connected to a different server
+ * @param beforeLoading called before a script is sent to a server that has not cached it: this may
+ * be a different server, which the store must inspect first
  */
 export function evaluateWith(
   client: RedisClient,

@@ -22,7 +22,7 @@ const REPLIES: Readonly<Record<string, string>> = {
   NOPERM:
     "the client's user lacks a permission. Allow it EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, " +
     "ZREM and ZRANGEBYLEX on the store's keys, and INFO.",
-  WRONGTYPE: 'other code writes to keys of the store. Give the store its own `prefix`.',
+  WRONGTYPE: 'other code writes to keys of the store. Give that code other keys.',
 }
 
 const CONNECTION =
