@@ -98,7 +98,10 @@ export interface JournalRecord extends OrderRecord {
   readonly keyOrigin: KeyOrigin
   /** Highest generation that was ever used. Absent if that is the current generation. */
   readonly highest?: number
-  /** Present while a later key is current, and only if the first key is derived. */
+  /**
+   * Shows whether the first key may be sent again. Present while a later key is current, if the
+   * first key is derived or a person abandoned the order.
+   */
   readonly first?: FirstKey
   /** Keys that a caller replaced. The service may have forgotten them, so never send them again. */
   readonly left?: readonly string[]

@@ -110,10 +110,10 @@ export class Rows {
   }
 
   /**
-   * Returns 0 if no record may be removed. While this process's clock is far ahead, all records
-   * look old. So remove a record only if another record, the witness, is newer by three quarters of
-   * the retention. The witness must be a quarter of the retention old: a clock that is far ahead
-   * may have written a younger witness.
+   * Returns the time before which records may be removed, or 0 if none may be. If this process's
+   * clock is far ahead, every record looks old. So a record must also be older than another record,
+   * the witness, by three quarters of the retention. The witness must be at least a quarter of the
+   * retention old: a newer one may have been written with the wrong clock.
    */
   async prunableBefore(retention: number): Promise<number> {
     const now = this.#runtime.now()

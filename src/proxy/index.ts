@@ -152,8 +152,9 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
       if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
         return tagged(refusal(425, 'API_KEY_CHANGED', 'The API key of the proxy has changed.'))
       body = await request.arrayBuffer().catch(() => undefined)
-      if (body === undefined || body.byteLength > MAX_BODY_BYTES)
-        return tagged(refusal(400, 'BAD_REQUEST', 'The request body is too large or ended early.'))
+      if (body === undefined) return tagged(refusal(400, 'BAD_REQUEST', 'The request body ended early.'))
+      if (body.byteLength > MAX_BODY_BYTES)
+        return tagged(refusal(400, 'BAD_REQUEST', 'The request body is larger than 1 MB.'))
     }
 
     const lose = (status: 502 | 504, reason: string): Response => {

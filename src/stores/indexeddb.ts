@@ -75,7 +75,7 @@ export class IndexedDbStore implements OrderStore {
     const { name, openTimeout = DEFAULT_OPEN_TIMEOUT }: IndexedDbStoreOptions = Object(options)
     if (typeof name !== 'string' || name === '') {
       throw new StoreError(
-        'The option `name` of IndexedDbStore must be a string that is not empty, such as "orders".',
+        'The option `name` of IndexedDbStore must be a non-empty string, such as "orders".',
       )
     }
     if (!Number.isSafeInteger(openTimeout) || openTimeout < 1 || openTimeout > 2 ** 31 - 1) {

@@ -89,8 +89,8 @@ export function toRow(scope: string, id: string, text: string): StoredRow {
 
 export function foreignRow(): StoreError {
   return new StoreError(
-    'Under the key of a row, the order store in Redis found a value that it did not write. Check ' +
-      'that nothing else writes to keys with its prefix, and that every process runs the same ' +
+    'A key of the order store in Redis contains a value that the store did not write. Check that ' +
+      "nothing else writes to keys with the store's prefix, and that every process runs the same " +
       'version of customer-ordering-sdk.',
   )
 }

@@ -169,7 +169,7 @@ describe('failures of RedisStore', () => {
   it('the store rejects a row that another program or a newer version wrote', async () => {
     for (const text of ['', 'their own', `2 1 1 open 1 1 w\n{}`, `1 1 1 other 1 1 w\n{}`]) {
       const error = await failureOf(() => new RedisStore({ client: answering([text]) }).get(SCOPE, 'id'))
-      expect(error.message).toContain('found a value that it did not write')
+      expect(error.message).toContain('contains a value that the store did not write')
     }
   })
 
