@@ -103,14 +103,14 @@ export class PlaceOrderErrors {
       unreadable: 'created it, but the response was never readable',
       held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
       busy: 'may still be running',
-      replaced: 'left a record that a later identical order overwrote',
+      replaced: 'left a record that a later, identical order has overwritten',
     }[because]
     const charged = chargedOf(record)
     const next =
       because === 'busy'
         ? 'call again after that call has ended'
         : because === 'replaced'
-          ? 'find the order with orders.reconcile()'
+          ? 'look for the earlier order among the `only_remote` results of orders.reconcile()'
           : 'run orders.recover(). If the order stays unresolved, settle it with orders.resolve()'
     return new UnresolvedOrderError(
       `An earlier call for this order ${why}. This call placed no order. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,

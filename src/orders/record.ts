@@ -144,8 +144,9 @@ export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 're
 }
 
 /**
- * True if the service cannot have processed the order since its record was opened: the write before
- * each send sets `apiKeyTag`.
+ * True if the service cannot have processed the order since its record was opened: each send first
+ * stores `apiKeyTag`. The tag is cleared only when the order is enqueued again because the service
+ * has not processed it.
  */
 export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
   return record.state === 'open' && record.apiKeyTag === ''

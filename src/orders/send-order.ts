@@ -41,7 +41,7 @@ export interface SendOptions {
   readonly operation: string
   /** True in recovery: the request is sent once per key, whatever the response. */
   readonly once: boolean
-  /** True if the order is enqueued. If the service processes no request, it stays enqueued. */
+  /** True for an enqueued order, which stays enqueued if the service processes no request. */
   readonly queued: boolean
   /**
    * True if the service has processed no request with the key: its window begins with this call.

@@ -68,7 +68,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
   const { dispatcher: given, proxy, connections } = readFields(options, OPTIONS, refuseOption)
   for (const [name, other] of Object.entries({ proxy, connections }))
     if (given !== undefined && other !== undefined)
-      refuseOption('cannot be combined with a dispatcher, which controls it', name)
+      refuseOption('cannot be combined with the option dispatcher; configure it in the dispatcher', name)
   const settings = bare({
     // Over HTTP/2, undici itself would resend a request when the server closes the connection.
     allowH2: false,

@@ -201,7 +201,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
       window.failureOf(new window.IndexedDbStore({ name: 'orders' }).insert(window.makeRow('1'))),
     )
     expect(failure?.code).toBe('SecurityError')
-    expect(failure?.message).toMatch(/^StoreError: .* lets this page store nothing/)
+    expect(failure?.message).toMatch(/^StoreError: .* does not let this page store anything/)
   })
 
   it('in a private window, the store works and leaves nothing behind', async () => {

@@ -274,7 +274,7 @@ describe('proxies and dispatchers', () => {
   })
 
   const METHODS = 'option dispatcher must be an object with the functions dispatch, request'
-  const DECIDES = 'cannot be combined with a dispatcher, which controls it'
+  const DECIDES = 'cannot be combined with the option dispatcher; configure it in the dispatcher'
   const PROXY = "option proxy must be 'environment'; pass a dispatcher for any other proxy"
   const COUNT = 'option connections must be a safe integer of at least 1'
   test.each<[string, unknown, problem: string]>([

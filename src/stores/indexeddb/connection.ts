@@ -148,8 +148,8 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
     `Cannot open the order store in the IndexedDB database "${name}": ` +
       (blocked
         ? 'another tab of this site keeps an older version of the database open. Close or reload that tab.'
-        : `the browser did not respond within ${timeout} ms. Another tab of this site may block it: ` +
-          'close the other tabs and try again.') +
+        : `the browser did not respond within ${timeout} ms. Another tab of this site may be blocking ` +
+          'the database: close the other tabs and try again.') +
       ' Nothing was written.',
     { applied: false },
   )

@@ -7,8 +7,8 @@ const CAUSES: Readonly<Record<string, string>> = {
     'the browser gives this site no more space: its quota is used up or the disk is full. Free ' +
     'up disk space, remove other data of the site, or shorten `retention`.',
   SecurityError:
-    'the browser lets this page store nothing: a setting or policy blocks site data, or the page is ' +
-    'a frame with an opaque origin. Allow site data, or use MemoryStore, which forgets orders when ' +
+    'the browser does not let this page store anything: a setting or policy blocks site data, or the page is ' +
+    'a frame with an opaque origin. Allow site data, give the frame an origin, or use MemoryStore, which forgets orders when ' +
     'the page closes.',
   VersionError:
     'a newer version of customer-ordering-sdk wrote it. Nothing was changed. ' +
@@ -44,7 +44,7 @@ const WORKING: Readonly<Record<string, string>> = {
     'Try again.',
 }
 
-/** After these errors, the transaction was rolled back, or had never begun. */
+/** After these errors, the transaction was rolled back, or never began. */
 const NOT_DONE: ReadonlySet<string> = new Set([
   'QuotaExceededError',
   'SecurityError',

@@ -73,7 +73,12 @@ const TROUBLES: readonly Trouble[] = [
   ['a string, such as the account label, is too long for the database. Shorten it.', '54'],
   ['a number, such as a time, is too large or not an integer. Pass a safe integer.', '22P02', '22003'],
   ['the server had a system error, such as a failed disk. Check its disk and log.', '58'],
-  ['its data is damaged. Stop writing to it, keep a copy, then restore a backup.', 'XX001', 'XX002'],
+  [
+    'its data is damaged. Stop writing to it, keep a copy, then restore a backup, ' +
+      'which forgets newer orders: check them with orders.reconcile().',
+    'XX001',
+    'XX002',
+  ],
 ]
 
 /**

@@ -15,7 +15,8 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
   SQLITE_IOERR: [10, 'the disk or file system failed. Check both.'],
   SQLITE_CORRUPT: [
     11,
-    'the file is damaged. Stop writing to it, keep a copy, then recover it or restore a backup.',
+    'the file is damaged. Stop writing to it, keep a copy, then recover it or restore a backup, ' +
+      'which forgets newer orders: check them with orders.reconcile().',
   ],
   SQLITE_FULL: [13, 'the disk is full, or the database has reached its size limit. Free up space.'],
   SQLITE_CANTOPEN: [

@@ -125,7 +125,7 @@ describe('an order without reference and key', () => {
       charged: 'unknown',
       attempts: 0,
       idempotencyKey: keysOf(lab)[0],
-      message: expect.stringContaining('left a record that a later identical order overwrote'),
+      message: expect.stringContaining('left a record that a later, identical order has overwritten'),
     })
     lab.sandbox.expectCharges(2)
   })

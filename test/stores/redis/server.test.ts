@@ -428,7 +428,10 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       for (const command of ['set', 'zadd', 'zrem', 'getrange']) {
         await user(`-${command}`)
         const next = nextVersion(makeRow(1), CREATED)
-        await expectFailure(() => store.update(next, 1), 'lacks a permission. Allow it EVAL, EVALSHA, GET,')
+        await expectFailure(
+          () => store.update(next, 1),
+          'lacks a permission. Allow it to run EVAL, EVALSHA, GET,',
+        )
         expect(await store.get(SCOPE, next.id)).toEqual(makeRow(1))
         expect(await walk((options) => store.listOpen(SCOPE, options), 9)).toHaveLength(3)
         expect(await servers().ask('keys', '*created')).toEqual([])
