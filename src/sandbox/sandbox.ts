@@ -57,7 +57,7 @@ export interface Sandbox extends SandboxAssertions {
 
   /** Drop-in `fetch` that reaches this sandbox and nothing else. */
   readonly fetch: SandboxFetch
-  /** For an adapter of your own: handles a request, and returns how to respond. */
+  /** Handles a request and returns how to respond, for an adapter of your own. */
   handle(request: Request | SandboxMessage): Promise<SandboxReply>
 
   /** The current values of all behaviour switches. */

@@ -108,7 +108,7 @@ describe('the control API', () => {
     for (const [path, message] of [
       ['/ledger?refrence=a', 'query: unknown parameter "refrence" of GET /ledger; known: reference'],
       ['/requests?from=1', 'query: unknown parameter "from" of GET /requests; known: after, limit'],
-      ['/faults?id=1', 'query: unknown parameter "id" of GET /faults; this call has no parameters'],
+      ['/faults?id=1', 'query: unknown parameter "id" of GET /faults; known: none'],
     ] as const)
       expect(await call('GET', path)).toMatchObject({ status: 400, body: { error: message } })
   })

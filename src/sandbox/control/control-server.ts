@@ -28,8 +28,8 @@ const POLICY = [
 ].join('; ')
 
 /**
- * `loopbackOnly` prevents DNS rebinding: a web page could reach the control API through a DNS name
- * that points to this machine.
+ * `loopbackOnly` prevents DNS rebinding: otherwise, a web page could reach the control API through
+ * a DNS name that points to this machine.
  */
 export function createControlServer(
   sandbox: Sandbox,

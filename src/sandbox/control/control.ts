@@ -34,7 +34,7 @@ function rejectUnknownParameters({ method, path, query }: ControlRequest): void 
   const known = QUERY_PARAMETERS[`${method} ${path}`] ?? []
   for (const name of query.keys()) {
     if (known.includes(name)) continue
-    const which = known.length === 0 ? 'this call has no parameters' : `known: ${known.join(', ')}`
+    const which = known.length === 0 ? 'known: none' : `known: ${known.join(', ')}`
     throw new TypeError(`query: unknown parameter ${JSON.stringify(name)} of ${method} ${path}; ${which}`)
   }
 }

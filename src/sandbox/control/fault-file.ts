@@ -4,11 +4,11 @@ import { type DataFormat, parseDataFile } from './data-file.ts'
 
 /**
  * Parses the text of a file with fault rules: an array of rules, in JSON or in YAML 1.2 without
- * aliases. Such rules cannot contain functions.
+ * aliases. Such rules cannot contain functions or RegExps.
  *
  * @param format default `'json'`
- * @throws {TypeError} if the text or a rule is invalid. The message contains the line and the
- *   reason.
+ * @throws {TypeError} if the text or a rule is invalid. The message contains the reason
+ *   and, if known, the line.
  * @example
  * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'), 'yaml')
  */

@@ -33,7 +33,7 @@ export interface KeySummary {
 }
 
 export interface Overview {
-  /** Null if the current switches equal no preset. */
+  /** Null if the current switches match no preset. */
   readonly preset: SandboxPreset | null
   readonly behaviour: SandboxBehaviour
   readonly customers: readonly SandboxCustomer[]

@@ -28,7 +28,7 @@ export interface ServeSandboxOptions {
   /** Called after each response, even if a fault dropped the response or held it back. */
   readonly onRequest?: (request: SandboxRequest) => void
   /**
-   * Called with a log line for every other event: control calls other than reads, invalid requests,
+   * Called with a log line for other events: control calls other than reads, invalid requests, and
    * connections closed after an error.
    */
   readonly onNotice?: (notice: string) => void
@@ -114,7 +114,7 @@ export async function serveSandbox(
     if (status !== null) onNotice(`received invalid HTTP, responded with ${status} (${messageOf(error)})`)
   })
   await listen(server, port, host)
-  // The address is a string only for a pipe, and null only before the server listens.
+  // The address is a string only for a pipe, and null only if the server is not listening.
   const address = server.address() as AddressInfo
   const loopback = isLoopback(address.address)
   if (options.control === true || (options.control === 'loopback' && loopback))

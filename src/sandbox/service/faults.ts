@@ -61,8 +61,8 @@ export type FaultListChange =
  * request only if `commit` is true; the default is false, except where stated.
  *
  * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
- * one request. Of the rules with other actions, at most one applies to a request, and the rules
- * after it do not count that request.
+ * one request. Of the rules with other actions, at most one applies to a request, and later such
+ * rules do not count that request.
  */
 export type FaultAction =
   /**
@@ -157,7 +157,7 @@ export type FaultAction =
     }
   /**
    * Order creations: returns the customer's newest order that was charged under another key, like a
-   * proxy that mixes up connections. If there is no such order, the response does not change.
+   * proxy that mixes up connections. If there is no such order, the fault has no effect.
    * `commit` is true by default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }

@@ -67,7 +67,7 @@ export function rememberFault(
   const row = keyRow(scope, key)
   forgetExpired(tables, row, behaviour, world.now())
   const known = tables.keys.get(row)
-  // Without a charge, an existing row belongs to an earlier request, whose response must remain.
+  // Without a charge, keep an existing row: it may hold the response to an earlier request.
   if (known !== undefined && !charged) return
   const entry = { scope, key, payload: call.body, startedAt: world.now(), orphanedAt: null, answer }
   tables.keys.set(row, { ...(known ?? entry), answer })

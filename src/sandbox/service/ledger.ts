@@ -38,7 +38,7 @@ export interface SandboxAssertions {
    * Throws unless exactly one charge has this externalOrderId or Idempotency-Key. Returns that
    * charge.
    *
-   * @throws {SandboxAssertionError} with the charges found, at most 10
+   * @throws {SandboxAssertionError} with the charges found, or else with all charges, at most 10
    */
   expectChargedOnce(reference: string): SandboxCharge
   /**

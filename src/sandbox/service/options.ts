@@ -71,8 +71,8 @@ export interface NewCustomer {
 }
 
 /**
- * A service for `sandbox.addService`. Defaults: quantities from 1 to 1000 in steps of 1, unlimited
- * stock, published.
+ * A service for `sandbox.addService`. Defaults: the sandbox's currency, quantities from 1 to 1000
+ * in steps of 1, unlimited stock, published.
  */
 export type NewService = Pick<SandboxService, 'productId' | 'amount'> & Partial<SandboxService>
 

@@ -43,7 +43,7 @@ export interface SandboxRequest {
   readonly apiKeyId: string | null
   /** Header values by lower-case name, without `authorization`. */
   readonly headers: Readonly<Record<string, string>>
-  /** The body as received, byte for byte. */
+  /** The body as received, unparsed. */
   readonly body: string
   /** Time of the request, in milliseconds since the epoch. */
   readonly at: number
@@ -52,7 +52,10 @@ export interface SandboxRequest {
    * got a response.
    */
   readonly status: number | 'running' | 'dropped'
-  /** The response, even if the caller never got it. Null while the request is running. */
+  /**
+   * The response, even if the caller never got it. Null while the request is running, and after the
+   * caller disconnected during a delay.
+   */
   readonly response: SandboxResponse | null
   /** How the response was delivered. */
   readonly delivery: SandboxDelivery['type']

@@ -122,7 +122,7 @@ export interface SandboxKeyEntry {
   readonly scope: string
   /** The Idempotency-Key. */
   readonly key: string
-  /** The request's body, byte for byte. */
+  /** The request's body, unparsed. */
   readonly payload: string
   /** Start of the lifetime of the key, in milliseconds since the epoch. */
   readonly startedAt: number
@@ -148,7 +148,7 @@ export interface SandboxCharge {
   readonly idempotencyKey: string
   /** The caller's own reference, if there is one. */
   readonly externalOrderId?: string
-  /** The request's body, byte for byte. */
+  /** The request's body, unparsed. */
   readonly body: string
   /** Time of the charge, in milliseconds since the epoch. */
   readonly at: number

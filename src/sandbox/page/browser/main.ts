@@ -32,7 +32,7 @@ function listen(): void {
   events.addEventListener('open', () => connection('good', 'live'))
   events.addEventListener('error', () => {
     connection('bad', 'not connected')
-    // If a proxy responded instead of the sandbox, the browser does not reconnect by itself.
+    // If a proxy responded instead of the sandbox, the browser does not reconnect automatically.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
   })
   for (const name of ['snapshot', 'update'])
