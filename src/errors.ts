@@ -260,10 +260,7 @@ export class IdempotencyConflictError extends ConflictError {
   }
 }
 
-/**
- * At the deadline of the call, the service was still working on an earlier request with the same
- * key.
- */
+/** When the call ended, the service was still working on an earlier request with the same key. */
 export class IdempotencyInProgressError extends ConflictError {
   static {
     brand(this, 'IdempotencyInProgressError')

@@ -75,8 +75,8 @@ export interface SettledEvent extends CallEvent {
   /** Identifier of the order, if known. */
   readonly orderId?: string
   /**
-   * Orders only: false if the outcome could not be stored. If it is a proven charge, the client
-   * keeps trying to store it in the background.
+   * Orders only: false if the outcome could not be stored. If the outcome is a proven charge, the
+   * client keeps trying to store it in the background.
    */
   readonly remembered?: boolean
   /** `orders.recover` only: the outcome of the record. */
@@ -111,7 +111,7 @@ export interface Logger {
   debug(message: string, fields?: object): void
   /** Logs retries, and calls that failed. */
   info(message: string, fields?: object): void
-  /** Logs orders whose outcome is unknown or not stored. */
+  /** Logs orders that need attention, or whose outcome is unknown or not stored. */
   warn(message: string, fields?: object): void
   /** Logs hooks that throw. */
   error(message: string, fields?: object): void

@@ -232,8 +232,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly logger?: Logger | undefined
 
   /**
-   * Least severe level that is logged. Default `'warn'`, which logs orders whose outcome is unknown
-   * or not stored, and hooks that throw.
+   * Least severe level that is logged. Default `'warn'`, which logs orders that need attention or
+   * whose outcome is unknown or not stored, and hooks that throw.
    */
   readonly logLevel?: LogLevel | undefined
 

@@ -100,7 +100,7 @@ interface Ioredis {
 async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
   const nodeRedis = await loadFromProject<NodeRedis>(terminal, 'redis')
   if (nodeRedis !== undefined) {
-    // By default, the client reconnects forever, and the command would never end.
+    // By default, node-redis reconnects forever, and the command would never end.
     const client = nodeRedis.createClient({ url, socket: { reconnectStrategy: false } })
     client.on('error', () => {})
     await client.connect()

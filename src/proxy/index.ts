@@ -10,7 +10,10 @@ import { uuidV5 } from '../uuid-v5.ts'
 
 /** Options of {@link createProxy}. */
 export interface ProxyOptions {
-  /** Address of the service without the final `/v1`. Must be https, except for localhost. */
+  /**
+   * Address of the service without the final `/v1`. Must be https, except for this machine or with
+   * {@link ProxyOptions.allowInsecureHttp}.
+   */
   readonly baseUrl: string | URL
   /**
    * The API key of the wallet that the visitor can read and spend from: a string, or a sync or
@@ -32,7 +35,10 @@ export interface ProxyOptions {
   readonly fetch?: typeof fetch | undefined
   /** Called if the service returns no usable response. Visitors do not see the reason. */
   readonly onLost?: ((loss: ProxyLoss) => void) | undefined
-  /** Allows an http `baseUrl`, for a private network. Default false. */
+  /**
+   * True to accept an http `baseUrl` of another machine, although anyone on the network path can
+   * read the API key. Only for private networks. Default false.
+   */
   readonly allowInsecureHttp?: boolean | undefined
 }
 
@@ -94,13 +100,13 @@ const OPTIONS: Readers<ProxyOptions> = {
  * - It forwards only the calls that a page needs, and returns only the headers that the client
  *   reads.
  * - It sends each request once and follows no redirects. If the service does not respond, or
- *   responds with 408 or 421, the handler returns 502 or 504. The client then reports that the
- *   order may exist, and no browser silently repeats the request.
+ *   responds with a redirect, 408 or 421, the handler returns 502 or 504. For a POST, the client
+ *   then assumes that the order may exist, and no browser silently repeats the request.
  * - It adds a short tag of the API key to its responses, so that the client never repeats an
  *   ambiguous order with another API key.
  *
- * The handler's promise rejects only if one of your functions throws: `authorize` or `apiKey`
- * before anything is sent, `onLost` afterwards.
+ * The handler's promise rejects only if one of your functions fails: `authorize` throws, or
+ * `apiKey` throws or returns an invalid key, before anything is sent; or `onLost` throws afterwards.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example

@@ -92,8 +92,8 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
       const { isLate } = request
-      // A caller's dispatcher may resend a request by itself. If the check stopped such a resend,
-      // the client would wrongly conclude that the request was never sent.
+      // A caller's dispatcher may resend a request without the client's knowledge. If the check
+      // stopped such a resend, the client would wrongly conclude that the request was never sent.
       const checksLate = given === undefined && isLate !== undefined
       const sender = checksLate ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))
