@@ -38,9 +38,9 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 }
 
 /**
- * Chooses the key of a rejected or enqueued order, or undefined if no key may be sent. Prefers the
- * first key: a process that has lost the record derives the same key, and the service charges each
- * key only once.
+ * Chooses the key of a rejected or enqueued order, or undefined if no key may be sent. Prefers a
+ * derived first key: a process that has lost the record derives the same key, and the service
+ * charges each key only once.
  */
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record

@@ -19,8 +19,8 @@ import { type Applied, Rows, STORE_TIMEOUT, type Which } from './rows.ts'
 
 const MAX_MERGES = 8
 /**
- * Milliseconds before each attempt to store a proven charge. After the last attempt, the same call
- * again, or `recover()`, stores the charge.
+ * Milliseconds before each attempt to store a proven charge. If all attempts fail, `recover()` or a
+ * repetition of the call can still store the charge.
  */
 const BACKGROUND_DELAYS: readonly number[] = [1000, 2000, 4000, 8000, 16_000, 30_000, 60_000, 120_000]
 

@@ -32,12 +32,12 @@ export class LiveCalls<Result> {
   }
 
   get(id: string): LiveCall<Result> | undefined {
-    // Safe cast: all clients register calls with the same result type.
+    // The cast is safe: all clients register calls with the same result type.
     return this.#calls.get(this.#name(id)) as LiveCall<Result> | undefined
   }
 
   /**
-   * Registers a call until the returned function is called. Do not await anything between
+   * Registers a call. The returned function ends the registration. Do not await anything between
    * {@link get} and `enter`: a second call for the order would replace this registration.
    */
   enter(id: string, call: Omit<LiveCall<Result>, 'ended'>): (result: Result | undefined) => void {

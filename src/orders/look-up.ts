@@ -99,7 +99,10 @@ export async function lookUpById(
   }
 }
 
-/** A listed order proves a charge. A missing order alone proves nothing: the list may lag. */
+/**
+ * A listed order proves a charge if it fits the record. A missing order alone proves nothing: the
+ * list may lag.
+ */
 export async function* lookUp(
   context: OrderContext,
   operation: string,
@@ -117,8 +120,8 @@ export async function* lookUp(
       const { externalOrderId } = lookup.found.record
       if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
     }
-    // References found under another source system. These orders are not sent again: the service
-    // may name the record's source system differently.
+    // References listed under another source system or with another target. These orders are not
+    // sent again: the service may name the source system, or spell the target, differently.
     const elsewhere = new Set<string | undefined>()
     let cut = false
     const onCut = (): void => {

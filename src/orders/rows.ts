@@ -69,7 +69,7 @@ export class Rows {
     try {
       applied = await this.bounded(pending, deadline)
       if (applied instanceof Interruption) {
-        // The write may still be applied, so wait a moment after the call's end.
+        // The store may still confirm the write, so wait briefly after the call's end.
         grace = new Deadline(this.#runtime, GRACE, undefined)
         applied = await new Deadline(this.#runtime, GRACE / 2, undefined).race(pending)
       }

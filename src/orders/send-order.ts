@@ -149,7 +149,7 @@ export async function sendOrder(
         mine = written.found
         unwritten = false
         claimedFor = apiKey
-        // The machine may have slept during the write.
+        // Check again: if the machine slept during the write, the claim or the window may be over.
         return !isLate()
       },
       isLate,

@@ -205,7 +205,7 @@ export function mergeOptions<S extends Schemas>(
     }
   }
   const merged = Object.assign(Object.create(null), options, changes)
-  // A new `fetch` or `transport` replaces the original client's `fetch` or `transport`.
+  // `fetch` and `transport` cannot be combined, so a new one drops the original client's other one.
   if (changes.transport !== undefined && changes.fetch === undefined) delete merged.fetch
   if (changes.fetch !== undefined && changes.transport === undefined) delete merged.transport
   return merged
