@@ -201,7 +201,7 @@ export function page(measured: Measured): string {
   const full = isFull(measured)
   return `# Performance${full ? '' : ', a quick look'}
 
-What does this client cost you? The figures exclude the response time of your service.
+What does this client cost you? Apart from lists at 20 ms per page, the figures exclude the response time of your service.
 To make it faster, see the [guide](guide/performance.md).
 
 ${inShort(measured)}
