@@ -47,8 +47,8 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * again, and call `navigator.storage.persist()`.
  *
  * The first call opens the database. If another page wants to upgrade the database, the store
- * closes its connection, and the next call opens a new one. If the database is deleted, every later
- * call rejects: with a new, empty database, the page could buy the same orders twice.
+ * closes its connection, and the next call opens a new one. If the database is deleted, all later
+ * calls of this store reject: with a new, empty database, the page could buy the same orders twice.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
  * is a plain error whose `code` is the name of the browser's error, for example

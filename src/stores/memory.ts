@@ -23,9 +23,9 @@ const INSERTED: InsertResult = Object.freeze({ inserted: true })
 
 /**
  * Remembers orders in this process, until the process ends. This store prevents duplicates from
- * retries and racing calls, but not after a crash. It is the client's default store, and the
- * reference implementation of the rules in `customer-ordering-sdk/stores/contract`. Its methods
- * never reject.
+ * retries and racing calls through one instance, but not after a crash. It is the client's default
+ * store, and the reference implementation of the rules in `customer-ordering-sdk/stores/contract`.
+ * Its methods never reject.
  *
  * Each instance has its own rows. The method `close` does nothing.
  *

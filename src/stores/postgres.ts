@@ -190,8 +190,8 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Closes the store, but not the database client that you passed. Later calls reject with `StoreError`. Closing again does
-   * nothing.
+   * Closes the store, but not the database client that you passed. Later calls reject with
+   * `StoreError`. Closing again does nothing.
    */
   async close(): Promise<void> {
     this.#closed = true

@@ -65,9 +65,9 @@ export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 const INSERT_ATTEMPTS = 3
 
 /**
- * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write
- * survives the end of the process. With the option `path`, it also survives a power failure if the
- * disk loses no writes that it has acknowledged: the store uses a write-ahead log,
+ * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write to a
+ * file survives the end of the process. With the option `path`, it also survives a power failure if
+ * the disk loses no writes that it has acknowledged: the store uses a write-ahead log,
  * `synchronous=FULL` and `fullfsync`.
  *
  * The constructor opens the file and creates the tables, so a wrong path or a missing module fails
