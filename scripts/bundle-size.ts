@@ -38,11 +38,11 @@ interface Measured {
 const measured: readonly Measured[] = [
   // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
   // prevents growth.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 64_850, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 64_950, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 66_300,
+    budget: 66_400,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -60,12 +60,12 @@ const measured: readonly Measured[] = [
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
   { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_800 },
-  { entry: './undici', name: 'undiciTransport', budget: 4_700, platform: 'node' },
+  { entry: './undici', name: 'undiciTransport', budget: 4_750, platform: 'node' },
 ]
 
 // The documentation takes 105 kB of this.
 const PACKED_BUDGET = 798_000
-const UNPACKED_BUDGET = 2_940_000
+const UNPACKED_BUDGET = 2_950_000
 
 /** @param from the module to import from: the built package, or its source */
 async function bundle(
