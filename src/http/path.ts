@@ -19,7 +19,8 @@ export function segment(name: string, id: unknown): string {
 }
 
 /**
- * Returns why a path could reach another endpoint, even after proxies decode it up to four times.
+ * Returns why a path could reach another endpoint, as it is or once proxies have decoded it up to
+ * four times. Returns undefined if it could not.
  * @param path without slashes at its start and end
  */
 export function pathProblem(path: string): string | undefined {

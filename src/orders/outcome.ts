@@ -72,7 +72,8 @@ export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
   created: row(YES, 'stop'),
   created_flawed: row(YES, 'stop'),
   created_unreadable: row(YES, 'replay'),
-  // Captive portals and proxies return 200 for anything: without an order, a 200 proves no charge.
+  // Captive portals and proxies return 200 for anything: a 200 without an order does not show
+  // whether the wallet was charged.
   success_unreadable: row(UNKNOWN, 'replay'),
   // A proxy may have returned the response to another request.
   contradicted: row(UNKNOWN, 'replay'),

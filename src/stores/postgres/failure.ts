@@ -89,8 +89,8 @@ const TROUBLES: readonly Trouble[] = [
 const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
 
 /**
- * Codes of statements that never ran. Used for the message only: `POOL_TIMEOUT` is recognised by
- * its text, which does not suffice for `applied: false`.
+ * Codes of statements that never ran. Used for the message only: `applied: false` also promises that
+ * no earlier write takes effect later, which these codes do not prove.
  */
 const NOT_RUN = /^(28...|3D000|57P03|POOL_TIMEOUT)$/
 
