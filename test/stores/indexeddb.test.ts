@@ -78,11 +78,11 @@ describe('IndexedDbStore on a simulated IndexedDB', () => {
 describe('the options of IndexedDbStore', () => {
   it.each([undefined, '', 7, null])('IndexedDbStore rejects the name %j', (name) => {
     const options = { name } as unknown as { name: string }
-    expect(() => new IndexedDbStore(options)).toThrow(/must be a string that is not empty/)
+    expect(() => new IndexedDbStore(options)).toThrow(/must be a non-empty string/)
   })
 
   it('IndexedDbStore rejects missing options with a StoreError', async () => {
-    await expectFailure(() => Reflect.construct(IndexedDbStore, []), /must be a string that is not empty/)
+    await expectFailure(() => Reflect.construct(IndexedDbStore, []), /must be a non-empty string/)
   })
 
   it.each([0, -1, 1.5, Number.NaN, 2 ** 31])('IndexedDbStore rejects the time limit %d', (openTimeout) => {
