@@ -78,7 +78,7 @@ interface Steps {
 }
 
 interface Rules {
-  /** Smallest and largest integer within the bounds. `from` may be above `to`. */
+  /** Smallest and largest integer within the bounds. `from` is above `to` if there is none. */
   readonly from: bigint
   readonly to: bigint
   /** Steps from zero and steps from the minimum, each only if it contains integers. */

@@ -51,8 +51,8 @@ const POLL_BASE = 500
 const POLL_CAP = 5_000
 
 /**
- * Retries use exponential backoff with full jitter, at most 250 ms at first and 10 seconds later.
- * Polls wait 0.5 to 5 seconds.
+ * Retries use exponential backoff with full jitter: the longest wait doubles from 250 ms to 10
+ * seconds. Polls wait 0.5 to 5 seconds. `Retry-After` may lengthen any wait.
  */
 export function decide(situation: Situation): Decision {
   const { pace, counts, maxRetries, retryAfter, remaining, random } = situation

@@ -137,7 +137,7 @@ export interface JournalRecord extends OrderRecord {
 
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
-/** A conflict is pending, too: the payload that owns the key may have been bought. */
+/** Includes a conflict, because the payload that owns the key may have been bought. */
 export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 'rejection'>): boolean {
   if (record.state === 'rejected') return record.rejection?.kind === 'conflict'
   return record.state === 'open' || !record.readable

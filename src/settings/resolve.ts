@@ -144,8 +144,9 @@ export function resolveSettings<S extends Schemas>(
   if (created < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.created')
   }
-  // A closed record must remain for as long as an abandoned write may still arrive: without the
-  // record, that write would start the order again.
+  // A write that the client stopped waiting for may still reach the store, which rejects the write
+  // because of the closed record. If the record were pruned too early, the write would reopen the
+  // order, and recovery would send it.
   if (rejected < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
   }
