@@ -182,9 +182,9 @@ class FetchedResponse implements TransportResponse {
 }
 
 /**
- * True for Node's own, unwrapped fetch with its own dispatcher. Anything else (a mock, an
- * instrumented fetch, a dispatcher that retries) may have sent the request before it reports a
- * failure.
+ * True for Node's own, unwrapped fetch with its own dispatcher: only its errors can prove that
+ * nothing was sent. Anything else (a mock, an instrumented fetch, a dispatcher that retries) may
+ * report the same error after it has sent the request.
  */
 function isNodeFetch(candidate: typeof fetch): boolean {
   const scope: Readonly<Record<PropertyKey, unknown>> = globalThis

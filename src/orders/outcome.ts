@@ -58,7 +58,7 @@ const UNKNOWN: Meaning = { charged: 'unknown', state: 'open' }
 const REFUSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'refused' }
 const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'not_processed' }
 const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancelled' }
-/** `unknown`, because the payload that owns the key may have been charged. */
+/** `unknown`, because the wallet may have been charged for the payload that owns the key. */
 const CONFLICT: Meaning = { charged: 'unknown', state: 'rejected', rejection: 'conflict' }
 
 /** After an ambiguous attempt, every outcome except a proven charge means `UNKNOWN`. */
