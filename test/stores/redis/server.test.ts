@@ -500,7 +500,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
         () => store.update(nextVersion(makeRow(1)), 1),
         () => store.listOpen(SCOPE, { limit: 1 }),
       ]) {
-        await expectFailure(call, 'that it did not write')
+        await expectFailure(call, 'that the store did not write')
       }
       await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
       const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))

@@ -86,7 +86,7 @@ describe('the inspection of the server', () => {
       persistence: 'assume',
       eviction: 'assume',
     })
-    await expectFailure(() => store.insert(makeRow(1)), 'a value that it did not write')
+    await expectFailure(() => store.insert(makeRow(1)), 'a value that the store did not write')
   })
 
   it('the error reports the state of a server that cannot be inspected yet', async () => {
