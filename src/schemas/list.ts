@@ -44,12 +44,12 @@ export function readEnvelope(body: unknown, identifier: string): Checked<ListEnv
   if (fields === undefined) return wrong('is neither an array nor an object')
   const arrays = Object.values(fields).filter((value) => Array.isArray(value))
   if (arrays.length === 0) return wrong('has no array of rows; set the option listEnvelope to find them')
-  // An array of strings next to the rows must not make the last, empty page unreadable.
-  const possible = arrays.length === 1 ? arrays : arrays.filter((array) => array.every(isRecord))
+  // An empty array beside one without identifiers is not taken for the end of the list: the other
+  // array may contain the rows, and recovery may send an order that is missing from the list.
   const candidates =
-    arrays.length === 1 || possible.every((array) => array.length === 0)
-      ? possible.slice(0, 1)
-      : possible.filter((array) => array.length > 0 && array.every(hasIdentifier))
+    arrays.length === 1 || arrays.every((array) => array.length === 0)
+      ? arrays.slice(0, 1)
+      : arrays.filter((array) => array.length > 0 && array.every(hasIdentifier))
   const [items] = candidates
   if (items === undefined || candidates.length > 1)
     return wrong('has several arrays; set the option listEnvelope to choose one')

@@ -163,7 +163,7 @@ echo('a list of rows with the key', (authorization) =>
   Response.json([{ id: authorization, [authorization]: 1 }]),
 )
 echo('lists named by the key', (authorization) =>
-  Response.json({ [authorization]: [{}], [`${authorization}2`]: [{}] }),
+  Response.json({ [authorization]: [], [`${authorization}2`]: [1] }),
 )
 echo('a body that ends amid the key', (authorization) => {
   const stream = new ReadableStream({
