@@ -14,6 +14,7 @@ import {
   InvalidResponseError,
   type Issue,
   knownError,
+  moneySentence,
   NotFoundError,
   OrderNotAcceptedError,
   PaymentRequiredError,
@@ -153,10 +154,6 @@ const WITHIN = {
 } as const
 
 const LONGEST_MESSAGE = 500
-
-export function moneySentence(charged: Charged, what = 'The wallet'): string {
-  return `${what} ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
-}
 
 const REPEAT =
   ' Call create() again with the same request and reference (or key), or run orders.recover().' +

@@ -1,4 +1,4 @@
-import { type Charged, InvalidResponseError } from '../errors.ts'
+import { type Charged, InvalidResponseError, moneySentence } from '../errors.ts'
 import { type InfoSource, infoFrom } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './prefetch.ts'
 
@@ -244,9 +244,7 @@ export class Progress {
 
 function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
-  const money = { no: '', yes: ' The wallet was charged.', unknown: ' The wallet may have been charged.' }[
-    charged
-  ]
+  const money = charged === 'no' ? '' : ` ${moneySentence(charged)}`
   return new InvalidResponseError(
     `The list cannot be read to its end: the service ${what}.${money} Report this to the provider.`,
     { attempts, charged, status },

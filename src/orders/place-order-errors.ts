@@ -7,6 +7,7 @@ import {
   IdempotencyConflictError,
   InvalidRequestError,
   type Issue,
+  moneySentence,
   StoreError,
   UnresolvedOrderError,
 } from '../errors.ts'
@@ -17,7 +18,6 @@ import {
   chargedSentence,
   conflictSentence,
   errorOf,
-  moneySentence,
   unexpectedBody,
 } from '../http/failures.ts'
 import { factsOf } from '../http/info.ts'

@@ -1,6 +1,5 @@
-import { type CustomerOrderingError, StoreError, UnresolvedOrderError } from '../errors.ts'
+import { type CustomerOrderingError, moneySentence, StoreError, UnresolvedOrderError } from '../errors.ts'
 import type { CallSettings } from '../http/call.ts'
-import { moneySentence } from '../http/failures.ts'
 import { nextKey } from './claim.ts'
 import { type Facts, isFromFuture } from './conditions.ts'
 import { type OrderContext, recordFacts } from './context.ts'

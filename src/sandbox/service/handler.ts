@@ -74,7 +74,7 @@ export function createHandler(
     if (requestIdHeader !== null) headers[requestIdHeader.toLowerCase()] = world.requestIds.id('req')
     const response = {
       headers: Object.assign(headers, answer.headers),
-      body: typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body),
+      body: textOf(answer.body),
     }
     entry.response = response
     return { status: answer.status, ...response, delivery, request: entry }
@@ -147,12 +147,16 @@ function otherOrder(world: World, call: Call): Answer | undefined {
 function transformed(answer: Answer, plan: FaultPlan, world: World): Answer {
   try {
     const body = plan.transforms.reduce((value, transform) => transform(value), answer.body)
-    // Write a value without a JSON form, such as a function, as null.
-    return { ...answer, body: typeof body === 'string' ? body : (JSON.stringify(body) ?? 'null') }
+    return { ...answer, body: textOf(body) }
   } catch (error) {
     // Do not throw: the log would then show a charged request as not charged.
     return sandboxFailed(error, world)
   }
+}
+
+/** A value without a JSON form, such as a function, becomes null. */
+function textOf(body: unknown): string {
+  return typeof body === 'string' ? body : (JSON.stringify(body) ?? 'null')
 }
 
 function sandboxFailed(error: unknown, world: World): Answer {
@@ -197,8 +201,7 @@ function commits(ending: FaultEnding): boolean {
 
 function withFault(world: World, ending: FaultEnding, call: Call, processed: Processed): Processed {
   const { answer, charged } = processed
-  const length = (): number =>
-    byteLength(typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body))
+  const length = (): number => byteLength(textOf(answer.body))
   switch (ending.type) {
     case 'commitThenDrop':
     case 'crash':
@@ -263,7 +266,7 @@ function replacement(world: World, ending: FaultEnding, call: Call, charged: boo
     case 'status': {
       const answer = faultAnswer(world, ending)
       if (ending.status >= 500 && behaviour.rememberServerErrors) {
-        const body = typeof answer.body === 'string' ? answer.body : JSON.stringify(answer.body)
+        const body = textOf(answer.body)
         const { status, contentType } = answer
         rememberFault(world, call, { kind: 'fault', status, contentType, body }, charged)
       }

@@ -49,10 +49,7 @@ export function makeProgramButtons(): void {
   copyOnClick(byId('copy-key'), orderingKey)
   copyOnClick(byId('copy-env'), async () => {
     const apiKey = await orderingKey()
-    return [
-      `export CUSTOMER_ORDERING_BASE_URL=${location.origin}\n`,
-      `export CUSTOMER_ORDERING_API_KEY=${apiKey}\n`,
-    ].join('')
+    return `export CUSTOMER_ORDERING_BASE_URL=${location.origin}\nexport CUSTOMER_ORDERING_API_KEY=${apiKey}\n`
   })
   byId('place').addEventListener('click', () => act(placeOrder))
 }
