@@ -55,11 +55,18 @@ export interface Fault {
   readonly reconnects?: true
 }
 
+/** What happens after the service has acted on the request. */
+type Act = (exchange: Exchange, answer: ServiceAnswer) => unknown
+
 /** Forwards the request first, so that the service has acted on it. */
-const served =
-  (act: (exchange: Exchange, answer: ServiceAnswer) => unknown): ((exchange: Exchange) => Promise<void>) =>
-  async (exchange) =>
-    void act(exchange, await exchange.forward())
+const served = (act: Act): Behaviour => ({
+  onRequest: async (exchange) => void act(exchange, await exchange.forward()),
+})
+
+/** Does not forward the request. */
+const unserved = (act: (socket: Socket, timeUp: () => void) => unknown): Behaviour => ({
+  onRequest: ({ socket, timeUp }) => void act(socket, timeUp),
+})
 
 /** Writes bytes and then resets, without losing the bytes to the reset. */
 const resetAfter = (socket: Socket, bytes: string): void =>
@@ -90,48 +97,40 @@ const onFirstByte = (act: (socket: Socket) => void): Behaviour => ({
 })
 
 /** The bytes of a server for a connection without a request in time. */
-const IDLE_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'
+export const IDLE_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'
+
+const UNREACHABLE = { row: 'unreachable', code: 'connection' } as const
+const CLOSED = { row: 'connection_closed', code: 'connection' } as const
+const BROKEN_OFF = { row: 'connection_lost', code: 'connection' } as const
+const TIMED_OUT = { row: 'timed_out', code: 'timeout' } as const
+const ABORTED = { row: 'aborted', code: 'aborted', aborts: true } as const
+const FRESH: readonly ConnectionAge[] = ['fresh']
+const REUSED: readonly ConnectionAge[] = ['reused']
+
+/** Faults whose attempts reach the service that often. */
+const reaching = (reaches: Fault['reaches'], faults: readonly Omit<Fault, 'reaches'>[]): Fault[] =>
+  faults.map((fault) => ({ ...fault, reaches }))
 
 /** Faults before anything is sent. */
-const CONNECTING: readonly Fault[] = [
+const CONNECTING = reaching(0, [
+  { ...UNREACHABLE, name: 'the connection is refused', ages: FRESH, before: 'refuse' },
   {
-    name: 'the connection is refused',
-    row: 'unreachable',
-    code: 'connection',
-    reaches: 0,
-    ages: ['fresh'],
-    before: 'refuse',
-  },
-  {
+    ...UNREACHABLE,
     name: 'the idle connection has ended and the next one is refused',
-    row: 'unreachable',
-    code: 'connection',
-    reaches: 0,
-    ages: ['reused'],
+    ages: REUSED,
     before: 'refuse and end idle connections',
   },
+  { ...UNREACHABLE, name: 'the host has no address', ages: FRESH, elsewhere: 'unknown host' },
   {
-    name: 'the host has no address',
-    row: 'unreachable',
-    code: 'connection',
-    reaches: 0,
-    ages: ['fresh'],
-    elsewhere: 'unknown host',
-  },
-  {
+    ...UNREACHABLE,
     name: 'nobody takes the connection until connecting is given up',
-    row: 'unreachable',
-    code: 'connection',
-    reaches: 0,
-    ages: ['fresh'],
+    ages: FRESH,
     elsewhere: 'full backlog',
   },
   {
+    ...TIMED_OUT,
     name: 'nobody takes the connection until the time of the attempt is up',
-    row: 'timed_out',
-    code: 'timeout',
-    reaches: 0,
-    ages: ['fresh'],
+    ages: FRESH,
     elsewhere: 'full backlog',
     timeUp: 'when sending',
   },
@@ -139,16 +138,13 @@ const CONNECTING: readonly Fault[] = [
     name: 'the connection is reset as soon as it is made',
     row: ['connection_closed', 'unreachable'],
     code: 'connection',
-    reaches: 0,
-    ages: ['fresh'],
+    ages: FRESH,
     behaviour: { onConnection: (socket) => void socket.resetAndDestroy() },
   },
   {
+    ...CLOSED,
     name: 'the connection is ended as soon as it is made',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 0,
-    ages: ['fresh'],
+    ages: FRESH,
     behaviour: { onConnection: (socket) => void socket.end(), ...onFirstByte((socket) => socket.end()) },
   },
   ...(
@@ -157,129 +153,151 @@ const CONNECTING: readonly Fault[] = [
       ['is for another host', OTHER_HOST],
       ['has expired', EXPIRED],
     ] as const
-  ).map(
-    ([what, certificate]): Fault => ({
-      name: `the TLS certificate ${what}`,
-      row: 'untrusted',
-      code: 'connection',
-      reaches: 0,
-      ages: ['fresh'],
-      elsewhere: { certificate },
-    }),
-  ),
-]
+  ).map(([what, certificate]) => ({
+    name: `the TLS certificate ${what}`,
+    row: 'untrusted' as const,
+    code: 'connection' as const,
+    ages: FRESH,
+    elsewhere: { certificate },
+  })),
+])
 
 /** Faults in which the request does not reach the service. */
-const LOST: readonly Fault[] = [
+const LOST = reaching(0, [
   {
+    ...CLOSED,
     name: 'the connection is reset at the first byte of the request',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 0,
     behaviour: onFirstByte((socket) => socket.resetAndDestroy()),
   },
   {
+    ...CLOSED,
     name: 'the connection is ended at the first byte of the request',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 0,
     behaviour: onFirstByte((socket) => socket.end()),
   },
   ...(['behind the head', 'amid the body'] as const).flatMap((where) =>
-    (['reset', 'end'] as const).map(
-      (how): Fault => ({
-        name: `the connection is ${how === 'reset' ? 'reset' : 'ended'} inside the request, ${where}`,
-        row: 'connection_closed',
-        code: 'connection',
-        reaches: 0,
-        long: true,
-        behaviour: { breaks: { where, how } },
-      }),
-    ),
+    (['reset', 'end'] as const).map((how) => ({
+      ...CLOSED,
+      name: `the connection is ${how === 'reset' ? 'reset' : 'ended'} inside the request, ${where}`,
+      long: true as const,
+      behaviour: { breaks: { where, how } },
+    })),
   ),
   {
+    ...TIMED_OUT,
     name: 'nobody reads the request',
-    row: 'timed_out',
-    code: 'timeout',
-    reaches: 0,
-    ages: ['fresh'],
+    ages: FRESH,
     behaviour: { onConnection: (socket) => void socket.pause() },
     timeUp: 'when sending',
   },
+  { ...TIMED_OUT, name: 'the request is read and never answered', behaviour: unserved((_, end) => end()) },
   {
-    name: 'the request is read and never answered',
-    row: 'timed_out',
-    code: 'timeout',
-    reaches: 0,
-    behaviour: { onRequest: ({ timeUp }) => timeUp() },
-  },
-  {
+    ...ABORTED,
     name: 'the caller gives up while the request waits for an answer',
-    row: 'aborted',
-    code: 'aborted',
-    reaches: 0,
-    behaviour: { onRequest: ({ timeUp }) => timeUp() },
-    aborts: true,
+    behaviour: unserved((_, end) => end()),
   },
   {
     name: 'a gateway answers 503 and does not pass the request on',
     row: 'server_error',
     code: 'server',
-    reaches: 0,
-    behaviour: { onRequest: ({ socket }) => void socket.write(answerText(503, '<html>')) },
+    behaviour: unserved((socket) => socket.write(answerText(503, '<html>'))),
   },
   {
     name: 'a portal answers 200 with a page of its own',
     row: 'success_unreadable',
     code: 'invalid_response',
-    reaches: 0,
-    behaviour: { onRequest: ({ socket }) => void socket.write(answerText(200, '<html>')) },
+    behaviour: unserved((socket) => socket.write(answerText(200, '<html>'))),
   },
   {
     name: 'a portal redirects',
     row: 'redirected',
     code: 'invalid_response',
-    reaches: 0,
-    behaviour: {
-      onRequest: ({ socket }) => void socket.write(answerText(307, '', ['location: http://127.0.0.1:9/'])),
-    },
+    behaviour: unserved((socket) => socket.write(answerText(307, '', ['location: http://127.0.0.1:9/']))),
   },
   {
     name: 'the answer 408 for an idle connection crosses the request',
     row: 'request_timeout',
     code: 'api',
-    reaches: 0,
     behaviour: onFirstByte((socket) => socket.end(IDLE_TIMEOUT)),
   },
   {
+    ...BROKEN_OFF,
     name: 'the server answers in another protocol',
-    row: 'connection_lost',
-    code: 'connection',
-    reaches: 0,
-    behaviour: { onRequest: ({ socket }) => void socket.end('220 mail.example ESMTP ready\r\n\r\n') },
+    behaviour: unserved((socket) => socket.end('220 mail.example ESMTP ready\r\n\r\n')),
   },
-]
+])
 
 /** Faults after the service has created the order, before its status arrives. */
 const UNANSWERED: readonly Fault[] = [
+  ...(
+    [
+      ['the order is made and the connection reset', CLOSED, ({ socket }) => socket.resetAndDestroy()],
+      ['the order is made and the connection ended', CLOSED, ({ socket }) => socket.end()],
+      ['the order is made and never answered', TIMED_OUT, ({ timeUp }) => timeUp()],
+      ['the caller gives up when the order is made', ABORTED, ({ timeUp }) => timeUp()],
+      [
+        'interim answers come and no other one',
+        TIMED_OUT,
+        ({ socket, timeUp }) =>
+          socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100), () => setImmediate(timeUp)),
+      ],
+      [
+        'the headers drip and never end',
+        TIMED_OUT,
+        ({ socket, timeUp }, answer) => drip(socket, half(headOf(answer)), timeUp),
+      ],
+      [
+        'the connection is reset amid the status line',
+        CLOSED,
+        ({ socket }) => resetAfter(socket, 'HTTP/1.1 20'),
+      ],
+      [
+        'the connection is ended amid the headers',
+        CLOSED,
+        ({ socket }, answer) => socket.end(headOf(answer, 'content-le')),
+      ],
+      [
+        'the connection is reset amid the headers',
+        CLOSED,
+        ({ socket }, answer) => resetAfter(socket, headOf(answer, 'content-le')),
+      ],
+      [
+        'garbage comes before the status line',
+        BROKEN_OFF,
+        ({ socket }, answer) => socket.write(`\u0007garbage\r\n${bytesOf(answer)}`),
+      ],
+      [
+        'the headers are larger than anybody reads',
+        BROKEN_OFF,
+        ({ socket }, answer) =>
+          socket.write(`${headOf(answer, `x-large: ${'x'.repeat(200_000)}`, 'content-length: 0')}\r\n\r\n`),
+      ],
+      [
+        'the answer has two lengths that differ',
+        BROKEN_OFF,
+        ({ socket }, answer) =>
+          socket.write(`${headOf(answer, 'content-length: 1', 'content-length: 2')}\r\n\r\n${answer.body}`),
+      ],
+      [
+        'the order is made and a gateway answers 502',
+        { row: 'server_error', code: 'server' },
+        ({ socket }) => socket.write(answerText(502, '<html>Bad Gateway')),
+      ],
+      [
+        'an answer 100 comes that nobody asked for',
+        CLOSED,
+        ({ socket }, answer) => socket.write(`HTTP/1.1 100 Continue\r\n\r\n${bytesOf(answer)}`),
+      ],
+      [
+        'an answer 101 comes that nobody asked for',
+        CLOSED,
+        ({ socket }) =>
+          socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n'),
+      ],
+    ] as const satisfies readonly (readonly [string, Pick<Fault, 'row' | 'code' | 'aborts'>, Act])[]
+  ).map(([name, end, act]): Fault => ({ ...end, name, reaches: 1, behaviour: served(act) })),
   {
-    name: 'the order is made and the connection reset',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 1,
-    behaviour: { onRequest: served(({ socket }) => socket.resetAndDestroy()) },
-  },
-  {
-    name: 'the order is made and the connection ended',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 1,
-    behaviour: { onRequest: served(({ socket }) => socket.end()) },
-  },
-  {
+    ...CLOSED,
     name: 'the connection is half closed while the order is made',
-    row: 'connection_closed',
-    code: 'connection',
     reaches: 1,
     behaviour: {
       onRequest: async ({ socket, forward }) => {
@@ -288,153 +306,55 @@ const UNANSWERED: readonly Fault[] = [
       },
     },
   },
-  {
-    name: 'the order is made and never answered',
-    row: 'timed_out',
-    code: 'timeout',
-    reaches: 1,
-    behaviour: { onRequest: served(({ timeUp }) => timeUp()) },
-  },
-  {
-    name: 'the caller gives up when the order is made',
-    row: 'aborted',
-    code: 'aborted',
-    reaches: 1,
-    behaviour: { onRequest: served(({ timeUp }) => timeUp()) },
-    aborts: true,
-  },
-  {
-    name: 'interim answers come and no other one',
-    row: 'timed_out',
-    code: 'timeout',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket, timeUp }) =>
-        socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100), () => setImmediate(timeUp)),
-      ),
-    },
-  },
-  {
-    name: 'the headers drip and never end',
-    row: 'timed_out',
-    code: 'timeout',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket, timeUp }, answer) => drip(socket, half(headOf(answer)), timeUp)),
-    },
-  },
-  {
-    name: 'the connection is reset amid the status line',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 1,
-    behaviour: { onRequest: served(({ socket }) => resetAfter(socket, 'HTTP/1.1 20')) },
-  },
-  {
-    name: 'the connection is ended amid the headers',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 1,
-    behaviour: { onRequest: served(({ socket }, answer) => socket.end(headOf(answer, 'content-le'))) },
-  },
-  {
-    name: 'the connection is reset amid the headers',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket }, answer) => resetAfter(socket, headOf(answer, 'content-le'))),
-    },
-  },
-  {
-    name: 'garbage comes before the status line',
-    row: 'connection_lost',
-    code: 'connection',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket }, answer) => socket.write(`\u0007garbage\r\n${bytesOf(answer)}`)),
-    },
-  },
-  {
-    name: 'the headers are larger than anybody reads',
-    row: 'connection_lost',
-    code: 'connection',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket }, answer) =>
-        socket.write(`${headOf(answer, `x-large: ${'x'.repeat(200_000)}`, 'content-length: 0')}\r\n\r\n`),
-      ),
-    },
-  },
-  {
-    name: 'the answer has two lengths that differ',
-    row: 'connection_lost',
-    code: 'connection',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket }, answer) =>
-        socket.write(`${headOf(answer, 'content-length: 1', 'content-length: 2')}\r\n\r\n${answer.body}`),
-      ),
-    },
-  },
-  {
-    name: 'the order is made and a gateway answers 502',
-    row: 'server_error',
-    code: 'server',
-    reaches: 1,
-    behaviour: { onRequest: served(({ socket }) => socket.write(answerText(502, '<html>Bad Gateway'))) },
-  },
 ]
 
 /** Faults in which something arrives that nothing waits for. */
 const LATE: readonly Fault[] = (
   [
-    ['its time is up', { row: 'timed_out', code: 'timeout' }],
-    ['the caller has given up', { row: 'aborted', code: 'aborted', aborts: true }],
+    ['its time is up', TIMED_OUT],
+    ['the caller has given up', ABORTED],
   ] as const
-).flatMap(([end, given]): readonly Fault[] => {
-  return [
-    {
-      ...given,
-      name: `the order is made and answered after ${end}`,
-      reaches: 1,
-      behaviour: {
-        onRequest: async ({ socket, timeUp, forward }) => {
-          const answer = await forward()
-          await new Promise((resolve) => {
-            // When the caller's side of the connection is closed, but not this side.
-            socket.prependOnceListener('end', () => socket.write(bytesOf(answer), resolve))
-            timeUp()
-          })
-        },
-      },
-    },
-    {
-      ...given,
-      name: `the request is delivered after ${end}`,
-      reaches: 1,
-      behaviour: {
-        onRequest: async ({ timeUp, closed, forward }) => {
+).flatMap(([end, given]): readonly Fault[] => [
+  {
+    ...given,
+    name: `the order is made and answered after ${end}`,
+    reaches: 1,
+    behaviour: {
+      onRequest: async ({ socket, timeUp, forward }) => {
+        const answer = await forward()
+        await new Promise((resolve) => {
+          // When the caller's side of the connection is closed, but not this side.
+          socket.prependOnceListener('end', () => socket.write(bytesOf(answer), resolve))
           timeUp()
-          await closed()
-          await forward()
-        },
+        })
       },
     },
-    {
-      ...given,
-      name: `the request is delivered after ${end}, and after the next one was answered`,
-      reaches: 0,
-      reachesLater: true,
-      behaviour: {
-        onRequest: ({ timeUp, forward, afterNext }) => {
-          afterNext(forward)
-          timeUp()
-        },
+  },
+  {
+    ...given,
+    name: `the request is delivered after ${end}`,
+    reaches: 1,
+    behaviour: {
+      onRequest: async ({ timeUp, closed, forward }) => {
+        timeUp()
+        await closed()
+        await forward()
       },
     },
-  ]
-})
+  },
+  {
+    ...given,
+    name: `the request is delivered after ${end}, and after the next one was answered`,
+    reaches: 0,
+    reachesLater: true,
+    behaviour: {
+      onRequest: ({ timeUp, forward, afterNext }) => {
+        afterNext(forward)
+        timeUp()
+      },
+    },
+  },
+])
 
 /** Faults of a 201 response. */
 const CUT: readonly Fault[] = (
@@ -491,13 +411,13 @@ const CUT: readonly Fault[] = (
       },
     ],
     ['brings an empty body', ({ socket }, answer) => socket.write(bytesOf({ ...answer, body: '' }))],
-  ] as const satisfies readonly (readonly [string, (exchange: Exchange, answer: ServiceAnswer) => unknown])[]
+  ] as const satisfies readonly (readonly [string, Act])[]
 ).map(([what, act]) => ({
   name: `the connection ${what}`,
   row: 'created_unreadable',
   code: 'invalid_response',
   reaches: 1,
-  behaviour: { onRequest: served(act) },
+  behaviour: served(act),
 }))
 
 /** Events that look like faults, but the order is returned. */
@@ -524,33 +444,11 @@ const HARMLESS: readonly Fault[] = (
         socket.write(`HTTP/1.1 103 Early Hints\r\nlink: </a>; rel=preload\r\n\r\n${bytesOf(answer)}`),
     ],
     ['the answer comes twice', ({ socket }, answer) => socket.write(bytesOf(answer).repeat(2))],
-  ] as const satisfies readonly (readonly [string, (exchange: Exchange, answer: ServiceAnswer) => unknown])[]
-).map(([name, act]) => ({ name, row: 'created', reaches: 1, behaviour: { onRequest: served(act) } }))
+  ] as const satisfies readonly (readonly [string, Act])[]
+).map(([name, act]) => ({ name, row: 'created', reaches: 1, behaviour: served(act) }))
 
-/** Faults that need more than one response. */
+/** Faults of which no other table has the shape. */
 const OTHERS: readonly Fault[] = [
-  {
-    name: 'an answer 100 comes that nobody asked for',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket }, answer) =>
-        socket.write(`HTTP/1.1 100 Continue\r\n\r\n${bytesOf(answer)}`),
-      ),
-    },
-  },
-  {
-    name: 'an answer 101 comes that nobody asked for',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 1,
-    behaviour: {
-      onRequest: served(({ socket }) =>
-        socket.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: other\r\n\r\n'),
-      ),
-    },
-  },
   {
     name: 'the request is delivered twice',
     row: 'created',
@@ -562,57 +460,43 @@ const OTHERS: readonly Fault[] = [
       },
     },
   },
-  {
-    name: 'the idle connection has ended',
-    row: 'created',
-    reaches: 1,
-    ages: ['reused'],
-    before: 'end idle connections',
-    reconnects: true,
-  },
-  {
-    name: 'the idle connection was answered 408 and ended',
-    row: 'created',
-    reaches: 1,
-    ages: ['reused'],
-    before: 'answer the idle',
-    reconnects: true,
-  },
-  {
-    // An established connection can fail with the same code, and fetch reports nothing else.
-    name: 'the server speaks no TLS',
-    row: 'connection_lost',
-    code: 'connection',
-    reaches: 0,
-    transport: 'global fetch',
-    ages: ['fresh'],
-    elsewhere: 'no TLS',
-  },
-  {
-    name: 'the server speaks no TLS, as the connector of undici saw',
-    row: 'unreachable',
-    code: 'connection',
-    reaches: 0,
-    transport: 'undici',
-    ages: ['fresh'],
-    elsewhere: 'no TLS',
-  },
-  {
-    name: 'the server speaks no version of TLS that anybody trusts',
-    row: 'connection_lost',
-    code: 'connection',
-    reaches: 0,
-    ages: ['fresh'],
-    elsewhere: 'old TLS',
-  },
-  {
-    name: 'the connection ends amid the TLS handshake',
-    row: 'connection_closed',
-    code: 'connection',
-    reaches: 0,
-    ages: ['fresh'],
-    elsewhere: 'half of TLS',
-  },
+  ...(
+    [
+      ['the idle connection has ended', 'end idle connections'],
+      ['the idle connection was answered 408 and ended', 'answer the idle'],
+    ] as const
+  ).map(
+    ([name, before]): Fault => ({ name, row: 'created', reaches: 1, ages: REUSED, before, reconnects: true }),
+  ),
+  ...reaching(0, [
+    {
+      // An established connection can fail with the same code, and fetch reports nothing else.
+      ...BROKEN_OFF,
+      name: 'the server speaks no TLS',
+      transport: 'global fetch',
+      ages: FRESH,
+      elsewhere: 'no TLS',
+    },
+    {
+      ...UNREACHABLE,
+      name: 'the server speaks no TLS, as the connector of undici saw',
+      transport: 'undici',
+      ages: FRESH,
+      elsewhere: 'no TLS',
+    },
+    {
+      ...BROKEN_OFF,
+      name: 'the server speaks no version of TLS that anybody trusts',
+      ages: FRESH,
+      elsewhere: 'old TLS',
+    },
+    {
+      ...CLOSED,
+      name: 'the connection ends amid the TLS handshake',
+      ages: FRESH,
+      elsewhere: 'half of TLS',
+    },
+  ]),
 ]
 
 /** All faults. */

@@ -21,12 +21,11 @@ import { KEY, VALID } from '../../support/certificates.ts'
 import { answerText, listening } from '../../support/raw-http.ts'
 import type { Cell, CellResult } from './cells.ts'
 import { type FaultProxy, faultProxy } from './fault-proxy.ts'
-import type { Elsewhere, Fault } from './faults.ts'
+import { type Elsewhere, type Fault, IDLE_TIMEOUT } from './faults.ts'
 
 const LABELS = { server: 'service', account: 'shop' } as const
 /** A length that identifies this timer. It ends at an event, not after that time. */
 const ATTEMPT = 77_777
-const IDLE_TIMEOUT = 'HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n'
 const ERROR_NAMES: Readonly<Record<string, string>> = {
   connection: 'ConnectionError',
   timeout: 'TimeoutError',
