@@ -5,6 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import fc from 'fast-check'
 import { collect, used } from '../../support/heap.ts'
+import { type Batch, cpuClock, type Report } from '../../support/seeds.ts'
 import { type AnswerPlan, endlessPlan } from './answers.ts'
 import { CALLS, type Exchange, exchange, runExchange } from './exchange.ts'
 
@@ -72,30 +73,19 @@ function examplesOf(seed: number): [Exchange][] {
   return [flawless, example(seed / 8, { ...endlessPlan, status })]
 }
 
-/** Seeds `from`, `from + stride`, … below `to`. */
-export interface Batch {
-  readonly from: number
-  readonly to: number
-  readonly stride: number
-}
-
-/** A thread's report of everything since the last one. */
-export interface Progress extends Counts {
-  /** CPU time of this thread so far, in milliseconds. */
-  readonly cpu: number
+/** A thread's report of one seed. */
+export interface Progress extends Counts, Report {
   /** Bytes that this thread keeps after a garbage collection. */
   readonly memory: number
 }
 
 async function run({ from, to, stride }: Batch): Promise<void> {
-  const began = process.threadCpuUsage()
+  const cpu = cpuClock()
   for (let seed = from; seed < to; seed += stride) {
     const counts = noCounts()
     await runSeed(seed, counts)
-    const { user, system } = process.threadCpuUsage(began)
     collect()
-    const memory = used()
-    parentPort?.postMessage({ ...counts, cpu: (user + system) / 1000, memory } satisfies Progress)
+    parentPort?.postMessage({ ...counts, cpu: cpu(), memory: used() } satisfies Progress)
   }
 }
 

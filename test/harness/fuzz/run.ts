@@ -1,6 +1,6 @@
 /** Runs the fuzzer as a program. `--help` prints the usage. */
-import { availableParallelism } from 'node:os'
-import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { progressPrinter, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
 import { noCounts, runSeed } from './batch.ts'
 import { fuzz, MOST_KEPT } from './threads.ts'
 
@@ -11,26 +11,14 @@ const { count, seed, path, from, threads } = readArguments(
 npx node test/harness/fuzz/run.ts --seed N [--path P]
   runs one seed again, or the one exchange that the path leads to`,
     positionals: 1,
-    options: {
-      seed: { type: 'string' },
-      path: { type: 'string' },
-      from: { type: 'string' },
-      threads: { type: 'string' },
-    },
+    options: { ...SEED_OPTIONS, path: { type: 'string' } },
   },
-  ({ values: { seed, path, from, threads }, positionals: [answers] }) => {
-    if (path !== undefined && seed === undefined) throw new UsageError('--path belongs to a --seed.')
-    if (seed !== undefined && (answers ?? from ?? threads) !== undefined)
-      throw new UsageError('--seed runs one seed: neither ANSWERS nor --from nor --threads go with it.')
+  ({ values: { path, ...values }, positionals: [answers] }) => {
+    if (path !== undefined && values.seed === undefined) throw new UsageError('--path belongs to a --seed.')
+    const read = readSeeds('ANSWERS', values, answers, '1_000_000')
     if (path !== undefined && !/^\d+(:\d+)*$/.test(path))
       throw new UsageError('--path is numbers with colons between them, as a failure prints it.')
-    return {
-      count: positiveInteger('ANSWERS', answers ?? '1_000_000'),
-      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
-      path,
-      from: positiveInteger('--from', from ?? '1'),
-      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
-    }
+    return { ...read, path }
   },
 )
 
@@ -47,14 +35,12 @@ async function runOne(seed: number): Promise<void> {
 }
 
 async function runMany(): Promise<void> {
+  const progress = progressPrinter()
   let told = 0
-  let lastLine = 0
   const summary = await fuzz(count, from, threads, (sofar) => {
     for (const { report } of sofar.failures.slice(told)) console.log(report)
     told = sofar.failures.length
-    if (sofar.elapsed - lastLine < 10_000) return
-    lastLine = sofar.elapsed
-    console.log(`${sofar.answers} answers, ${told} failed, ${(sofar.elapsed / 1000).toFixed(0)} s`)
+    progress(() => `${sofar.answers} answers, ${told} failed, ${(sofar.elapsed / 1000).toFixed(0)} s`)
   })
   const { seeds, exchanges, answers, accepted, failures, cpu, elapsed, memory } = summary
   const grew = memory.most > memory.first + MOST_KEPT

@@ -1,5 +1,6 @@
 /** Runs the model as a program. `--help` prints the usage. */
 import { positiveInteger, readArguments } from '../../../scripts/arguments.ts'
+import { progressPrinter } from '../../support/seeds.ts'
 import { ENTRIES, NEIGHBOURS, noticed, unused } from './coverage.ts'
 import { checkModel } from './orders-model.ts'
 import { search } from './search.ts'
@@ -47,16 +48,14 @@ console.log(
 )
 
 const seeds = Math.ceil(runs / RUNS_OF_A_SEED)
-let lastLine = performance.now()
+const progress = progressPrinter()
 for (let seed = from; seed < from + seeds; seed++) {
   const wrong = await checkModel(RUNS_OF_A_SEED, seed)
   if (wrong !== undefined) {
     failed++
     console.log(`seed ${seed}: ${wrong}`)
   }
-  if (performance.now() - lastLine < 10_000) continue
-  lastLine = performance.now()
-  console.log(`${(seed - from + 1) * RUNS_OF_A_SEED} runs, ${failed} with something wrong`)
+  progress(() => `${(seed - from + 1) * RUNS_OF_A_SEED} runs, ${failed} with something wrong`)
 }
 console.log(
   `${walked} states; seeds ${from} to ${from + seeds - 1}, ${seeds * RUNS_OF_A_SEED} runs; ${failed} with something wrong`,

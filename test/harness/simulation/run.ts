@@ -1,10 +1,10 @@
 /** Runs the simulation as a program. `--help` prints the usage. */
-import { availableParallelism } from 'node:os'
-import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { progressPrinter, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
 import { type Plan, planOf } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
-import { bundle, runSeeds, type Summary } from './threads.ts'
+import { bundle, runSeeds } from './threads.ts'
 
 const { count, seed, whole, from, threads } = readArguments(
   {
@@ -13,24 +13,11 @@ const { count, seed, whole, from, threads } = readArguments(
 npx node test/harness/simulation/run.ts --seed N [--whole]
   runs one seed and tells what happens in it; a failing one is made short first (--whole leaves it as it is)`,
     positionals: 1,
-    options: {
-      seed: { type: 'string' },
-      whole: { type: 'boolean', default: false },
-      from: { type: 'string' },
-      threads: { type: 'string' },
-    },
+    options: { ...SEED_OPTIONS, whole: { type: 'boolean', default: false } },
   },
-  ({ values: { seed, whole, from, threads }, positionals: [count] }) => {
-    if (seed !== undefined && (count ?? from ?? threads) !== undefined)
-      throw new UsageError('--seed runs one seed: neither COUNT nor --from nor --threads go with it.')
-    if (seed === undefined && whole) throw new UsageError('--whole belongs to a --seed.')
-    return {
-      count: positiveInteger('COUNT', count ?? '10_000_000'),
-      seed: seed === undefined ? undefined : positiveInteger('--seed', seed),
-      whole,
-      from: positiveInteger('--from', from ?? '1'),
-      threads: positiveInteger('--threads', threads ?? String(Math.min(availableParallelism(), 8))),
-    }
+  ({ values: { whole, ...values }, positionals: [count] }) => {
+    if (values.seed === undefined && whole) throw new UsageError('--whole belongs to a --seed.')
+    return { ...readSeeds('COUNT', values, count, '10_000_000'), whole }
   },
 )
 
@@ -61,6 +48,7 @@ function print({ steps, faults, ...rest }: Plan, without: ReadonlySet<string>): 
 
 async function runMany(): Promise<void> {
   const built = await bundle()
+  const progress = progressPrinter()
   let told = 0
   const summary = await runSeeds(built, {
     from,
@@ -72,7 +60,11 @@ async function runMany(): Promise<void> {
           `seed ${seed}: ${broken.join('\n  ')}\n  npx node test/harness/simulation/run.ts --seed ${seed}`,
         )
       told = sofar.failures.length
-      progress(sofar)
+      progress(() => {
+        const share = ((100 * sofar.seeds) / count).toFixed(1)
+        const seconds = (sofar.elapsed / 1000).toFixed(0)
+        return `${sofar.seeds} runs (${share} %), ${sofar.failures.length} failed, ${seconds} s`
+      })
     },
   }).finally(() => built.remove())
   const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
@@ -87,16 +79,6 @@ async function runMany(): Promise<void> {
       `${deaths} ended processes, ${failures.length} runs with a broken promise`,
   )
   process.exitCode = failures.length === 0 && seeds === count ? 0 : 1
-}
-
-let lastLine = 0
-
-/** Print a line every ten seconds. */
-function progress({ seeds, failures, elapsed }: Summary): void {
-  if (elapsed - lastLine < 10_000) return
-  lastLine = elapsed
-  const share = ((100 * seeds) / count).toFixed(1)
-  console.log(`${seeds} runs (${share} %), ${failures.length} failed, ${(elapsed / 1000).toFixed(0)} s`)
 }
 
 if (seed === undefined) await runMany()

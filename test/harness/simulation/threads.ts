@@ -1,9 +1,9 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { Worker } from 'node:worker_threads'
 import { root } from '../../../scripts/ensure-built.ts'
 import { type Bundle, bundleOf } from '../../support/bundle.ts'
+import { inThreads } from '../../support/seeds.ts'
 import { seamsForEsbuild } from '../crash/seams.ts'
-import type { Batch, Failure, Progress } from './batch.ts'
+import { type Counts, noCounts, type Progress } from './batch.ts'
 
 /**
  * Bundles the simulation, or another test program, with seams. The bug that the bundle's `sow`
@@ -33,16 +33,9 @@ export async function withBug<Program>(
   }
 }
 
-/** The results of many seeds. */
-export interface Summary {
-  seeds: number
-  requests: number
-  charges: number
-  deaths: number
-  failures: Failure[]
-  /** CPU time of all threads, in milliseconds. */
+/** The results of many seeds, and their times in milliseconds: of all threads, and elapsed. */
+export interface Summary extends Counts {
   cpu: number
-  /** Elapsed time, in milliseconds. */
   elapsed: number
 }
 
@@ -62,50 +55,21 @@ export interface RunOptions {
 
 /** Runs seeds in threads. */
 export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<Summary> {
-  const { from, count, threads, untilFailure = false, bug, onProgress } = options
-  const began = performance.now()
-  const summary: Summary = {
-    seeds: 0,
-    requests: 0,
-    charges: 0,
-    deaths: 0,
-    failures: [],
-    cpu: 0,
-    elapsed: 0,
-  }
-  const cpus = new Map<Worker, number>()
-  const all: Worker[] = []
-  await Promise.all(
-    Array.from(
-      { length: threads },
-      (_, index) =>
-        new Promise<void>((resolve, reject) => {
-          const workerData: Batch = {
-            from: from + index,
-            to: from + count,
-            stride: threads,
-            untilFailure,
-            bug,
-          }
-          const worker = new Worker(file, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 384 } })
-          all.push(worker)
-          worker.on('message', (progress: Progress) => {
-            summary.seeds += progress.seeds
-            summary.requests += progress.requests
-            summary.charges += progress.charges
-            summary.deaths += progress.deaths
-            summary.failures.push(...progress.failures)
-            cpus.set(worker, progress.cpu)
-            summary.cpu = [...cpus.values()].reduce((sum, cpu) => sum + cpu, 0)
-            summary.elapsed = performance.now() - began
-            onProgress?.(summary)
-            if (untilFailure && summary.failures.some(({ threw }) => !threw))
-              for (const each of all) void each.terminate()
-          })
-          worker.once('error', reject)
-          worker.once('exit', () => resolve())
-        }),
-    ),
+  const { untilFailure = false, bug, onProgress } = options
+  const summary: Summary = { ...noCounts(), cpu: 0, elapsed: 0 }
+  await inThreads<Progress>(
+    file,
+    options,
+    ({ seeds, requests, charges, deaths, failures }, times) => {
+      summary.seeds += seeds
+      summary.requests += requests
+      summary.charges += charges
+      summary.deaths += deaths
+      summary.failures.push(...failures)
+      onProgress?.(Object.assign(summary, times))
+      return untilFailure && summary.failures.some(({ threw }) => !threw)
+    },
+    { workerData: { untilFailure, bug }, resourceLimits: { maxYoungGenerationSizeMb: 384 } },
   )
   summary.failures.sort((a, b) => a.seed - b.seed)
   return summary
