@@ -12,10 +12,11 @@ import type { OrderContext } from './context.ts'
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
 import type { Found, FoundRecord, Journal, Unwritten } from './journal.ts'
+import type { SendOptions } from './key-attempts.ts'
 import { moneyOf, type PlaceOrderErrors } from './place-order-errors.ts'
 import { isPending, type JournalRecord, type RecordContent } from './record.ts'
 import { type Command, decide, type StepOf } from './rules.ts'
-import { type SendOptions, type Sent, sendOrder } from './send-order.ts'
+import { type Sent, sendOrder } from './send-order.ts'
 import { apply } from './transitions.ts'
 
 export type Turn<Result> = Settled<Result> | Write<Result> | Send<Result>

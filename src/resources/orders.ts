@@ -35,8 +35,7 @@ import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
 import { rowReader, withId } from '../schemas/parse.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
-import { finishOf, type OrdersContext } from './fit-order.ts'
-import { createOrder, enqueue, placeRow } from './place.ts'
+import { createOrder, enqueue, finishOf, type OrdersContext, placeRow } from './place.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const

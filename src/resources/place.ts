@@ -1,19 +1,36 @@
 import type { CreateManyRow, CreateOptions, EnqueueOptions, RequestOptions } from '../call-options.ts'
 import { defined, isUndefinedIn, ownValue } from '../defined.ts'
-import { isCustomerOrderingError } from '../errors.ts'
-import { Deadline } from '../http/deadline.ts'
+import {
+  type ErrorFacts,
+  InvalidResponseError,
+  isCustomerOrderingError,
+  RequestAbortedError,
+  type SupportReference,
+  TimeoutError,
+} from '../errors.ts'
+import type { CallSettings } from '../http/call.ts'
+import { Deadline, Interruption } from '../http/deadline.ts'
+import { chargedSentence } from '../http/failures.ts'
 import { answerFacts } from '../http/info.ts'
+import type { ListEndpoint } from '../lists/envelope.ts'
+import type { OrderContext } from '../orders/context.ts'
 import { placeOrder } from '../orders/create.ts'
 import type { CreateManyResult } from '../orders/create-many.ts'
 import { enqueueOrder } from '../orders/enqueue.ts'
 import { slotOfInvalid } from '../orders/intent.ts'
 import { argumentError } from '../orders/place-order-errors.ts'
 import type { OrderRecord } from '../orders/record.ts'
+import type { Finish } from '../orders/recovery-outcome.ts'
 import { type OrderReply, responseInfoOf } from '../orders/reply.ts'
 import { attachInfo } from '../response-info.ts'
-import type { CreateOrderRequest } from '../schemas/order.ts'
+import { issuesText } from '../schemas/check.ts'
+import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
-import { fitOrder, type OrdersContext } from './fit-order.ts'
+import type { ResourceContext } from './context.ts'
+
+export interface OrdersContext<Output> extends ResourceContext, OrderContext {
+  readonly list: ListEndpoint<Output>
+}
 
 export async function createOrder<Output>(
   context: OrdersContext<Output>,
@@ -123,4 +140,45 @@ function refuseMisshapenRow(row: unknown): void {
     refuseArgument(`belongs next to the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
   if (!isOrder && Object.hasOwn(row, 'request'))
     refuseArgument(`is missing: make the row ${KEYED_ROW}`, 'idempotencyKey')
+}
+
+/**
+ * Parses a paid order with the caller's own schema, which may be slow or reject the order. The
+ * errors must not advise another call: without a reference or key, it would place a second order.
+ */
+export async function fitOrder<Output>(
+  { list, connection }: OrdersContext<Output>,
+  order: Order,
+  operation: string,
+  settings: CallSettings,
+  known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
+): Promise<Output> {
+  const checked = list.parse(order)
+  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
+  const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
+  const paid = { ...known, charged: 'yes' } as const
+  const told = (what: string): string =>
+    `${operation}: ${what}. ${chargedSentence('yes')} Check schemas.order, then read the order with orders.retrieve().`
+  if (parsed instanceof Interruption) {
+    const cause: unknown = settings.signal?.reason
+    throw parsed.why === 'aborted'
+      ? new RequestAbortedError(told("the caller's signal aborted schemas.order"), { ...paid, cause })
+      : new TimeoutError(told('schemas.order did not finish within totalTimeout'), paid)
+  }
+  if ('value' in parsed) return parsed.value
+  const { issues } = parsed
+  const what = `the order does not match schemas.order: ${issuesText(issues)}`
+  throw new InvalidResponseError(told(what), { ...paid, issues })
+}
+
+export function finishOf<Output>(
+  context: OrdersContext<Output>,
+  operation: string,
+  settings: CallSettings,
+): Finish<Output> {
+  return (order, record) =>
+    fitOrder(context, order, operation, settings, {
+      orderId: order.id,
+      ...defined({ idempotencyKey: record?.key, externalOrderId: record?.externalOrderId }),
+    })
 }

@@ -34,6 +34,7 @@ import { writeOver } from '../../../src/orders/engine.ts'
 import { contradiction } from '../../../src/orders/evidence.ts'
 import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/orders/intent.ts'
 import { Journal, type JournalOptions } from '../../../src/orders/journal.ts'
+import { isTooLate, mayBeSentUnder } from '../../../src/orders/key-attempts.ts'
 import { whyNotJoin } from '../../../src/orders/live.ts'
 import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
 import { isAnother, markCreated, newestRecord } from '../../../src/orders/newest.ts'
@@ -52,15 +53,7 @@ import { resolve } from '../../../src/orders/resolve.ts'
 import { isConfirmed, isThisWrite, witnessOf } from '../../../src/orders/rows.ts'
 import { RULES } from '../../../src/orders/rules.ts'
 import { advanceBy, scanOrders } from '../../../src/orders/scan-orders.ts'
-import {
-  chargedAsStored,
-  isShared,
-  isTooLate,
-  mayBeSentUnder,
-  meaningOf,
-  movesOn,
-  sendOrder,
-} from '../../../src/orders/send-order.ts'
+import { chargedAsStored, isShared, meaningOf, movesOn, sendOrder } from '../../../src/orders/send-order.ts'
 import { apply, leftKeys } from '../../../src/orders/transitions.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'

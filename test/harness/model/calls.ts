@@ -24,6 +24,7 @@ import {
 import { chargedOf, type OrderContext } from '../../../src/orders/context.ts'
 import { type Intent, readIntent } from '../../../src/orders/intent.ts'
 import { Journal } from '../../../src/orders/journal.ts'
+import { isTooLate, mayBeSentUnder } from '../../../src/orders/key-attempts.ts'
 import { isAnother } from '../../../src/orders/newest.ts'
 import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
@@ -36,7 +37,7 @@ import {
 } from '../../../src/orders/record.ts'
 import { mayReturn } from '../../../src/orders/reply.ts'
 import { type Command, decide, phaseOf, RULES, type StepOf } from '../../../src/orders/rules.ts'
-import { isShared, isTooLate, mayBeSentUnder, meaningOf, movesOn } from '../../../src/orders/send-order.ts'
+import { isShared, meaningOf, movesOn } from '../../../src/orders/send-order.ts'
 import { apply, isKnown, type RecordEvent } from '../../../src/orders/transitions.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'

@@ -4,8 +4,9 @@ import type { CallSettings, Credentials } from '../../../src/http/call.ts'
 import { Deadline } from '../../../src/http/deadline.ts'
 import { tagOf } from '../../../src/orders/claim.ts'
 import type { FoundRecord } from '../../../src/orders/journal.ts'
+import type { SendOptions } from '../../../src/orders/key-attempts.ts'
 import type { JournalRecord, Rejection } from '../../../src/orders/record.ts'
-import { type SendOptions, type Sent, sendOrder } from '../../../src/orders/send-order.ts'
+import { type Sent, sendOrder } from '../../../src/orders/send-order.ts'
 import { LEFT_OPEN, recordOf, remember, storedRecords } from '../../support/order-context.ts'
 import {
   API_KEY,
@@ -168,7 +169,7 @@ describe('the last look before an order is sent', () => {
     [true, 'past its window, where the caller says so', { ...past, ...until(Number.POSITIVE_INFINITY) }],
     [true, 'at the end of the time given', until(NOW)],
     [false, 'past the time given', until(NOW - 1)],
-    [true, 'never sent before, so that its window begins now', { without: 'firstSentAt' }],
+    [false, 'without the start of its window, which every claim stores', { without: 'firstSentAt' }],
   ])('the check before a send permits it (%s) %s', async (sends, _when, given) => {
     const { sent, requests, stored } = await send([CREATED], given)
     expect(requests).toHaveLength(sends ? 1 : 0)
