@@ -73,10 +73,9 @@ export interface IntentPlan {
   readonly sourceSystem?: string
 }
 
-/** An action at a time, in milliseconds from the start. A dead worker is restarted for it. */
-export type Step =
+/** An action of a worker, a person, the service or another integration. */
+export type Action =
   | {
-      readonly at: number
       readonly kind: 'create'
       readonly worker: number
       readonly intent: number
@@ -92,27 +91,25 @@ export type Step =
       readonly service?: 'fits' | 'changed'
     }
   | {
-      readonly at: number
       readonly kind: 'recover'
       readonly worker: number
       readonly takeOver: boolean
       readonly replay: 'safe' | 'all'
     }
-  | { readonly at: number; readonly kind: 'kill'; readonly worker: number }
-  | { readonly at: number; readonly kind: 'enqueue'; readonly worker: number; readonly intent: number }
-  | { readonly at: number; readonly kind: 'resolve'; readonly worker: number; readonly intent: number }
-  | { readonly at: number; readonly kind: 'topUp'; readonly amount: number }
-  | { readonly at: number; readonly kind: 'jump'; readonly worker: number; readonly by: number }
-  /** A worker's clock is corrected. */
-  | { readonly at: number; readonly kind: 'correct'; readonly worker: number }
-  | { readonly at: number; readonly kind: 'backup' }
+  /** `correct`: a worker's clock is corrected. */
+  | { readonly kind: 'kill' | 'rotate' | 'correct'; readonly worker: number }
+  | { readonly kind: 'enqueue' | 'resolve'; readonly worker: number; readonly intent: number }
+  | { readonly kind: 'topUp'; readonly amount: number }
+  | { readonly kind: 'jump'; readonly worker: number; readonly by: number }
+  | { readonly kind: 'backup' | 'revoke' }
   /** The store is wiped or restored. */
-  | { readonly at: number; readonly kind: 'lose'; readonly to: 'nothing' | 'backup' }
+  | { readonly kind: 'lose'; readonly to: 'nothing' | 'backup' }
   /** Another integration orders something else with the same reference. */
-  | { readonly at: number; readonly kind: 'elsewhere'; readonly intent: number }
-  | { readonly at: number; readonly kind: 'rotate'; readonly worker: number }
-  | { readonly at: number; readonly kind: 'revoke' }
-  | { readonly at: number; readonly kind: 'publish'; readonly published: boolean }
+  | { readonly kind: 'elsewhere'; readonly intent: number }
+  | { readonly kind: 'publish'; readonly published: boolean }
+
+/** An action at a time, in milliseconds from the start. A dead worker is restarted for it. */
+export type Step = Action & { readonly at: number }
 
 /** The service's address. */
 export const HERE = 'sandbox.test'

@@ -2,8 +2,8 @@ import type { SandboxBehaviour } from '../../../src/sandbox/service/behaviour.ts
 import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
 import type { Draw } from './draw.ts'
 import { drawFault } from './faults.ts'
-import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
-import type { ClientPlan, IntentPlan, Step } from './plan.ts'
+import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Mishap, type Rates } from './mishaps.ts'
+import type { Action, ClientPlan, IntentPlan } from './plan.ts'
 
 /** The price of one unit. */
 export const PRICE = 250
@@ -17,7 +17,7 @@ export interface Swarm {
   readonly rates: Rates
   readonly faults: readonly FaultRule[]
   /** Weights of the kinds of steps. Absent kinds do not occur. */
-  readonly kinds: Partial<Record<Step['kind'], number>>
+  readonly kinds: Partial<Record<Action['kind'], number>>
   /** Weights of the times between steps: immediately, soon, after the call, late. */
   readonly gaps: Gaps
   /** Probability that a caller aborts. */
@@ -45,10 +45,9 @@ export interface Minutes {
   readonly from: number
   readonly to: number
 }
-type Untimed<Each> = Each extends unknown ? Omit<Each, 'at'> : never
 type Scripted = readonly [
   gap: Gaps | Minutes,
-  what: 'create' | 'enqueue' | 'kill' | 'resolve' | 'recover' | 'rotate' | 'topUp' | Untimed<Step>,
+  what: 'create' | 'enqueue' | 'kill' | 'resolve' | 'recover' | 'rotate' | 'topUp' | Action,
   worker?: number,
 ]
 
@@ -61,6 +60,23 @@ const A_MINUTE: Gaps = [0, 1, 3, 0]
 
 const ANONYMOUS: IntentPlan = { name: 'intent-1' }
 const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
+const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
+const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }
+
+/** A call of create() for the first order. */
+const CREATE = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey: false } as const
+
+const habit = (effects: Habit['effects'], mishap: Mishap, chance: number): Habit => ({
+  effects,
+  mishap,
+  chance,
+})
+const onOrders = (rule: Omit<FaultRule, 'match'>): FaultRule => ({
+  match: { operation: 'createOrder' },
+  ...rule,
+})
+/** A pause of this many minutes. */
+const minutes = (from: number, to: number): Minutes => ({ from, to })
 
 /** Defaults of scenes: only the named mishaps and the scripted steps happen. */
 const SCENE = {
@@ -73,6 +89,9 @@ const SCENE = {
   balance: 100_000,
 } as const
 
+/** What a scene changes of {@link SCENE}. */
+type Scene = Partial<Swarm>
+
 export function drawSwarm(draw: Draw): Swarm {
   const scene = draw.weighted(
     [lostBeginning, 6],
@@ -84,200 +103,158 @@ export function drawSwarm(draw: Draw): Swarm {
     [slowPerson, 2],
     [queue, 3],
     [manyLookedUp, 1],
-    [anySwarm, 3],
+    [undefined, 3],
   )
-  return scene(draw)
+  return scene === undefined ? anySwarm(draw) : { ...SCENE, ...scene(draw) }
 }
 
 /**
  * A call's first write arrives long after its caller aborted, and the next call aborts immediately.
  */
-function lostBeginning(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [
-      { effects: ['insert'], mishap: 'late', chance: 0.5 },
-      { effects: ['insert'], mishap: draw.pick('failed', 'hangs'), chance: 0.3 },
-      { effects: ['seal'], mishap: draw.pick('failed', 'hangs'), chance: draw.pick(0, 0, 0.3) },
-    ],
-    kinds: { create: 1, recover: 0.2 },
-    gaps: SOON,
-    aborts: 0.9,
-    client: { safeRetryWindow: 20 * MINUTE },
-    server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
-  }
-}
+const lostBeginning = (draw: Draw): Scene => ({
+  habits: [
+    habit(['insert'], 'late', 0.5),
+    habit(['insert'], draw.pick('failed', 'hangs'), 0.3),
+    habit(['seal'], draw.pick('failed', 'hangs'), draw.pick(0, 0, 0.3)),
+  ],
+  kinds: { create: 1, recover: 0.2 },
+  gaps: SOON,
+  aborts: 0.9,
+  client: { safeRetryWindow: 20 * MINUTE },
+  server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
+})
 
 /** Several calls continue the same order with an unknown outcome, and their store is slow. */
-function twoOfOne(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [
-      { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.4 },
-      {
-        effects: draw.pick(['update'], ['get'], ['get', 'update']),
-        mishap: 'slow',
-        chance: draw.pick(0.4, 0.8),
-      },
-    ],
-    workers: 3,
-    intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
-    client: { totalTimeout: draw.pick(8000, 20_000, 60_000), maxRetries: draw.pick(0, 1) },
-    aborts: draw.pick(0, 0.5),
-    script: [
-      [AT_ONCE, 'create', 0],
-      [AFTER, draw.pick('create', 'recover'), 1],
-      [SOON, 'create', 2],
-      [SOON, draw.pick('create', 'recover')],
-    ],
-  }
-}
+const twoOfOne = (draw: Draw): Scene => ({
+  habits: [
+    habit(['send'], draw.pick('crash while it flies', 'unacknowledged'), 0.4),
+    habit(draw.pick(['update'], ['get'], ['get', 'update']), 'slow', draw.pick(0.4, 0.8)),
+  ],
+  workers: 3,
+  intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
+  client: { totalTimeout: draw.pick(8000, 20_000, 60_000), maxRetries: draw.pick(0, 1) },
+  aborts: draw.pick(0, 0.5),
+  script: [
+    [AT_ONCE, 'create', 0],
+    [AFTER, draw.pick('create', 'recover'), 1],
+    [SOON, 'create', 2],
+    [SOON, draw.pick('create', 'recover')],
+  ],
+})
 
 /** A person or a call proves an order so slowly that the next one has begun in its slot. */
-function slowProof(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [
-      { effects: ['send'], mishap: draw.pick('crash while it flies', 'unacknowledged'), chance: 0.3 },
-      draw.chance(0.5)
-        ? { effects: ['fetch'], mishap: 'slow', chance: 0.7 }
-        : { effects: ['update'], mishap: draw.pick('slow', 'sleeps'), chance: 0.3 },
-    ],
-    workers: 3,
-    intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
-    client: { totalTimeout: draw.pick(20_000, 120_000), maxRetries: 0 },
-    server: { readLag: 0, processingTime: 0 },
-    script: [
-      [AT_ONCE, 'create', 0],
-      [AFTER, 'resolve', 1],
-      [AT_ONCE, 'create', 0],
-      [SOON, 'create', 2],
-      [SOON, 'create', 2],
-    ],
-  }
-}
+const slowProof = (draw: Draw): Scene => ({
+  habits: [
+    habit(['send'], draw.pick('crash while it flies', 'unacknowledged'), 0.3),
+    draw.chance(0.5) ? habit(['fetch'], 'slow', 0.7) : habit(['update'], draw.pick('slow', 'sleeps'), 0.3),
+  ],
+  workers: 3,
+  intents: [draw.pick(ANONYMOUS, ANONYMOUS, REFERENCE)],
+  client: { totalTimeout: draw.pick(20_000, 120_000), maxRetries: 0 },
+  server: { readLag: 0, processingTime: 0 },
+  script: [
+    [AT_ONCE, 'create', 0],
+    [AFTER, 'resolve', 1],
+    [AT_ONCE, 'create', 0],
+    [SOON, 'create', 2],
+    [SOON, 'create', 2],
+  ],
+})
 
 /** A machine falls asleep while it records that its API key has changed. */
-function sleepingRotation(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [{ effects: ['update'], mishap: 'sleeps', chance: 0.5 }],
-    faults: [
-      {
-        match: { operation: 'createOrder' },
-        times: draw.pick(1, 2),
-        action: draw.pick<FaultAction>(
-          { type: 'retryAfter', value: '1' },
-          { type: 'retryAfter', value: '8' },
-          { type: 'status', status: 425 },
-        ),
-      },
-    ],
-    kinds: { rotate: 1 },
-    gaps: SOON,
-    workers: 2,
-    intents: [draw.pick(ANONYMOUS, REFERENCE)],
-    client: { safeRetryWindow: 5 * MINUTE, maxRetries: 4 },
-    server: draw.chance(0.8) ? { keyLifetime: 9 * MINUTE } : {},
-    script: [
-      [AT_ONCE, 'create', 0],
-      [AT_ONCE, 'rotate', 0],
-      [AT_ONCE, 'rotate', 1],
-      [AFTER, draw.pick('create', 'recover'), 1],
-      [AFTER, draw.pick('create', 'resolve'), 1],
-    ],
-  }
-}
+const sleepingRotation = (draw: Draw): Scene => ({
+  habits: [habit(['update'], 'sleeps', 0.5)],
+  faults: [
+    onOrders({
+      times: draw.pick(1, 2),
+      action: draw.pick<FaultAction>(
+        { type: 'retryAfter', value: '1' },
+        { type: 'retryAfter', value: '8' },
+        { type: 'status', status: 425 },
+      ),
+    }),
+  ],
+  kinds: { rotate: 1 },
+  gaps: SOON,
+  workers: 2,
+  intents: [draw.pick(ANONYMOUS, REFERENCE)],
+  client: { safeRetryWindow: 5 * MINUTE, maxRetries: 4 },
+  server: draw.chance(0.8) ? { keyLifetime: 9 * MINUTE } : {},
+  script: [
+    [AT_ONCE, 'create', 0],
+    [AT_ONCE, 'rotate', 0],
+    [AT_ONCE, 'rotate', 1],
+    [AFTER, draw.pick('create', 'recover'), 1],
+    [AFTER, draw.pick('create', 'resolve'), 1],
+  ],
+})
 
 /** A person abandons an order while another call continues it. */
-function slowPerson(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [
-      { effects: draw.pick(['get'], ['list'], ['get', 'list']), mishap: 'slow', chance: 0.5 },
-      { effects: ['get'], mishap: 'sleeps', chance: draw.pick(0, 0.2) },
-      { effects: ['send'], mishap: 'unacknowledged', chance: 0.5 },
-    ],
-    faults: [{ match: { operation: 'createOrder' }, times: 1, action: { type: 'drop' } }],
-    workers: 2,
-    intents: [draw.pick(ANONYMOUS, REFERENCE)],
-    client: { totalTimeout: draw.pick(20_000, 120_000), timeout: 5000, maxRetries: 0 },
-    server: { processingTime: 0 },
-    script: [
-      [AT_ONCE, 'create', 0],
-      [AFTER, 'resolve', 0],
-      [AT_ONCE, 'create', 1],
-      [AFTER, draw.pick('create', 'recover')],
-    ],
-  }
-}
+const slowPerson = (draw: Draw): Scene => ({
+  habits: [
+    habit(draw.pick(['get'], ['list'], ['get', 'list']), 'slow', 0.5),
+    habit(['get'], 'sleeps', draw.pick(0, 0.2)),
+    habit(['send'], 'unacknowledged', 0.5),
+  ],
+  faults: [onOrders({ times: 1, action: { type: 'drop' } })],
+  workers: 2,
+  intents: [draw.pick(ANONYMOUS, REFERENCE)],
+  client: { totalTimeout: draw.pick(20_000, 120_000), timeout: 5000, maxRetries: 0 },
+  server: { processingTime: 0 },
+  script: [
+    [AT_ONCE, 'create', 0],
+    [AFTER, 'resolve', 0],
+    [AT_ONCE, 'create', 1],
+    [AFTER, draw.pick('create', 'recover')],
+  ],
+})
 
 /**
  * A call falls asleep after it stored its order. Another process takes it for dead, and the order
  * is sent later.
  */
-function sleepingBeginning(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [
-      { effects: draw.pick(['insert'], ['insert'], ['insert', 'update']), mishap: 'sleeps', chance: 0.6 },
-    ],
-    workers: 3,
-    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
-    client: { totalTimeout: draw.pick(3000, 20_000), timeout: draw.pick(30_000, 5000) },
-    server: { processingTime: 0 },
-    script: [
-      [AT_ONCE, 'create', 0],
-      [AFTER, 'enqueue', 1],
-      [USUAL_GAPS, draw.pick('create', 'recover', 'enqueue')],
-    ],
-  }
-}
+const sleepingBeginning = (draw: Draw): Scene => ({
+  habits: [habit(draw.pick(['insert'], ['insert'], ['insert', 'update']), 'sleeps', 0.6)],
+  workers: 3,
+  intents: [draw.pick(REFERENCE, KEY)],
+  client: { totalTimeout: draw.pick(3000, 20_000), timeout: draw.pick(30_000, 5000) },
+  server: { processingTime: 0 },
+  script: [
+    [AT_ONCE, 'create', 0],
+    [AFTER, 'enqueue', 1],
+    [USUAL_GAPS, draw.pick('create', 'recover', 'enqueue')],
+  ],
+})
 
 /** A call is slow to store its refusal, and another call orders something else with its name. */
-function slowRefusal(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [{ effects: ['update'], mishap: draw.pick('slow answer', 'sleeps'), chance: 0.5 }],
-    faults: [
-      {
-        match: { operation: 'createOrder' },
-        times: 1,
-        action: { type: 'status', status: draw.pick(400, 404, 422), code: 'OTHER' },
-      },
-    ],
-    workers: 3,
-    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
-    server: { processingTime: 0 },
-    changes: 0.5,
-    script: [
-      [AT_ONCE, 'create', 0],
-      [SOON, 'create', 1],
-      [USUAL_GAPS, draw.pick('create', 'recover')],
-    ],
-  }
-}
+const slowRefusal = (draw: Draw): Scene => ({
+  habits: [habit(['update'], draw.pick('slow answer', 'sleeps'), 0.5)],
+  faults: [
+    onOrders({ times: 1, action: { type: 'status', status: draw.pick(400, 404, 422), code: 'OTHER' } }),
+  ],
+  workers: 3,
+  intents: [draw.pick(REFERENCE, KEY)],
+  server: { processingTime: 0 },
+  changes: 0.5,
+  script: [
+    [AT_ONCE, 'create', 0],
+    [SOON, 'create', 1],
+    [USUAL_GAPS, draw.pick('create', 'recover')],
+  ],
+})
 
 /** An order is enqueued and sent by several recoveries, while the service is busy. */
-function queue(draw: Draw): Swarm {
-  const writes: Habit = {
-    effects: ['insert', 'update'],
-    mishap: draw.pick('late', 'crash after', 'unacknowledged', 'sleeps'),
-    chance: 0.2,
-  }
+function queue(draw: Draw): Scene {
+  const writes: Habit = habit(
+    ['insert', 'update'],
+    draw.pick('late', 'crash after', 'unacknowledged', 'sleeps'),
+    0.2,
+  )
   return {
-    ...SCENE,
     habits: draw.chance(0.5) ? [writes] : [],
     rates: { crash: draw.pick(0, 0.05), store: 0, network: draw.pick(0, 0.2) },
-    faults: [
-      {
-        match: { operation: 'createOrder' },
-        skip: draw.pick(0, 0, 1),
-        times: draw.pick(1, 2, 4),
-        action: drawFault(draw),
-      },
-    ],
-    intents: [draw.pick(REFERENCE, { name: 'intent-1', idempotencyKey: 'key-1' })],
+    faults: [onOrders({ skip: draw.pick(0, 0, 1), times: draw.pick(1, 2, 4), action: drawFault(draw) })],
+    intents: [draw.pick(REFERENCE, KEY)],
     server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
     script: [
       [AT_ONCE, 'enqueue'],
@@ -289,24 +266,21 @@ function queue(draw: Draw): Swarm {
 }
 
 /** Several orders get no response, and are looked up much later in a list with short pages. */
-function manyLookedUp(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [{ effects: ['send'], mishap: draw.pick('unacknowledged', 'crash while it flies'), chance: 0.8 }],
-    kinds: { create: 1 },
-    gaps: [3, 1, 0, 0],
-    aborts: draw.pick(0, 0.4),
-    intents: [1, 2, 3].map((index) => ({ name: `intent-${index}`, externalOrderId: `ref-${index}` })),
-    client: { maxRetries: 0 },
-    server: {
-      ignoreOffset: false,
-      maxLimit: draw.pick(1, 2),
-      orderFields: ['metadata'],
-      ordering: draw.pick('newest', 'oldest'),
-    },
-    ending: 'late',
-  }
-}
+const manyLookedUp = (draw: Draw): Scene => ({
+  habits: [habit(['send'], draw.pick('unacknowledged', 'crash while it flies'), 0.8)],
+  kinds: { create: 1 },
+  gaps: [3, 1, 0, 0],
+  aborts: draw.pick(0, 0.4),
+  intents: [1, 2, 3].map((index) => ({ name: `intent-${index}`, externalOrderId: `ref-${index}` })),
+  client: { maxRetries: 0 },
+  server: {
+    ignoreOffset: false,
+    maxLimit: draw.pick(1, 2),
+    orderFields: ['metadata'],
+    ordering: draw.pick('newest', 'oldest'),
+  },
+  ending: 'late',
+})
 
 function anySwarm(draw: Draw): Swarm {
   const fault = drawFault(draw)
@@ -315,14 +289,7 @@ function anySwarm(draw: Draw): Swarm {
     rates: { crash: draw.pick(0, 0, 0.05), store: draw.pick(0, 0, 0.05), network: draw.pick(0, 0.1) },
     faults: draw.chance(0.4)
       ? []
-      : [
-          {
-            match: { operation: 'createOrder' },
-            skip: draw.weighted([0, 4], [1, 1]),
-            times: draw.pick(1, 2, 4),
-            action: fault,
-          },
-        ],
+      : [onOrders({ skip: draw.weighted([0, 4], [1, 1]), times: draw.pick(1, 2, 4), action: fault })],
     kinds: {
       create: 4,
       ...draw.pick<Swarm['kinds']>(
@@ -360,14 +327,12 @@ export function drawScene(draw: Draw): Swarm {
     [changedService, 2],
     [oldConflict, 1],
   )
-  return { ...scene(draw), scene: scene.name }
+  return { ...SCENE, ...scene(draw), scene: scene.name }
 }
 
-const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
-const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }
 const TOP_UP = { kind: 'topUp', amount: 4 * PRICE } as const
 const WINDOW = 20 * MINUTE
-const SEND_LOST: Habit = { effects: ['send'], mishap: 'unacknowledged', chance: 0.8 }
+const SEND_LOST: Habit = habit(['send'], 'unacknowledged', 0.8)
 const PATIENT = { safeRetryWindow: WINDOW, timeout: 5000, totalTimeout: 20_000, maxRetries: 0 } as const
 /** A service that acts immediately, and forgets a key as soon as it may. */
 const PROMPT = {
@@ -387,34 +352,30 @@ const LISTED = {
 } as const
 
 /** An order is refused, then bought. The store is lost, and the order is requested again. */
-function lostStore(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: draw.chance(0.3) ? [SEND_LOST] : [],
-    balance: draw.pick(0, 0, PRICE),
-    changes: 0,
-    workers: 2,
-    intents: [draw.pick(REFERENCE, REFERENCE, KEY)],
-    client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
-    server: { ...PROMPT, keyLifetimeFrom: draw.pick('remembered', 'firstUse') },
-    script: [
-      [AT_ONCE, 'create', 0],
-      [SOON, { kind: 'backup' }],
-      [A_MINUTE, 'create', 0],
-      [A_MINUTE, TOP_UP],
-      [SOON, 'create', 0],
-      [A_MINUTE, { kind: 'lose', to: draw.pick('nothing', 'backup') }],
-      [SOON, draw.pick('create', 'recover'), 1],
-      [A_MINUTE, 'create', 1],
-    ],
-  }
-}
+const lostStore = (draw: Draw): Scene => ({
+  habits: draw.chance(0.3) ? [SEND_LOST] : [],
+  balance: draw.pick(0, 0, PRICE),
+  changes: 0,
+  workers: 2,
+  intents: [draw.pick(REFERENCE, REFERENCE, KEY)],
+  client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
+  server: { ...PROMPT, keyLifetimeFrom: draw.pick('remembered', 'firstUse') },
+  script: [
+    [AT_ONCE, 'create', 0],
+    [SOON, { kind: 'backup' }],
+    [A_MINUTE, 'create', 0],
+    [A_MINUTE, TOP_UP],
+    [SOON, 'create', 0],
+    [A_MINUTE, { kind: 'lose', to: draw.pick('nothing', 'backup') }],
+    [SOON, draw.pick('create', 'recover'), 1],
+    [A_MINUTE, 'create', 1],
+  ],
+})
 
 /** Each process has its own store, and they disagree about the order. */
-function unsharedStores(draw: Draw): Swarm {
+function unsharedStores(draw: Draw): Scene {
   const create = { kind: 'create', intent: 0, quantity: draw.pick(1, 2), otherKey: false } as const
   return {
-    ...SCENE,
     stores: 'own',
     balance: draw.pick(0, PRICE, PRICE),
     workers: 2,
@@ -436,87 +397,70 @@ function unsharedStores(draw: Draw): Swarm {
  * An order is enqueued, the store is backed up, the order is sent, and the backup is restored much
  * later.
  */
-function restoredQueue(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: draw.chance(0.5) ? [SEND_LOST] : [],
-    changes: 0,
-    workers: 2,
-    intents: [draw.pick(REFERENCE, { ...REFERENCE, sourceSystem: 'shop' })],
-    client: PATIENT,
-    server: {
-      ...LISTED,
-      ordering: draw.pick('newest', 'oldest'),
-      maxLimit: draw.pick(100, 1),
-      sourceSystemFrom: draw.pick('metadata', 'apiKey'),
-    },
-    script: [
-      [AT_ONCE, 'enqueue'],
-      [SOON, { kind: 'backup' }],
-      [SOON, draw.pick('recover', 'create'), 0],
-      [
-        { from: 25, to: 40 },
-        { kind: 'lose', to: 'backup' },
-      ],
-      [SOON, draw.pick('recover', 'create'), 1],
-      [SOON, draw.pick('recover', 'create'), 1],
-    ],
-  }
-}
+const restoredQueue = (draw: Draw): Scene => ({
+  habits: draw.chance(0.5) ? [SEND_LOST] : [],
+  changes: 0,
+  workers: 2,
+  intents: [draw.pick(REFERENCE, { ...REFERENCE, sourceSystem: 'shop' })],
+  client: PATIENT,
+  server: {
+    ...LISTED,
+    ordering: draw.pick('newest', 'oldest'),
+    maxLimit: draw.pick(100, 1),
+    sourceSystemFrom: draw.pick('metadata', 'apiKey'),
+  },
+  script: [
+    [AT_ONCE, 'enqueue'],
+    [SOON, { kind: 'backup' }],
+    [SOON, draw.pick('recover', 'create'), 0],
+    [minutes(25, 40), { kind: 'lose', to: 'backup' }],
+    [SOON, draw.pick('recover', 'create'), 1],
+    [SOON, draw.pick('recover', 'create'), 1],
+  ],
+})
 
 /** A clock is an hour ahead when an order is first sent, and right at the next read. */
-function correctedClock(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [SEND_LOST],
-    changes: 0,
-    workers: 2,
-    intents: [draw.pick(REFERENCE, KEY)],
-    client: PATIENT,
-    server: PROMPT,
-    script: [
-      [AT_ONCE, { kind: 'jump', worker: 0, by: 60 * MINUTE }],
-      [AT_ONCE, 'create', 0],
-      [A_MINUTE, { kind: 'correct', worker: 0 }],
-      [A_MINUTE, draw.pick('recover', 'create')],
-      [{ from: 58, to: 76 }, draw.pick('recover', 'create')],
-    ],
-  }
-}
+const correctedClock = (draw: Draw): Scene => ({
+  habits: [SEND_LOST],
+  changes: 0,
+  workers: 2,
+  intents: [draw.pick(REFERENCE, KEY)],
+  client: PATIENT,
+  server: PROMPT,
+  script: [
+    [AT_ONCE, { kind: 'jump', worker: 0, by: 60 * MINUTE }],
+    [AT_ONCE, 'create', 0],
+    [A_MINUTE, { kind: 'correct', worker: 0 }],
+    [A_MINUTE, draw.pick('recover', 'create')],
+    [minutes(58, 76), draw.pick('recover', 'create')],
+  ],
+})
 
 /** One worker's clock is more than a year ahead. */
-function farAhead(draw: Draw): Swarm {
-  const create = { kind: 'create', quantity: 1, otherKey: false } as const
-  return {
-    ...SCENE,
-    changes: 0,
-    workers: 2,
-    intents: [draw.pick(REFERENCE, KEY), SECOND],
-    client: PATIENT,
-    server: PROMPT,
-    script: [
-      [AT_ONCE, { ...create, worker: 0, intent: 0 }],
-      [A_MINUTE, { kind: 'jump', worker: 1, by: 401 * DAY * MINUTE }],
-      [AT_ONCE, draw.pick<Scripted[1]>('recover', { ...create, worker: 1, intent: draw.pick(0, 1) }), 1],
-      [AT_ONCE, 'recover', 1],
-      [
-        { from: 25, to: 40 },
-        { ...create, worker: 0, intent: 0 },
-      ],
-    ],
-  }
-}
+const farAhead = (draw: Draw): Scene => ({
+  changes: 0,
+  workers: 2,
+  intents: [draw.pick(REFERENCE, KEY), SECOND],
+  client: PATIENT,
+  server: PROMPT,
+  script: [
+    [AT_ONCE, { ...CREATE, worker: 0, intent: 0 }],
+    [A_MINUTE, { kind: 'jump', worker: 1, by: 401 * DAY * MINUTE }],
+    [AT_ONCE, draw.pick<Scripted[1]>('recover', { ...CREATE, worker: 1, intent: draw.pick(0, 1) }), 1],
+    [AT_ONCE, 'recover', 1],
+    [minutes(25, 40), { ...CREATE, worker: 0, intent: 0 }],
+  ],
+})
 
 /**
  * An order is refused, bought much later with the same key, and its response is lost. Its caller
  * may have tried another key in between.
  */
-function restartedWindow(draw: Draw): Swarm {
+function restartedWindow(draw: Draw): Scene {
   const otherKey = draw.chance(0.5)
   const create = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey } as const
   return {
-    ...SCENE,
-    faults: [{ match: { operation: 'createOrder' }, skip: 2, times: 1, action: { type: 'commitThenDrop' } }],
+    faults: [onOrders({ skip: 2, times: 1, action: { type: 'commitThenDrop' } })],
     balance: 0,
     changes: 0,
     workers: 2,
@@ -526,39 +470,33 @@ function restartedWindow(draw: Draw): Swarm {
     script: [
       [AT_ONCE, { ...create, otherKey: false }],
       [A_MINUTE, create],
-      [{ from: 9, to: 15 }, TOP_UP],
+      [minutes(9, 15), TOP_UP],
       [AT_ONCE, { ...create, otherKey: false }],
-      [{ from: 8, to: 15 }, draw.pick('recover', 'create'), 1],
+      [minutes(8, 15), draw.pick('recover', 'create'), 1],
     ],
   }
 }
 
 /** Another integration spends from the same wallet, and uses the same references. */
-function sharedWallet(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    habits: [
-      { effects: ['send'], mishap: draw.pick('failed', 'unacknowledged', 'crash after'), chance: 0.8 },
-    ],
-    changes: 0,
-    intents: [REFERENCE],
-    client: PATIENT,
-    server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
-    script: [
-      [AT_ONCE, { kind: 'elsewhere', intent: 0 }],
-      [AT_ONCE, 'create'],
-      [{ from: 21, to: 40 }, draw.pick('recover', 'resolve')],
-      [SOON, draw.pick('recover', 'create')],
-    ],
-  }
-}
+const sharedWallet = (draw: Draw): Scene => ({
+  habits: [habit(['send'], draw.pick('failed', 'unacknowledged', 'crash after'), 0.8)],
+  changes: 0,
+  intents: [REFERENCE],
+  client: PATIENT,
+  server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
+  script: [
+    [AT_ONCE, { kind: 'elsewhere', intent: 0 }],
+    [AT_ONCE, 'create'],
+    [minutes(21, 40), draw.pick('recover', 'resolve')],
+    [SOON, draw.pick('recover', 'create')],
+  ],
+})
 
 /** A proxy mixes up its connections, or responds from its cache. */
-function otherResponses(draw: Draw): Swarm {
+function otherResponses(draw: Draw): Scene {
   const action = { type: 'otherOrder', commit: draw.chance(0.5) } as const
   return {
-    ...SCENE,
-    faults: [{ match: { operation: 'createOrder' }, skip: draw.pick(1, 2), times: draw.pick(1, 2), action }],
+    faults: [onOrders({ skip: draw.pick(1, 2), times: draw.pick(1, 2), action })],
     kinds: { create: 4, recover: 1 },
     gaps: draw.pick(AT_ONCE, SOON, USUAL_GAPS),
     changes: 0,
@@ -570,82 +508,64 @@ function otherResponses(draw: Draw): Swarm {
 }
 
 /** The order list comes from a cache unless the request forbids it. */
-function cachedReads(draw: Draw): Swarm {
-  const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
-  return {
-    ...SCENE,
-    cached: true,
-    habits: [SEND_LOST],
-    intents: [REFERENCE, SECOND],
-    client: PATIENT,
-    server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
-    script: [
-      [AT_ONCE, { ...create, intent: 0 }],
-      [{ from: 21, to: 25 }, 'recover'],
-      [SOON, { ...create, intent: 1 }],
-      [{ from: 21, to: 25 }, 'recover'],
-    ],
-  }
-}
+const cachedReads = (draw: Draw): Scene => ({
+  cached: true,
+  habits: [SEND_LOST],
+  intents: [REFERENCE, SECOND],
+  client: PATIENT,
+  server: { ...LISTED, ordering: draw.pick('newest', 'oldest') },
+  script: [
+    [AT_ONCE, { ...CREATE, intent: 0 }],
+    [minutes(21, 25), 'recover'],
+    [SOON, { ...CREATE, intent: 1 }],
+    [minutes(21, 25), 'recover'],
+  ],
+})
 
 /** The order is in the list after more pages than a look-up reads. */
-function longList(draw: Draw): Swarm {
-  return {
-    ...SCENE,
-    otherOrders: 230,
-    habits: [SEND_LOST],
-    intents: [REFERENCE],
-    client: PATIENT,
-    server: { ...LISTED, maxLimit: 1, ordering: draw.pick('oldest', 'oldest', 'newest') },
-    script: [[AT_ONCE, 'create']],
-    ending: 'late',
-  }
-}
+const longList = (draw: Draw): Scene => ({
+  otherOrders: 230,
+  habits: [SEND_LOST],
+  intents: [REFERENCE],
+  client: PATIENT,
+  server: { ...LISTED, maxLimit: 1, ordering: draw.pick('oldest', 'oldest', 'newest') },
+  script: [[AT_ONCE, 'create']],
+  ending: 'late',
+})
 
 /** The service that a caller passes no longer permits the quantity. */
-function changedService(draw: Draw): Swarm {
-  const create = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey: false } as const
-  return {
-    ...SCENE,
-    habits: draw.chance(0.7) ? [SEND_LOST] : [],
-    changes: 0,
-    workers: 2,
-    intents: [draw.pick(REFERENCE, KEY, ANONYMOUS)],
-    client: PATIENT,
-    server: PROMPT,
-    script: [
-      [AT_ONCE, { ...create, service: 'fits' }],
-      [draw.pick(SOON, A_MINUTE), { ...create, worker: draw.pick(0, 1), service: 'changed' }],
-      [USUAL_GAPS, { ...create, service: draw.pick('changed', 'fits') }],
-    ],
-  }
-}
+const changedService = (draw: Draw): Scene => ({
+  habits: draw.chance(0.7) ? [SEND_LOST] : [],
+  changes: 0,
+  workers: 2,
+  intents: [draw.pick(REFERENCE, KEY, ANONYMOUS)],
+  client: PATIENT,
+  server: PROMPT,
+  script: [
+    [AT_ONCE, { ...CREATE, service: 'fits' }],
+    [draw.pick(SOON, A_MINUTE), { ...CREATE, worker: draw.pick(0, 1), service: 'changed' }],
+    [USUAL_GAPS, { ...CREATE, service: draw.pick('changed', 'fits') }],
+  ],
+})
 
 /**
  * The service reports that a key belongs to another order, and the order is requested again days
  * later.
  */
-function oldConflict(): Swarm {
-  const create = { kind: 'create', worker: 0, quantity: 1, otherKey: false } as const
-  return {
-    ...SCENE,
-    workers: 2,
-    intents: [
-      { ...REFERENCE, idempotencyKey: 'key-1' },
-      { ...SECOND, idempotencyKey: 'key-1' },
-      { name: 'intent-3', externalOrderId: 'ref-3' },
-    ],
-    client: PATIENT,
-    server: { ...PROMPT, keyFormat: 'any' },
-    script: [
-      [AT_ONCE, { ...create, intent: 0 }],
-      [A_MINUTE, { ...create, intent: 1 }],
-      // Without a younger record, nothing is removed.
-      [
-        { from: 6 * DAY, to: 7 * DAY },
-        { ...create, intent: 2 },
-      ],
-      [{ from: 2 * DAY, to: 3 * DAY }, 'recover'],
-    ],
-  }
-}
+const oldConflict = (): Scene => ({
+  workers: 2,
+  intents: [
+    { ...REFERENCE, idempotencyKey: 'key-1' },
+    { ...SECOND, idempotencyKey: 'key-1' },
+    { name: 'intent-3', externalOrderId: 'ref-3' },
+  ],
+  client: PATIENT,
+  server: { ...PROMPT, keyFormat: 'any' },
+  script: [
+    [AT_ONCE, { ...CREATE, intent: 0 }],
+    [A_MINUTE, { ...CREATE, intent: 1 }],
+    // Without a younger record, nothing is removed.
+    [minutes(6 * DAY, 7 * DAY), { ...CREATE, intent: 2 }],
+    [minutes(2 * DAY, 3 * DAY), 'recover'],
+  ],
+})
