@@ -130,24 +130,73 @@ function nest(depth: number): unknown {
   return value
 }
 
-const MUTATIONS = ['replace', 'remove', 'add', 'wrap', 'list', 'rename', 'proto'] as const
-const TEXT_CHANGES = [
-  'truncate',
-  'byte order mark',
-  'prefix',
-  'suffix',
-  'invalid UTF-8',
-  'random bytes',
-  'twice',
-  'quoted',
-  'duplicate keys',
-  'UTF-16',
-  'nothing',
-  'white space',
-  'deep arrays',
-  'deep objects',
-  'HTML',
-] as const
+type Fields = Record<string, unknown>
+
+const isHolder = (value: unknown): value is Fields => typeof value === 'object' && value !== null
+
+/** Changes of a value at a place. */
+const MUTATIONS: readonly ((fields: Fields, key: string, value: unknown) => void)[] = [
+  function replace(fields, key, value) {
+    fields[key] = value
+  },
+  function remove(fields, key) {
+    if (Array.isArray(fields)) fields.splice(Number(key), 1)
+    else if (key === 'root') fields[key] = null
+    else delete fields[key]
+  },
+  function add(fields, key, value) {
+    const before = fields[key]
+    const holder = isHolder(before) ? before : fields
+    holder['extra'] = value
+  },
+  function wrap(fields, key) {
+    fields[key] = { data: fields[key] }
+  },
+  function list(fields, key, value) {
+    fields[key] = [fields[key], value]
+  },
+  function rename(fields, key) {
+    fields[`${key}_`] = fields[key]
+    if (key !== 'root') delete fields[key]
+  },
+  function proto(fields, key, value) {
+    const attributes = { enumerable: true, configurable: true, writable: true }
+    if (isHolder(fields[key])) Object.defineProperty(fields[key], '__proto__', { value, ...attributes })
+  },
+]
+
+const placeIn = (text: string, at: number): number => Math.floor((text.length * at) / 1001)
+
+/** Changes of a text. One that returns bytes changes what is sent, and not the text. */
+const TEXT_CHANGES = {
+  truncate: (text, at) => text.slice(0, placeIn(text, at)),
+  'byte order mark': (text) => `\ufeff${text}`,
+  prefix: (text, at) => `${[")]}',\n", 'callback(', '<!-- -->', '\0'][at % 4]}${text}`,
+  suffix: (text, at) => `${text}${[')', '\0\0', '}', ' // end', '\n{}'][at % 5]}`,
+  'invalid UTF-8': (text, at) =>
+    Buffer.concat([
+      Buffer.from(text.slice(0, placeIn(text, at))),
+      Buffer.from([0xc3, 0x28, 0xff]),
+      Buffer.from(text.slice(placeIn(text, at))),
+    ]),
+  'random bytes': (_, at) => {
+    const random = createRandom(at)
+    return Buffer.from(Array.from({ length: at % 200 }, () => Math.floor(random.next() * 256)))
+  },
+  twice: (text) => text + text,
+  quoted: (text) => JSON.stringify(text),
+  'duplicate keys': (text) =>
+    text.replace('{', '{"id":"ord_dup","amount":1,"code":"IDEMPOTENCY_CONFLICT","amount":"2","id":null,'),
+  'UTF-16': (text) => Buffer.from(text, 'utf16le'),
+  nothing: () => '',
+  'white space': (text) => `\n\t ${text} \r\n`,
+  'deep arrays': (_, at) => `${'['.repeat(20 * at)}${']'.repeat(20 * at)}`,
+  'deep objects': (_, at) => `${'{"error":'.repeat(10 * at)}"IDEMPOTENCY_CONFLICT"${'}'.repeat(10 * at)}`,
+  HTML: (_text, _at, echo) => `<!doctype html><title>502</title><pre>${echo}</pre>`,
+} satisfies Record<string, (text: string, at: number, echo: string) => string | Buffer>
+type TextChange = keyof typeof TEXT_CHANGES
+const TEXT_CHANGE_NAMES = Object.keys(TEXT_CHANGES) as TextChange[]
+
 const DELIVERIES = [
   'whole',
   'chunks',
@@ -171,7 +220,7 @@ export interface AnswerPlan {
   readonly fitting: boolean
   readonly template: number
   readonly mutations: readonly { readonly at: number; readonly how: number; readonly value: number }[]
-  readonly changes: readonly { readonly how: (typeof TEXT_CHANGES)[number]; readonly at: number }[]
+  readonly changes: readonly { readonly how: TextChange; readonly at: number }[]
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly delivery: (typeof DELIVERIES)[number]
   /** The encodings in which a service echoes the Authorization header. */
@@ -258,7 +307,7 @@ export const answerPlan: fc.Arbitrary<AnswerPlan> = fc.record({
     { weight: 3, arbitrary: fc.constant([]) },
     {
       weight: 1,
-      arbitrary: fc.array(fc.record({ how: fc.constantFrom(...TEXT_CHANGES), at: fc.nat(1000) }), {
+      arbitrary: fc.array(fc.record({ how: fc.constantFrom(...TEXT_CHANGE_NAMES), at: fc.nat(1000) }), {
         minLength: 1,
         maxLength: 2,
       }),
@@ -349,68 +398,55 @@ export function send(
     taken += chunk.length
     return chunk.length === 0 ? undefined : chunk
   }
-  const stream = (pull: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>) =>
-    new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 })
-  const inPieces =
-    (end: (controller: ReadableStreamDefaultController<Uint8Array>) => void | Promise<void>) =>
-    (controller: ReadableStreamDefaultController<Uint8Array>): void | Promise<void> => {
-      const chunk = next()
-      if (chunk === undefined) return end(controller)
-      controller.enqueue(chunk)
-    }
+  type Sink = ReadableStreamDefaultController<Uint8Array>
+  type End = (sink: Sink) => void | Promise<void>
+  const reply = (body: BodyInit | null | Uint8Array, properties?: Readonly<Record<string, unknown>>) =>
+    response(plan, echo, body, properties)
+  const stream = (pull: End): Promise<Response> =>
+    reply(new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 }))
+  const passOn = (sink: Sink, end: End): void | Promise<void> => {
+    const chunk = next()
+    if (chunk === undefined) return end(sink)
+    sink.enqueue(chunk)
+  }
+  const pieces = (end: End): Promise<Response> => stream((sink) => passOn(sink, end))
   switch (delivery) {
     case 'chunks':
-      return response(plan, echo, stream(inPieces((controller) => controller.close())))
+      return pieces((sink) => sink.close())
     case 'breaks':
-      return response(
-        plan,
-        echo,
-        stream(inPieces((controller) => controller.error(new TypeError(`terminated ${authorization}`)))),
-      )
+      return pieces((sink) => sink.error(new TypeError(`terminated ${authorization}`)))
     case 'stops':
-      return response(plan, echo, stream(inPieces(() => new Promise(() => {}))))
-    case 'drips': {
-      const drip = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {
+      return pieces(() => new Promise(() => {}))
+    case 'drips':
+      return stream(async (sink) => {
         await time.sleep(owner, 900)
-        const chunk = next()
-        if (chunk === undefined) controller.close()
-        else controller.enqueue(chunk)
-      }
-      return response(plan, echo, stream(drip))
-    }
+        await passOn(sink, () => sink.close())
+      })
     case 'endless':
-      return response(
-        plan,
-        echo,
-        stream((controller) => {
-          taken += PIECE
-          peak = Math.max(peak, used())
-          controller.enqueue(noise)
-        }),
-      )
+      return stream((sink) => {
+        taken += PIECE
+        peak = Math.max(peak, used())
+        sink.enqueue(noise)
+      })
     case 'no body':
-      return response(plan, echo, null)
+      return reply(null)
     case 'text only':
-    case 'text that breaks': {
-      const text = (): Promise<string> =>
-        delivery === 'text only'
-          ? Promise.resolve(new TextDecoder().decode(bytes))
-          : Promise.reject(new TypeError(authorization))
-      return response(plan, echo, null, { body: undefined, text })
-    }
+      return reply(null, { body: undefined, text: async () => new TextDecoder().decode(bytes) })
+    case 'text that breaks':
+      return reply(null, { body: undefined, text: () => Promise.reject(new TypeError(authorization)) })
     case 'texts for bytes': {
       const reader = { read: async () => ({ done: false, value: 'text' }), cancel: async () => {} }
-      return response(plan, echo, null, { body: { getReader: () => reader, cancel: async () => {} } })
+      return reply(null, { body: { getReader: () => reader, cancel: async () => {} } })
     }
     case 'reader that throws': {
       const getReader = (): never => {
         throw new TypeError(authorization)
       }
-      return response(plan, echo, null, { body: { getReader } })
+      return reply(null, { body: { getReader } })
     }
     default:
       taken = bytes.length
-      return response(plan, echo, bytes)
+      return reply(bytes)
   }
 }
 
@@ -469,124 +505,36 @@ function bodyOf(plan: AnswerPlan, suits: TemplateName, echo: string): Buffer {
     .replaceAll(ECHO, JSON.stringify(echo).slice(1, -1))
   let bytes: Buffer | undefined
   for (const { how, at } of plan.changes) {
-    const place = Math.floor((text.length * at) / 1001)
-    switch (how) {
-      case 'truncate':
-        text = text.slice(0, place)
-        break
-      case 'byte order mark':
-        text = `\ufeff${text}`
-        break
-      case 'prefix':
-        text = `${[")]}',\n", 'callback(', '<!-- -->', '\0'][at % 4]}${text}`
-        break
-      case 'suffix':
-        text = `${text}${[')', '\0\0', '}', ' // end', '\n{}'][at % 5]}`
-        break
-      case 'twice':
-        text += text
-        break
-      case 'quoted':
-        text = JSON.stringify(text)
-        break
-      case 'duplicate keys':
-        text = text.replace(
-          '{',
-          '{"id":"ord_dup","amount":1,"code":"IDEMPOTENCY_CONFLICT","amount":"2","id":null,',
-        )
-        break
-      case 'nothing':
-        text = ''
-        break
-      case 'white space':
-        text = `\n\t ${text} \r\n`
-        break
-      case 'deep arrays':
-        text = `${'['.repeat(20 * at)}${']'.repeat(20 * at)}`
-        break
-      case 'deep objects':
-        text = `${'{"error":'.repeat(10 * at)}"IDEMPOTENCY_CONFLICT"${'}'.repeat(10 * at)}`
-        break
-      case 'HTML':
-        text = `<!doctype html><title>502</title><pre>${echo}</pre>`
-        break
-      case 'UTF-16':
-        bytes = Buffer.from(text, 'utf16le')
-        break
-      case 'invalid UTF-8':
-        bytes = Buffer.concat([
-          Buffer.from(text.slice(0, place)),
-          Buffer.from([0xc3, 0x28, 0xff]),
-          Buffer.from(text.slice(place)),
-        ])
-        break
-      case 'random bytes': {
-        const random = createRandom(at)
-        bytes = Buffer.from(Array.from({ length: at % 200 }, () => Math.floor(random.next() * 256)))
-      }
-    }
+    const changed = TEXT_CHANGES[how](text, at, echo)
+    if (typeof changed === 'string') text = changed
+    else bytes = changed
   }
   return bytes ?? Buffer.from(text)
 }
-
-type Holder = { readonly container: Record<string, unknown> | unknown[]; readonly key: string }
 
 function mutated(template: unknown, mutations: AnswerPlan['mutations']): unknown {
   if (mutations.length === 0) return template
   const top = { root: structuredClone(template) }
   for (const { at, how, value } of mutations) {
-    const places: Holder[] = []
+    const places: Place[] = []
     collect(top, places)
     const place = places[at % places.length]
-    if (place !== undefined) apply(place, MUTATIONS[how] ?? 'replace', VALUES[value])
+    // Copy the value: a later change must not change the list of values.
+    if (place !== undefined) MUTATIONS[how]?.(place.fields, place.key, structuredClone(VALUES[value]))
   }
   return top.root ?? null
 }
 
-function collect(container: Record<string, unknown> | unknown[], places: Holder[]): void {
-  for (const key of Object.keys(container)) {
-    if (places.length >= 60) return
-    places.push({ container, key })
-    const value = (container as Record<string, unknown>)[key]
-    if (typeof value === 'object' && value !== null) collect(value as Record<string, unknown>, places)
-  }
+interface Place {
+  readonly fields: Fields
+  readonly key: string
 }
 
-function apply({ container, key }: Holder, how: (typeof MUTATIONS)[number], value: unknown): void {
-  const fields = container as Record<string, unknown>
-  const before = fields[key]
-  // Copy the value: a later change must not change the list of values.
-  const copy = typeof value === 'object' ? structuredClone(value) : value
-  switch (how) {
-    case 'remove':
-      if (Array.isArray(container)) container.splice(Number(key), 1)
-      else if (key === 'root') fields[key] = null
-      else delete fields[key]
-      return
-    case 'add':
-      if (typeof before === 'object' && before !== null) (before as Record<string, unknown>)['extra'] = copy
-      else fields['extra'] = copy
-      return
-    case 'wrap':
-      fields[key] = { data: before }
-      return
-    case 'list':
-      fields[key] = [before, copy]
-      return
-    case 'rename':
-      fields[`${key}_`] = before
-      if (key !== 'root') delete fields[key]
-      return
-    case 'proto':
-      if (typeof before === 'object' && before !== null)
-        Object.defineProperty(before, '__proto__', {
-          value: copy,
-          enumerable: true,
-          configurable: true,
-          writable: true,
-        })
-      return
-    default:
-      fields[key] = copy
+function collect(fields: Fields, places: Place[]): void {
+  for (const key of Object.keys(fields)) {
+    if (places.length >= 60) return
+    places.push({ fields, key })
+    const value = fields[key]
+    if (isHolder(value)) collect(value, places)
   }
 }

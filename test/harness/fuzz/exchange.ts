@@ -31,7 +31,15 @@ import { leaks, leaksAtAGlance, spellingsIn, wholeSpellingsIn } from '../../supp
 import { type LoggedCall, RunRecorder, recoveredOf, toldBy } from '../../support/run-log.ts'
 import { writesNoted } from '../../support/store-over.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
-import { type Answer, type AnswerPlan, answerPlan, PIECE, send, type TemplateName } from './answers.ts'
+import {
+  type Answer,
+  type AnswerPlan,
+  answerPlan,
+  endlessPlan,
+  PIECE,
+  send,
+  type TemplateName,
+} from './answers.ts'
 import {
   type Heard,
   judgeReconciliation,
@@ -49,16 +57,7 @@ import {
 const KEY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='
 const TOTAL = 20_000
 const BASE_URL = 'https://api.example.com'
-const DISTURBED: AnswerPlan = {
-  status: 500,
-  fitting: true,
-  template: 0,
-  mutations: [],
-  changes: [],
-  headers: [],
-  delivery: 'breaks',
-  echo: 0,
-}
+const DISTURBED: AnswerPlan = { ...endlessPlan, status: 500, fitting: true, delivery: 'breaks' }
 
 /** The order's call received a 201 that it could not read. */
 const UNREADABLE: AnswerPlan = {
@@ -105,12 +104,12 @@ const isService = (value: unknown): boolean =>
 const isBalance = (value: unknown): boolean =>
   isObject(value) && Number.isSafeInteger(value['amount']) && typeof value['currency'] === 'string'
 const isListOf =
-  (fits: (value: unknown) => boolean) =>
-  (value: unknown): boolean =>
+  (fits: Call['fits']): Call['fits'] =>
+  (value) =>
     Array.isArray(value) && value.every(fits)
 const isPageOf =
-  (fits: (value: unknown) => boolean) =>
-  (value: unknown): boolean =>
+  (fits: Call['fits']): Call['fits'] =>
+  (value) =>
     isObject(value) && isListOf(fits)(value['items']) && Number.isSafeInteger(value['offset'])
 
 const request = ORDERED
@@ -127,85 +126,61 @@ const isOutcome = (value: unknown): boolean => {
 }
 const MINUTE = 60_000
 
-const recovering = (suits: TemplateName) =>
-  ({
-    money: 'none',
-    suits,
-    settles: 'recover',
-    make: (client: CustomerOrderingClient) => all(client.orders.recover()),
-    fits: isListOf(isOutcome),
-  }) as const
-const reconciling = {
+const reading = (suits: TemplateName, make: Call['make'], fits: Call['fits']): Call => ({
   money: 'none',
-  suits: 'orders',
-  settles: 'reconcile',
-  make: (client: CustomerOrderingClient) => all(client.orders.reconcile()),
-  fits: isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
-} as const
+  suits,
+  make,
+  fits,
+})
+const placing = (make: Call['make']): Call => ({ money: 'order', suits: 'order', make, fits: isOrder })
+const settling = (settles: Settling, call: Call, answer: AnswerPlan | 'queued', pause: number): Call => ({
+  ...call,
+  settles,
+  before: { answer, pause },
+})
+const recovering = (suits: TemplateName): Call =>
+  reading(suits, ({ orders }) => all(orders.recover()), isListOf(isOutcome))
+const reconciling = reading(
+  'orders',
+  ({ orders }) => all(orders.reconcile()),
+  isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
+)
+const resolving = reading(
+  'order',
+  ({ orders }) => orders.resolve({ externalOrderId: REFERENCE }, { as: 'created', orderId: ORDER_ID }),
+  (value) => isObject(value) && value['state'] === 'created',
+)
+const MANY = { max: 12 } as const
 
 /** Every public call that sends requests. */
 export const CALLS: Readonly<Record<string, Call>> = {
-  'services.list': {
-    money: 'none',
-    suits: 'services',
-    make: (client) => client.services.list().toArray({ max: 12 }),
-    fits: isListOf(isService),
-  },
-  'services.list, one page': {
-    money: 'none',
-    suits: 'services',
-    make: (client) => client.services.list(),
-    fits: isPageOf(isService),
-  },
-  'services.retrieve': {
-    money: 'none',
-    suits: 'service',
-    make: (client) => client.services.retrieve('svc_1'),
-    fits: isService,
-  },
-  'balance.retrieve': {
-    money: 'none',
-    suits: 'balance',
-    make: (client) => client.balance.retrieve(),
-    fits: isBalance,
-  },
-  'orders.list': {
-    money: 'none',
-    suits: 'orders',
-    make: (client) => client.orders.list({ limit: 2 }).toArray({ max: 12 }),
-    fits: isListOf(isOrder),
-  },
-  'orders.list ahead': {
-    money: 'none',
-    suits: 'orders',
-    make: (client) => client.orders.list({ limit: 2 }, { prefetch: 3 }).toArray({ max: 12 }),
-    fits: isListOf(isOrder),
-  },
-  'orders.list, one page': {
-    money: 'none',
-    suits: 'orders',
-    make: (client) => client.orders.list(),
-    fits: isPageOf(isOrder),
-  },
-  'orders.retrieve': {
-    money: 'none',
-    suits: 'order',
-    make: (client) => client.orders.retrieve('ord_1'),
-    fits: isOrder,
-  },
-  'orders.waitFor': {
-    money: 'none',
-    suits: 'order',
-    make: (client) =>
-      client.orders.waitFor('ord_1', { until: ({ status }) => status === 'delivered', timeout: TOTAL }),
-    fits: isOrder,
-  },
-  'request GET': {
-    money: 'none',
-    suits: 'order',
-    make: (client) => client.request({ method: 'GET', path: '/v1/refunds' }),
-    fits: () => true,
-  },
+  'services.list': reading('services', ({ services }) => services.list().toArray(MANY), isListOf(isService)),
+  'services.list, one page': reading('services', ({ services }) => services.list(), isPageOf(isService)),
+  'services.retrieve': reading('service', ({ services }) => services.retrieve('svc_1'), isService),
+  'balance.retrieve': reading('balance', ({ balance }) => balance.retrieve(), isBalance),
+  'orders.list': reading(
+    'orders',
+    ({ orders }) => orders.list({ limit: 2 }).toArray(MANY),
+    isListOf(isOrder),
+  ),
+  'orders.list ahead': reading(
+    'orders',
+    ({ orders }) => orders.list({ limit: 2 }, { prefetch: 3 }).toArray(MANY),
+    isListOf(isOrder),
+  ),
+  'orders.list, one page': reading('orders', ({ orders }) => orders.list(), isPageOf(isOrder)),
+  'orders.retrieve': reading('order', ({ orders }) => orders.retrieve('ord_1'), isOrder),
+  'orders.waitFor': reading(
+    'order',
+    ({ orders }) =>
+      orders.waitFor('ord_1', { until: ({ status }) => status === 'delivered', timeout: TOTAL }),
+    isOrder,
+  ),
+  'request GET': reading(
+    'order',
+    (client) => client.request({ method: 'GET', path: '/v1/refunds' }),
+    () => true,
+  ),
   'request POST': {
     money: 'request',
     suits: 'order',
@@ -218,57 +193,16 @@ export const CALLS: Readonly<Record<string, Call>> = {
       }),
     fits: () => true,
   },
-  'orders.create': {
-    money: 'order',
-    suits: 'order',
-    make: (client) => client.orders.create(named),
-    fits: isOrder,
-  },
-  'orders.create with a key': {
-    money: 'order',
-    suits: 'order',
-    make: (client) => client.orders.create(request, { idempotencyKey: 'key-1' }),
-    fits: isOrder,
-  },
-  'orders.create without a name': {
-    money: 'order',
-    suits: 'order',
-    make: (client) => client.orders.create(request),
-    fits: isOrder,
-  },
-  'orders.recover by replay': {
-    ...recovering('order'),
-    before: { answer: DISTURBED, pause: MINUTE },
-  },
-  'orders.recover by a look-up': {
-    ...recovering('orders'),
-    before: { answer: DISTURBED, pause: 40 * MINUTE },
-  },
-  'orders.recover by id': {
-    ...recovering('order'),
-    before: { answer: UNREADABLE, pause: 40 * MINUTE },
-  },
-  'orders.recover of a queued order': {
-    ...recovering('order'),
-    before: { answer: 'queued', pause: MINUTE },
-  },
-  'orders.reconcile': {
-    ...reconciling,
-    before: { answer: DISTURBED, pause: MINUTE },
-  },
-  'orders.reconcile of a created order': {
-    ...reconciling,
-    before: { answer: PLACED, pause: MINUTE },
-  },
-  'orders.resolve': {
-    money: 'none',
-    suits: 'order',
-    settles: 'resolve',
-    before: { answer: DISTURBED, pause: MINUTE },
-    make: (client) =>
-      client.orders.resolve({ externalOrderId: REFERENCE }, { as: 'created', orderId: ORDER_ID }),
-    fits: (value) => isObject(value) && value['state'] === 'created',
-  },
+  'orders.create': placing(({ orders }) => orders.create(named)),
+  'orders.create with a key': placing(({ orders }) => orders.create(request, { idempotencyKey: 'key-1' })),
+  'orders.create without a name': placing(({ orders }) => orders.create(request)),
+  'orders.recover by replay': settling('recover', recovering('order'), DISTURBED, MINUTE),
+  'orders.recover by a look-up': settling('recover', recovering('orders'), DISTURBED, 40 * MINUTE),
+  'orders.recover by id': settling('recover', recovering('order'), UNREADABLE, 40 * MINUTE),
+  'orders.recover of a queued order': settling('recover', recovering('order'), 'queued', MINUTE),
+  'orders.reconcile': settling('reconcile', reconciling, DISTURBED, MINUTE),
+  'orders.reconcile of a created order': settling('reconcile', reconciling, PLACED, MINUTE),
+  'orders.resolve': settling('resolve', resolving, DISTURBED, MINUTE),
 }
 
 /** One exchange, as plain data. */
