@@ -49,136 +49,90 @@ export const refused = (changes: Changes = {}): Changes => rejected('refused', c
 const first = (sentAt: number) => ({ first: { sentAt, refused: true } })
 export const unclaimed = { ambiguous: false, apiKeyTag: '' }
 
-const MISFIT = { path: 'quantity', message: 'is too much' }
+const misfit = { misfit: { path: 'quantity', message: 'is too much' } }
 const payload = { fingerprint: 'other' }
 const key = { idempotencyKey: 'mine' }
 const otherApiKey = { sameApiKey: false }
 const tight = NOW - WINDOW + TOTAL
+const lately = first(NOW - MINUTE)
+const second = { generation: 2 }
+const foreign = { foreign: true }
+const unsent = { firstSentAt: undefined }
+const ancient = { createdAt: 0, updatedAt: 0 }
+const future = { updatedAt: NOW + CLOCK_SKEW + 1 }
+const busyLong = { busyUntil: NOW + TOTAL, firstSentAt: NOW }
+export const stale = { firstSentAt: 0 }
+const old = { ...unclaimed, ...unsent, updatedAt: 0 }
+const notGenuine = { isGenuine: () => false }
+const unlisted = { isNotListed: true }
+const all = { replaysAll: true }
 const caller = { keyOrigin: 'caller' } as const
 const random = { keyOrigin: 'random' } as const
 
 /** `create()` with a reference: open, created, and closed without an order. */
 const NAMED: readonly Line[] = [
   ['open and a live call has it', 'wait', busy],
-  ['open and a live call has it, past the window', 'wait', { ...busy, firstSentAt: 0 }],
+  ['open and a live call has it, past the window', 'wait', { ...busy, ...stale }],
   ['open, nobody has it, inside the window', 'send stored'],
   ['open, its claim ran out', 'send stored', { busyUntil: NOW }],
-  [
-    'open, its claim is from the future',
-    'send stored',
-    { busyUntil: NOW + TOTAL, updatedAt: NOW + CLOCK_SKEW + 1, firstSentAt: NOW },
-  ],
+  ['open, its claim is from the future', 'send stored', { ...future, ...busyLong }],
   ['open, under a key that the caller gives again', 'send stored', caller, { idempotencyKey: 'key-0' }],
   ['open, sent with another API key', 'refuse api_key', {}, {}, otherApiKey],
   ['open, past the window', 'refuse window', { firstSentAt: NOW - WINDOW }],
   ['open, with room for exactly one call', 'send stored', { firstSentAt: tight }],
   ['open, with too little room for a call', 'refuse window', { firstSentAt: tight - 1 }],
   ['open, sent in the future by a clock that went back', 'refuse window', { firstSentAt: NOW + 60 * MINUTE }],
-  [
-    'open, never sent as far as is known, but old',
-    'refuse window',
-    { createdAt: NOW - WINDOW, firstSentAt: undefined },
-  ],
-  [
-    'open and claimed by nobody yet, however old and whatever the API key',
-    'send stored',
-    { createdAt: 0, updatedAt: 0, firstSentAt: undefined, apiKeyTag: '' },
-    {},
-    { isNotListed: true },
-  ],
+  ['open, not known to be sent, but old', 'refuse window', { ...unsent, createdAt: NOW - WINDOW }],
+  ['open and unclaimed, however old', 'send stored', { ...unsent, ...ancient, apiKeyTag: '' }, {}, unlisted],
   ['open with another payload', 'refuse payload', {}, payload],
   ['open with another payload, busy', 'refuse payload', busy, payload],
   ['open under another key', 'refuse key', {}, key],
-  ['enqueued again after a refusal, whose window is over', 'send stored', { ...unclaimed, firstSentAt: 0 }],
-  [
-    'enqueued again under the caller’s key after a refusal, whose window is over',
-    'refuse window',
-    { ...unclaimed, ...caller, firstSentAt: 0 },
-  ],
+  ['enqueued again after a refusal, past the window', 'send stored', { ...unclaimed, ...stale }],
+  ['enqueued so under the caller’s key', 'refuse window', { ...unclaimed, ...caller, ...stale }],
 
   ['created', 'tell', created],
-  ['created, long ago, with another API key', 'tell', { ...created, firstSentAt: 0 }, {}, otherApiKey],
+  ['created, long ago, with another API key', 'tell', { ...created, ...stale }, {}, otherApiKey],
   ['created with another payload', 'refuse payload', created, payload],
   ['created under another key', 'refuse key', created, key],
   ['created but unreadable, inside the window', 'send stored', unreadable],
-  ['created but unreadable, id known, past the window', 'read', { ...known, firstSentAt: 0 }],
+  ['created but unreadable, id known, past the window', 'read', { ...known, ...stale }],
   ['created but unreadable, id known, other API key', 'read', known, {}, otherApiKey],
   ['created but unreadable, its body gone', 'read', { ...known, body: undefined }],
-  [
-    'created but unreadable, id not known, past the window',
-    'refuse unreadable',
-    { ...unreadable, firstSentAt: 0 },
-  ],
+  ['created but unreadable, id unknown, past the window', 'refuse unreadable', { ...unreadable, ...stale }],
   ['created but unreadable, being read by a live call', 'wait', { ...unreadable, ...busy }],
 
   ['refused', 'send same', refused()],
   ['refused, changed payload', 'send same', refused(), payload],
   ['refused, other API key', 'send same', refused(), {}, otherApiKey],
-  ['refused under a first key whose window is over', 'send next', refused({ firstSentAt: 0 })],
-  [
-    'refused under a later key, while the window of the first is open',
-    'send first',
-    refused({ generation: 2, ...first(NOW - MINUTE) }),
-  ],
-  [
-    'refused under a later key, and there is no room for the call in the window of the first',
-    'send next',
-    refused({ generation: 2, ...first(tight - 1) }),
-  ],
+  ['refused under a first key whose window is over', 'send next', refused(stale)],
+  ['refused under a later key, first window open', 'send first', refused({ ...second, ...lately })],
+  ['refused under a later key, first window tight', 'send next', refused({ ...second, ...first(tight - 1) })],
   [
     'closed under a later key that the service never looked at, after the window of the first',
     'send same',
-    rejected('not_processed', { generation: 1, firstSentAt: undefined, ...first(0) }),
+    rejected('not_processed', { ...unsent, generation: 1, ...first(0) }),
   ],
-  [
-    'refused under a later key by a package that did not note the first one, and opened lately',
-    'send first',
-    refused({ generation: 1 }),
-  ],
+  // A package that did not note the first key has written it.
+  ['refused under a later key, opened lately', 'send first', refused({ generation: 1 })],
   // No other store could compute the first key.
   ['refused under a later random key', 'send same', refused({ generation: 1, ...random })],
-  ['refused under a random key whose window is over', 'send next', refused({ ...random, firstSentAt: 0 })],
-  [
-    'refused by a clock that has gone back since',
-    'send next',
-    refused({ firstSentAt: NOW + CLOCK_SKEW + 1 }),
-  ],
+  ['refused under a random key whose window is over', 'send next', refused({ ...random, ...stale })],
+  ['refused by a clock that went back since', 'send next', refused({ firstSentAt: NOW + CLOCK_SKEW + 1 })],
   ['refused under the caller’s key inside its window', 'send same', refused(caller)],
   // No other key may replace it.
-  [
-    'refused under the caller’s key, and its window is over',
-    'refuse spent',
-    refused({ ...caller, firstSentAt: 0 }),
-  ],
+  ['refused under the caller’s key, past its window', 'refuse spent', refused({ ...caller, ...stale })],
   ['refused, a new key is given', 'send given', refused(), key],
-  [
-    'in conflict inside the window',
-    'send same',
-    rejected('conflict', { generation: 1, ...first(NOW - MINUTE) }),
-  ],
-  ['in conflict past the window', 'refuse window', rejected('conflict', { firstSentAt: 0 })],
-  [
-    'not looked at, under a key that belongs to another payload, past the window',
-    'refuse window',
-    rejected('not_processed', { firstSentAt: 0, foreign: true }),
-  ],
+  ['in conflict inside the window', 'send same', rejected('conflict', { generation: 1, ...lately })],
+  ['in conflict past the window', 'refuse window', rejected('conflict', stale)],
+  // Its key belongs to another payload.
+  ['not processed, past the window', 'refuse window', rejected('not_processed', { ...stale, ...foreign })],
   ['not processed, a new key is given', 'refuse key', rejected('not_processed'), key],
   ['never sent, a new key is given', 'send given', rejected('cancelled', { attempts: 0 }), key],
   ['cancelled after a send, a new key is given', 'refuse key', rejected('cancelled'), key],
   ['given up by a person, a new key is given', 'send given', rejected('abandoned'), key],
-  ['another payload has the key', 'send same', rejected('conflict', { foreign: true })],
-  [
-    'another payload has the key, a new key is given',
-    'refuse key',
-    rejected('conflict', { foreign: true }),
-    key,
-  ],
-  [
-    'refused once, but the key is another payload’s, a new key is given',
-    'refuse key',
-    refused({ foreign: true }),
-    key,
-  ],
+  ['another payload has the key', 'send same', rejected('conflict', foreign)],
+  ['another payload has the key, a new key is given', 'refuse key', rejected('conflict', foreign), key],
+  ['refused, another payload has the key, a new key is given', 'refuse key', refused(foreign), key],
 ]
 
 /** `create()` with an order without a name. */
@@ -189,7 +143,7 @@ const ANONYMOUS: readonly Line[] = [
   ['touched by a clock as far ahead as clocks may be', 'send stored', { updatedAt: NOW + CLOCK_SKEW }],
   ['touched 15 minutes ago', 'send stored', { updatedAt: NOW - ADOPTION_WINDOW }],
   ['touched longer ago', 'refuse age', { updatedAt: NOW - ADOPTION_WINDOW - 1 }],
-  ['touched in the future', 'refuse age', { updatedAt: NOW + CLOCK_SKEW + 1 }],
+  ['touched in the future', 'refuse age', future],
   ['past the window', 'refuse window', { firstSentAt: NOW - WINDOW }],
   ['created, to make room for a new order', 'send new', created],
   ['created but unreadable, so that there is no second order', 'send stored', unreadable],
@@ -208,9 +162,9 @@ const ENQUEUED: readonly Line[] = [
   ['open, another payload', 'refuse payload', {}, payload],
   ['open under another key', 'refuse key', {}, key],
   ['open, aborted by its caller', 'refuse held', { hold: 'aborted' }],
-  ['past the window', 'refuse window', { firstSentAt: 0 }],
-  ['past the window, another payload', 'refuse payload', { firstSentAt: 0 }, payload],
-  ['past the window under another key', 'refuse key', { firstSentAt: 0 }, key],
+  ['past the window', 'refuse window', stale],
+  ['past the window, another payload', 'refuse payload', stale, payload],
+  ['past the window under another key', 'refuse key', stale, key],
   ['created', 'tell', created],
   ['created, another payload', 'refuse payload', created, payload],
   ['created under another key', 'refuse key', created, key],
@@ -220,66 +174,44 @@ const ENQUEUED: readonly Line[] = [
   ['refused', 'write again', refused()],
   ['refused, another payload', 'write again', refused(), payload],
   ['refused, a new key is given', 'write given', refused(), key],
-  ['refused, a service is given that does not fit', 'refuse misfit', refused(), { misfit: MISFIT }],
+  ['refused, a service is given that does not fit', 'refuse misfit', refused(), misfit],
   ['refused under a key that is given again', 'refuse spent', refused({ left: ['mine'] }), key],
   ['cancelled after a send, a new key is given', 'refuse key', rejected('cancelled'), key],
-  ['in conflict past the window', 'refuse window', rejected('conflict', { firstSentAt: 0 })],
-  ['refused under the caller’s key, past its window', 'refuse spent', refused({ ...caller, firstSentAt: 0 })],
+  ['in conflict past the window', 'refuse window', rejected('conflict', stale)],
+  ['refused under the caller’s key, past its window', 'refuse spent', refused({ ...caller, ...stale })],
 ]
-
-export const stale = { firstSentAt: 0 } as const
-const old = { ...unclaimed, firstSentAt: undefined, updatedAt: 0 } as const
-const notGenuine = { isGenuine: () => false }
 
 /** `recover()`. */
 const RECOVERED: readonly Line[] = [
   ['queued', 'send stored', unclaimed],
   ['queued, its row damaged', 'look_up corrupt', unclaimed, {}, notGenuine],
   ['queued long ago', 'look_up past_window', old],
-  ['queued long ago, and not in the whole list', 'send stored', old, {}, { isNotListed: true }],
+  ['queued long ago, and not in the whole list', 'send stored', old, {}, unlisted],
   ['queued long ago without a reference', 'send stored', { ...old, externalOrderId: undefined }],
-  ['queued long ago, all is repeated', 'send overdue', old, {}, { replaysAll: true }],
+  ['queued long ago, all is repeated', 'send overdue', old, {}, all],
   ['busy', 'leave', busy],
   ['busy, taken over', 'send stored', busy, {}, { outwaited: true }],
   ['busy in this process, taken over', 'leave', busy, {}, { outwaited: true, isLive: true }],
   ['open', 'send stored'],
   ['open, its row damaged', 'look_up corrupt', {}, {}, notGenuine],
-  [
-    'open, other API key, all is repeated',
-    'look_up api_key_changed',
-    {},
-    {},
-    { ...otherApiKey, replaysAll: true },
-  ],
+  ['open, other API key, all is repeated', 'look_up api_key_changed', {}, {}, { ...otherApiKey, ...all }],
   ['open, aborted by its caller', 'look_up aborted', { hold: 'aborted' }],
   ['open, refused after doubt', 'look_up refused_after_doubt', { hold: 'refused' }],
-  [
-    'open, refused after doubt, all is repeated',
-    'send overdue',
-    { hold: 'refused' },
-    {},
-    { replaysAll: true },
-  ],
+  ['open, refused after doubt, all is repeated', 'send overdue', { hold: 'refused' }, {}, all],
   ['past the window', 'look_up past_window', stale],
   ['past the window, its row damaged', 'look_up corrupt', stale, {}, notGenuine],
   ['past the window, other API key', 'look_up api_key_changed', stale, {}, otherApiKey],
   ['past the window, aborted', 'look_up aborted', { ...stale, hold: 'aborted' }],
   ['past the window, refused after doubt', 'look_up refused_after_doubt', { ...stale, hold: 'refused' }],
-  ['past the window, all is repeated', 'send overdue', stale, {}, { replaysAll: true }],
+  ['past the window, all is repeated', 'send overdue', stale, {}, all],
   ['created', 'tell', created],
   ['unreadable', 'send stored', unreadable],
-  ['unreadable, all is repeated', 'send stored', unreadable, {}, { replaysAll: true }],
+  ['unreadable, all is repeated', 'send stored', unreadable, {}, all],
   ['unreadable, its body gone', 'look_up unreadable', { ...unreadable, body: undefined }],
   ['unreadable, its row damaged', 'look_up corrupt', unreadable, {}, notGenuine],
   ['unreadable, other API key', 'look_up api_key_changed', unreadable, {}, otherApiKey],
   ['unreadable, past the window', 'look_up past_window', { ...unreadable, ...stale }],
-  [
-    'unreadable, past the window, all is repeated',
-    'look_up past_window',
-    { ...unreadable, ...stale },
-    {},
-    { replaysAll: true },
-  ],
+  ['unreadable, past the window, repeated', 'look_up past_window', { ...unreadable, ...stale }, {}, all],
   ['refused', 'tell', refused()],
   ['refused, asked for again in this process', 'tell', refused(), {}, { isLive: true }],
   ['in conflict', 'look_up conflict', rejected('conflict')],
@@ -307,16 +239,9 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
     ['abandon', JSON.stringify(changes), 'close', changes, {}, seen] as const,
     ['abandon', `${JSON.stringify(changes)}, written since`, 'refuse changed', changes, {}, unseen] as const,
   ]),
-  ['abandon', 'written far in the future', 'close', { updatedAt: NOW + CLOCK_SKEW + 1 }, {}, seen],
+  ['abandon', 'written far in the future', 'close', future, {}, seen],
   ['abandon', 'written a little ahead', 'refuse changed', { updatedAt: NOW + CLOCK_SKEW }, {}, seen],
-  [
-    'abandon',
-    'open, and the clock went back since the decision',
-    'refuse changed',
-    {},
-    {},
-    { decidedAt: NOW + 1 },
-  ],
+  ['abandon', 'open, decided by a clock that went back', 'refuse changed', {}, {}, { decidedAt: NOW + 1 }],
   ['abandon', 'busy', 'refuse busy', busy],
   ['abandon', 'created', 'refuse created', created],
   ['abandon', 'created, and asked for in this process', 'refuse busy', created, {}, live],
@@ -336,38 +261,38 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
 const MORE_NAMED: readonly Line[] = [
   ['queued', 'send stored', unclaimed],
   ['queued long ago', 'look_up past_window', old],
-  ['queued long ago, and not in the whole list', 'send stored', old, {}, { isNotListed: true }],
+  ['queued long ago, and not in the whole list', 'send stored', old, {}, unlisted],
   ['queued, another payload', 'refuse payload', unclaimed, payload],
   ['queued under another key', 'refuse key', unclaimed, key],
-  ['queued, its row damaged', 'refuse corrupt', unclaimed, { misfit: MISFIT }, notGenuine],
-  ['queued long ago, a service is given that does not fit', 'refuse misfit', old, { misfit: MISFIT }],
+  ['queued, its row damaged', 'refuse corrupt', unclaimed, misfit, notGenuine],
+  ['queued long ago, a service is given that does not fit', 'refuse misfit', old, misfit],
   ['busy, and outwaited', 'send stored', busy, {}, { outwaited: true }],
   ['busy under another key', 'refuse key', busy, key],
-  ['open, a service is given that does not fit', 'send stored', {}, { misfit: MISFIT }],
+  ['open, a service is given that does not fit', 'send stored', {}, misfit],
   ['open, its row damaged', 'refuse corrupt', {}, {}, notGenuine],
   ['past the window, another payload', 'refuse payload', stale, payload],
   ['past the window under another key', 'refuse key', stale, key],
   ['unreadable, another payload', 'refuse payload', unreadable, payload],
   ['unreadable under another key', 'refuse key', unreadable, key],
   ['unreadable, its row damaged', 'refuse corrupt', unreadable, {}, notGenuine],
-  ['refused, its row damaged', 'refuse corrupt', refused(), { misfit: MISFIT }, notGenuine],
-  ['refused, a service is given that does not fit', 'refuse misfit', refused(), { misfit: MISFIT }],
+  ['refused, its row damaged', 'refuse corrupt', refused(), misfit, notGenuine],
+  ['refused, a service is given that does not fit', 'refuse misfit', refused(), misfit],
   ['refused, its row damaged, a new key is given', 'send given', refused(), key, notGenuine],
   ['refused under a key that is given again', 'refuse spent', refused({ left: ['mine'] }), key],
-  ['created, a service is given that does not fit', 'tell', created, { misfit: MISFIT }],
+  ['created, a service is given that does not fit', 'tell', created, misfit],
 ]
 
 const next = { asked: 'key-before' }
 const MORE_ANONYMOUS: readonly Line[] = [
   ['open, the next one after the order that is asked for again', 'refuse replaced', {}, {}, next],
   ['busy, the next one after the order that is asked for again', 'refuse replaced', busy, {}, next],
-  ['past the window, the next one after it', 'refuse replaced', { firstSentAt: 0 }, {}, next],
-  ['created, the next one after it', 'refuse replaced', created, { misfit: MISFIT }, next],
+  ['past the window, the next one after it', 'refuse replaced', stale, {}, next],
+  ['created, the next one after it', 'refuse replaced', created, misfit, next],
   ['created but unreadable, the next one after it', 'refuse replaced', unreadable, {}, next],
   ['refused, the next one after it', 'refuse replaced', refused(), {}, next],
   ['created by the call that was in doubt when this one began', 'tell', created, {}, { asked: 'key-0' }],
-  ['created, a service is given that does not fit', 'refuse misfit', created, { misfit: MISFIT }],
-  ['refused, a service is given that does not fit', 'refuse misfit', refused(), { misfit: MISFIT }],
+  ['created, a service is given that does not fit', 'refuse misfit', created, misfit],
+  ['refused, a service is given that does not fit', 'refuse misfit', refused(), misfit],
   ['refused, its row damaged', 'send new', refused(), {}, notGenuine],
   ['created but unreadable, being read by a live call', 'wait', { ...unreadable, ...busy }],
 ]
@@ -375,15 +300,9 @@ const MORE_ANONYMOUS: readonly Line[] = [
 /** No record exists. */
 const UNKNOWN: readonly (readonly [Command, ...Line])[] = [
   ['create', 'not remembered', 'send new'],
-  ['create', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, { misfit: MISFIT }],
+  ['create', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, misfit],
   ['enqueue', 'not remembered', 'write new'],
-  [
-    'enqueue',
-    'not remembered, a service is given that does not fit',
-    'refuse misfit',
-    {},
-    { misfit: MISFIT },
-  ],
+  ['enqueue', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, misfit],
   ['recover', 'not remembered', 'nothing'],
   ['resolve', 'not remembered', 'refuse unknown'],
   ['abandon', 'not remembered', 'refuse unknown'],
