@@ -10,7 +10,7 @@ import {
   MemoryStore,
   type OrderRecord,
 } from '../../../src/index.ts'
-import { createSandbox, type Sandbox } from '../../../src/sandbox/index.ts'
+import { createSandbox, type FaultAction, type Sandbox } from '../../../src/sandbox/index.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { all } from '../../support/all.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
@@ -89,8 +89,17 @@ const nameOf = (index: number) =>
   isReference(index) ? { externalOrderId: NAMES[index] ?? '' } : { idempotencyKey: NAMES[index] ?? '' }
 
 /** Faults of the next order request. */
-const FAULTS = ['none', 'lost', 'answer lost', 'broken', 'broken after it', 'too many', 'refused'] as const
-type Fault = (typeof FAULTS)[number]
+const FAULTS = {
+  none: undefined,
+  lost: { type: 'drop' },
+  'answer lost': { type: 'commitThenDrop' },
+  broken: { type: 'status', status: 500 },
+  'broken after it': { type: 'status', status: 500, commit: true },
+  'too many': { type: 'status', status: 429, code: 'SLOW' },
+  refused: { type: 'status', status: 422, code: 'NO' },
+} as const satisfies Record<string, FaultAction | undefined>
+type Fault = keyof typeof FAULTS
+const FAULT_NAMES = Object.keys(FAULTS) as Fault[]
 
 function connect({ sandbox, store, time }: Omit<Real, 'client'>): CustomerOrderingClient {
   const { baseUrl, apiKey, fetch } = sandbox
@@ -103,16 +112,8 @@ let processes = 0
 
 function arm({ faults }: Sandbox, fault: Fault): void {
   faults.clear()
-  const match = { operation: 'createOrder' } as const
-  if (fault === 'lost') faults.add({ match, times: 1, action: { type: 'drop' } })
-  if (fault === 'answer lost') faults.add({ match, times: 1, action: { type: 'commitThenDrop' } })
-  if (fault === 'broken') faults.add({ match, times: 1, action: { type: 'status', status: 500 } })
-  if (fault === 'broken after it')
-    faults.add({ match, times: 1, action: { type: 'status', status: 500, commit: true } })
-  if (fault === 'too many')
-    faults.add({ match, times: 1, action: { type: 'status', status: 429, code: 'SLOW' } })
-  if (fault === 'refused')
-    faults.add({ match, times: 1, action: { type: 'status', status: 422, code: 'NO' } })
+  const action = FAULTS[fault]
+  if (action !== undefined) faults.add({ match: { operation: 'createOrder' }, times: 1, action })
 }
 
 /** The service's result of one request for a generation of an intent. */
@@ -242,6 +243,8 @@ function fits(record: OrderRecord | undefined, { state, key }: Intent): boolean 
 }
 
 type Command = fc.AsyncCommand<Model, Real>
+
+const always = (): boolean => true
 
 /** A command that runs a function and then compares. */
 class Step implements Command {
@@ -445,13 +448,67 @@ function forget(index: number): Command {
   })
 }
 
+function passes(by: number): Command {
+  return new Step(`${by} ms pass`, async (_model, { time }) => void (await time.advance(by)), always)
+}
+
+function topUp(amount: number): Command {
+  const work = async (model: Model, { sandbox }: Real): Promise<void> => {
+    sandbox.topUp(sandbox.customerId, amount)
+    model.balance += amount
+  }
+  return new Step(`top up ${amount}`, work, always)
+}
+
+const emptied = new Step(
+  'somebody else empties the wallet',
+  async (model, { sandbox }) => {
+    sandbox.setBalance(sandbox.customerId, 0)
+    model.balance = 0
+  },
+  always,
+)
+
+const lists = new Step('list()', async (model, { time, client, sandbox }) => {
+  sandbox.faults.clear()
+  const orders = await time.run(client.orders.list({ limit: 2 }).toArray({ max: 1000 }))
+  const made = model.intents.reduce((sum, { bought }) => sum + bought.size, model.anonymous)
+  const ids = new Set(orders.map(({ id }) => id))
+  must(ids.size === made, `${orders.length} orders are listed instead of ${made}`)
+  const { amount } = await time.run(client.balance.retrieve())
+  must(amount === model.balance, `the balance is ${amount}`)
+})
+
+const prunes = new Step('prune', async (model, { store }) => {
+  const everything = Number.MAX_SAFE_INTEGER
+  await store.prune(scopes.get(store) ?? '', { createdBefore: everything, rejectedBefore: everything })
+  for (const intent of model.intents)
+    if (intent.state === 'created' || intent.state === 'rejected') Object.assign(intent, unknownIntent())
+})
+
+const closes = new Step('close()', async (model, { time, client }) => {
+  await time.run(client.close())
+  model.closed = true
+  const said = await time.run(told(client.orders.create(request(0))))
+  must(said.startsWith('configuration'), `a closed client said '${said}'`)
+})
+
+const opens = new Step(
+  'open anew',
+  async (model, real) => {
+    real.client = connect(real)
+    model.closed = false
+  },
+  ({ closed }) => closed,
+)
+
 const anIntent = fc.nat(NAMES.length - 1)
 
 /** All commands, with their weights. */
 export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =>
   fc.commands(
     [
-      fc.tuple(anIntent, fc.constantFrom(...FAULTS)).map(([index, fault]) => create(index, fault)),
+      fc.tuple(anIntent, fc.constantFrom(...FAULT_NAMES)).map(([index, fault]) => create(index, fault)),
       anIntent.map((index) => create(index, 'none')),
       anIntent.map((index) => create(index, 'answer lost')),
       fc.constant(createAnonymous()),
@@ -461,80 +518,9 @@ export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =
         .tuple(fc.nat(1), fc.constantFrom<'created' | 'abandoned'>('created', 'abandoned'))
         .map(([index, as]) => resolve(index, as)),
       anIntent.map(forget),
-      fc.constantFrom(MOMENT, HOUR).map(
-        (by) =>
-          new Step(
-            `${by} ms pass`,
-            async (_model, { time }) => {
-              await time.advance(by)
-            },
-            () => true,
-          ),
-      ),
-      fc.constantFrom(PRICE, 3 * PRICE).map(
-        (amount) =>
-          new Step(
-            `top up ${amount}`,
-            async (model, { sandbox }) => {
-              sandbox.topUp(sandbox.customerId, amount)
-              model.balance += amount
-            },
-            () => true,
-          ),
-      ),
-      fc.constant(
-        new Step(
-          'somebody else empties the wallet',
-          async (model, { sandbox }) => {
-            sandbox.setBalance(sandbox.customerId, 0)
-            model.balance = 0
-          },
-          () => true,
-        ),
-      ),
-      fc.constant(
-        new Step('list()', async (model, { time, client, sandbox }) => {
-          sandbox.faults.clear()
-          const orders = await time.run(client.orders.list({ limit: 2 }).toArray({ max: 1000 }))
-          const made = model.intents.reduce((sum, { bought }) => sum + bought.size, model.anonymous)
-          must(
-            new Set(orders.map(({ id }) => id)).size === made,
-            `${orders.length} orders are listed instead of ${made}`,
-          )
-          const { amount } = await time.run(client.balance.retrieve())
-          must(amount === model.balance, `the balance is ${amount}`)
-        }),
-      ),
-      fc.constant(
-        new Step('prune', async (model, { store }) => {
-          const scope = scopes.get(store) ?? ''
-          await store.prune(scope, {
-            createdBefore: Number.MAX_SAFE_INTEGER,
-            rejectedBefore: Number.MAX_SAFE_INTEGER,
-          })
-          for (const intent of model.intents)
-            if (intent.state === 'created' || intent.state === 'rejected')
-              Object.assign(intent, unknownIntent())
-        }),
-      ),
-      fc.constant(
-        new Step('close()', async (model, { time, client }) => {
-          await time.run(client.close())
-          model.closed = true
-          const said = await time.run(told(client.orders.create(request(0))))
-          must(said.startsWith('configuration'), `a closed client said '${said}'`)
-        }),
-      ),
-      fc.constant(
-        new Step(
-          'open anew',
-          async (model, real) => {
-            real.client = connect(real)
-            model.closed = false
-          },
-          ({ closed }) => closed,
-        ),
-      ),
+      fc.constantFrom(MOMENT, HOUR).map(passes),
+      fc.constantFrom(PRICE, 3 * PRICE).map(topUp),
+      ...[emptied, lists, prunes, closes, opens].map((step) => fc.constant(step)),
     ],
     { maxCommands, size: 'max' },
   )

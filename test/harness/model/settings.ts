@@ -24,12 +24,27 @@ const TIME: readonly Pass[] = ['25 minutes pass', 'the clock goes back', 'the wa
 
 const PLAIN = { faults: FAULTS, passes: TIME, processes: 2, funds: true, remembersRefusals: true } as const
 
-const both = (setting: Omit<Setting, 'funds' | 'remembersRefusals'>): readonly Setting[] =>
-  [true, false].flatMap((funds) =>
+/** With at most that many calls, faults and passes. */
+const setting = (
+  name: string,
+  order: Setting['order'],
+  [calls, faults, passes]: readonly [calls: number, faults: number, passes: number],
+  given: Partial<Setting>,
+): Setting => ({ ...PLAIN, calls: [], name, order, most: { calls, faults, passes }, ...given })
+
+const withAndWithoutFunds = (setting: Setting): readonly Setting[] =>
+  [true, false].map((funds) => ({
+    ...setting,
+    name: `${setting.name}, ${funds ? 'funds' : 'no funds'}`,
+    funds,
+  }))
+
+/** A setting that is too large for `npm test`, with every service. */
+const wide = (...[name, ...given]: Parameters<typeof setting>): readonly Setting[] =>
+  withAndWithoutFunds({ ...setting(name, ...given), wide: true }).flatMap((each) =>
     [true, false].map((remembersRefusals) => ({
-      ...setting,
-      name: `${setting.name}, ${funds ? 'funds' : 'no funds'}, refusals ${remembersRefusals ? 'remembered' : 'forgotten'}`,
-      funds,
+      ...each,
+      name: `${each.name}, refusals ${remembersRefusals ? 'remembered' : 'forgotten'}`,
       remembersRefusals,
     })),
   )
@@ -55,231 +70,146 @@ const HIDDEN: readonly Pass[] = ['25 minutes pass', 'the row is damaged', 'the A
 /** Small settings, which together use every rule, and wide ones. */
 export const SETTINGS: readonly Setting[] = [
   // Sequential calls.
-  ...[true, false].map((funds) => ({
-    ...PLAIN,
-    name: `one call after the other, ${funds ? 'funds' : 'no funds'}`,
-    order: 'ref:r' as const,
-    processes: 1 as const,
-    calls: EVERYTHING,
-    faults: ['a response is lost', 'a response cannot be read', 'a call is aborted'] as const,
-    passes: HIDDEN,
-    funds,
-    most: { calls: 2, faults: 1, passes: 1 },
-  })),
-  {
-    ...PLAIN,
-    name: 'refused again and again',
-    order: 'ref:r',
+  ...withAndWithoutFunds(
+    setting('one call after the other', 'ref:r', [2, 1, 1], {
+      processes: 1,
+      calls: EVERYTHING,
+      faults: ['a response is lost', 'a response cannot be read', 'a call is aborted'],
+      passes: HIDDEN,
+    }),
+  ),
+  setting('refused again and again', 'ref:r', [4, 0, 1], {
     processes: 1,
     calls: [create, enqueue, recover, { command: 'create', misfit: true }],
     faults: [],
     passes: ['25 minutes pass', 'the wallet is filled'],
     funds: false,
-    most: { calls: 4, faults: 0, passes: 1 },
-  },
-  {
-    ...PLAIN,
-    name: 'old, and damaged or of another API key',
-    order: 'ref:r',
+  }),
+  setting('old, and damaged or of another API key', 'ref:r', [2, 1, 2], {
     processes: 1,
     calls: [create, recover, { command: 'recover', all: true }],
     faults: ['a call is aborted'],
     passes: HIDDEN,
-    most: { calls: 2, faults: 1, passes: 2 },
-  },
-  {
-    ...PLAIN,
-    name: 'a key, one call after the other',
-    order: 'key:k',
+  }),
+  setting('a key, one call after the other', 'key:k', [2, 1, 1], {
     processes: 1,
     calls: [create, createB, enqueue, recover, ...PEOPLE],
     faults: ['a response is lost', 'the service fails'],
     funds: false,
-    most: { calls: 2, faults: 1, passes: 1 },
-  },
+  }),
   ...(
     [
-      ['refused', [], ['the wallet is filled'], { calls: 3, faults: 0, passes: 1 }],
-      ['never sent', ['nothing is sent'], [], { calls: 2, faults: 2, passes: 0 }],
-      ['left open', ['a call is aborted'], ['25 minutes pass'], { calls: 2, faults: 1, passes: 1 }],
-      [
-        'never readable',
-        ['a response cannot be read'],
-        ['the wallet is filled'],
-        { calls: 2, faults: 1, passes: 1 },
-      ],
+      ['refused', [3, 0, 1], [], ['the wallet is filled']],
+      ['never sent', [2, 2, 0], ['nothing is sent'], []],
+      ['left open', [2, 1, 1], ['a call is aborted'], ['25 minutes pass']],
+      ['never readable', [2, 1, 1], ['a response cannot be read'], ['the wallet is filled']],
     ] as const
-  ).map(([what, faults, passes, most]) => ({
-    ...PLAIN,
-    name: `keys given to a reference, ${what}`,
-    order: 'ref:r' as const,
-    processes: 1 as const,
-    calls: GIVEN,
-    faults,
-    passes,
-    funds: false,
-    most,
-  })),
-  {
-    ...PLAIN,
-    name: 'a key that another order has, one call after the other',
-    order: 'key:k',
+  ).map(([what, most, faults, passes]) =>
+    setting(`keys given to a reference, ${what}`, 'ref:r', most, {
+      processes: 1,
+      calls: GIVEN,
+      faults,
+      passes,
+      funds: false,
+    }),
+  ),
+  setting('a key that another order has, one call after the other', 'key:k', [2, 0, 1], {
     processes: 1,
     taken: true,
     calls: [create, enqueue, recover],
     faults: [],
     passes: ['25 minutes pass'],
-    most: { calls: 2, faults: 0, passes: 1 },
-  },
-  ...([true, undefined] as const).map((oneClient) => ({
-    ...PLAIN,
-    name: `a key that another order has, ${oneClient ? 'one client' : 'two clients'}`,
-    order: 'key:k' as const,
-    ...(oneClient && { oneClient }),
-    taken: true as const,
-    calls: oneClient ? [create, recover, ...PEOPLE] : [create, { command: 'abandon' } as const],
+  }),
+  setting('a key that another order has, one client', 'key:k', [3, 0, 0], {
+    oneClient: true,
+    taken: true,
+    calls: [create, recover, ...PEOPLE],
     faults: [],
     passes: [],
-    most: { calls: oneClient ? 3 : 2, faults: 0, passes: 0 },
-  })),
-  {
-    ...PLAIN,
-    name: 'a store that is restored',
-    order: 'ref:r',
+  }),
+  setting('a key that another order has, two clients', 'key:k', [2, 0, 0], {
+    taken: true,
+    calls: [create, { command: 'abandon' }],
+    faults: [],
+    passes: [],
+  }),
+  setting('a store that is restored', 'ref:r', [3, 0, 2], {
     processes: 1,
     calls: [create, recover, enqueue],
     passes: ['25 minutes pass', 'the store is restored'],
-    most: { calls: 3, faults: 0, passes: 2 },
-  },
+  }),
   // Two concurrent calls.
-  {
-    ...PLAIN,
-    name: 'two orders of one name at the same time',
-    order: 'ref:r',
+  setting('two orders of one name at the same time', 'ref:r', [2, 0, 0], {
     calls: [...GIVEN, createB, { command: 'enqueue', payload: 'b' }],
     faults: [],
     passes: [],
-    most: { calls: 2, faults: 0, passes: 0 },
-  },
-  ...[true, false].map((funds) => ({
-    ...PLAIN,
-    name: `calls without a name after each other, ${funds ? 'funds' : 'no funds'}`,
-    order: 'anon' as const,
-    processes: 1 as const,
-    calls: [create, recover, { command: 'create', misfit: true } as const],
-    faults: ['a call is aborted', 'a response cannot be read'] as const,
-    passes: ['16 minutes pass', 'the row is damaged'] as const,
-    funds,
-    most: { calls: 3, faults: 1, passes: 1 },
-  })),
-  {
-    ...PLAIN,
-    name: 'calls without a name at the same time',
-    order: 'anon',
+  }),
+  ...withAndWithoutFunds(
+    setting('calls without a name after each other', 'anon', [3, 1, 1], {
+      processes: 1,
+      calls: [create, recover, { command: 'create', misfit: true }],
+      faults: ['a call is aborted', 'a response cannot be read'],
+      passes: ['16 minutes pass', 'the row is damaged'],
+    }),
+  ),
+  setting('calls without a name at the same time', 'anon', [3, 1, 0], {
     calls: [create, recover],
     faults: ['a call is aborted'],
     passes: [],
-    most: { calls: 3, faults: 1, passes: 0 },
-  },
-  {
-    ...PLAIN,
-    name: 'a person decides meanwhile',
-    order: 'ref:r',
+  }),
+  setting('a person decides meanwhile', 'ref:r', [3, 1, 1], {
     calls: [
       { ...create, by: 0 },
       { command: 'abandon', by: 1 },
     ],
     faults: ['a call is aborted'],
     passes: ['the clock goes back'],
-    most: { calls: 3, faults: 1, passes: 1 },
-  },
-  {
-    ...PLAIN,
-    name: 'a person gives a queued order up meanwhile',
-    order: 'ref:r',
+  }),
+  setting('a person gives a queued order up meanwhile', 'ref:r', [2, 0, 0], {
     calls: [enqueue, recover, { command: 'abandon' }],
     faults: [],
     passes: [],
-    most: { calls: 2, faults: 0, passes: 0 },
-  },
-  {
-    ...PLAIN,
-    name: 'another API key',
-    order: 'ref:r',
+  }),
+  setting('another API key', 'ref:r', [2, 1, 1], {
     calls: [create, recover],
     faults: ['a response is lost', 'a response cannot be read'],
     passes: ['the API key changes'],
-    most: { calls: 2, faults: 1, passes: 1 },
-  },
-  {
-    ...PLAIN,
-    name: 'calls of one client',
-    order: 'ref:r',
+  }),
+  setting('calls of one client', 'ref:r', [3, 1, 0], {
     oneClient: true,
     calls: [create, recover, ...PEOPLE],
     faults: ['a call is aborted'],
     passes: [],
-    most: { calls: 3, faults: 1, passes: 0 },
-  },
-  {
-    ...PLAIN,
-    name: 'stores that are not shared',
-    order: 'ref:r',
+  }),
+  setting('stores that are not shared', 'ref:r', [2, 1, 0], {
     unshared: true,
     calls: [create, recover, enqueue],
     passes: [],
-    most: { calls: 2, faults: 1, passes: 0 },
-  },
+  }),
   // Wide settings.
   ...(['ref:r', 'key:k'] as const).flatMap((order) =>
-    both({
-      ...PLAIN,
-      name: `two at the same time, ${order}`,
-      order,
-      wide: true,
-      calls: NAMED,
-      most: { calls: 2, faults: 1, passes: 1 },
-    }),
+    wide(`two at the same time, ${order}`, order, [2, 1, 1], { calls: NAMED }),
   ),
-  ...both({
-    ...PLAIN,
-    name: 'two at the same time, no name',
-    order: 'anon',
-    wide: true,
+  ...wide('two at the same time, no name', 'anon', [3, 1, 1], {
     calls: [create, recover, { command: 'create', misfit: true }],
     passes: [...TIME, '16 minutes pass', 'the row is damaged'],
-    most: { calls: 3, faults: 1, passes: 1 },
   }),
   ...(['ref:r', 'key:k'] as const).flatMap((order) =>
-    both({
-      ...PLAIN,
-      name: `three after each other, ${order}`,
-      order,
-      wide: true,
+    wide(`three after each other, ${order}`, order, [3, 1, 1], {
       processes: 1,
       calls: EVERYTHING,
       passes: [...TIME, ...HIDDEN],
-      most: { calls: 3, faults: 1, passes: 1 },
     }),
   ),
-  ...both({
-    ...PLAIN,
-    name: 'keys given to a reference again and again',
-    order: 'ref:r',
-    wide: true,
+  ...wide('keys given to a reference again and again', 'ref:r', [4, 1, 1], {
     processes: 1,
     calls: [...GIVEN, create, { command: 'abandon' }],
     faults: ['a response is lost', 'nothing is sent'],
-    most: { calls: 4, faults: 1, passes: 1 },
   }),
-  {
-    ...PLAIN,
-    name: 'three over stores that are not shared',
-    order: 'ref:r',
+  setting('three over stores that are not shared', 'ref:r', [3, 1, 0], {
     wide: true,
     unshared: true,
     calls: [create, recover, enqueue],
     passes: [],
-    most: { calls: 3, faults: 1, passes: 0 },
-  },
+  }),
 ]
