@@ -17,6 +17,7 @@ import type {
   Recovered,
   RunLog,
 } from './run-log.ts'
+import { CHECKED_REFUSALS, DEFINITE, PASSING } from './statuses.ts'
 
 /** One promise. */
 export type Invariant = (log: RunLog) => string[]
@@ -55,9 +56,6 @@ const chargedOften: Invariant = (log) =>
  * refused it, or still open, which I12 judges.
  */
 export const noneLost: Invariant = (log) => [...noneUnheardOf(log), ...noneGivenUp(log)]
-
-/** Statuses that are no evidence against the order itself. */
-const PASSING: ReadonlySet<number> = new Set([401, 403, 425, 429])
 
 const noneGivenUp: Invariant = (log) => {
   if (!log.recovered || !log.everyWrite) return []
@@ -444,7 +442,7 @@ export const generations: Invariant = (log) => {
     for (const { status, heard } of sent)
       if (!heard || !DEFINITE.has(status ?? 0))
         broken.push(`I7: ${record.slot} moved on from a key that was answered with ${status ?? 'nothing'}`)
-    const refusals = sent.filter(({ status, heard }) => heard === true && REFUSALS.has(status ?? 0))
+    const refusals = sent.filter(({ status, heard }) => heard === true && CHECKED_REFUSALS.has(status ?? 0))
     const again = refusals.some((refusal) => {
       const first = refusals.find(({ key }) => key === refusal.key)
       return first !== undefined && isLater(log, refusal, first)
@@ -514,23 +512,6 @@ function hasNoRoom(
     return ages.some((age) => age > room || age < -CLOCK_SKEW)
   })
 }
-
-/** Statuses after which the request itself bought nothing. */
-const REFUSALS: ReadonlySet<number> = new Set([400, 402, 404, 409, 422])
-const DEFINITE: ReadonlySet<number> = new Set([
-  ...REFUSALS,
-  401,
-  403,
-  405,
-  406,
-  411,
-  413,
-  414,
-  415,
-  425,
-  429,
-  431,
-])
 
 /** True if a call received a refusal, and began after a refusal in another call. */
 function isLater(log: RunLog, { call }: LoggedRequest, first: LoggedRequest): boolean {
@@ -703,7 +684,7 @@ function nextKeys(sent: readonly LoggedRequest[]): number {
       other.intent === intent &&
       other.key !== key &&
       other.heard === true &&
-      REFUSALS.has(other.status ?? 0) &&
+      CHECKED_REFUSALS.has(other.status ?? 0) &&
       (other.answeredAt ?? at) < at
     if (!moved.has(intent) && sent.some(isRefused)) moved.add(intent)
   }
@@ -781,7 +762,7 @@ export const oneChargeOfLost: Invariant = (log) =>
         key === first.key &&
         heard === true &&
         status !== 409 &&
-        REFUSALS.has(status ?? 0) &&
+        CHECKED_REFUSALS.has(status ?? 0) &&
         answeredAt < charge.requestedAt
       const claim = log.rows.findLast(
         ({ at, record: row }) => at < charge.requestedAt && row?.key === charge.key,

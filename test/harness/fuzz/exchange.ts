@@ -29,6 +29,7 @@ import {
 } from '../../support/invariants.ts'
 import { leaks, leaksAtAGlance, spellingsIn, wholeSpellingsIn } from '../../support/leaks.ts'
 import { type LoggedCall, RunRecorder, recoveredOf, toldBy } from '../../support/run-log.ts'
+import { REFUSALS_ALONE, REFUSALS_WITH_BODY } from '../../support/statuses.ts'
 import { writesNoted } from '../../support/store-over.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 import {
@@ -442,18 +443,14 @@ function codeIn(text: string | undefined): string | undefined {
   return text?.includes('IDEMPOTENCY_IN_PROGRESS') === true ? 'IDEMPOTENCY_IN_PROGRESS' : undefined
 }
 
-/** Statuses that state, alone or with an error body, that nothing was bought. */
-const REFUSALS = new Set([400, 402, 403, 404, 405, 406, 411, 413, 414, 415, 422, 431])
-const BY_THEMSELVES = new Set([401, 425, 429])
-
 /**
  * True if a response certainly states that nothing was bought. Implemented independently of the
  * outcome table.
  */
 function refuses({ status, text, failed }: Answer): boolean {
   if (failed) return false
-  if (BY_THEMSELVES.has(status)) return true
-  if (!REFUSALS.has(status) || text === undefined) return false
+  if (REFUSALS_ALONE.has(status)) return true
+  if (!REFUSALS_WITH_BODY.has(status) || text === undefined) return false
   try {
     const body: unknown = JSON.parse(text)
     return isObject(body) && Object.keys(body).length > 0
