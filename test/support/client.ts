@@ -34,7 +34,6 @@ export function clientOver<S extends Schemas = Schemas>(
   return { client, runtime, requests, aborted }
 }
 
-/** A client of a sandbox, with automatic time. */
 export function clientOf(sandbox: Sandbox, options: ClientOptions = {}): CustomerOrderingClient {
   const { baseUrl, apiKey, fetch } = sandbox
   return new CustomerOrderingClient(

@@ -44,7 +44,6 @@ export function fakeFetch(answer: (request: SentRequest, count: number) => Answe
   return { fetch: fake, requests, aborted: () => aborted }
 }
 
-/** A JSON response. */
 export function json(body: unknown, status = 200, headers: Record<string, string> = {}): Response {
   return new Response(JSON.stringify(body), {
     status,

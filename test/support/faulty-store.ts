@@ -3,7 +3,6 @@ import type { Runtime } from '../../src/runtime.ts'
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 import { storeOver } from './store-over.ts'
 
-/** A fault of one store operation. */
 export type StoreFault =
   /** Throws before it returns a promise. */
   | 'throws'

@@ -16,7 +16,6 @@ export interface Ledger {
   readonly charges?: number
   /** The key of each request as a number: 0 for the first key, 1 for the next. */
   readonly keys?: readonly number[]
-  /** The record of r1. */
   readonly record?: object
 }
 
@@ -28,7 +27,6 @@ export type History = readonly [
   service?: ConstructorParameters<typeof Lab>[0],
 ]
 
-/** Defines a test for each history. */
 export function histories(rows: readonly History[]): void {
   for (const [title, steps, ledger, service] of rows)
     test(title, async () => await happen(new Lab(service), steps, ledger))
@@ -48,7 +46,6 @@ export function keysOf(lab: Lab): readonly number[] {
   return lab.posts.map(({ key }) => keys.indexOf(key))
 }
 
-/** How create() is called. */
 export interface Call extends Omit<CreateOptions, 'service'> {
   /** The client, or its options. Default: a client of this process. */
   readonly by?: ClientOptions | ((lab: Lab) => CustomerOrderingClient)
@@ -81,11 +78,8 @@ export const IN_DOUBT = { charged: 'unknown' } as const
 
 export const drain: Step = (lab) => lab.drain()
 export const topUp: Step = (lab) => lab.topUp()
-/** Empties the store. */
 export const wipe: Step = (lab) => lab.wipe()
-/** Makes the service forget all keys. */
 export const forgetKeys: Step = (lab) => lab.sandbox.forgetKeys()
-/** Moves the wall clock. */
 export const jump =
   (milliseconds: number): Step =>
   (lab) =>
@@ -95,14 +89,12 @@ export const passes =
   (milliseconds: number): Step =>
   (lab) =>
     lab.runtime.advance(milliseconds)
-/** Makes the next requests fail. */
 export const fault =
   (...rule: Parameters<Lab['fault']>): Step =>
   (lab) =>
     lab.fault(...rule)
 /** The next order is charged, and its response is lost. */
 export const LOSES_RESPONSE: Step = fault({ type: 'commitThenDrop' })
-/** Ends all faults. */
 export const healed: Step = (lab) => lab.sandbox.faults.clear()
 export const enqueues: Step = (lab) => lab.client().orders.enqueue(order('r1'))
 /** recover() must report these outcomes. */
@@ -110,7 +102,6 @@ export const recovers =
   (...outcomes: readonly string[]): Step =>
   async (lab) =>
     expect((await all(lab.client().orders.recover())).map(({ outcome }) => outcome)).toEqual(outcomes)
-/** A person abandons the order. */
 export const abandons =
   (
     name: { readonly externalOrderId: string } | { readonly idempotencyKey: string } = {
@@ -119,7 +110,6 @@ export const abandons =
   ): Step =>
   (lab) =>
     lab.client().orders.resolve(name, { as: 'abandoned' })
-/** The keys sent so far must be these. */
 export const sent =
   (...keys: readonly number[]): Step =>
   (lab) =>
@@ -129,6 +119,5 @@ export const recorded =
   (record: object): Step =>
   async (lab) =>
     expect(await lab.record('ref:r1')).toMatchObject(record)
-/** Repeats steps. */
 export const times = (count: number, ...steps: readonly Step[]): Step[] =>
   Array.from({ length: count }, () => steps).flat()

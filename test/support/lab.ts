@@ -22,7 +22,6 @@ import { faultyStore, type StorePlan } from './faulty-store.ts'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
 import { storeOver } from './store-over.ts'
 
-/** The result of a call. */
 export interface Told {
   readonly order?: Order
   readonly info?: ResponseInfo
@@ -69,7 +68,6 @@ export class Lab {
     })
   }
 
-  /** Options of every client of the lab. */
   get options(): ClientOptions {
     return {
       baseUrl: this.sandbox.baseUrl,
@@ -83,7 +81,6 @@ export class Lab {
     }
   }
 
-  /** A client of this process. */
   client(options: ClientOptions = {}): CustomerOrderingClient {
     return new CustomerOrderingClient({ ...this.options, ...options }, this.runtime)
   }
@@ -205,7 +202,6 @@ export class Lab {
     return { ending }
   }
 
-  /** The order requests so far. */
   get posts(): readonly Post[] {
     return this.sandbox.requests
       .filter(({ operation }) => operation === 'createOrder')
@@ -226,13 +222,11 @@ export class Lab {
     }
   }
 
-  /** The row of a slot. */
   async row(slot: string, account?: string | null): Promise<StoredRow | undefined> {
     const { scope, id } = this.place(slot, account)
     return await this.rows.get(scope, id)
   }
 
-  /** The record of a slot. */
   async record(slot: string, account?: string | null): Promise<JournalRecord | undefined> {
     const row = await this.row(slot, account)
     if (row === undefined) return undefined
@@ -251,7 +245,6 @@ export class Lab {
     await this.rows.update({ ...row, data: JSON.stringify(content) }, row.version)
   }
 
-  /** Empties the store. */
   wipe(): void {
     this.rows = new MemoryStore()
   }
@@ -287,12 +280,10 @@ export class Lab {
     return this.sandbox.expectChargedOnce(reference).orderId
   }
 
-  /** Empties the wallet. */
   drain(): void {
     this.sandbox.setBalance(this.sandbox.customerId, 0)
   }
 
-  /** Tops up the wallet. */
   topUp(amount: number = 1_000_000): void {
     this.sandbox.topUp(this.sandbox.customerId, amount)
   }
@@ -322,7 +313,6 @@ export async function failure(call: Promise<unknown>): Promise<AnyCustomerOrderi
   throw new Error(`expected an error, got ${JSON.stringify(result)}`)
 }
 
-/** A request with a reference. */
 export function order(
   externalOrderId: string,
   changes: Partial<CreateOrderRequest> = {},
@@ -336,7 +326,6 @@ export function order(
   }
 }
 
-/** A request without a reference. */
 export function anonymousOrder(changes: Partial<CreateOrderRequest> = {}): CreateOrderRequest {
   return { serviceId: 'svc_standard', target: '@someone', quantity: 10, ...changes }
 }

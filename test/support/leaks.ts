@@ -7,7 +7,6 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { inspect } from 'node:util'
 
-/** One encoding of a secret. */
 export interface Spelling {
   readonly how: string
   readonly text: string

@@ -73,7 +73,6 @@ export async function remember(
   return written.found
 }
 
-/** The record of a slot, or undefined. */
 export async function recordOf(
   { connection, journal }: OrderContext,
   slot: string,

@@ -1,6 +1,5 @@
 import type { Server } from 'node:net'
 
-/** A request as its bytes. */
 export interface RawRequest {
   /** Number of its connection, from 1. */
   readonly connection: number

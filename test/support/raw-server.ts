@@ -2,12 +2,10 @@ import { createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { listening, parseRequest, type RawRequest } from './raw-http.ts'
 
-/** A server that handles bytes. */
 export interface RawServer {
   readonly url: string
   readonly port: number
   readonly requests: RawRequest[]
-  /** Number of connections so far. */
   readonly connections: () => number
   /** Resolves with the next connection that ends. */
   readonly closed: () => Promise<void>

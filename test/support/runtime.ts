@@ -10,7 +10,6 @@ export interface FakeRuntime extends Runtime {
   jump(milliseconds: number): void
   /** Lets all pending work run without time passing. */
   settle(): Promise<void>
-  /** Number of pending timers. */
   readonly timers: number
   /**
    * True if time moves automatically, see {@link FakeRuntimeOptions.auto}. May be changed at any

@@ -12,7 +12,6 @@ export interface Service {
   connect(options?: ClientOptions): CustomerOrderingClient
 }
 
-/** Creates a sandbox and a client of it. */
 export function service(
   options: ClientOptions = {},
   sandboxOptions: SandboxOptions = {},

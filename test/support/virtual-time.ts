@@ -17,7 +17,6 @@ export class Deadlock extends Error {
   }
 }
 
-/** The run repeats itself endlessly. */
 export class Livelock extends Error {
   override readonly name = 'Livelock'
 
@@ -61,7 +60,6 @@ export class VirtualTime {
     this.#mostTurns = mostTurns
   }
 
-  /** Number of pending timers. */
   get timers(): number {
     return this.#timers.size
   }
@@ -90,14 +88,12 @@ export class VirtualTime {
     return () => this.#timers.delete(timer)
   }
 
-  /** Resolves after that much time. */
   sleep(owner: object, milliseconds: number): Promise<void> {
     return new Promise((resolve) => {
       this.setTimer(owner, resolve, milliseconds)
     })
   }
 
-  /** Number of an owner's pending timers. */
   pending(owner: object): number {
     let count = 0
     for (const timer of this.#timers) if (timer.owner === owner) count++
@@ -129,7 +125,6 @@ export class VirtualTime {
     throw new Livelock(this.#mostTurns)
   }
 
-  /** Lets that much time pass. */
   async advance(milliseconds: number): Promise<void> {
     const until = this.now + milliseconds
     do await this.#turn()

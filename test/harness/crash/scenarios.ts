@@ -27,7 +27,6 @@ interface Ending {
   readonly times?: number
   /** The balance of the wallet. The order costs 250. */
   readonly balance: number
-  /** When the wallet is topped up. */
   readonly topUp?: 'before recovery' | 'before the caller asks again'
 }
 
@@ -67,7 +66,6 @@ const OF_WRITES: readonly Mishap[] = [...DEATHS, 'unacknowledged', 'failed', 'la
 // A crash after a read equals one before the next effect.
 const OF_READS: readonly Mishap[] = ['crash before', 'failed']
 
-/** The possible mishaps of each kind of effect. */
 const MISHAPS: Readonly<Record<EffectKind, readonly Mishap[]>> = {
   get: OF_READS,
   insert: OF_WRITES,
@@ -124,7 +122,6 @@ function isAnonymous({ externalOrderId, idempotencyKey }: IntentPlan): boolean {
   return externalOrderId === undefined && idempotencyKey === undefined
 }
 
-/** The result of a schedule. */
 export interface Outcome {
   readonly broken: readonly string[]
   /** Effects of the first call and of its remedy. */

@@ -1,6 +1,5 @@
 /** Tools for seeded bugs in modules that were loaded with `seams.ts`. */
 
-/** A function or class, whatever its parameters. */
 type Replaceable = ((...args: never) => unknown) | (abstract new (...args: never) => object)
 
 /** Replaces an exported function or class of a module of `src` for all importers. */
@@ -13,7 +12,6 @@ export function swap<T extends Replaceable>(original: T, replace: (original: T) 
 
 type MethodName<T> = { [K in keyof T]: T[K] extends (...args: never) => unknown ? K : never }[keyof T]
 
-/** Replaces a method of a class. */
 export function swapMethod<T extends object, K extends MethodName<T>>(
   { prototype }: { readonly prototype: T },
   name: K,
@@ -22,7 +20,6 @@ export function swapMethod<T extends object, K extends MethodName<T>>(
   Object.defineProperty(prototype, name, { configurable: true, value: replace(prototype[name]) })
 }
 
-/** Changes a row of a table. */
 export function put<Row extends object, K extends string>(
   table: Readonly<Record<K, Row>>,
   key: K,

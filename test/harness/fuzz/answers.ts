@@ -270,7 +270,6 @@ const HEADER_VALUES: readonly string[] = [
   '\xff\x80',
 ]
 
-/** The encoding of the echoed header. */
 const ECHOES: readonly ((text: string) => string)[] = [
   (text) => text,
   (text) => text.replace('Bearer ', ''),
@@ -342,7 +341,6 @@ export interface Answer {
   readonly status: number
   /** The completely delivered text. Absent if it was not completely delivered. */
   readonly text?: string
-  /** True if there was no response. */
   readonly failed: boolean
   /** True if the response body contains the API key. */
   readonly echoes: boolean
@@ -354,7 +352,6 @@ export interface Answer {
   peak(): number
 }
 
-/** Chunk size of an endless stream. */
 export const PIECE: number = 64 * 1024
 const noise = new Uint8Array(PIECE).fill(0x20)
 

@@ -9,10 +9,8 @@ import { type Batch, cpuClock, type Report } from '../../support/seeds.ts'
 import { type AnswerPlan, endlessPlan } from './answers.ts'
 import { CALLS, type Exchange, exchange, runExchange } from './exchange.ts'
 
-/** Exchanges of one seed. */
 export const BATCH = 250
 
-/** The results of some seeds. */
 export interface Counts {
   exchanges: number
   answers: number
@@ -73,7 +71,6 @@ function examplesOf(seed: number): [Exchange][] {
   return [flawless, example(seed / 8, { ...endlessPlan, status })]
 }
 
-/** A thread's report of one seed. */
 export interface Progress extends Counts, Report {
   /** Bytes that this thread keeps after a garbage collection. */
   readonly memory: number

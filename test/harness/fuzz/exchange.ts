@@ -206,7 +206,6 @@ export const CALLS: Readonly<Record<string, Call>> = {
   'orders.resolve': settling('resolve', resolving, DISTURBED, MINUTE),
 }
 
-/** One exchange, as plain data. */
 export interface Exchange {
   readonly call: keyof typeof CALLS
   readonly answers: readonly AnswerPlan[]
@@ -221,10 +220,8 @@ export const exchange: fc.Arbitrary<Exchange> = fc.record({
   name: fc.nat(1),
 })
 
-/** The result of an exchange. */
 export interface Ended {
   readonly broken: readonly string[]
-  /** Responses that were sent. */
   readonly answers: number
   readonly accepted: boolean
   /** Maximum bytes read from one response. */
@@ -237,7 +234,6 @@ const CLASSES = new Set<unknown>(
   Object.values(errors).filter((value) => typeof value === 'function' && value.prototype instanceof Error),
 )
 
-/** Runs one exchange and checks it. */
 export async function runExchange(plan: Exchange): Promise<Ended> {
   const call = CALLS[plan.call]
   if (call === undefined) throw new TypeError(`there is no call ${plan.call}`)

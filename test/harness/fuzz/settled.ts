@@ -6,10 +6,8 @@
 import type { CustomerOrderingError, OrderRecord, Reconciled, RecoveryOutcome } from '../../../src/index.ts'
 import type { Answer } from './answers.ts'
 
-/** The order of the exchange. */
 export const REFERENCE = 'r-1'
 export const ORDER_ID = 'ord_1'
-/** Its payload. */
 export const ORDERED = { serviceId: 'svc_1', target: '@x', quantity: 2 } as const
 
 /** A response, and whether it responded to a create request. */
@@ -21,14 +19,12 @@ export interface Heard {
 /** Facts about the order besides the reports. */
 export interface Known {
   readonly heard: readonly Heard[]
-  /** The records stored at the end. */
   readonly stored: readonly OrderRecord[]
   readonly refuses: (answer: Answer) => boolean
   /** True if a correct service could have sent the first response to the call. */
   readonly flawless: boolean
 }
 
-/** The report about a recovered record. */
 export interface Reported {
   readonly recovery?: string
   readonly charged?: string
@@ -70,7 +66,6 @@ function evidence({ heard, refuses }: Known) {
   }
 }
 
-/** Checks the reported `charged` of any call. */
 function judgeCharged(charged: string, stored: OrderRecord, known: Known, what: string, must: Must): void {
   const { proven, refused } = evidence(known)
   must(charged !== 'no' || refused, `${what} says 'no' where not every answer was a refusal`)

@@ -7,16 +7,13 @@ const PER_SEED = 300
 /** How much more memory a thread may keep than after its first seed, in bytes. */
 export const MOST_KEPT: number = 64 * 2 ** 20
 
-/** The results of many seeds. */
 export interface Summary extends Counts {
   seeds: number
-  /** CPU time of all threads, in milliseconds. */
   cpu: number
   /**
    * Maximum memory that a thread kept after a seed, and the memory after its first seed, in bytes.
    */
   memory: { readonly first: number; readonly most: number }
-  /** Elapsed time, in milliseconds. */
   elapsed: number
 }
 

@@ -168,7 +168,6 @@ export function calls(setting: Setting, watch: Watch) {
     return decide(command, found, facts)
   }
 
-  /** Ends a call with its result. */
   function ended(world: World, index: number, tells?: Process['tells'], returned?: string): World {
     const process = world.processes[index] ?? broken('a call ends that is not there')
     const processes = world.processes.with(index, undefined)
@@ -710,7 +709,6 @@ function foundOf({ version, record, damaged: _damaged }: Row) {
   return { ...(version > 0 && { row }), ...(record && { record }) }
 }
 
-/** Without its own API key. */
 export function rawKey(key: string): string {
   return key.slice(2)
 }

@@ -23,12 +23,10 @@ const MOMENT = 1_000
 
 type State = 'none' | 'queued' | 'open' | 'created' | 'rejected'
 
-/** A key of an intent. */
 interface Key {
   readonly generation: number
   /** The time of its first send. Absent until the service has checked a request with it. */
   since?: number | undefined
-  /** The record's refusal of it. */
   refusal?: Refusal | undefined
 }
 
@@ -39,12 +37,10 @@ interface Intent {
   state: State
   /** True if recovery must not repeat the request. */
   held: boolean
-  /** When a queued order was enqueued. */
   queuedAt: number
   key: Key
   /** The first key while a later one is current. 0 if it must not be sent again. */
   first?: Key | undefined
-  /** The highest generation used so far. */
   highest: number
   /** Generations with an order at the service. */
   readonly bought: Set<number>
@@ -64,7 +60,6 @@ interface Model {
   balance: number
   now: number
   readonly intents: Intent[]
-  /** Anonymous orders that were created. */
   anonymous: number
   closed: boolean
 }
@@ -88,7 +83,6 @@ const options = (index: number) => (isReference(index) ? {} : { idempotencyKey: 
 const nameOf = (index: number) =>
   isReference(index) ? { externalOrderId: NAMES[index] ?? '' } : { idempotencyKey: NAMES[index] ?? '' }
 
-/** Faults of the next order request. */
 const FAULTS = {
   none: undefined,
   lost: { type: 'drop' },
@@ -143,7 +137,6 @@ function send(model: Model, intent: Intent, fault: Fault): Heard {
   return heard
 }
 
-/** Updates the record after one request. */
 function settle(intent: Intent, heard: Heard, doubt: boolean, fault: Fault): void {
   const { key } = intent
   key.refusal = undefined
@@ -180,7 +173,6 @@ function takeKey(model: Model, intent: Intent, index: number): boolean {
   return true
 }
 
-/** Takes an unsent key. */
 function takeNextKey(intent: Intent): void {
   const { key } = intent
   if (key.generation === 0) intent.first = { ...key, since: key.since ?? 0 }

@@ -6,7 +6,6 @@ import { checkModel } from './orders-model.ts'
 import { search } from './search.ts'
 import { SETTINGS } from './settings.ts'
 
-/** Runs of one seed of fast-check. */
 const RUNS_OF_A_SEED = 500
 
 const { runs, from, states } = readArguments(

@@ -9,7 +9,6 @@ interface Way {
   readonly before: Way | undefined
 }
 
-/** What a search has found. */
 export interface Found {
   readonly setting: Setting
   readonly states: number

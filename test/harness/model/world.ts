@@ -15,7 +15,6 @@ export const WINDOW: number = 20 * MINUTE
 export const FORGETS: number = 21 * MINUTE
 export const API_KEYS = ['secret-one', 'secret-two'] as const
 
-/** One call of a process. */
 export interface Call {
   readonly command: Command
   /** The process that makes the call. Default: either. */
@@ -65,7 +64,6 @@ export interface Setting {
   readonly processes: 1 | 2
   /** True if the processes are calls of one client. */
   readonly oneClient?: true
-  /** True if each process has its own store. */
   readonly unshared?: true
   readonly funds: boolean
   readonly remembersRefusals: boolean
@@ -81,7 +79,6 @@ export interface Row {
   readonly damaged: boolean
 }
 
-/** A request that has left its process. */
 export interface Request {
   readonly by: number
   /** The key with its API key, as the service sees it. */
@@ -96,7 +93,6 @@ export interface Late {
   readonly row: Row
 }
 
-/** A call in progress. */
 export interface Process {
   readonly call: Call
   readonly intent: Intent | undefined
@@ -129,7 +125,6 @@ export interface Process {
   readonly gives: readonly string[]
 }
 
-/** An order at the service. */
 export interface Bought {
   readonly key: string
   readonly body: string
@@ -140,7 +135,6 @@ export interface World {
   /** The monotonic clock. */
   readonly clock: number
   readonly rows: readonly Row[]
-  /** The backup of the row. */
   readonly backup: Row | undefined
   readonly apiKey: number
   readonly keys: Readonly<
@@ -159,14 +153,12 @@ export interface World {
   readonly heard: readonly string[]
   /** True after a call reported 'no', until the next call. */
   readonly no: boolean
-  /** The random keys so far. */
   readonly drawn: number
   readonly calls: number
   readonly faults: number
   readonly passes: number
 }
 
-/** A broken promise. */
 export class Broken extends Error {}
 
 export function broken(what: string): never {

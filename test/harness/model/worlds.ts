@@ -184,7 +184,6 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     }
   }
 
-  /** All possible next events. */
   function* next(world: World): Generator<Happening> {
     judge(world)
     const { processes, wire, late } = world

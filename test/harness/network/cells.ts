@@ -12,7 +12,6 @@ export interface Cell {
 const TRANSPORTS: readonly TransportName[] = ['global fetch', 'undici']
 const AGES: readonly ConnectionAge[] = ['fresh', 'reused']
 
-/** All cells. */
 export const CELLS: readonly Cell[] = FAULTS.flatMap((fault) =>
   AGES.filter((age) => fault.ages?.includes(age) ?? true).flatMap((age) =>
     TRANSPORTS.filter((transport) => (fault.transport ?? transport) === transport).map((transport) => ({

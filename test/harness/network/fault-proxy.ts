@@ -2,7 +2,6 @@ import { request as sendRequest } from 'node:http'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { listening, parseRequest, type RawRequest } from '../../support/raw-http.ts'
 
-/** The service's response. */
 export interface ServiceAnswer {
   readonly status: number
   readonly headers: readonly string[]
@@ -15,11 +14,9 @@ export interface Exchange {
   readonly request: RawRequest
   /** Forwards the request to the service, and returns the response. May be called again. */
   forward(): Promise<ServiceAnswer>
-  /** Ends the caller's time. */
   timeUp(): void
   /** Ends the caller's time as soon as the caller has read the headers of a response. */
   timeUpAfterHeaders(): void
-  /** Resolves when the connection is closed. */
   closed(): Promise<void>
   /** Runs something after the next other response. */
   afterNext(act: () => Promise<unknown>): void
@@ -30,7 +27,6 @@ export type Inside = 'behind the head' | 'amid the body'
 
 /** Actions between a caller and the service. They react only to events and never to time. */
 export interface Behaviour {
-  /** A new connection was accepted. */
   readonly onConnection?: (socket: Socket) => void
   /** The first byte of a request arrived. True means that nothing more happens to it. */
   readonly onFirstByte?: (socket: Socket) => boolean
@@ -45,9 +41,7 @@ export interface FaultProxy {
   readonly url: string
   /** The fault for connections and requests from now on. Undefined means none. */
   behaviour: Behaviour
-  /** All complete requests. */
   readonly requests: readonly RawRequest[]
-  /** Number of requests that were cut off. */
   readonly partial: () => number
   /** Number of the connection with the newest byte, from 1. */
   readonly lastConnection: () => number
@@ -232,7 +226,6 @@ export function headOf({ status, headers }: ServiceAnswer, ...more: readonly str
   return [`HTTP/1.1 ${status} Some Reason`, ...headers, ...more].join('\r\n')
 }
 
-/** A complete response with its length. */
 export function bytesOf(answer: ServiceAnswer): string {
   return `${headOf(answer, `content-length: ${Buffer.byteLength(answer.body)}`)}\r\n\r\n${answer.body}`
 }

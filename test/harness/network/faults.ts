@@ -19,7 +19,6 @@ export type Elsewhere =
 
 type ErrorCode = 'connection' | 'timeout' | 'invalid_response' | 'server' | 'api' | 'aborted'
 
-/** The transports. */
 export type TransportName = 'global fetch' | 'undici'
 
 /** One fault and its expected result. */
@@ -35,7 +34,6 @@ export interface Fault {
   readonly transport?: TransportName
   /** Possible ages of the connection. Default: both. */
   readonly ages?: readonly ConnectionAge[]
-  /** What the proxy does. */
   readonly behaviour?: Behaviour
   readonly elsewhere?: Elsewhere
   /** Prepares the proxy before the order is placed. A reused connection is already open. */
@@ -63,7 +61,6 @@ const served = (act: Act): Behaviour => ({
   onRequest: async (exchange) => void act(exchange, await exchange.forward()),
 })
 
-/** Does not forward the request. */
 const unserved = (act: (socket: Socket, timeUp: () => void) => unknown): Behaviour => ({
   onRequest: ({ socket, timeUp }) => void act(socket, timeUp),
 })
@@ -499,7 +496,6 @@ const OTHERS: readonly Fault[] = [
   ]),
 ]
 
-/** All faults. */
 export const FAULTS: readonly Fault[] = [
   ...CONNECTING,
   ...LOST,

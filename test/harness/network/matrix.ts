@@ -15,7 +15,6 @@ const run = promisify(execFile)
 export interface MatrixResult {
   readonly version: string
   readonly results: readonly CellResult[]
-  /** Unhandled rejections. */
   readonly unhandled: readonly string[]
 }
 

@@ -1,7 +1,6 @@
 import type { TestProject } from 'vitest/node'
 import { installVersions } from '../../package/install-versions.ts'
 
-/** Installs the other versions of Node. */
 export default async function setup(project: TestProject): Promise<void> {
   project.provide('versions', await installVersions())
 }

@@ -6,25 +6,21 @@ import { sow } from '../crash/seeded-bugs.ts'
 import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 
-/** What a thread does. */
 interface Task extends Batch {
   /**
    * True to stop at the first seed that breaks a promise. An error of a run is not proof of a
    * broken promise.
    */
   readonly untilFailure: boolean
-  /** Name of the inserted bug. */
   readonly bug?: string | undefined
 }
 
-/** A run with a failure. */
 export interface Failure {
   readonly seed: number
   readonly broken: readonly string[]
   readonly threw: boolean
 }
 
-/** The results of some seeds. */
 export interface Counts {
   seeds: number
   requests: number
@@ -39,7 +35,6 @@ export function noCounts(): Counts {
 
 export interface Progress extends Counts, Report {}
 
-/** Seeds between two reports. */
 const REPORT = 500
 
 async function run({ from, to, stride, untilFailure, bug }: Task): Promise<void> {

@@ -20,7 +20,6 @@ export interface Noticed {
   readonly broken: string
 }
 
-/** The result of a hunt. */
 export interface Hunt {
   /** Absent if the bug was missed. */
   readonly noticed?: Noticed

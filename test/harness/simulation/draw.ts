@@ -34,7 +34,6 @@ export class Draw {
     return index === 0 ? first : (others[index - 1] ?? first)
   }
 
-  /** A weighted choice. */
   weighted<const T>(first: readonly [T, number], ...others: readonly (readonly [T, number])[]): T {
     const all = [first, ...others]
     let left = this.next() * all.reduce((sum, [, weight]) => sum + weight, 0)

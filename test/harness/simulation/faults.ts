@@ -1,7 +1,6 @@
 import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
 import type { Draw } from './draw.ts'
 
-/** The target of redirects. */
 export const ELSEWHERE = 'elsewhere.test'
 
 /**

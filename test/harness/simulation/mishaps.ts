@@ -44,7 +44,6 @@ export interface Rates {
   readonly network: number
 }
 
-/** A mishap that repeats at the same effects. */
 export interface Habit {
   readonly effects: readonly EffectKind[]
   readonly mishap: Mishap

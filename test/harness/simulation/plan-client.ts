@@ -3,7 +3,6 @@ import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { resolveSettings, type Settings } from '../../../src/settings/resolve.ts'
 import type { IntentPlan, Plan } from './plan.ts'
 
-/** The payload of an order. */
 export function requestOf(
   { name, externalOrderId, sourceSystem }: IntentPlan,
   quantity: number,
@@ -22,7 +21,6 @@ export function payloadOf({ serviceId, target, quantity }: CreateOrderRequest): 
   return `${quantity} of ${serviceId} for ${target}`
 }
 
-/** The settings of a plan's clients. */
 export function optionsOf({ account, client }: Plan): ClientOptions {
   return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
 }

@@ -34,7 +34,6 @@ export interface Plan {
   readonly faults: readonly FaultRule[]
   readonly intents: readonly IntentPlan[]
   readonly steps: readonly Step[]
-  /** Probability of each kind of mishap at one effect of a process. */
   readonly rates: Rates
   /** Additional frequent mishaps. Empty in most seeds. */
   readonly habits: readonly Habit[]
@@ -111,7 +110,6 @@ export type Action =
 /** An action at a time, in milliseconds from the start. A dead worker is restarted for it. */
 export type Step = Action & { readonly at: number }
 
-/** The service's address. */
 export const HERE = 'sandbox.test'
 const CHECKS: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
 /**
@@ -129,7 +127,6 @@ const SCENE_SHARE = 0.08
 /** Share of the seeds whose service has unusual settings, even those that rarely matter. */
 const FURTHER_SHARE = 0.2
 
-/** Builds the plan of a seed. */
 export function planOf(seed: number): Plan {
   const draw = new Draw(seed, 0)
   const mood = new Draw(seed, MOOD)

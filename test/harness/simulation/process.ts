@@ -50,7 +50,6 @@ export interface Running {
   readonly intent: Intent | undefined
   /** Number of purchases of the intent that are permitted because of this call. */
   anew: number
-  /** The caller's signal. */
   readonly signal: AbortSignal | undefined
   /** Its first read of the record. A read that it stops waiting for does not count. */
   look: FirstLook | undefined
@@ -69,12 +68,10 @@ interface FirstLook {
   heard: boolean
 }
 
-/** How a call ended. */
 type CallEnd = Pick<LoggedCall, 'told' | 'succeeded'>
 
 const SUCCEEDED: CallEnd = { succeeded: true }
 
-/** The subject of a call. */
 interface CallFacts {
   readonly intent?: Intent | undefined
   readonly idempotencyKey?: string | undefined
@@ -89,7 +86,6 @@ interface CallFacts {
 /** One process of a worker: a client with its own memory and the world's store. */
 export class Process {
   died = false
-  /** The kinds of its effects so far. */
   readonly effects: EffectKind[] = []
   readonly name: string
   readonly #world: World
@@ -104,7 +100,6 @@ export class Process {
   readonly #worker: number
   /** The wall clock. */
   readonly #now = (): number => this.#world.time.now + this.#world.offset(this.#worker)
-  /** Settles when the process dies. */
   readonly #death: Promise<'died'>
   readonly #running = new Set<Running>()
   #die: (why: 'died') => void = () => {}
@@ -170,7 +165,6 @@ export class Process {
     }
   }
 
-  /** Places an order and logs the caller's result. */
   async create(intent: Intent, step: Extract<Step, { kind: 'create' }>, anew: boolean): Promise<void> {
     const { plan } = intent
     // Without any name, another payload is another order.
@@ -199,7 +193,6 @@ export class Process {
     await this.#run('create', facts, action)
   }
 
-  /** Enqueues an order for the next recovery. */
   async enqueue(intent: Intent): Promise<void> {
     const { idempotencyKey } = intent.plan
     const request = requestOf(intent.plan, 1, undefined)
@@ -210,7 +203,6 @@ export class Process {
     })
   }
 
-  /** Ids of all orders in the service's list. */
   async list(limit: number): Promise<ReadonlySet<string>> {
     const ids = new Set<string>()
     for await (const { id } of this.#orders.list({ limit })) ids.add(id)
@@ -266,7 +258,6 @@ export class Process {
     return this.#wakes
   }
 
-  /** Milliseconds until a sleeping process wakes. */
   get sleepsFor(): number {
     return Math.max(0, this.#wakes - this.#world.time.now)
   }
@@ -294,7 +285,6 @@ export class Process {
     this.#die('died')
   }
 
-  /** Ends the process cleanly. */
   async close(): Promise<void> {
     await Promise.race([this.#client.close(), this.#death])
   }
@@ -787,7 +777,6 @@ const SERVICES = {
   },
 } as const
 
-/** The caller's reason to end its call. */
 const GIVEN_UP = 'the caller has given up'
 
 /** Maximum duration of a slow effect, in milliseconds. A store is given up after ten seconds. */

@@ -5,7 +5,6 @@ import { drawFault } from './faults.ts'
 import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Mishap, type Rates } from './mishaps.ts'
 import type { Action, ClientPlan, IntentPlan } from './plan.ts'
 
-/** The price of one unit. */
 export const PRICE = 250
 /** A clock that differs by more is obviously wrong. */
 export const LONG_AGO: number = 24 * 60 * MINUTE
@@ -20,7 +19,6 @@ export interface Swarm {
   readonly kinds: Partial<Record<Action['kind'], number>>
   /** Weights of the times between steps: immediately, soon, after the call, late. */
   readonly gaps: Gaps
-  /** Probability that a caller aborts. */
   readonly aborts: number
   /** A fixed order of steps, if any: their kinds, the time before each, and their workers. */
   readonly script?: readonly Scripted[]
@@ -40,7 +38,6 @@ export interface Swarm {
 }
 
 export type Gaps = readonly [atOnce: number, soon: number, after: number, late: number]
-/** A time between two steps, drawn between these. */
 export interface Minutes {
   readonly from: number
   readonly to: number

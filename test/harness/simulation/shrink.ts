@@ -7,7 +7,6 @@ export { simulate }
 export interface Shrunk extends Result {
   /** The plan. Its service has only the settings that matter, and defaults otherwise. */
   readonly plan: Plan
-  /** The omitted parts. */
   readonly without: ReadonlySet<string>
 }
 

@@ -5,7 +5,6 @@ import { LONGEST_FLIGHT } from './mishaps.ts'
 import { type Plan, type Step, skewOf } from './plan.ts'
 import { type Without, World } from './world.ts'
 
-/** The result of a seed. */
 export interface Result {
   readonly broken: readonly string[]
   /**

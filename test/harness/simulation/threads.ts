@@ -48,12 +48,10 @@ export interface RunOptions {
    * promise.
    */
   readonly untilFailure?: boolean
-  /** Name of the seeded bug to insert. */
   readonly bug?: string
   readonly onProgress?: (summary: Summary) => void
 }
 
-/** Runs seeds in threads. */
 export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<Summary> {
   const { untilFailure = false, bug, onProgress } = options
   const summary: Summary = { ...noCounts(), cpu: 0, elapsed: 0 }

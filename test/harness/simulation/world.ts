@@ -58,7 +58,6 @@ export class World {
   readonly trace: string[] | undefined
   /** Mishaps that happened, by their names in {@link Without}. */
   readonly mishaps: string[] = []
-  /** True if a worker changes its API key. */
   readonly rotates: boolean
   /** API keys in the order of their creation. */
   readonly apiKeys: string[]
@@ -144,12 +143,10 @@ export class World {
     return started
   }
 
-  /** How far a worker's clock is off. */
   offset(worker: number): number {
     return this.#offsets[worker] ?? 0
   }
 
-  /** The API key that a worker uses now. */
   apiKey(worker: number): string {
     return this.apiKeys[this.#keysInUse[worker] ?? 0] ?? this.sandbox.apiKey
   }
@@ -191,13 +188,11 @@ export class World {
     this.rotateToNewest(worker)
   }
 
-  /** A worker turns to the newest API key that there is. */
   rotateToNewest(worker: number): void {
     this.log.rotated = this.apiKeys.length > 1
     this.#keysInUse[worker] = this.apiKeys.length - 1
   }
 
-  /** Every process that ever was. */
   get processes(): readonly Process[] {
     return this.#all
   }
@@ -232,7 +227,6 @@ export class World {
     return false
   }
 
-  /** The service starts to process a request. */
   arrived(logged: LoggedRequest, entry: SandboxRequest): void {
     this.#processing.add({ logged, entry })
   }

@@ -19,7 +19,6 @@ export const HOUR = 3_600_000
 export const LEAKS = ['orders', 'prunes', 'clients'] as const
 export type Leak = (typeof LEAKS)[number]
 
-/** Size of the text, bytes. */
 const KEPT = 2048
 
 /** Counts its rows, and reports removals of old ones. */
@@ -81,7 +80,6 @@ export class Clients {
     this.main = new CustomerOrderingClient({ ...this.#options, store: this.store }, this.#runtime)
   }
 
-  /** Orders requested so far. */
   get orders(): number {
     return this.#orders
   }

@@ -1,16 +1,12 @@
 /** Decides whether anything grew over the samples of a run. */
 
-/** A sample of a run. */
 export interface Look {
-  /** Orders placed so far. */
   readonly orders: number
   /** Bytes in use after a collection, inside and outside the heap. */
   readonly bytes: number
-  /** Objects left after a collection. */
   readonly objects: number
   /** Listeners of the caller's signal. */
   readonly listeners: number
-  /** Rows of the store. */
   readonly rows: number
   /**
    * Timers of the client in virtual time, and other resources that keep the process alive, by kind.

@@ -2,7 +2,6 @@
 import { CELLS, type Cell, type CellResult } from '../cells.ts'
 import { runCell } from '../run-cell.ts'
 
-/** Number of concurrent cells. */
 const AT_ONCE = 8
 /** Time limit of one cell in milliseconds. The slowest takes ten seconds. */
 const LONGEST = 120_000
