@@ -293,7 +293,8 @@ function closedUntil(log: RunLog, { intent, at, endedAt = 0 }: LoggedCall): numb
  * I6: the caller's result agrees with the store. `'no'`: the record is closed without an order, or
  * absent. `'unknown'`: it is open, or closed with a key that belongs to another payload. `'yes'`:
  * it is created. If the store failed, any record may be reported as `'unknown'`, and a proven
- * charge may still wait to be stored. If calls run concurrently, only `'yes'` is checked, at the
+ * charge may still wait to be stored. A call that overslept its deadline had no time to read the
+ * record, and may report `'unknown'`. If calls run concurrently, only `'yes'` is checked, at the
  * end of the run. A recovery's report about a record was stored at some moment between the
  * recovery's beginning and the report, and `created` at the latest at the end of the run. A record
  * that needs a person has a reason.
@@ -360,6 +361,7 @@ const agreementOfCreates: Invariant = (log) =>
     // The slot still has the previous order, not the requested one.
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
+    if (call.overslept === true && told.charged === 'unknown' && told.code === 'timeout') return []
     // A write that an earlier call abandoned may be applied during this call, which then cannot
     // know who wrote the record.
     const trouble = log.calls.some(

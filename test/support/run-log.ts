@@ -177,6 +177,11 @@ export interface LoggedCall {
   readonly decision?: { readonly orderId?: string } | undefined
   /** True if a write of a call that had ended or died was applied during this one. */
   disturbed?: boolean
+  /**
+   * True if its process was stopped at the call's deadline and did nothing until the call had no
+   * time left to read its record, and the call had not read before that the order exists.
+   */
+  overslept?: boolean
 }
 
 /** One order request as received by the service. */

@@ -66,6 +66,8 @@ export interface Records {
 
 /** How much longer than its time a call may take on a busy machine. */
 const SLOWNESS = 30_000
+/** Milliseconds after its deadline within which a call may still read its record. */
+const LAST_LOOK = 500
 const LONGEST_HISTORY = 150
 
 /** The service's log of the fleet's order requests. */
@@ -136,13 +138,16 @@ interface Call {
   readonly kind: 'create' | 'recover' | 'resolve'
   readonly reference: string | undefined
   readonly life: Life
-  /** The latest possible time by the client's own clock. */
+  /** The earliest and the latest possible time by the client's own clock. */
+  readonly announcedAt: number
   beganAt: number
   /** The wall clock before it began. */
   readonly wall: number
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
   /** Rows that it started to write. */
   readonly rows: StoredRow[]
+  /** When it first read or stored that the order exists. */
+  knewAt: number
   /** When it last called the store. */
   lastAsked: number
   storeFailed: boolean
@@ -155,8 +160,8 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       if (event.event === 'began') {
         const { at, kind, reference } = event
         calls.set(event.call, {
-          ...{ kind, reference, life, beganAt: at, wall: event.wall },
-          ...{ rows: [], lastAsked: at, storeFailed: false },
+          ...{ kind, reference, life, announcedAt: at, beganAt: at, wall: event.wall },
+          ...{ rows: [], knewAt: Number.POSITIVE_INFINITY, lastAsked: at, storeFailed: false },
         })
         continue
       }
@@ -172,6 +177,8 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       else if (event.event === 'store_failed' || event.event === 'unstored') call.storeFailed = true
       else if (event.event === 'asked') call.lastAsked = at
       else if (event.event === 'writing') call.rows.push(event.row)
+      else if ((event.event === 'saw' || event.event === 'wrote') && event.row.state === 'created')
+        call.knewAt = Math.min(call.knewAt, at)
     }
   }
   return calls
@@ -229,6 +236,7 @@ export function runLogOf(records: Records): RunRecorder {
           ...(recovered === undefined ? {} : { recovered }),
         })
         if (died) found.died = true
+        if (overslept(call)) found.overslept = true
       },
     })
   }
@@ -316,6 +324,22 @@ function endOf(
   const written = own.flatMap((row) => rows.get(nameOf(row))?.at ?? [])
   // Half a nanosecond later.
   return written.length === 0 ? Math.max(beganAt, lastAsked) : Math.max(beganAt, ...written) + 5e-7
+}
+
+/**
+ * See {@link LoggedCall.overslept}. The parent's log must show that the process was stopped at the
+ * deadline, and the process's own log that it did nothing until the time for a last read was over.
+ */
+function overslept({ ended, life, announcedAt, beganAt, knewAt }: Call): boolean {
+  const { totalTimeout } = life.limits
+  return life.stops.some(({ from, to }) => {
+    // If the client read its clock only after the stop, its deadline was later.
+    const isEarlier = announcedAt < from && ended !== undefined && ended.at < to + totalTimeout
+    const earliest = announcedAt + totalTimeout
+    const latest = Math.min(beganAt, from) + totalTimeout
+    const awakeAt = life.events.find(({ at }) => at > from)?.at ?? Number.POSITIVE_INFINITY
+    return isEarlier && from <= earliest && to >= latest && awakeAt >= latest + LAST_LOOK && knewAt > from
+  })
 }
 
 function stoodStill({ stops }: Life, from: number, to: number): number {

@@ -10,7 +10,7 @@ import {
   truth,
 } from '../../support/invariants.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
-import { type LoggedCall, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
+import { type LoggedCall, type LoggedRequest, RunRecorder, type Told } from '../../support/run-log.ts'
 
 const REFERENCE = 'ref:a'
 const ONE = '1 of s for a'
@@ -155,6 +155,52 @@ describe('what a recovery leaves to a person', () => {
     expect(left('refused_after_doubt', refused(402, true))).toEqual([])
     expect(left('refused_after_doubt', refused(402, false))).toEqual(unfounded)
     expect(left('refused_after_doubt', refused(500, true))).toEqual(unfounded)
+  })
+})
+
+describe('a call that overslept its deadline', () => {
+  const CREATED = { state: 'created', readable: true, order: { id: 'o' } } as const
+  const REFUSED = { state: 'rejected', rejection: { kind: 'refused', status: 402 } } as const
+
+  /** A call that reports this about a record which an earlier call has settled. */
+  const reporting = (
+    told: Told,
+    { overslept, record = CREATED }: { overslept: boolean; record?: Partial<JournalRecord> },
+  ): string[] => {
+    const log = logOf()
+    const first = began(log)
+    bought(log, first)
+    stored(log, RECORD, record)
+    log.ended(first, 1, {})
+    const call = began(log)
+    if (overslept) call.overslept = true
+    log.ended(call, 2, { told })
+    return agreement(log)
+  }
+  const TIMEOUT = { charged: 'unknown', code: 'timeout' } as const
+
+  it("a call whose process slept through its time for a last read may report 'unknown'", () => {
+    expect(reporting(TIMEOUT, { overslept: true })).toEqual([])
+    expect(reporting(TIMEOUT, { overslept: true, record: REFUSED })).toEqual([])
+  })
+
+  it("a call whose process was awake must not report 'unknown' about a settled record", () => {
+    expect(reporting(TIMEOUT, { overslept: false })).toEqual([
+      "I6: a was told 'unknown' (timeout) while the record says 'yes'",
+    ])
+    expect(reporting(TIMEOUT, { overslept: false, record: REFUSED })).toEqual([
+      "I6: a was told 'unknown' (timeout) while the record says 'no'",
+    ])
+  })
+
+  it('a call that overslept must report nothing but a timeout that contradicts the record', () => {
+    for (const told of [
+      { charged: 'no', code: 'timeout' },
+      { charged: 'unknown', code: 'connection' },
+    ] as const)
+      expect(reporting(told, { overslept: true })).toHaveLength(1)
+    const yes = reporting({ charged: 'yes', orderId: 'o' }, { overslept: true, record: REFUSED })
+    expect(yes[0]).toBe("I6: a was told 'yes' (an order) and the record has no order")
   })
 })
 
