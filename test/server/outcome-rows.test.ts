@@ -12,10 +12,9 @@ import {
 import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { rowIdOf, scopeOf } from '../../src/orders/identity.ts'
+import { scopeOf } from '../../src/orders/identity.ts'
 import { OUTCOMES, type OutcomeKind } from '../../src/orders/outcome.ts'
 import type { JournalRecord } from '../../src/orders/record.ts'
-import { decodeRow } from '../../src/orders/row.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
@@ -23,6 +22,7 @@ import { AUTHORITY, KEY } from '../support/certificates.ts'
 import { sample } from '../support/effort.ts'
 import { listening, type RawRequest } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
+import { recordIn } from '../support/records.ts'
 import { storeOver } from '../support/store-over.ts'
 import { transportUnderTest } from '../support/transport-under-test.ts'
 
@@ -191,12 +191,8 @@ function clientOf({ sandbox, url, store }: Bench, options: ClientOptions = {}): 
 }
 
 async function recordOf({ store }: Bench): Promise<JournalRecord> {
-  const row = await store.get(
-    scopeOf(LABELS.server, LABELS.account),
-    rowIdOf(platformRuntime.deriveId, 'ref:r1'),
-  )
-  const record = row === undefined ? 'missing' : await decodeRow(row, undefined)
-  if (typeof record === 'string') throw new Error(`the record is ${record}`)
+  const record = await recordIn(store, scopeOf(LABELS.server, LABELS.account), 'ref:r1')
+  if (record === undefined) throw new Error('there is no record')
   return record
 }
 

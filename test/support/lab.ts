@@ -12,13 +12,13 @@ import type { SettledEvent } from '../../src/hooks.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { rowIdOf, scopeOf } from '../../src/orders/identity.ts'
 import type { JournalRecord } from '../../src/orders/record.ts'
-import { decodeRow } from '../../src/orders/row.ts'
 import { type ResponseInfo, responseInfo } from '../../src/response-info.ts'
 import type { Runtime } from '../../src/runtime.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 import { faultyStore, type StorePlan } from './faulty-store.ts'
+import { recordIn } from './records.ts'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
 import { storeOver } from './store-over.ts'
 
@@ -228,11 +228,7 @@ export class Lab {
   }
 
   async record(slot: string, account?: string | null): Promise<JournalRecord | undefined> {
-    const row = await this.row(slot, account)
-    if (row === undefined) return undefined
-    const record = await decodeRow(row, undefined)
-    if (typeof record === 'string') throw new Error(`the row of ${slot} is ${record}`)
-    return record
+    return await recordIn(this.rows, this.place(slot, account).scope, slot)
   }
 
   /** Overwrites a row, as a person with access to the database could. */

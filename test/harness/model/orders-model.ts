@@ -10,6 +10,7 @@ import {
   MemoryStore,
   type OrderRecord,
 } from '../../../src/index.ts'
+import { scopeOf } from '../../../src/orders/identity.ts'
 import { createSandbox, type FaultAction, type Sandbox } from '../../../src/sandbox/index.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { all } from '../../support/all.ts'
@@ -471,9 +472,12 @@ const lists = new Step('list()', async (model, { time, client, sandbox }) => {
   must(amount === model.balance, `the balance is ${amount}`)
 })
 
-const prunes = new Step('prune', async (model, { store }) => {
+const prunes = new Step('prune', async (model, { store, sandbox }) => {
   const everything = Number.MAX_SAFE_INTEGER
-  await store.prune(scopes.get(store) ?? '', { createdBefore: everything, rejectedBefore: everything })
+  await store.prune(scopeOf(sandbox.baseUrl, 'shop'), {
+    createdBefore: everything,
+    rejectedBefore: everything,
+  })
   for (const intent of model.intents)
     if (intent.state === 'created' || intent.state === 'rejected') Object.assign(intent, unknownIntent())
 })
@@ -517,15 +521,6 @@ export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =
     { maxCommands, size: 'max' },
   )
 
-const scopes = new WeakMap<MemoryStore, string>()
-
-class ScopedStore extends MemoryStore {
-  override insert(row: Parameters<MemoryStore['insert']>[0]): ReturnType<MemoryStore['insert']> {
-    scopes.set(this, row.scope)
-    return super.insert(row)
-  }
-}
-
 /** A new world, with the model's state. */
 export function setup(): { readonly model: Model; readonly real: Real } {
   const time = new VirtualTime()
@@ -535,7 +530,7 @@ export function setup(): { readonly model: Model; readonly real: Real } {
     sleep: (milliseconds) => time.sleep(sandbox, milliseconds),
     services: [{ productId: 'svc_standard', amount: PRICE }],
   })
-  const store = new ScopedStore()
+  const store = new MemoryStore()
   const parts = { time, sandbox, store }
   const intents = NAMES.map((): Intent => ({ ...unknownIntent(), bought: new Set() }))
   return {

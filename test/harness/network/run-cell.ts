@@ -11,14 +11,14 @@ import {
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { undiciTransport } from 'customer-ordering-sdk/undici'
-import { rowIdOf, scopeOf } from '../../../src/orders/identity.ts'
+import { scopeOf } from '../../../src/orders/identity.ts'
 import { OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
-import type { JournalRecord } from '../../../src/orders/record.ts'
-import { decodeRow } from '../../../src/orders/row.ts'
 import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { KEY, VALID } from '../../support/certificates.ts'
 import { answerText, listening } from '../../support/raw-http.ts'
+import { recordIn } from '../../support/records.ts'
+import { nextLoop } from '../../support/virtual-time.ts'
 import type { Cell, CellResult } from './cells.ts'
 import { type FaultProxy, faultProxy } from './fault-proxy.ts'
 import { type Elsewhere, type Fault, IDLE_TIMEOUT } from './faults.ts'
@@ -75,9 +75,6 @@ function onHeadersRead(url: string, callback: () => void): () => void {
   return () => unsubscribe('undici:request:headers', listener)
 }
 
-/** Lets all ready work run. */
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 /** Runs one cell. `problems` lists the deviations. */
 export async function runCell({ name, fault, age, transport }: Cell): Promise<CellResult> {
   const problems: string[] = []
@@ -112,7 +109,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
         if (!afterHeaders) return
         afterHeaders = false
         // The client must have received the response before its time ends.
-        void turn().then(turn).then(turn).then(end)
+        void nextLoop().then(nextLoop).then(nextLoop).then(end)
       }),
     )
     const elsewhere = fault.elsewhere === undefined ? undefined : await goElsewhere(fault.elsewhere)
@@ -141,7 +138,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     let cause: string | undefined
     let strikes = false
     const onRequest = (): void => {
-      if (strikes && fault.timeUp === 'when sending') void turn().then(turn).then(timeUp)
+      if (strikes && fault.timeUp === 'when sending') void nextLoop().then(nextLoop).then(timeUp)
     }
     const client = clientOf({
       maxRetries: 0,
@@ -157,7 +154,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
       await client.balance.retrieve()
       // Wait: the connection is free slightly later than its response arrives. Until then, another
       // would be opened.
-      for (let turns = 0; turns < 5; turns++) await turn()
+      for (let turns = 0; turns < 5; turns++) await nextLoop()
     }
     await begin(proxy, fault.before)
     strikes = true
@@ -176,7 +173,8 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
       check('connection', proxy.lastConnection(), fault.reconnects === true ? 2 : 1)
 
     // Checks the caller's result and the record against the row of the table.
-    const record = await recordOf(store)
+    const record = await recordIn(store, scopeOf(LABELS.server, LABELS.account), 'ref:r1')
+    if (record === undefined) throw new Error('there is no record')
     const kinds: readonly OutcomeKind[] = [fault.row].flat()
     const kind = kinds.find((each) => OUTCOMES[each].clean.charged === told.charged) ?? kinds[0] ?? 'created'
     const row = OUTCOMES[kind]
@@ -266,16 +264,6 @@ async function begin(proxy: FaultProxy, before: Fault['before']): Promise<void> 
 async function heal(proxy: FaultProxy): Promise<void> {
   proxy.behaviour = {}
   await proxy.accept()
-}
-
-async function recordOf(store: MemoryStore): Promise<JournalRecord> {
-  const row = await store.get(
-    scopeOf(LABELS.server, LABELS.account),
-    rowIdOf(platformRuntime.deriveId, 'ref:r1'),
-  )
-  const record = row === undefined ? 'missing' : await decodeRow(row, undefined)
-  if (typeof record === 'string') throw new Error(`the record is ${record}`)
-  return record
 }
 
 interface Place {

@@ -758,23 +758,10 @@ export class Process {
 }
 
 /** The service that a caller has read before, with unchanged or changed limits. */
+const SERVICE = { productId: 'svc_standard', amount: 250, currency: 'EUR', maxQuantity: 1000 } as const
 const SERVICES = {
-  fits: {
-    productId: 'svc_standard',
-    amount: 250,
-    currency: 'EUR',
-    minQuantity: 1,
-    maxQuantity: 1000,
-    stepQuantity: 1,
-  },
-  changed: {
-    productId: 'svc_standard',
-    amount: 250,
-    currency: 'EUR',
-    minQuantity: 5,
-    maxQuantity: 1000,
-    stepQuantity: 5,
-  },
+  fits: { ...SERVICE, minQuantity: 1, stepQuantity: 1 },
+  changed: { ...SERVICE, minQuantity: 5, stepQuantity: 5 },
 } as const
 
 const GIVEN_UP = 'the caller has given up'

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import {
   type ClientOptions,
   CustomerOrderingClient,
@@ -5,10 +6,13 @@ import {
   MemoryStore,
   type Order,
   type PruneOptions,
-  type StoredRow,
 } from '../../../src/index.ts'
+import { scopeOf } from '../../../src/orders/identity.ts'
 import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
+import type { Sandbox } from '../../../src/sandbox/index.ts'
 import { walk } from '../../../src/stores/contract/rows.ts'
+import { kept } from '../../support/heap.ts'
+import type { Look } from './flat.ts'
 
 export const HOUR = 3_600_000
 
@@ -21,19 +25,13 @@ export type Leak = (typeof LEAKS)[number]
 
 const KEPT = 2048
 
-/** Counts its rows, and reports removals of old ones. */
-class CountedStore extends MemoryStore {
+/** Reports removals of old rows. */
+class PrunedStore extends MemoryStore {
   readonly #onPrune: (pruned: Promise<number>) => void
-  #scope = ''
 
   constructor(onPrune: (pruned: Promise<number>) => void) {
     super()
     this.#onPrune = onPrune
-  }
-
-  override insert(row: StoredRow): ReturnType<MemoryStore['insert']> {
-    this.#scope = row.scope
-    return super.insert(row)
   }
 
   override prune(scope: string, options: PruneOptions): Promise<number> {
@@ -41,15 +39,11 @@ class CountedStore extends MemoryStore {
     this.#onPrune(pruned)
     return pruned
   }
-
-  async rows(): Promise<number> {
-    return (await walk((options) => this.list(this.#scope, options), 500)).length
-  }
 }
 
 /** One client for the whole run, and other clients that each place one order and are closed. */
 export class Clients {
-  readonly store: CountedStore
+  readonly #store: PrunedStore
   readonly main: CustomerOrderingClient
   readonly #options: ClientOptions
   readonly #runtime: Partial<Runtime>
@@ -60,7 +54,7 @@ export class Clients {
   #others = 0
 
   constructor(options: ClientOptions, runtime: Partial<Runtime>, signal: AbortSignal, leak?: Leak) {
-    this.store = new CountedStore((pruned) => this.#keep('prunes', pruned))
+    this.#store = new PrunedStore((pruned) => this.#keep('prunes', pruned))
     this.#options = {
       ...options,
       account: 'shop',
@@ -77,11 +71,24 @@ export class Clients {
     this.#runtime = { ...runtime, deriveId: platformRuntime.deriveId }
     this.#signal = signal
     this.#leak = leak
-    this.main = new CustomerOrderingClient({ ...this.#options, store: this.store }, this.#runtime)
+    this.main = new CustomerOrderingClient({ ...this.#options, store: this.#store }, this.#runtime)
   }
 
   get orders(): number {
     return this.#orders
+  }
+
+  /** Takes a sample, without the service's memory, which does not belong to the client. */
+  async look(sandbox: Sandbox, resources: Look['resources']): Promise<Look> {
+    forgetHistory(sandbox)
+    const scope = scopeOf(String(this.#options.baseUrl), 'shop')
+    return {
+      orders: this.#orders,
+      listeners: getEventListeners(this.#signal, 'abort').length,
+      rows: (await walk((options) => this.#store.list(scope, options), 500)).length,
+      resources,
+      ...(await kept()),
+    }
   }
 
   order(client: CustomerOrderingClient = this.main): Promise<Order> {
@@ -118,6 +125,11 @@ export class Clients {
   #keep(leak: Leak, value: unknown): void {
     if (leak === this.#leak) this.#kept.push(value)
   }
+}
+
+/** Clears the service's memory of orders. */
+export function forgetHistory(sandbox: Sandbox): void {
+  sandbox.load({ ...sandbox.dump(), orders: [], ledger: [], keys: [] })
 }
 
 /** A call that may fail, but only with an error of this package. */

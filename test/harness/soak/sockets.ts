@@ -1,10 +1,8 @@
 /** One client over real sockets for a given time, and other clients that come and go. */
-import { getEventListeners } from 'node:events'
 import { isCustomerOrderingError } from '../../../src/index.ts'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../../src/sandbox/index.ts'
-import { kept } from '../../support/heap.ts'
-import { Clients, HOUR, type Leak } from './clients.ts'
+import { Clients, forgetHistory, HOUR, type Leak } from './clients.ts'
 import type { Look } from './flat.ts'
 
 /** Fewer orders between two samples prove little, even on a slow machine. */
@@ -58,16 +56,10 @@ export async function soak(milliseconds: number, count: number, leak?: Leak): Pr
     sandbox.faults.clear()
     await clients.settle()
     hours++
-    if (hours % 25 === 0) forget()
-  }
-
-  /** Clear the service's memory, which does not belong to the client. */
-  function forget(): void {
-    sandbox.load({ ...sandbox.dump(), orders: [], ledger: [], keys: [] })
+    if (hours % 25 === 0) forgetHistory(sandbox)
   }
 
   async function look(): Promise<void> {
-    forget()
     // The number of connections depends on the load. Without them, all remaining resources belong
     // to someone.
     const { port } = server
@@ -76,13 +68,7 @@ export async function soak(milliseconds: number, count: number, leak?: Leak): Pr
       await new Promise((resolve) => setImmediate(resolve))
     const left = resources()
     server = await serveSandbox(sandbox, { port })
-    looks.push({
-      orders: clients.orders,
-      listeners: getEventListeners(signal, 'abort').length,
-      rows: await clients.store.rows(),
-      resources: left,
-      ...(await kept()),
-    })
+    looks.push(await clients.look(sandbox, left))
   }
 }
 

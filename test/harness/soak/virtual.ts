@@ -3,9 +3,7 @@
  * recovered, lists, waits and signals, with quiet days in between, in which only `recover()` is
  * called every hour.
  */
-import { getEventListeners } from 'node:events'
 import { createSandbox } from '../../../src/sandbox/index.ts'
-import { kept } from '../../support/heap.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 import { Draw } from '../simulation/draw.ts'
 import { attempt, Clients, HOUR, type Leak } from './clients.ts'
@@ -82,22 +80,11 @@ export async function liveThrough(hours: number, seed: number, leak?: Leak): Pro
       await recover()
     }
   }
-  const look = async (): Promise<void> => {
-    // Clear the service's memory, which does not belong to the client.
-    sandbox.load({ ...sandbox.dump(), orders: [], ledger: [], keys: [] })
-    looks.push({
-      orders: clients.orders,
-      listeners: getEventListeners(signal, 'abort').length,
-      rows: await clients.store.rows(),
-      resources: { timers: time.pending(owner) },
-      ...(await kept()),
-    })
-  }
   const every = Math.ceil(hours / MOST_LOOKS)
   for (let hour = 1; hour <= hours; hour++) {
     await time.run(work())
     await time.run(rest())
-    if (hour % every === 0) await look()
+    if (hour % every === 0) looks.push(await clients.look(sandbox, { timers: time.pending(owner) }))
   }
   await time.run(clients.main.close())
   const left = time.pending(owner)
