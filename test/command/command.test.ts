@@ -390,12 +390,7 @@ describe('customer-ordering-sdk', () => {
   it('the command removes no record, however old', async () => {
     const now = Date.now()
     const old = new CustomerOrderingClient(
-      {
-        baseUrl: service.url,
-        apiKey: sandbox.apiKey,
-        account: 'shop',
-        store: new SqliteStore({ path }),
-      },
+      { baseUrl: service.url, apiKey: sandbox.apiKey, account: 'shop', store: new SqliteStore({ path }) },
       { now: () => now - 2000 * 86_400_000 },
     )
     await old.orders.create(order('old'))

@@ -161,11 +161,7 @@ describe('a page behind the proxy', () => {
 
   it('an order that the proxy does not authorize is reported as uncharged', async () => {
     const { sandbox, page } = shop()
-    const closed = createProxy({
-      baseUrl: sandbox.baseUrl,
-      apiKey: sandbox.apiKey,
-      authorize: () => false,
-    })
+    const closed = createProxy({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, authorize: () => false })
     const client = page({ fetch: (input, init) => closed(new Request(input, init)) })
     expect(await failure(client.orders.create(order('r1')))).toMatchObject({
       code: 'authentication',

@@ -206,9 +206,7 @@ describe('createProxy', () => {
     })
   const cut = (code: number) => () =>
     new Response(
-      new ReadableStream({
-        pull: (controller) => controller.error(new Error(`cut off with ${API_KEY}`)),
-      }),
+      new ReadableStream({ pull: (controller) => controller.error(new Error(`cut off with ${API_KEY}`)) }),
       { status: code },
     )
 

@@ -171,10 +171,7 @@ describe('a body that stalls', () => {
     const pending = attempt(
       server.url,
       { timeout: 5000, signal: controller.signal },
-      {
-        runtime,
-        transport: kyTransport(fetch),
-      },
+      { runtime, transport: kyTransport(fetch) },
     )
     await headers
     await runtime.settle()

@@ -377,10 +377,7 @@ describe('a transport that is closed', () => {
     for await (const record of client.orders.remembered({ externalOrderId: 'r1' })) records.push(record)
     expect(records).toMatchObject([{ state: 'rejected', ambiguous: false }])
     await expect(client.request({ method: 'POST', path: '/v1/orders', body: REQUEST })).rejects.toMatchObject(
-      {
-        charged: 'no',
-        attempts: 1,
-      },
+      { charged: 'no', attempts: 1 },
     )
     await expect(client.balance.retrieve()).rejects.toMatchObject({
       attempts: 1,

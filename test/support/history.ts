@@ -102,6 +102,16 @@ export const recovers =
   (...outcomes: readonly string[]): Step =>
   async (lab) =>
     expect((await all(lab.client().orders.recover())).map(({ outcome }) => outcome)).toEqual(outcomes)
+/** recover() must report outcomes like these. */
+export const finds =
+  (...outcomes: readonly object[]): Step =>
+  async (lab) =>
+    expect(await all(lab.client().orders.recover())).toMatchObject(outcomes)
+/** This call must fail with an error like this. */
+export const rejects =
+  (call: (lab: Lab) => Promise<unknown>, error: object): Step =>
+  async (lab) =>
+    expect(await failure(call(lab))).toMatchObject(error)
 export const abandons =
   (
     name: { readonly externalOrderId: string } | { readonly idempotencyKey: string } = {

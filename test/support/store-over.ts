@@ -30,3 +30,14 @@ export function writesNoted(store: OrderStore, written: (row: StoredRow) => void
     },
   })
 }
+
+/** A store that runs this before each update, with the number of the update. */
+export function beforeUpdates(store: OrderStore, act: (count: number) => unknown): OrderStore {
+  let count = 0
+  return storeOver(store, {
+    update: async (row, version) => {
+      await act(++count)
+      return await store.update(row, version)
+    },
+  })
+}

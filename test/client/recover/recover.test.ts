@@ -133,18 +133,6 @@ describe('recover() settles what a dead process left', () => {
       ],
       { keys: [0, 0] },
     ],
-    [
-      'recover() reports each outcome to the hooks',
-      [
-        ...leftLongAgo('r1'),
-        tells(['r1 created']),
-        (lab) =>
-          expect(lab.settled.filter(({ operation }) => operation === 'orders.recover')).toEqual([
-            expect.objectContaining({ recovery: 'created', ok: true, charged: 'yes', externalOrderId: 'r1' }),
-          ]),
-      ],
-      {},
-    ],
   ])
 
   it('recover() settles orders by key and orders without a name', async (lab) => {
@@ -544,14 +532,6 @@ describe('an order that was created but never readable', () => {
 describe('the walk of recover()', () => {
   histories([
     [
-      'recover() begins with the orders whose window ends next, and ends with those past it',
-      [
-        ...[left('old'), jump(WINDOW), left('first'), jump(5 * MINUTE), left('second'), jump(BUSY)],
-        tells(['first created', 'second created', 'old created']),
-      ],
-      { charges: 3 },
-    ],
-    [
       'recover() sends no more requests after three transport failures in a row',
       [
         ...[...leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5'), fault({ type: 'drop' }, 'always')],
@@ -589,31 +569,6 @@ describe('the walk of recover()', () => {
       {},
     ],
   ])
-
-  it('recover() counts only consecutive failures, and a response restarts the count', async (lab) => {
-    for (const step of leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5', 'r6', 'r7')) await step(lab)
-    const broken = ['r1', 'r2', 'r4', 'r6', 'r7']
-    const when = ({ externalOrderId }: { externalOrderId: string | null }): boolean =>
-      broken.includes(externalOrderId ?? '')
-    lab.sandbox.faults.add({ match: { when }, times: 'always', action: { type: 'drop' } })
-    // Another process starts with r5 while this one works on r1.
-    const found: string[] = []
-    for await (const outcome of lab.process().client.orders.recover()) {
-      found.push(...outcomesOf([outcome]))
-      if (outcome.record.externalOrderId !== 'r1') continue
-      const other = lab.process({ fetch: () => new Promise(() => {}) })
-      await lab.begin(() => other.client.orders.create(order('r5')))
-    }
-    expect(found).toEqual([
-      'r1 still_open',
-      'r2 still_open',
-      'r3 created',
-      'r4 still_open',
-      'r5 in_progress',
-      'r6 still_open',
-      'r7 still_open',
-    ])
-  })
 
   it('recover() continues after a failure of one record', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
