@@ -191,8 +191,8 @@ describe('resolve(…, { as: "created" })', () => {
     const row = await lab.row('ref:r1')
     const by = lab.client({ store: storeOf(lab) })
     const before = lab.runtime.monotonic()
-    await rejects(resolve(lab, orderId, { by, totalTimeout }), { ...OUT_OF_TIME, ...NAME })
-    expect(lab.runtime.monotonic() - before).toBe(totalTimeout)
+    await rejects(resolve(lab, orderId, { by, totalTimeout: time }), { ...OUT_OF_TIME, ...name })
+    expect(lab.runtime.monotonic() - before).toBe(time)
     expect(await lab.row('ref:r1')).toEqual(row)
   })
 
