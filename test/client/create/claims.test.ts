@@ -1,6 +1,6 @@
 import type { RetryEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
-import { failure, Lab, order } from '../../support/lab.ts'
+import { Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 /** A process that claims an order, sends it, and dies or stalls. */
@@ -21,8 +21,7 @@ describe("another process's claim", () => {
       const began = lab.runtime.now()
       const { id } = await lab.elsewhere().orders.create(order('r1'))
       expect(id).toBe(lab.charged())
-      expect(lab.runtime.now() - began).toBeGreaterThanOrEqual(15_000)
-      expect(lab.runtime.now() - began).toBeLessThan(16_000)
+      expect(lab.runtime.now() - began).toBe(15_000)
       expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
     },
   )
@@ -41,15 +40,6 @@ describe("another process's claim", () => {
     expect(lines).toHaveLength(1)
   })
 
-  it("a call that waits for another claim returns that call's result if it ends in time", async (lab) => {
-    lab.fault({ type: 'delay', ms: 10_000 }, 1, 'createOrder')
-    const slow = lab.process()
-    const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
-    const { id } = await lab.elsewhere().orders.create(order('r1'))
-    expect((await ending).id).toBe(id)
-    expect(lab.posts).toHaveLength(1)
-  })
-
   it("if another call takes over a live call's claim, both calls return the same order", async (lab) => {
     const slow = lab.process()
     lab.fault({ type: 'delay', ms: 25_000 }, 1, 'createOrder')
@@ -57,15 +47,5 @@ describe("another process's claim", () => {
     const { id } = await lab.elsewhere().orders.create(order('r1'))
     expect((await ending).id).toBe(id)
     expect(id).toBe(lab.charged())
-  })
-
-  it('a call whose time ends first stops waiting, and reports an unknown charge', async (lab) => {
-    const process = await claimed(lab, true)
-    process.kill()
-    const began = lab.runtime.now()
-    const error = await failure(lab.elsewhere({ totalTimeout: 5000 }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
-    expect(lab.runtime.now() - began).toBeLessThanOrEqual(6000)
-    lab.sandbox.expectChargedOnce('r1')
   })
 })
