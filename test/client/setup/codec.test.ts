@@ -27,6 +27,17 @@ function sealed(key: Uint8Array): Codec {
 }
 
 const codec = sealed(randomBytes(32))
+/** A client with the codec, or with changed functions of it. */
+const coded = (lab: Lab, changes: Partial<Codec> = {}) => lab.client({ codec: { ...codec, ...changes } })
+const create = ({ orders }: CustomerOrderingClient) => orders.create(order('r1'))
+const remembered = (lab: Lab) => all(coded(lab).orders.remembered({ externalOrderId: 'r1' }))
+const recover = (lab: Lab) => all(coded(lab).orders.recover())
+/** The call must fail like this. */
+const rejects = async (call: Promise<unknown>, like: object) =>
+  expect(await failure(call)).toMatchObject(like)
+const CALLS = { create, enqueue: ({ orders }: CustomerOrderingClient) => orders.enqueue(order('r1')) }
+const UNSENT = { code: 'store', charged: 'no' } as const
+const UNKNOWN = { code: 'store', charged: 'unknown' } as const
 const SECRETS = /secret|@someone|svc_standard|quantity|ord_/
 
 /** Everything that the store has. */
@@ -37,7 +48,7 @@ async function atRest(lab: Lab): Promise<string> {
 
 describe('records at rest under a codec', () => {
   it('sealed records reveal nothing of an order, whether open, created or rejected', async (lab) => {
-    const client = lab.client({ codec })
+    const client = coded(lab)
     lab.fault({ type: 'drop' }, 5)
     await failure(client.orders.create(order('secret-open')))
     await client.orders.create(order('secret-created'))
@@ -48,10 +59,10 @@ describe('records at rest under a codec', () => {
   })
 
   it('every client with the codec finds and reads sealed records', async (lab) => {
-    const placed = await lab.client({ codec }).orders.create(order('r1'))
+    const placed = await create(coded(lab))
     expect(await lab.process({ codec }).client.orders.create(order('r1'))).toEqual(placed)
     expect(lab.posts).toHaveLength(1)
-    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toHaveLength(1)
+    expect(await remembered(lab)).toHaveLength(1)
   })
 
   it('sealed records are recovered', async (lab) => {
@@ -72,22 +83,22 @@ describe('records at rest under a codec', () => {
     }
     const placed = await lab.client({ codec: slow }).orders.create(order('r1'))
     expect(await lab.client({ codec: slow }).orders.create(order('r1'))).toEqual(placed)
-    expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
+    expect(await create(coded(lab))).toEqual(placed)
   })
 
   it('records from before the codec stay readable, and are sealed with their next change', async (lab) => {
     const placed = await lab.create()
     lab.fault({ type: 'drop' }, 5)
     await failure(lab.create(order('r2')))
-    expect(await lab.client({ codec }).orders.create(order('r1'))).toEqual(placed)
-    await lab.client({ codec }).orders.create(order('r2'))
+    expect(await create(coded(lab))).toEqual(placed)
+    await coded(lab).orders.create(order('r2'))
     expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
   })
 
   it('reading a created order does not seal it: the record stays as written', async (lab) => {
     await lab.create()
     const row = await lab.row('ref:r1')
-    const client = lab.client({ codec })
+    const client = coded(lab)
     await client.orders.create(order('r1'))
     await all(client.orders.remembered({ externalOrderId: 'r1' }))
     await all(client.orders.recover())
@@ -109,20 +120,19 @@ describe('a record that the codec cannot read', () => {
     'a record that the codec cannot read is an error, and nothing is sent: %s',
     async (_with, options) => {
       const lab = new Lab()
-      await lab.client({ codec }).orders.create(order('r1'))
+      await create(coded(lab))
       const before = lab.sandbox.requests.length
       const row = await lab.row('ref:r1')
-      const client = lab.process(options).client
-      const error = await failure(client.orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-      expect(error.message).toMatch(/another codec/)
-      await expect(all(client.orders.remembered({ externalOrderId: 'r1' }))).rejects.toMatchObject({
-        code: 'store',
-      })
-      await expect(client.orders.forget({ externalOrderId: 'r1' })).rejects.toMatchObject({ code: 'store' })
-      await expect(
-        client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' }),
-      ).rejects.toMatchObject({ code: 'store' })
+      const { client } = lab.process(options)
+      const message = expect.stringMatching(/another codec/)
+      await rejects(create(client), { code: 'store', charged: 'unknown', attempts: 0, message })
+      const name = { externalOrderId: 'r1' }
+      for (const call of [
+        () => all(client.orders.remembered(name)),
+        () => client.orders.forget(name),
+        () => client.orders.resolve(name, { as: 'abandoned' }),
+      ])
+        await rejects(call(), { code: 'store' })
       expect(lab.sandbox.requests.length).toBe(before)
       expect(await lab.row('ref:r1')).toEqual(row)
     },
@@ -130,11 +140,11 @@ describe('a record that the codec cannot read', () => {
 
   it('a record that the codec cannot read needs a person, and is recovered with the right codec', async (lab) => {
     lab.fault({ type: 'drop' }, 5)
-    await failure(lab.client({ codec }).orders.create(order('r1')))
+    await failure(create(coded(lab)))
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'corrupt', record: { state: 'open' } },
     ])
-    expect(await all(lab.client({ codec }).orders.recover())).toMatchObject([{ outcome: 'created' }])
+    expect(await recover(lab)).toMatchObject([{ outcome: 'created' }])
     lab.sandbox.expectChargedOnce('r1')
   })
 })
@@ -145,23 +155,19 @@ describe('what a codec throws', () => {
     throw secret
   }
 
-  it.each([
-    ['create()', (client: CustomerOrderingClient) => client.orders.create(order('r1'))],
-    ['enqueue()', (client: CustomerOrderingClient) => client.orders.enqueue(order('r1'))],
-  ])(
-    'an error thrown by encrypt() is the cause of the error of %s, unchanged, but not part of its text',
+  it.each(Object.entries(CALLS))(
+    'an error thrown by encrypt() is the cause of the error of %s(), unchanged, but not part of its text',
     async (_name, ask) => {
       const lab = new Lab()
-      const error = await failure(ask(lab.client({ codec: { ...codec, encrypt: failing } })))
+      const error = await failure(ask(coded(lab, { encrypt: failing })))
       expect(error).toMatchObject({ code: 'store', charged: 'no' })
       expect(error.cause).toBe(secret)
-      expect(error.message).not.toContain('hunter2')
-      expect(`${JSON.stringify(error)} ${inspect(error)}`).not.toContain('hunter2')
+      expect(`${error.message} ${JSON.stringify(error)} ${inspect(error)}`).not.toContain('hunter2')
     },
   )
 
   it('an error thrown by decrypt() is not reported', async (lab) => {
-    await lab.client({ codec }).orders.create(order('r1'))
+    await create(coded(lab))
     const client = lab.process({ codec: { ...codec, decrypt: failing } }).client
     const error = await failure(client.orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
@@ -172,44 +178,38 @@ describe('what a codec throws', () => {
 
 describe('a codec that cannot encrypt', () => {
   const broken: Codec = { ...codec, encrypt: () => Promise.reject(new Error('no key today')) }
-  const withoutCodec = {
-    create: (client: CustomerOrderingClient) => client.orders.create(order('r1')),
-    enqueue: (client: CustomerOrderingClient) => client.orders.enqueue(order('r1')),
+  /** A call abandons its write, which is applied a minute later. */
+  const abandoned = (lab: Lab, write: 'insert' | 'update') =>
+    rejects(create(lab.elsewhere({ codec }, firstWriteLate(write))), { charged: 'unknown' })
+  /** Nothing is sent, even if abandoned writes arrive and recovery runs. */
+  async function neverSent(lab: Lab): Promise<void> {
+    await lab.runtime.advance(2 * 60_000)
+    expect(await recover(lab)).toEqual([])
+    expect(lab.posts).toHaveLength(0)
   }
 
-  describe.each(Object.entries(withoutCodec))('in %s()', (_name, ask) => {
+  describe.each(Object.entries(CALLS))('in %s()', (_name, ask) => {
     it('if the codec cannot encrypt, the order is reported as uncharged, even after an abandoned write', async (lab) => {
-      const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
-      expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
-      const error = await failure(ask(lab.client({ codec: broken })))
-      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-      await lab.runtime.advance(2 * 60_000)
-      expect(await all(lab.client({ codec }).orders.recover())).toEqual([])
-      expect(lab.posts).toHaveLength(0)
-      await lab.client({ codec }).orders.create(order('r1'))
-      lab.sandbox.expectChargedOnce('r1')
+      await abandoned(lab, 'insert')
+      await rejects(ask(lab.client({ codec: broken })), { ...UNSENT, attempts: 0 })
+      await neverSent(lab)
+      await create(coded(lab))
+      lab.charged()
     })
 
     it('if the codec cannot encrypt, a refused order is reported as uncharged, even after an abandoned claim', async (lab) => {
       lab.drain()
-      expect(await failure(lab.client({ codec }).orders.create(order('r1')))).toMatchObject({ status: 402 })
+      await rejects(create(coded(lab)), { status: 402 })
       lab.topUp()
-      const earlier = lab.elsewhere({ codec }, firstWriteLate('update'))
-      expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
-      expect(await failure(ask(lab.client({ codec: broken })))).toMatchObject({
-        code: 'store',
-        charged: 'no',
-      })
+      await abandoned(lab, 'update')
+      await rejects(ask(lab.client({ codec: broken })), UNSENT)
       await lab.runtime.advance(2 * 60_000)
-      expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
-        { state: 'rejected', rejection: { kind: 'refused' } },
-      ])
+      expect(await remembered(lab)).toMatchObject([{ state: 'rejected', rejection: { kind: 'refused' } }])
       expect(lab.posts).toHaveLength(1)
     })
 
     it('if the codec cannot encrypt and nothing can be written, the outcome is unknown', async (lab) => {
-      const client = lab.elsewhere({ codec: broken }, on('insert', 'rejects'))
-      expect(await failure(ask(client))).toMatchObject({ code: 'store', charged: 'unknown' })
+      await rejects(ask(lab.elsewhere({ codec: broken }, on('insert', 'rejects'))), UNKNOWN)
     })
   })
 
@@ -219,26 +219,20 @@ describe('a codec that cannot encrypt', () => {
       asked++
       throw new Error('no key today')
     }
-    const client = lab.client({ codec: { ...codec, encrypt } })
-    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ code: 'store', charged: 'no' })
+    await rejects(create(coded(lab, { encrypt })), UNSENT)
     expect(asked).toBe(1)
   })
 
   it("a codec that cannot seal the record does not make an aborted call's charged no wrong", async (lab) => {
-    const earlier = lab.elsewhere({ codec }, firstWriteLate('insert'))
-    expect(await failure(earlier.orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    await abandoned(lab, 'insert')
     const stopped = lab.client({ codec: broken }).orders.create(order('r1'), { signal: AbortSignal.abort() })
-    expect(await failure(stopped)).toMatchObject({ code: 'aborted', charged: 'no' })
-    await lab.runtime.advance(2 * 60_000)
-    expect(await all(lab.client({ codec }).orders.recover())).toEqual([])
-    expect(lab.posts).toHaveLength(0)
+    await rejects(stopped, { code: 'aborted', charged: 'no' })
+    await neverSent(lab)
   })
 
   it('if the codec cannot encrypt an order in a transaction, its outcome is unknown', async (lab) => {
-    const client = lab.client({ codec: broken })
     const within = faultyStore(lab.rows, lab.runtime)
-    const error = await failure(client.orders.enqueue(order('r1'), { within }))
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
+    await rejects(lab.client({ codec: broken }).orders.enqueue(order('r1'), { within }), UNKNOWN)
     expect(within.calls).toEqual(['get'])
     expect(lab.posts).toHaveLength(0)
   })
@@ -246,31 +240,20 @@ describe('a codec that cannot encrypt', () => {
   it('if the codec cannot encrypt, a refused order stays open, because recovery may send it again', async (lab) => {
     lab.drain()
     let calls = 0
-    const flaky: Codec = {
-      ...codec,
-      encrypt: (text) => (++calls === 1 ? codec.encrypt(text) : Promise.reject(new Error('not now'))),
-    }
-    expect(await failure(lab.client({ codec: flaky }).orders.create(order('r1')))).toMatchObject({
-      status: 402,
-      charged: 'unknown',
-    })
-    expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
-      { state: 'open' },
-    ])
+    const encrypt: Codec['encrypt'] = (text) =>
+      ++calls === 1 ? codec.encrypt(text) : Promise.reject(new Error('not now'))
+    await rejects(create(coded(lab, { encrypt })), { status: 402, charged: 'unknown' })
+    expect(await remembered(lab)).toMatchObject([{ state: 'open' }])
   })
 
   it('if the codec cannot encrypt, an order that an earlier call left open has an unknown outcome', async (lab) => {
     lab.fault({ type: 'drop' }, 5)
-    await failure(lab.client({ codec }).orders.create(order('r1')))
+    await failure(create(coded(lab)))
     const sent = lab.posts.length
-    expect(await failure(lab.client({ codec: broken }).orders.create(order('r1')))).toMatchObject({
-      code: 'store',
-      charged: 'unknown',
-      attempts: 0,
-    })
+    await rejects(create(lab.client({ codec: broken })), { ...UNKNOWN, attempts: 0 })
     expect(lab.posts).toHaveLength(sent)
-    expect(await all(lab.client({ codec }).orders.recover())).toMatchObject([{ outcome: 'created' }])
-    lab.sandbox.expectChargedOnce('r1')
+    expect(await recover(lab)).toMatchObject([{ outcome: 'created' }])
+    lab.charged()
   })
 
   it.each([
@@ -286,7 +269,7 @@ describe('a codec that cannot encrypt', () => {
         if (++calls > 1 && lab.runtime.monotonic() - begun < brokenFor) throw new Error('not now')
         return await codec.encrypt(text)
       }
-      const placed = await lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1'))
+      const placed = await create(coded(lab, { encrypt }))
       await lab.runtime.advance(900_000)
       const { client } = lab.process({ codec })
       expect(await all(client.orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([{ state }])
@@ -306,15 +289,14 @@ it.each<[string, unknown]>([
 ])('if encrypt() returns %s, the order is not sent', async (_what, sealed) => {
   const lab = new Lab()
   const encrypt = (async () => sealed) as Codec['encrypt']
-  const error = await failure(lab.client({ codec: { ...codec, encrypt } }).orders.create(order('r1')))
-  expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-  expect(error.message).toMatch(/Repair the codec, which could not encrypt the record, and call again\.$/)
-  expect(error.cause).toEqual(
-    new TypeError('codec.encrypt() must return a non-empty string without lone surrogates'),
-  )
+  await rejects(create(coded(lab, { encrypt })), {
+    ...{ ...UNSENT, attempts: 0 },
+    message: expect.stringMatching(/Repair the codec, which could not encrypt the record, and call again\.$/),
+    cause: new TypeError('codec.encrypt() must return a non-empty string without lone surrogates'),
+  })
   expect(lab.posts).toHaveLength(0)
-  await lab.client({ codec }).orders.create(order('r1'))
-  lab.sandbox.expectChargedOnce('r1')
+  await create(coded(lab))
+  lab.charged()
 })
 
 describe('a codec that never answers', () => {
@@ -326,7 +308,7 @@ describe('a codec that never answers', () => {
     let asked = 0
     const decrypt = (text: string): string | Promise<string> =>
       ++asked === 2 ? never() : codec.decrypt(text)
-    const recovering = all(lab.client({ codec: { ...codec, decrypt } }).orders.recover())
+    const recovering = all(coded(lab, { decrypt }).orders.recover())
     await lab.runtime.advance(11_000)
     const outcomes = await recovering
     expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(['created', 'created', 'still_open'])
@@ -336,7 +318,7 @@ describe('a codec that never answers', () => {
     asked = 0
     const seen: string[] = []
     const listing = (async () => {
-      const records = lab.client({ codec: { ...codec, decrypt } }).orders.remembered({ since: 0 })
+      const records = coded(lab, { decrypt }).orders.remembered({ since: 0 })
       for await (const { slot } of records) seen.push(slot)
     })()
     const failed = failure(listing)
@@ -350,22 +332,18 @@ describe('a codec that never answers', () => {
     async (storeTakes) => {
       for (const codecTakes of [440, Number.POSITIVE_INFINITY]) {
         const lab = new Lab()
-        const slow = <T>(run: () => Promise<T>): Promise<T> =>
-          new Promise((resolve, reject) => {
-            lab.runtime.setTimer(() => run().then(resolve, reject), storeTakes)
-          })
+        const slow = async <T>(milliseconds: number, run: () => T): Promise<Awaited<T>> => {
+          if (milliseconds === Number.POSITIVE_INFINITY) await never()
+          await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
+          return await run()
+        }
         const { rows } = lab
         const store = storeOver(rows, {
-          get: (scope, id) => slow(() => rows.get(scope, id)),
-          insert: (row) => slow(() => rows.insert(row)),
-          update: (row, version) => slow(() => rows.update(row, version)),
+          get: (scope, id) => slow(storeTakes, () => rows.get(scope, id)),
+          insert: (row) => slow(storeTakes, () => rows.insert(row)),
+          update: (row, version) => slow(storeTakes, () => rows.update(row, version)),
         })
-        const encrypt = (text: string): Promise<string> =>
-          codecTakes === Number.POSITIVE_INFINITY
-            ? never()
-            : new Promise((resolve) => {
-                lab.runtime.setTimer(() => resolve(String(codec.encrypt(text))), codecTakes)
-              })
+        const encrypt = (text: string) => slow(codecTakes, () => codec.encrypt(text))
         const totalTimeout = storeTakes + 1
         const client = lab.client({ store, codec: { ...codec, encrypt } })
         const began = lab.runtime.monotonic()
@@ -382,17 +360,17 @@ describe('a codec that never answers', () => {
   )
 
   it('a hanging encrypt() prevents the order from being sent, and the call ends in time', async (lab) => {
-    const client = lab.client({ codec: { ...codec, encrypt: never } })
+    const client = coded(lab, { encrypt: never })
     const pending = failure(client.orders.create(order('r1'), { totalTimeout: 3_000 }))
     await lab.runtime.advance(5_000)
     expect(await pending).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
     expect(lab.posts).toHaveLength(0)
-    await lab.client({ codec }).orders.create(order('r1'))
+    await create(coded(lab))
     lab.sandbox.expectChargedOnce('r1')
   })
 
   it('a hanging encrypt() prevents the order from being sent after ten seconds, even if the call has more time', async (lab) => {
-    const client = lab.client({ codec: { ...codec, encrypt: never } })
+    const client = coded(lab, { encrypt: never })
     const begun = lab.runtime.monotonic()
     const error = await failure(client.orders.create(order('r1')))
     expect(lab.runtime.monotonic() - begun).toBe(10_000)
@@ -416,9 +394,7 @@ describe('a codec that never answers', () => {
       expect(lab.runtime.monotonic() - begun).toBe(waited)
       expect(placed.id).toBe(lab.charged())
       await lab.runtime.advance(2_000)
-      expect(await all(lab.client({ codec }).orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
-        { state: 'created', order: { id: placed.id } },
-      ])
+      expect(await remembered(lab)).toMatchObject([{ state: 'created', order: { id: placed.id } }])
     },
   )
 
@@ -428,7 +404,7 @@ describe('a codec that never answers', () => {
       controller.abort()
       return never()
     }
-    const client = lab.client({ codec: { ...codec, encrypt } })
+    const client = coded(lab, { encrypt })
     const pending = failure(client.orders.create(order('r1'), { signal: controller.signal }))
     await lab.runtime.advance(1_000)
     expect(await pending).toMatchObject({ code: 'aborted', charged: 'no', attempts: 0 })
@@ -440,7 +416,7 @@ describe('a codec that never answers', () => {
   ])('a hanging decrypt() ends %s after ten seconds with an unknown outcome', async (_name, ask) => {
     const lab = new Lab()
     await lab.elsewhere({ codec }).orders.enqueue(order('r1'))
-    const pending = failure(ask(lab.client({ codec: { ...codec, decrypt: never } })))
+    const pending = failure(ask(coded(lab, { decrypt: never })))
     await lab.runtime.advance(11_000)
     expect(await pending).toMatchObject({ code: 'store', charged: 'unknown' })
     expect(lab.posts).toHaveLength(0)
