@@ -8,7 +8,6 @@ import {
   MemoryStore,
   responseInfo,
   type StandardSchemaV1,
-  type StoredRow,
 } from 'customer-ordering-sdk'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { all } from '../../support/all.ts'
@@ -17,6 +16,7 @@ import { leaks as leaksOf } from '../../support/leaks.ts'
 import { rawServer } from '../../support/raw-server.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 import { errorOf } from '../../support/service.ts'
+import { writesNoted } from '../../support/store-over.ts'
 
 /** An API key that every encoding changes, and that resembles nothing else. */
 const CANARY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='
@@ -35,17 +35,8 @@ function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, o
   const tell = (event: unknown): void => void events.push(event)
   const log = (...line: unknown[]): void => void lines.push(line)
   const written: unknown[] = []
-  class WatchedStore extends MemoryStore {
-    override insert(row: StoredRow): ReturnType<MemoryStore['insert']> {
-      written.push(row)
-      return super.insert(row)
-    }
-    override update(row: StoredRow, expected: number): ReturnType<MemoryStore['update']> {
-      written.push(row)
-      return super.update(row, expected)
-    }
-  }
-  const store = new WatchedStore()
+  const memory = new MemoryStore()
+  const store = writesNoted(memory, (row) => written.push(row))
   const client = new CustomerOrderingClient(
     {
       baseUrl: 'https://api.example.com',
@@ -64,21 +55,20 @@ function observed(fetch: ((request: Request) => Promise<unknown>) | undefined, o
     runtime ?? {},
   )
   const everything = async (): Promise<Record<string, unknown>> => {
-    const rows = []
-    for await (const record of client.orders.remembered({ since: 0 })) rows.push(record)
+    const rows = await all(client.orders.remembered({ since: 0 }))
     expect(events.length + lines.length).toBeGreaterThan(0)
-    return {
-      client,
-      'parts of the client': { ...client },
-      events,
-      lines,
-      store,
-      rows,
-      written,
-      consoles: consoles.length,
-    }
+    const parts = { 'parts of the client': { ...client }, consoles: consoles.length }
+    return { client, ...parts, events, lines, store: memory, rows, written }
   }
-  return { client, everything, runtime }
+  /** The call must fail with this error, and reveal the key nowhere. */
+  const failsWithout = async (call: Promise<unknown>, like: object = {}): Promise<void> => {
+    const error = await errorOf(call)
+    expect(error).toBeInstanceOf(CustomerOrderingError)
+    expect(error).toMatchObject(like)
+    const { serverMessage } = error as ApiError
+    expect(leaks({ error, serverMessage, ...(await everything()) })).toEqual([])
+  }
+  return { client, everything, failsWithout, runtime }
 }
 afterEach(() => {
   vi.restoreAllMocks()
@@ -189,33 +179,24 @@ function headersWith(text: string): Record<string, string> {
 
 describe.each(calls)('%s does not leak the API key', (_name, call) => {
   test.each(sample(echoes, 13))('no leak if a server responds %s', async (_what, respond) => {
-    const { client, everything } = observed(async (input) =>
-      respond(input.headers.get('authorization') ?? ''),
+    const { client, failsWithout } = observed(async ({ headers }) =>
+      respond(headers.get('authorization') ?? ''),
     )
-    const error = await errorOf(call(client))
-    expect(error).toBeInstanceOf(CustomerOrderingError)
-    const { serverMessage } = error as ApiError
-    expect(leaks({ error, serverMessage, ...(await everything()) })).toEqual([])
+    await failsWithout(call(client))
   })
 
+  const failed = (fields: object): Error => Object.assign(new Error('x'), fields)
   const thrown: [string, (text: string) => unknown][] = [
     ['an error with the key in its text', (text) => new TypeError(`${text} is an invalid header value`)],
     [
       'an error with the key in its cause',
       (text) => new TypeError('fetch failed', { cause: new Error(text) }),
     ],
-    [
-      'an error with the request on it',
-      (text) => Object.assign(new Error('x'), { request: { headers: { authorization: text } } }),
-    ],
-    [
-      'an error named by the key',
-      (text) => Object.assign(new Error('x'), { name: text, code: text, syscall: text }),
-    ],
+    ['an error with the request on it', (text) => failed({ request: { headers: { authorization: text } } })],
+    ['an error named by the key', (text) => failed({ name: text, code: text, syscall: text })],
     [
       'an error named by the bare key',
-      (text) =>
-        Object.assign(new Error('x'), { name: text.slice(7), code: text.slice(7), syscall: text.slice(7) }),
+      (text) => failed({ name: text.slice(7), code: text.slice(7), syscall: text.slice(7) }),
     ],
     ['many errors with the key', (text) => new AggregateError([new Error(text)], text)],
     ['the key itself', (text) => text],
@@ -225,47 +206,38 @@ describe.each(calls)('%s does not leak the API key', (_name, call) => {
     ],
   ]
   test.each(thrown)('no leak if fetch throws %s', async (_what, make) => {
-    const { client, everything } = observed((input) =>
-      Promise.reject(make(input.headers.get('authorization') ?? '')),
+    const { client, failsWithout } = observed(({ headers }) =>
+      Promise.reject(make(headers.get('authorization') ?? '')),
     )
-    const error = await errorOf(call(client))
-    expect(error).toMatchObject({ code: 'connection' })
-    expect(leaks({ error, ...(await everything()) })).toEqual([])
+    await failsWithout(call(client), { code: 'connection' })
   })
 
-  test('no leak if no response comes, or the caller aborts', async () => {
-    const silent = observed(() => new Promise(() => {}))
-    const late = await errorOf(call(silent.client))
-    expect(late).toMatchObject({ code: 'timeout' })
-    expect(leaks({ late, ...(await silent.everything()) })).toEqual([])
+  test('no leak if no response comes', async () => {
+    const { client, failsWithout } = observed(() => new Promise(() => {}))
+    await failsWithout(call(client), { code: 'timeout' })
   })
 
   test('no leak if the connection is reset', async () => {
     const server = await rawServer((socket) => socket.resetAndDestroy())
-    const { client, everything } = observed(undefined, { baseUrl: server.url })
-    const error = await errorOf(call(client))
-    expect(error).toMatchObject({ code: 'connection' })
-    expect(leaks({ error, ...(await everything()) })).toEqual([])
+    const { client, failsWithout } = observed(undefined, { baseUrl: server.url })
+    await failsWithout(call(client), { code: 'connection' })
     expect(server.requests[0]?.headers).toContainEqual(['authorization', `Bearer ${CANARY}`])
   })
 
   test('no leak if no server listens', async () => {
-    const { client, everything } = observed(undefined, { baseUrl: 'http://127.0.0.1:1', maxRetries: 0 })
-    const error = await errorOf(call(client))
-    expect(error).toMatchObject({ code: 'connection' })
-    expect(leaks({ error, ...(await everything()) })).toEqual([])
+    const { client, failsWithout } = observed(undefined, { baseUrl: 'http://127.0.0.1:1', maxRetries: 0 })
+    await failsWithout(call(client), { code: 'connection' })
   })
 })
 
 describe('a success does not leak the API key', () => {
   test.each(['as it is', 'in base64'])('no leak if the response headers contain the key %s', async (how) => {
-    const { client, everything } = observed(async (input) => {
-      const { headers, method } = input
-      const text =
-        how === 'in base64' ? btoa(headers.get('authorization') ?? '') : (headers.get('authorization') ?? '')
-      const body =
-        method === 'POST' ? { id: 'ord_1', status: 'pending', amount: 1 } : { amount: 1, currency: 'EUR' }
-      return Response.json(body, { status: method === 'POST' ? 201 : 200, headers: headersWith(text) })
+    const spell = how === 'in base64' ? btoa : (text: string) => text
+    const { client, everything } = observed(async ({ headers, method }) => {
+      const echoed = { headers: headersWith(spell(headers.get('authorization') ?? '')) }
+      return method === 'POST'
+        ? Response.json({ id: 'ord_1', status: 'pending', amount: 1 }, { status: 201, ...echoed })
+        : Response.json({ amount: 1, currency: 'EUR' }, echoed)
     })
     const order = await client.orders.create(request)
     const balance = await client.balance.retrieve()
@@ -333,14 +305,8 @@ describe.each([
         Response.json(body, { status, headers: headersWith(text) })
       if (input.method === 'POST') {
         const { metadata } = JSON.parse(await input.text())
-        const order = {
-          id: `ord_${orders.length}`,
-          status: 'pending',
-          amount: 1,
-          metadata,
-          note: text,
-          echoed: { [text]: [text] },
-        }
+        const fields = { id: `ord_${orders.length}`, status: 'pending', amount: 1, metadata }
+        const order = { ...fields, note: text, echoed: { [text]: [text] } }
         orders.push(order)
         if (metadata?.externalOrderId?.startsWith('lost-')) throw new TypeError(text)
         return answer(order, 201)
@@ -392,6 +358,18 @@ describe.each([
   })
 })
 
+/** A client with these options is rejected, and the error does not quote the key. */
+function isRejected(options: object): void {
+  let error: unknown
+  try {
+    new CustomerOrderingClient({ baseUrl: 'https://api.example.com', ...options })
+  } catch (caught) {
+    error = caught
+  }
+  expect(error, inspect(options)).toBeInstanceOf(ConfigurationError)
+  expect(leaks({ error })).toEqual([])
+}
+
 describe('an API key that no header can contain never reaches the platform', () => {
   const bad: [string, string][] = [
     ['a line break within', `${CANARY}\r\nx-evil: 1`],
@@ -407,16 +385,7 @@ describe('an API key that no header can contain never reaches the platform', () 
   test.each(bad)('an API key with %s is rejected, as a literal or from the environment', (_what, apiKey) => {
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', apiKey.replaceAll('\0', ' '))
     const fetch = vi.fn<typeof globalThis.fetch>()
-    for (const options of [{ apiKey }, {}]) {
-      let error: unknown
-      try {
-        new CustomerOrderingClient({ baseUrl: 'https://api.example.com', fetch, ...options })
-      } catch (caught) {
-        error = caught
-      }
-      expect(error).toBeInstanceOf(ConfigurationError)
-      expect(leaks({ error })).toEqual([])
-    }
+    for (const options of [{ apiKey }, {}]) isRejected({ fetch, ...options })
     vi.unstubAllEnvs()
     expect(fetch).not.toHaveBeenCalled()
   })
@@ -424,12 +393,8 @@ describe('an API key that no header can contain never reaches the platform', () 
   test.each(bad)('an API key with %s is rejected if a function returns it', async (_what, apiKey) => {
     const fetch = vi.fn<typeof globalThis.fetch>()
     for (const source of [() => apiKey, async () => apiKey]) {
-      const { client, everything } = observed(fetch, { apiKey: source })
-      for (const [, call] of calls) {
-        const error = await errorOf(call(client))
-        expect(error).toMatchObject({ code: 'configuration', attempts: 0 })
-        expect(leaks({ error, ...(await everything()) })).toEqual([])
-      }
+      const { client, failsWithout } = observed(fetch, { apiKey: source })
+      for (const [, call] of calls) await failsWithout(call(client), { code: 'configuration', attempts: 0 })
     }
     expect(fetch).not.toHaveBeenCalled()
   })
@@ -462,14 +427,5 @@ test('rejected options are not quoted in errors', () => {
     { apiKey: { key: CANARY } },
     { logLevel: CANARY },
   ]
-  for (const options of wrong) {
-    let error: unknown
-    try {
-      new CustomerOrderingClient({ baseUrl: 'https://api.example.com', apiKey: CANARY, ...options })
-    } catch (caught) {
-      error = caught
-    }
-    expect(error, inspect(options)).toBeInstanceOf(ConfigurationError)
-    expect(leaks({ error })).toEqual([])
-  }
+  for (const options of wrong) isRejected({ apiKey: CANARY, ...options })
 })
