@@ -1,22 +1,26 @@
-import { StoreError } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import type { Codec } from '../../../src/options.ts'
+import { all } from '../../support/all.ts'
 import { faultyStore, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
+const UNKNOWN = { code: 'store', charged: 'unknown', attempts: 0 } as const
+const NOT_CHARGED = { code: 'store', charged: 'no', attempts: 0 } as const
+const SILENT_WRITES = ['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const
+
+/** create() of a client whose store has these faults must fail. Returns the error. */
+const failsOver = (lab: Lab, plan: Parameters<typeof faultyStore>[2], request = order('r1')) =>
+  failure(lab.elsewhere({}, plan).orders.create(request))
 
 describe('a store that refuses the first write', () => {
-  it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
+  it.each(SILENT_WRITES)(
     'create() sends nothing, and reports no if a closed record blocks a late write: it %s once',
     async (fault) => {
       const lab = new Lab()
-      const client = lab.elsewhere({}, on('insert', fault, 1))
-      const error = await failure(client.orders.create(order('r1')))
-
-      expect(error).toBeInstanceOf(StoreError)
-      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0, externalOrderId: 'r1' })
+      const error = await failsOver(lab, on('insert', fault, 1))
+      expect(error).toMatchObject({ ...NOT_CHARGED, externalOrderId: 'r1' })
       expect(error.message).toContain('This call sent nothing.')
       expect(lab.posts).toHaveLength(0)
       const closed = { state: 'rejected', rejection: { kind: 'cancelled' } }
@@ -26,14 +30,12 @@ describe('a store that refuses the first write', () => {
     },
   )
 
-  it.each(['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_late'] as const)(
+  it.each(SILENT_WRITES)(
     'create() sends nothing, and reports unknown if the store rejects every other write: it %s',
     async (fault) => {
       const lab = new Lab()
-      const client = lab.elsewhere({}, on('insert', fault))
-      const error = await failure(client.orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-      expect(error.idempotencyKey).toMatch(/^[0-9a-f-]{36}$/)
+      const error = await failsOver(lab, on('insert', fault))
+      expect(error).toMatchObject({ ...UNKNOWN, idempotencyKey: expect.stringMatching(/^[0-9a-f-]{36}$/) })
       if (/throws|rejects/.test(fault)) expect(error.cause).toMatchObject({ message: `the store ${fault}` })
       expect(lab.posts).toHaveLength(0)
     },
@@ -45,33 +47,30 @@ describe('a store that refuses the first write', () => {
       lab.runtime,
       on('insert', 'throws', (count) => count <= 2),
     )
-    const error = await failure(lab.client({ store }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(await failure(lab.client({ store }).orders.create(order('r1')))).toMatchObject(UNKNOWN)
     expect(store.calls.filter((call) => call === 'insert')).toHaveLength(2)
     expect(lab.posts).toHaveLength(0)
   })
 
-  it('create() reports charged no if the store is certain that it wrote nothing and rejects every write', async () => {
-    for (const wanted of [order('r1'), anonymousOrder()]) {
+  it.each([order('r1'), anonymousOrder()])(
+    'create() reports charged no if the store is certain that it wrote nothing and rejects every write',
+    async (request) => {
       const lab = new Lab()
-      const client = lab.elsewhere({}, on('insert', 'refuses'))
-      const error = await failure(client.orders.create(wanted))
-
-      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-      expect(error.message).toBe(
-        'The order could not be stored. This call sent nothing. The wallet was not charged. Repair the store and call again. The store reported: The disk is full; nothing was written.',
-      )
+      const message =
+        'The order could not be stored. This call sent nothing. The wallet was not charged. Repair the store and call again. The store reported: The disk is full; nothing was written.'
+      const error = await failsOver(lab, on('insert', 'refuses'), request)
+      expect(error).toMatchObject({ ...NOT_CHARGED, message })
       expect(lab.posts).toHaveLength(0)
-    }
-  })
+    },
+  )
 
   it.each(['refuses', 'rejects'] as const)(
     'create() does not report an order in doubt as uncharged if the store %s',
     async (fault) => {
       const lab = new Lab()
       await lab.doubted()
-      const error = await failure(lab.elsewhere({}, on('update', fault)).orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+      const error = await failsOver(lab, on('update', fault))
+      expect(error).toMatchObject(UNKNOWN)
       expect(error.message).toMatch(
         /(could not be|whether the order was) stored\. This call sent nothing\. The wallet may/,
       )
@@ -80,55 +79,45 @@ describe('a store that refuses the first write', () => {
   )
 
   it('create() does not trust a store that claims it wrote nothing but cannot show its content', async (lab) => {
-    const client = lab.elsewhere({}, (operation, count) => {
+    const error = await failsOver(lab, (operation, count) => {
       if (operation === 'insert') return 'refuses'
       return operation === 'get' && count > 1 ? 'rejects' : undefined
     })
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    expect(error).toMatchObject(UNKNOWN)
   })
 
-  it('create() reports a second anonymous order as not charged if its record cannot be stored', async (lab) => {
-    await lab.create(anonymousOrder())
-    const client = lab.elsewhere({}, (operation) => (operation === 'get' ? undefined : 'refuses'))
-    expect(await failure(client.orders.create(anonymousOrder()))).toMatchObject({
-      code: 'store',
-      charged: 'no',
-    })
-    lab.sandbox.expectCharges(1)
-  })
+  it.each([
+    ['refuses every write', undefined, 'refuses'],
+    ['rejects one write', 1, 'rejects'],
+  ] as const)(
+    'create() reports a new anonymous order as not charged if the previous one is, and the store %s',
+    async (_how, only, fault) => {
+      const lab = new Lab()
+      await lab.create(anonymousOrder())
+      const error = await failsOver(lab, on('update', fault, only), anonymousOrder())
+      expect(error).toMatchObject(NOT_CHARGED)
+      expect(error.orderId).toBeUndefined()
+      lab.sandbox.expectCharges(1)
+    },
+  )
 
   it('create() keeps what was known of a refusal', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
     await lab.refused()
-    const client = lab.elsewhere({}, on('update', 'rejects', 1))
-    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ code: 'store', charged: 'no' })
-    expect(await lab.record('ref:r1')).toMatchObject({
-      state: 'rejected',
-      rejection: { kind: 'refused', status: 402 },
-    })
-    const placed = await lab.create()
-    expect(placed.id).toBe(lab.charged())
+    expect(await failsOver(lab, on('update', 'rejects', 1))).toMatchObject({ code: 'store', charged: 'no' })
+    const rejection = { kind: 'refused', status: 402 }
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
+    expect((await lab.create()).id).toBe(lab.charged())
   })
 
   it.each(['loses_answer', 'done_unanswered', 'answers_late'] as const)(
     'create() sends the order if reading back shows that the record is stored: the write %s',
     async (fault) => {
       const lab = new Lab()
-      const client = lab.elsewhere({}, on('insert', fault))
-      const placed = await client.orders.create(order('r1'))
+      const placed = await lab.elsewhere({}, on('insert', fault)).orders.create(order('r1'))
       expect(placed.id).toBe(lab.charged())
     },
   )
-
-  it("create() reports charged no for a new anonymous order, whatever the previous order's outcome", async (lab) => {
-    await lab.create(anonymousOrder())
-    const client = lab.elsewhere({}, on('update', 'rejects', 1))
-    const error = await failure(client.orders.create(anonymousOrder()))
-    expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-    expect(error.orderId).toBeUndefined()
-    lab.sandbox.expectCharges(1)
-  })
 })
 
 describe('a store that cannot be read', () => {
@@ -136,24 +125,21 @@ describe('a store that cannot be read', () => {
     'create() sends nothing and reports unknown if the store cannot be read: it %s',
     async (fault) => {
       const lab = new Lab()
-      const client = lab.elsewhere({}, on('get', fault))
-      const error = await failure(client.orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0, externalOrderId: 'r1' })
+      expect(await failsOver(lab, on('get', fault))).toMatchObject({ ...UNKNOWN, externalOrderId: 'r1' })
       expect(lab.posts).toHaveLength(0)
       expect(await lab.record('ref:r1')).toBeUndefined()
     },
   )
 
-  it('the error of a store that cannot be read names the reference and key of the order', async () => {
-    const client = new Lab().elsewhere({}, on('get', 'rejects'))
-    const supportReference = { externalOrderId: 'r1', idempotencyKey: 'k1' }
-    const options = { idempotencyKey: 'k1' }
-    for (const call of [
-      client.orders.create(order('r1'), options),
-      client.orders.enqueue(order('r1'), options),
-    ])
-      expect(await failure(call)).toMatchObject({ code: 'store', charged: 'unknown', supportReference })
-  })
+  it.each(['create', 'enqueue'] as const)(
+    'the error of a store that cannot be read names the reference and key of the order: %s()',
+    async (method) => {
+      const { orders } = new Lab().elsewhere({}, on('get', 'rejects'))
+      const supportReference = { externalOrderId: 'r1', idempotencyKey: 'k1' }
+      const error = await failure(orders[method](order('r1'), { idempotencyKey: 'k1' }))
+      expect(error).toMatchObject({ code: 'store', charged: 'unknown', supportReference })
+    },
+  )
 
   it('a store that cannot be read does not hide that the caller aborted', async (lab) => {
     const client = lab.elsewhere({}, on('get', 'rejects'))
@@ -197,81 +183,53 @@ describe('a store that fails when the order is there', () => {
 })
 
 describe('a record that cannot be used', () => {
-  async function remembered(): Promise<Lab> {
-    const lab = new Lab()
-    await lab.doubted()
-    return lab
+  /** Replaces the text of a row. */
+  async function overwrite(lab: Lab, slot: string, data: string): Promise<void> {
+    const row = await lab.row(slot)
+    if (row !== undefined) await lab.rows.update({ ...row, data }, row.version)
   }
 
   it.each(['', '{', '{"layout":1}', 'sealed:abc'])(
     'an unreadable record is never sent again: damaged to %j',
     async (data) => {
-      const lab = await remembered()
-      const row = await lab.row('ref:r1')
-      if (row !== undefined) await lab.rows.update({ ...row, data }, row.version)
-      const error = await failure(lab.create())
-      expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-      expect(error.message).toContain('cannot be read')
+      const lab = new Lab()
+      await lab.doubted()
+      await overwrite(lab, 'ref:r1', data)
+      const message = expect.stringContaining('cannot be read')
+      expect(await failure(lab.create())).toMatchObject({ ...UNKNOWN, message })
       expect(lab.posts).toHaveLength(1)
       expect((await lab.row('ref:r1'))?.data).toBe(data)
     },
   )
 
-  it('a record of a newer package version is never changed', async () => {
-    const lab = await remembered()
+  it('a record of a newer package version is never changed', async (lab) => {
+    await lab.doubted()
     await lab.tamper('ref:r1', { layout: 2 })
     const before = await lab.row('ref:r1')
-    const error = await failure(lab.create())
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
-    expect(error.message).toContain('newer version')
+    const message = expect.stringContaining('newer version')
+    expect(await failure(lab.create())).toMatchObject({ ...UNKNOWN, message })
     expect(await lab.row('ref:r1')).toBe(before)
     expect(lab.posts).toHaveLength(1)
   })
 
-  it.each<[string, (content: Record<string, unknown>) => void]>([
-    [
-      'quantity in its body',
-      (content) => {
-        content['body'] = String(content['body']).replace('10', '900')
-      },
-    ],
-    [
-      'reference in its body',
-      (content) => {
-        content['body'] = String(content['body']).replace('r1', 'r2')
-      },
-    ],
-    [
-      'key',
-      (content) => {
-        content['key'] = '00000000-0000-5000-8000-000000000000'
-      },
-    ],
-    [
-      'generation',
-      (content) => {
-        content['generation'] = 1
-      },
-    ],
-    [
-      'slot',
-      (content) => {
-        content['slot'] = 'ref:r2'
-      },
-    ],
+  it.each<[string, (content: Record<string, unknown>) => object]>([
+    ['quantity in its body', ({ body }) => ({ body: String(body).replace('10', '900') })],
+    ['reference in its body', ({ body }) => ({ body: String(body).replace('r1', 'r2') })],
+    ['key', () => ({ key: '00000000-0000-5000-8000-000000000000' })],
+    ['generation', () => ({ generation: 1 })],
+    ['slot', () => ({ slot: 'ref:r2' })],
   ])(
     'an order whose record has a changed %s is never sent by create() or recover()',
     async (_what, change) => {
-      const lab = await remembered()
-      await lab.tamper('ref:r1', change)
+      const lab = new Lab()
+      await lab.doubted()
+      await lab.tamper('ref:r1', (content) => Object.assign(content, change(content)))
       const error = await failure(lab.create())
       // A changed key also makes the API key look like another one.
       expect(['store', 'unresolved_order']).toContain(error.code)
       expect(error).toMatchObject({ charged: 'unknown', attempts: 0 })
-      const outcomes = []
-      for await (const { outcome, reason } of lab.client().orders.recover()) outcomes.push([outcome, reason])
       // The service shows the reference, so recovery can find the order without sending anything.
-      expect(outcomes).toHaveLength(1)
+      expect(await all(lab.client().orders.recover())).toHaveLength(1)
       expect(lab.posts).toHaveLength(1)
       lab.sandbox.expectCharges(1)
     },
@@ -280,47 +238,38 @@ describe('a record that cannot be used', () => {
   it("a record in another order's row is not returned for that order", async (lab) => {
     await lab.create()
     await lab.create(order('r2'))
-    const from = await lab.row('ref:r1')
-    const to = await lab.row('ref:r2')
-    if (from !== undefined && to !== undefined) await lab.rows.update({ ...to, data: from.data }, to.version)
-    const error = await failure(lab.create(order('r2')))
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', attempts: 0 })
+    await overwrite(lab, 'ref:r2', (await lab.row('ref:r1'))?.data ?? '')
+    expect(await failure(lab.create(order('r2')))).toMatchObject(UNKNOWN)
   })
 })
 
 it('if the store loses every claim, the call ends at its deadline, and pauses between attempts', async (lab) => {
   const begun = lab.runtime.monotonic()
-  const client = lab.elsewhere({}, on('insert', 'loses'))
-  const error = await failure(client.orders.create(order('r1')))
+  const error = await failsOver(lab, on('insert', 'loses'))
   expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged: 'unknown', attempts: 0 })
   expect(lab.runtime.monotonic() - begun).toBeLessThanOrEqual(121_000)
   expect(lab.posts).toHaveLength(0)
 })
 
 describe('a codec', () => {
-  const mirror: Codec = {
-    encrypt: (text) => Promise.resolve([...text].reverse().join('')),
-    decrypt: (text) => Promise.resolve([...text].reverse().join('')),
-  }
+  const reversed = async (text: string): Promise<string> => [...text].reverse().join('')
 
   it.each<readonly [how: string, decrypt: Codec['decrypt']]>([
     ['throws for what it has encrypted', () => Promise.reject(new Error('no key opens it'))],
     ['returns something else than it has encrypted', (text) => text],
-    ['cuts off what it has encrypted', async (text) => (await mirror.decrypt(text)).slice(0, -1)],
+    ['cuts off what it has encrypted', async (text) => (await reversed(text)).slice(0, -1)],
   ])('a codec that %s is detected before anything is sent', async (_, decrypt) => {
     const lab = new Lab()
     let repaired = false
     const codec: Codec = {
-      encrypt: mirror.encrypt,
-      decrypt: (text) => (repaired ? mirror.decrypt(text) : decrypt(text)),
+      encrypt: reversed,
+      decrypt: (text) => (repaired ? reversed(text) : decrypt(text)),
     }
     const client = lab.client({ codec })
     for (let call = 0; call < 2; call++) {
       const error = await failure(client.orders.create(order('r1')))
-      expect(error).toMatchObject({ code: 'store', charged: 'no', attempts: 0 })
-      expect(error.message).toContain(
-        'Repair the codec, which cannot decrypt what it encrypts, and call again.',
-      )
+      const repair = 'Repair the codec, which cannot decrypt what it encrypts, and call again.'
+      expect(error).toMatchObject({ ...NOT_CHARGED, message: expect.stringContaining(repair) })
       // An error from decrypt may contain a secret.
       expect(String(error.cause)).toBe(
         'TypeError: codec.decrypt() did not return the string that codec.encrypt() was given',
@@ -336,10 +285,10 @@ describe('a codec', () => {
   it('the check of a codec decrypts one text for each client', async (lab) => {
     let opened = 0
     const codec: Codec = {
-      encrypt: mirror.encrypt,
+      encrypt: reversed,
       decrypt: (text) => {
         opened++
-        return mirror.decrypt(text)
+        return reversed(text)
       },
     }
     const client = lab.client({ codec })
