@@ -1,27 +1,38 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../../src/options.ts'
+import { all } from '../../support/all.ts'
 import { on } from '../../support/faulty-store.ts'
-import { failure, Lab, order, told } from '../../support/lab.ts'
+import { keysOf } from '../../support/history.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
 import { throwing } from '../../support/throwing.ts'
 
 const MINUTE = 60_000
+const UNKNOWN = { charged: 'unknown' } as const
+const UNRESOLVED = { code: 'unresolved_order', ...UNKNOWN, attempts: 0 } as const
+/** A service that scopes keys by customer, and a client that knows it. */
+const BY_CUSTOMER = [{ behaviour: { keyScope: 'customer' } }, { idempotencyScope: 'customer' }] as const
 
 /** A customer with two API keys, and the key of another customer. */
 function keys(options: SandboxOptions = {}): { lab: Lab; old: string; fresh: string; foreign: string } {
   const lab = new Lab(options)
   const { sandbox } = lab
-  return {
-    lab,
-    old: sandbox.apiKey,
-    fresh: sandbox.addApiKey({ customer: sandbox.customerId }),
-    foreign: sandbox.organizationApiKey,
-  }
+  const fresh = sandbox.addApiKey({ customer: sandbox.customerId })
+  return { lab, old: sandbox.apiKey, fresh, foreign: sandbox.organizationApiKey }
 }
 
 /** Returns one key after the other, then the last one forever. */
 const inTurn = (...given: readonly string[]): (() => string) => {
   let next = 0
   return () => given[Math.min(next++, given.length - 1)] as string
+}
+
+const create = (lab: Lab, options: ClientOptions) => lab.client(options).orders.create(order('r1'))
+
+/** The order is charged, and its only response is lost. */
+async function doubted(lab: Lab, options: ClientOptions = {}): Promise<void> {
+  lab.fault({ type: 'commitThenDrop' })
+  expect(await failure(create(lab, { maxRetries: 0, ...options }))).toMatchObject(UNKNOWN)
 }
 
 describe('an API key that is rotated between attempts', () => {
@@ -45,37 +56,38 @@ describe('an API key that is rotated between attempts', () => {
     expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
   })
 
-  it('a rotated API key is not used if an attempt is in doubt, because keys may be scoped by API key', async () => {
+  it.each([
+    [
+      'if an attempt is in doubt, because keys may be scoped by API key',
+      'commitThenDrop',
+      { code: 'connection', ...UNKNOWN },
+    ],
+    [
+      'to read a charged order, which could buy it again',
+      'cutBody',
+      { code: 'invalid_response', charged: 'yes' },
+    ],
+  ] as const)('a rotated API key is not used %s', async (_when, type, told) => {
     const { lab, old, fresh } = keys()
-    lab.fault({ type: 'commitThenDrop' })
-    const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'connection', charged: 'unknown', attempts: 1 })
-    expect(lab.posts).toHaveLength(1)
-    lab.sandbox.expectCharges(1)
-  })
-
-  it('a rotated API key is not used to read a charged order, which could buy it again', async () => {
-    const { lab, old, fresh } = keys()
-    lab.fault({ type: 'cutBody' })
-    const error = await failure(lab.client({ apiKey: inTurn(old, fresh) }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', attempts: 1 })
+    lab.fault({ type })
+    const error = await failure(create(lab, { apiKey: inTurn(old, fresh) }))
+    expect(error).toMatchObject({ ...told, attempts: 1 })
     expect(lab.posts).toHaveLength(1)
     lab.sandbox.expectCharges(1)
     // The order can be read with the key that sent it.
-    const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
+    expect((await create(lab, { apiKey: old })).id).toBe(lab.charged())
   })
 
-  it('a rotated API key is used in both cases if the service scopes keys by customer', async () => {
-    for (const type of ['commitThenDrop', 'cutBody'] as const) {
-      const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
+  it.each(['commitThenDrop', 'cutBody'] as const)(
+    'a rotated API key is used if the service scopes keys by customer, even after %s',
+    async (type) => {
+      const { lab, old, fresh } = keys(BY_CUSTOMER[0])
       lab.fault({ type })
-      const client = lab.client({ apiKey: inTurn(old, fresh), idempotencyScope: 'customer' })
-      const placed = await client.orders.create(order('r1'))
+      const placed = await create(lab, { apiKey: inTurn(old, fresh), ...BY_CUSTOMER[1] })
       expect(placed.id).toBe(lab.charged())
       expect(new Set(lab.posts.map(({ apiKey }) => apiKey)).size).toBe(2)
-    }
-  })
+    },
+  )
 
   it('a rotated API key is not used if it cannot be recorded', async () => {
     const { lab, old, fresh } = keys()
@@ -87,23 +99,18 @@ describe('an API key that is rotated between attempts', () => {
   })
 
   it('a rotated API key is not used if the machine slept while it was recorded and the window ended', async () => {
-    const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
+    const { lab, old, fresh } = keys(BY_CUSTOMER[0])
     lab.fault({ type: 'commitThenDrop' })
-    const client = lab.elsewhere(
-      { apiKey: inTurn(old, fresh), idempotencyScope: 'customer' },
-      (operation, count) => {
-        if (operation !== 'update' || count > 1) return undefined
-        lab.runtime.jump(60 * MINUTE)
-        lab.sandbox.forgetKeys()
-        return undefined
-      },
-    )
-    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
-      charged: 'unknown',
-      attempts: 1,
+    const client = lab.elsewhere({ apiKey: inTurn(old, fresh), ...BY_CUSTOMER[1] }, (operation, count) => {
+      if (operation !== 'update' || count > 1) return undefined
+      lab.runtime.jump(60 * MINUTE)
+      lab.sandbox.forgetKeys()
+      return undefined
     })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ ...UNKNOWN, attempts: 1 })
     expect(lab.posts).toHaveLength(1)
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
   })
 
   it('after a 401, the API key is requested once more, not twice', async () => {
@@ -114,13 +121,11 @@ describe('an API key that is rotated between attempts', () => {
       asked++
       return old
     }
-    const error = await failure(lab.client({ apiKey }).orders.create(order('r1')))
+    const error = await failure(create(lab, { apiKey }))
     expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 2 })
     expect(asked).toBe(2)
-    expect(await lab.record('ref:r1')).toMatchObject({
-      state: 'rejected',
-      rejection: { kind: 'not_processed' },
-    })
+    const rejection = { kind: 'not_processed' }
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
   })
 
   it('if the API key is no longer available, the order stays as it is', async () => {
@@ -131,7 +136,7 @@ describe('an API key that is rotated between attempts', () => {
       return old
     }
     lab.fault({ type: 'commitThenDrop' })
-    const doubt = await failure(lab.client({ apiKey }).orders.create(order('r1')))
+    const doubt = await failure(create(lab, { apiKey }))
     const cause = new Error('the vault is sealed')
     expect(doubt).toMatchObject({ code: 'configuration', charged: 'unknown', attempts: 1, cause })
     expect(JSON.stringify(doubt)).not.toContain('vault')
@@ -144,71 +149,54 @@ describe('an API key that is rotated between attempts', () => {
 
 describe('an API key that is rotated between calls', () => {
   it('after a rotation, an order in doubt needs a person', async () => {
-    const { lab, old, fresh } = keys()
-    lab.fault({ type: 'commitThenDrop' })
-    await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
-    const error = await failure(lab.client({ apiKey: fresh }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
-    expect(error.message).toContain('another API key')
+    const { lab, fresh } = keys()
+    await doubted(lab)
+    const message = expect.stringContaining('another API key')
+    expect(await failure(create(lab, { apiKey: fresh }))).toMatchObject({ ...UNRESOLVED, message })
     expect(lab.posts).toHaveLength(1)
     lab.sandbox.expectCharges(1)
   })
 
   it('after a rotation, the order continues if the service scopes keys by customer', async () => {
-    const { lab, old, fresh } = keys({ behaviour: { keyScope: 'customer' } })
-    lab.fault({ type: 'commitThenDrop' })
-    await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
-    const placed = await lab
-      .client({ apiKey: fresh, idempotencyScope: 'customer' })
-      .orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
+    const { lab, fresh } = keys(BY_CUSTOMER[0])
+    await doubted(lab)
+    expect((await create(lab, { apiKey: fresh, ...BY_CUSTOMER[1] })).id).toBe(lab.charged())
     expect((await lab.record('ref:r1'))?.apiKeyTag).toMatch(/^[0-9a-f]{8}$/)
   })
 
   it('a remembered order is returned without requesting an API key', async () => {
-    const { lab, old } = keys()
-    const placed = await lab.client({ apiKey: old }).orders.create(order('r1'))
-    const apiKey = throwing('not needed')
-    expect((await lab.client({ apiKey }).orders.create(order('r1'))).id).toBe(placed.id)
+    const { lab } = keys()
+    const { id } = await lab.create()
+    expect((await create(lab, { apiKey: throwing('not needed') })).id).toBe(id)
   })
 
   it('after a rotation, a refused order is sent again, because nothing is in doubt', async () => {
-    const { lab, old, fresh } = keys()
-    lab.drain()
-    await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
-    lab.topUp()
-    const placed = await lab.client({ apiKey: fresh }).orders.create(order('r1'))
-    expect(placed.id).toBe(lab.charged())
-    expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(1)
+    const { lab, fresh } = keys()
+    await lab.refused()
+    expect((await create(lab, { apiKey: fresh })).id).toBe(lab.charged())
+    expect(keysOf(lab)).toEqual([0, 0])
   })
 
   it('a call that waited for another process notices a rotated API key', async () => {
-    const { lab, old, fresh } = keys()
+    const { lab, fresh } = keys()
     lab.fault({ type: 'commitThenDrop' })
     lab.fault({ type: 'delay', ms: 3000 })
-    const { ending } = await lab.begin(() =>
-      told(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1'))),
-    )
+    const { ending } = await lab.begin(() => failure(create(lab, { maxRetries: 0 })))
     const error = await failure(lab.elsewhere({ apiKey: fresh }).orders.create(order('r1')))
-    expect((await ending).error?.charged).toBe('unknown')
-    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
+    expect(await ending).toMatchObject(UNKNOWN)
+    expect(error).toMatchObject(UNRESOLVED)
     lab.sandbox.expectCharges(1)
   })
-})
 
-describe('an API key of another customer', () => {
   it("another customer's API key never pays for an order that the first customer's key has in doubt", async () => {
-    const { lab, old, foreign } = keys()
-    lab.fault({ type: 'commitThenDrop' })
-    await failure(lab.client({ apiKey: old, maxRetries: 0 }).orders.create(order('r1')))
-    const error = await failure(lab.client({ apiKey: foreign }).orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown', attempts: 0 })
-    const reasons = []
-    for await (const { reason, outcome } of lab.client({ apiKey: foreign }).orders.recover())
-      reasons.push([outcome, reason])
-    expect(reasons).toEqual([['needs_attention', 'api_key_changed']])
+    const { lab, foreign: apiKey } = keys()
+    await doubted(lab)
+    expect(await failure(create(lab, { apiKey }))).toMatchObject(UNRESOLVED)
+    expect(await all(lab.client({ apiKey }).orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'api_key_changed' },
+    ])
     lab.runtime.jump(5 * MINUTE)
-    await failure(lab.client({ apiKey: foreign }).orders.create(order('r1')))
+    await failure(create(lab, { apiKey }))
     lab.sandbox.expectCharges(1)
     expect(lab.sandbox.ledger[0]?.customerId).toBe(lab.sandbox.customerId)
   })
@@ -222,11 +210,9 @@ it("a proxy's API key is distinct from having none", async () => {
     return request
   }
   const viaProxy: typeof fetch = (input, init) => lab.sandbox.fetch(withKey(input, init))
-  lab.fault({ type: 'commitThenDrop' })
-  await failure(lab.client({ apiKey: null, fetch: viaProxy, maxRetries: 0 }).orders.create(order('r1')))
+  const proxied = { apiKey: null, fetch: viaProxy }
+  await doubted(lab, proxied)
   expect(await lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
-  const error = await failure(lab.client({ apiKey: old }).orders.create(order('r1')))
-  expect(error).toMatchObject({ code: 'unresolved_order' })
-  const placed = await lab.client({ apiKey: null, fetch: viaProxy }).orders.create(order('r1'))
-  expect(placed.id).toBe(lab.charged())
+  expect(await failure(create(lab, { apiKey: old }))).toMatchObject({ code: 'unresolved_order' })
+  expect((await create(lab, proxied)).id).toBe(lab.charged())
 })
