@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import {
   askedContent,
+  begunContent,
   keyOf,
   makeKey,
   nextKey,
   refusalUnder,
+  repeatedContent,
   sameApiKey,
   startedWith,
   tagOf,
@@ -41,6 +43,37 @@ const CLOSED: JournalRecord = {
   version: 7,
 }
 
+const OPEN: JournalRecord = { ...LEFT_OPEN, ambiguous: false, createdAt: 1, updatedAt: 1, version: 7 }
+const HELD: JournalRecord = { ...OPEN, hold: 'aborted' }
+const QUEUED: JournalRecord = { ...OPEN, apiKeyTag: '' }
+const lately = context.connection.runtime.now()
+
+describe('the content that a call begins with', () => {
+  const first = { key: makeKey(context, 'r1', 0).key, generation: 0, firstSentAt: 1, highest: 5 }
+  it.each([
+    ['new', { key: 'd1', keyOrigin: 'random', generation: 0 }, undefined],
+    ['stored', { key: 'key-r1', claim: 'claim', ambiguous: true }, HELD],
+    ['stored', { key: 'key-r1', claim: 'claim', ambiguous: false }, QUEUED],
+    ['given', { key: 'k1', keyOrigin: 'caller', generation: 6, left: ['key-r1'] }, CLOSED],
+    ['same', { key: 'key-r1', generation: 3, highest: 5 }, CLOSED],
+    ['first', first, CLOSED],
+    ['next', { generation: 6 }, CLOSED],
+  ] as const)('an order that is sent as %s begins with %j', (as, expected, over) => {
+    const intent = intentOf(NAMED, as === 'given' ? { idempotencyKey: 'k1' } : {})
+    const content = begunContent(context, intent, over, as, { totalTimeout: 100, duplicateKey: 'd1' })
+    expect(content).toMatchObject({ state: 'open', ...expected })
+    expect(content).not.toHaveProperty('hold')
+  })
+
+  it.each([
+    ['keeps its key and its hold if it was sent', HELD, { key: 'key-r1', hold: 'aborted' }],
+    ['keeps a key that it may send', { ...QUEUED, firstSentAt: lately }, { key: 'key-r1', generation: 0 }],
+    ['gets another key after the window', { ...QUEUED, firstSentAt: 1 }, { generation: 1 }],
+  ])('an order that recovery sends %s', (_what, over, expected) => {
+    expect(repeatedContent(context, over, 100)).toMatchObject(expected)
+  })
+})
+
 describe('a new order that no call has claimed', () => {
   it('an unclaimed order has no reference if none was given', () => {
     const content = askedContent(context, intentOf(UNNAMED), undefined, { moved: false })
@@ -69,23 +102,13 @@ describe('a new order that no call has claimed', () => {
 describe('the key with which a closed order is sent again', () => {
   const record = { ...CLOSED, rejection: { kind: 'refused', status: 402 } } as const
 
-  it('a closed order is sent with its current key, its first key, or the next key', () => {
-    expect(startedWith(context, record, 'same')).toBe(record)
-    expect(startedWith(context, record, 'first')).toMatchObject({
-      key: makeKey(context, 'r1', 0).key,
-      generation: 0,
-      firstSentAt: 1,
-      highest: 5,
-    })
-    expect(startedWith(context, record, 'next')).toMatchObject({ generation: 6 })
-  })
-
   it('a key has the recorded refusals, and none if it is new', () => {
     const rejection = { kind: 'refused', status: 404 } as const
     const later = { ...record, first: { sentAt: 1, refused: true, rejection } }
     expect(refusalUnder(later, later)).toBe(record.rejection)
     expect(refusalUnder(later, startedWith(context, later, 'first'))).toBe(rejection)
     expect(refusalUnder(later, startedWith(context, later, 'next'))).toBeUndefined()
+    expect(refusalUnder(OPEN, { key: 'key-0', generation: 0 })).toBeUndefined()
   })
 })
 

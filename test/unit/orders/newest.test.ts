@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { Deadline } from '../../../src/http/deadline.ts'
 import type { OrderContext } from '../../../src/orders/context.ts'
-import { loadNewest, proveCreated } from '../../../src/orders/newest.ts'
+import { loadNewest, markCreated, proveCreated } from '../../../src/orders/newest.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
 import type { Proof } from '../../../src/orders/transitions.ts'
 import { LEFT_OPEN, orderContext, recordOf, remember } from '../../support/order-context.ts'
+import { fails, ORDER } from '../../support/place.ts'
 
 const SLOT = 'anon:fingerprint'
 const { externalOrderId: _reference, ...UNNAMED } = LEFT_OPEN
@@ -37,6 +38,22 @@ describe('the proof of a charge', () => {
     if (expected === 'displaced') expect(stored).toEqual(next.record)
     else expect(stored).toMatchObject({ ...CREATED, key: 'key-1' })
   })
+
+  it('if the store fails, the proof is stored later', async () => {
+    const context = orderContext()
+    const mine = await remember(context, FIRST)
+    context.journal.store.update = fails
+    expect(await proveCreated(context, mine, proofOf(mine.record), soon(context))).toBe('later')
+  })
+
+  it.each([
+    ['order', ORDER],
+    ['id', { id: 'o1', status: 'pending', amount: 5 }],
+  ] as const)('if the client remembers the %s, a listed order is stored as %j', async (kept, order) => {
+    const context = orderContext({ remember: kept })
+    await markCreated(context, await remember(context, FIRST), { id: 'o1', order: ORDER }, soon(context))
+    expect((await recordOf(context, SLOT))?.order).toEqual(order)
+  })
 })
 
 it('an anonymous order has no newest version if the next order has its row', async () => {
@@ -45,4 +62,5 @@ it('an anonymous order has no newest version if the next order has its row', asy
   const next = await remember(context, SECOND, mine)
   expect(await loadNewest(context, mine, soon(context))).toEqual({ id: mine.id })
   expect(await loadNewest(context, { id: mine.id }, soon(context))).toEqual(next)
+  expect(await loadNewest(context, { ...mine, id: 'no row' }, soon(context))).toEqual({ id: 'no row' })
 })

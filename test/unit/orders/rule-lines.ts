@@ -242,6 +242,7 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
   ['abandon', 'written far in the future', 'close', future, {}, seen],
   ['abandon', 'written a little ahead', 'refuse changed', { updatedAt: NOW + CLOCK_SKEW }, {}, seen],
   ['abandon', 'open, decided by a clock that went back', 'refuse changed', {}, {}, { decidedAt: NOW + 1 }],
+  ['abandon', 'written before a decision of this moment', 'close', {}, {}, { decidedAt: NOW }],
   ['abandon', 'busy', 'refuse busy', busy],
   ['abandon', 'created', 'refuse created', created],
   ['abandon', 'created, and asked for in this process', 'refuse busy', created, {}, live],
