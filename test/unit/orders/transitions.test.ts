@@ -272,6 +272,7 @@ describe('a proof', () => {
     ['once the order is readable', true, PHASES.created, proof],
     ['if this call has not read it either', true, idle, nothing],
     ['if another call is reading it', true, named, { ...nothing, sent }],
+    ['if a list shows only its id', true, named, nothing],
     ['where it is open', false, PHASES.open, nothing],
     ['where it is open and nobody works on it', false, { ...idle, state: 'open' }, nothing],
     [
