@@ -78,6 +78,11 @@ export class Cycles {
     return new Cycles(await Chromium.start(), site)
   }
 
+  /** Number of kills in the middle of a write of the browser. */
+  get tornLogs(): number {
+    return this.#browser.tornLogs
+  }
+
   async stop(): Promise<void> {
     await this.#browser.stop()
     await this.#site.close()
@@ -251,7 +256,8 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   }
   console.log(
     `${count} cycles from seed ${first}: ${ends.tab} tabs closed, ${ends.renderer} renderers crashed, ` +
-      `${ends.browser} browsers killed, ${charges} charges, ${failed} cycles with a broken promise`,
+      `${ends.browser} browsers killed (${cycles.tornLogs} in the middle of a write), ${charges} charges, ` +
+      `${failed} cycles with a broken promise`,
   )
   process.exitCode = failed === 0 && charges > 0 ? 0 : 1
 }

@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest'
 import { Cycles, ENDS } from './kill-cycles.ts'
+import { Chromium } from './support/chromium.ts'
+import { tearLogs } from './support/leveldb-logs.ts'
 import { describeWithChromium } from './support/needs-chromium.ts'
+import { serveSite } from './support/site.ts'
 
 /** `npm run verify browser` runs 500 cycles, or those from a given seed. */
 const CYCLES = 20
@@ -44,4 +47,49 @@ describeWithChromium('A page that ends while it places orders', () => {
       await cycles.stop()
     }
   })
+})
+
+describeWithChromium('Chromium that was killed in the middle of a write', () => {
+  /**
+   * Writes a row, kills the browser in the middle of the next write, writes another row, and kills
+   * the browser again. Resolves to the rows that are left of the acknowledged ones.
+   */
+  const rowsLeft = async (repairs: boolean): Promise<{ rows: string[]; tornLogs: number }> => {
+    const site = await serveSite('store')
+    const browser = await Chromium.start()
+    const inPage = async <T>(action: (id: string) => Promise<T>, id: string): Promise<T> => {
+      const page = await browser.context.newPage()
+      await page.goto(site.pageOf('store'))
+      const result = await page.evaluate(action, id)
+      await page.close()
+      return result
+    }
+    const insert = (id: string) =>
+      inPage((row) => new window.IndexedDbStore({ name: 'torn' }).insert(window.makeRow(row)), id)
+    try {
+      expect(await insert('1')).toEqual({ inserted: true })
+      await browser.kill()
+      tearLogs(browser.profile)
+      await browser.restart({ repairs })
+      expect(await insert('2')).toEqual({ inserted: true })
+      await browser.kill()
+      await browser.restart({ repairs })
+      const found = await inPage(
+        (limit) => new window.IndexedDbStore({ name: 'torn' }).list('scope', { limit: Number(limit) }),
+        '10',
+      )
+      return { rows: found.rows.map(({ id }) => id), tornLogs: browser.tornLogs }
+    } finally {
+      await browser.stop()
+      await site.close()
+    }
+  }
+
+  it('Chromium forgets all rows two starts after it was killed in the middle of a write', async () => {
+    expect(await rowsLeft(false)).toEqual({ rows: [], tornLogs: 0 })
+  }, 120_000)
+
+  it('the harness cuts off the incomplete write, so that every acknowledged row is left', async () => {
+    expect(await rowsLeft(true)).toEqual({ rows: ['1', '2'], tornLogs: 1 })
+  }, 120_000)
 })

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
+import { cutIncompleteRecords } from './leveldb-logs.ts'
 
 /** The program to run: a name on the PATH, or a path. */
 const program = process.env['CHROMIUM'] ?? 'chromium'
@@ -38,7 +39,9 @@ export function missingChromium(): string | undefined {
 
 /** Chromium with a profile that outlives the browser's process until `stop`. */
 export class Chromium {
-  readonly #profile = mkdtempSync(join(tmpdir(), 'chromium-profile-'))
+  readonly profile: string = mkdtempSync(join(tmpdir(), 'chromium-profile-'))
+  /** Number of logs in which a kill left an incomplete record. */
+  tornLogs = 0
   #process: ChildProcess | undefined
   #browser: Browser | undefined
 
@@ -66,10 +69,16 @@ export class Chromium {
     return await this.#browser.newContext()
   }
 
-  /** Starts the browser with its profile. */
-  async restart(): Promise<void> {
+  /**
+   * Starts the browser with its profile.
+   *
+   * @param repairs false to leave incomplete records in its logs, so that it may lose acknowledged
+   *   rows at a later start
+   */
+  async restart({ repairs = true } = {}): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      const child = spawn(program, [...FLAGS, `--user-data-dir=${this.#profile}`, 'about:blank'], {
+      if (repairs) this.tornLogs += cutIncompleteRecords(this.profile)
+      const child = spawn(program, [...FLAGS, `--user-data-dir=${this.profile}`, 'about:blank'], {
         stdio: ['ignore', 'ignore', 'pipe'],
       })
       this.#process = child
@@ -99,7 +108,7 @@ export class Chromium {
 
   async stop(): Promise<void> {
     await this.kill()
-    rmSync(this.#profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+    rmSync(this.profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
   }
 }
 
