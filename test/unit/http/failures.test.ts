@@ -19,9 +19,9 @@ import {
   ServerError,
   TimeoutError,
 } from '../../../src/errors.ts'
-import type { AttemptResult } from '../../../src/http/attempt.ts'
+import type { AttemptResult, BodyProblem } from '../../../src/http/attempt.ts'
 import type { Endpoint } from '../../../src/http/call.ts'
-import { type CallContext, chargedSentence, errorOf, UNKNOWN_CALL } from '../../../src/http/failures.ts'
+import { type CallContext, errorOf, UNKNOWN_CALL } from '../../../src/http/failures.ts'
 import { requestIdOf } from '../../../src/http/redact.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
 import { effort } from '../../support/effort.ts'
@@ -61,67 +61,86 @@ function fail(last: AttemptResult, told: Told = {}): CustomerOrderingError {
 }
 
 type ErrorClass = new (message: string) => CustomerOrderingError
+/** `inDoubt` is true if the advice also fits a wallet that may have been charged. */
+type Advice = [next: string, inDoubt?: boolean]
 
-describe('an HTML page in place of a response', () => {
-  const PAGE = '\n<!doctype html><title>Not Found</title>'
+const SIGN_IN = 'Check the API key or sign in at the proxy'
+const NETWORK = 'Check the network and baseUrl'
+const RENEW = 'Create a new transport and client'
+const BETWEEN = 'Check any proxy or gateway in between'
+const LOWER_LIMIT = 'Check baseUrl (or lower the limit of a list)'
+const CHECK_SCHEME = 'Check the scheme and port of baseUrl (the server may not speak TLS there)'
+const NO_TLS = 'ERR_SSL_WRONG_VERSION_NUMBER'
+const DESTROYED = 'UND_ERR_DESTROYED'
+const UNTRUSTED = "could not connect: the server's certificate is not trusted"
+const CLOSED = 'could not be sent: the transport is closed'
+const NEVER = 'Do not order again under another reference or key.'
+const IN_DOUBT = `The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). ${NEVER}`
 
-  test.each([
-    [404, NotFoundError],
-    [403, PermissionDeniedError],
-    [401, AuthenticationError],
-  ])('an HTML page with status %i points to baseUrl, not to ids or permissions', (status, Class) => {
-    const error = fail(answer(status, PAGE), { charged: 'unknown' })
-    expect(error).toBeInstanceOf(Class)
-    expect(error.message).toBe(
-      `POST /v1/orders returned ${status} (HTML or XML, not this service's response). ` +
-        `Check baseUrl and any proxy or gateway in between. ${chargedSentence('unknown')}`,
-    )
-  })
+/** A message states what happened, whether the wallet may be charged, and what to do. */
+function expectMessages(result: AttemptResult, what: string, ...[next, inDoubt = false]: Advice): void {
+  const message = (charged?: 'no' | 'yes' | 'unknown'): string => {
+    const error = fail(result, charged === undefined ? {} : { charged })
+    expect(error.charged).toBe(charged ?? 'no')
+    return error.message
+  }
+  const first = inDoubt ? `${next}. ` : ''
+  expect(message()).toBe(`POST /v1/orders ${what}. ${next}, then call again.`)
+  expect(message('no')).toBe(`POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`)
+  expect(message('unknown')).toBe(`POST /v1/orders ${what}. ${first}${IN_DOUBT}`)
+  expect(message('yes')).toBe(`POST /v1/orders ${what}. ${first}The wallet was charged. ${NEVER}`)
+}
+
+test.each([
+  [404, NotFoundError],
+  [403, PermissionDeniedError],
+  [401, AuthenticationError],
+])('an HTML page with status %i points to baseUrl, not to ids or permissions', (status, Class) => {
+  const page = answer(status, '\n<!doctype html><title>Not Found</title>')
+  expect(fail(page)).toBeInstanceOf(Class)
+  const what = `returned ${status} (HTML or XML, not this service's response)`
+  expectMessages(page, what, 'Check baseUrl and any proxy or gateway in between', true)
 })
 
 describe('an error status', () => {
-  const statuses: [status: number, Class: ErrorClass, code: string, meaning: string][] = [
-    [400, BadRequestError, 'bad_request', 'invalid request body or headers'],
-    [401, AuthenticationError, 'authentication', 'missing or invalid API key'],
-    [402, PaymentRequiredError, 'payment_required', 'payment required'],
-    [403, PermissionDeniedError, 'permission_denied', 'the API key lacks a permission'],
-    [404, NotFoundError, 'not_found', 'not found'],
-    [409, ConflictError, 'conflict', 'conflict'],
-    [422, OrderNotAcceptedError, 'order_not_accepted', 'order cannot be accepted'],
-    [429, RateLimitError, 'rate_limit', 'too many requests'],
-    ...[500, 501, 502, 503, 504, 507, 511, 520, 599].map((status): [number, ErrorClass, string, string] => [
-      status,
-      ServerError,
-      'server',
-      'server error',
-    ]),
-    ...[100, 199, 300, 405, 406, 408, 410, 411, 413, 414, 415, 418, 425, 431, 451, 499].map(
-      (status): [number, ErrorClass, string, string] => [status, ApiError, 'api', 'unexpected status'],
-    ),
+  const statuses: [status: number, Class: ErrorClass, code: string, meaning: string, ...Advice][] = [
+    [400, BadRequestError, 'bad_request', 'invalid request body or headers', 'Correct the request'],
+    [401, AuthenticationError, 'authentication', 'missing or invalid API key', SIGN_IN, true],
+    [402, PaymentRequiredError, 'payment_required', 'payment required', 'Top up the wallet', true],
+    [404, NotFoundError, 'not_found', 'not found', 'Check the ids, the API key and baseUrl'],
+    [409, ConflictError, 'conflict', 'conflict', 'Wait'],
+    [422, OrderNotAcceptedError, 'order_not_accepted', 'order cannot be accepted', 'Change the order'],
+    [429, RateLimitError, 'rate_limit', 'too many requests', 'Wait'],
   ]
+  for (const status of [500, 501, 502, 503, 504, 507, 511, 520, 599])
+    statuses.push([status, ServerError, 'server', 'server error', 'Wait'])
+  for (const status of [408, 425]) statuses.push([status, ApiError, 'api', 'unexpected status', 'Wait'])
+  for (const status of [100, 199, 300, 405, 406, 410, 411, 413, 414, 415, 418, 431, 451, 499])
+    statuses.push([status, ApiError, 'api', 'unexpected status', 'Check baseUrl and the request'])
 
   test.each(statuses)(
-    'the status %i becomes the error class and code of its meaning',
-    (status, Class, code, meaning) => {
-      const error = fail(answer(status, { message: 'x' }))
-      expect(error).toBeInstanceOf(Class)
-      expect(error.constructor).toBe(Class)
-      expect(error).toMatchObject({ code, status, attempts: 2 })
-      expect(error.message).toMatch(`POST /v1/orders returned ${status} (${meaning}).`)
+    'the status %i becomes the error class, code and message of its meaning',
+    (status, Class, code, meaning, ...advice) => {
+      const result = answer(status, { message: 'x' })
+      expect(fail(result).constructor).toBe(Class)
+      expect(fail(result)).toMatchObject({ code, status, attempts: 2 })
+      expectMessages(result, `returned ${status} (${meaning})`, ...advice)
     },
   )
 
+  test('the status 403 names the permission that the call needs', () => {
+    expect(fail(answer(403)).constructor).toBe(PermissionDeniedError)
+    expect(fail(answer(403))).toMatchObject({ code: 'permission_denied', status: 403, attempts: 2 })
+    const what = 'returned 403 (the API key lacks a permission). The call needs the permission orders:write'
+    expectMessages(answer(403, ''), what, 'Use an API key with that permission', true)
+  })
+
   test.each([
-    ['IDEMPOTENCY_CONFLICT', IdempotencyConflictError, 'this key belongs to an order with another payload'],
-    [
-      'IDEMPOTENCY_IN_PROGRESS',
-      IdempotencyInProgressError,
-      'an earlier request with this key is still running',
-    ],
-  ] as const)('the status 409 %s has its own class', (serverCode, Class, meaning) => {
+    ['IDEMPOTENCY_CONFLICT', IdempotencyConflictError],
+    ['IDEMPOTENCY_IN_PROGRESS', IdempotencyInProgressError],
+  ] as const)('the status 409 %s has its own class', (serverCode, Class) => {
     const error = fail(answer(409, { error: { code: serverCode } }))
     expect(error.constructor).toBe(Class)
-    expect(error.message).toContain(`409 (${meaning}, code ${serverCode}).`)
     expect(error.serverCode).toBe(serverCode)
     expect((error as IdempotencyConflictError).local ?? false).toBe(false)
   })
@@ -161,26 +180,23 @@ test('an unknown endpoint has neither permission nor resource', () => {
   expect(fail(answer(403), { endpoint }).message).not.toContain('needs')
 })
 
-describe('a failure without an answer', () => {
-  const failed = (
-    unsent: false | Unsent,
-    detail: { name: string; code?: string; syscall?: string },
-  ): AttemptResult => ({ kind: 'failed', unsent, closed: false, detail })
+function failed(
+  unsent: false | Unsent,
+  code?: string,
+  syscall?: string,
+): AttemptResult & { readonly kind: 'failed' } {
+  const named = { ...(code === undefined ? {} : { code }), ...(syscall === undefined ? {} : { syscall }) }
+  return { kind: 'failed', unsent, closed: false, detail: { name: 'TypeError', ...named } }
+}
 
+describe('a failure without an answer', () => {
   test.each([
     ['could not connect', 'unreachable', 'ECONNREFUSED', 'connect', 'network'],
-    [
-      "could not connect: the server's certificate is not trusted",
-      'certificate',
-      'CERT_HAS_EXPIRED',
-      undefined,
-      'certificate',
-    ],
+    [UNTRUSTED, 'certificate', 'CERT_HAS_EXPIRED', undefined, 'certificate'],
     ['got no complete response', false, 'ECONNRESET', 'read', 'network'],
     ['got no complete response', false, 'ECONNREFUSED', 'connect', 'network'],
   ] as const)('%s', (what, unsent, code, syscall, suspect) => {
-    const detail = { name: 'Error', code, ...(syscall === undefined ? {} : { syscall }) }
-    const error = fail(failed(unsent, detail))
+    const error = fail(failed(unsent, code, syscall))
     const shown = syscall === undefined ? code : `${code} ${syscall}`
     expect(error.constructor).toBe(ConnectionError)
     const next = `Check the ${suspect} and baseUrl, then call again.`
@@ -190,43 +206,26 @@ describe('a failure without an answer', () => {
     expect(Object.getPrototypeOf(error.cause)).toBe(Error.prototype)
   })
 
-  test('a connection that came too late is one that a machine without sleep would not have', () => {
-    const result = failed('late', { name: 'Late', code: 'LATE' })
-    expect(fail(result, { charged: 'no' }).message).toBe(
-      'POST /v1/orders connected too late to send, so this attempt sent nothing (LATE). The wallet was not charged. Keep the machine awake, then call again.',
-    )
-  })
-
   test.each([
-    ['could not be sent: the transport is closed', 'transport_closed', 'UND_ERR_CLOSED'],
-    ['could not be sent: the transport is closed', 'transport_closed', 'UND_ERR_DESTROYED'],
-    ['got no complete response', false, 'UND_ERR_DESTROYED'],
-  ] as const)('the message "%s" suggests a new transport (%s, %s)', (what, unsent, code) => {
-    const result = failed(unsent, { name: 'Error', code })
-    const next = 'Create a new transport and client'
-    expect(fail(result).message).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
-    const sent =
-      unsent === false ? '' : ', but an earlier attempt or another process may have sent the request'
-    expect(fail(result, { charged: 'unknown' }).message).toBe(
-      `POST /v1/orders ${what}${sent} (${code}). ${next}. ${chargedSentence('unknown')}`,
+    ['connected too late to send', 'late', 'LATE', 'Keep the machine awake'],
+    ['could not connect', 'unreachable', 'BAD_PORT', 'Use a port in baseUrl that fetch does not block'],
+    [CLOSED, 'transport_closed', 'UND_ERR_CLOSED', RENEW],
+    [CLOSED, 'transport_closed', DESTROYED, RENEW],
+  ] as const)('the message "%s" (%s, %s) suggests: %s', (what, unsent, code, next) => {
+    const message = (told: Told): string => fail(failed(unsent, code), told).message
+    expect(message({})).toBe(`POST /v1/orders ${what} (${code}). ${next}, then call again.`)
+    expect(message({ charged: 'unknown' })).toBe(
+      `POST /v1/orders ${what}, but an earlier attempt or another process may have sent the request (${code}). ${next}. ${IN_DOUBT}`,
     )
-    if (unsent === false) return
-    expect(fail(result, { charged: 'no' }).message).toBe(
+    expect(message({ charged: 'no' })).toBe(
       `POST /v1/orders ${what}, so this attempt sent nothing (${code}). The wallet was not charged. ${next}, then call again.`,
     )
-  })
-
-  test('a failure without a code is named by its name', () => {
-    expect(fail(failed(false, { name: 'TypeError' })).message).toContain('(TypeError).')
   })
 
   test('a timeout states which time is over', () => {
     const attempt = fail({ kind: 'timeout' }, { deadline: 'attempt' })
     expect(attempt).toBeInstanceOf(TimeoutError)
     expect(attempt).toMatchObject({ code: 'timeout', deadline: 'attempt' })
-    expect(attempt.message).toBe(
-      'POST /v1/orders got no complete response within the time of one attempt (timeout). Allow more time, then call again.',
-    )
     const total = fail({ kind: 'timeout' }, { deadline: 'total' })
     expect(total).toMatchObject({ code: 'timeout', deadline: 'total' })
     expect(total.message).toContain('within the total time of the call (totalTimeout).')
@@ -239,9 +238,6 @@ describe('a failure without an answer', () => {
     expect(error).toBeInstanceOf(RequestAbortedError)
     expect(error.code).toBe('aborted')
     expect(error.cause).toBe(reason)
-    expect(error.message).toBe(
-      "POST /v1/orders was aborted by the caller's signal. If you still need the result, then call again.",
-    )
   })
 
   test.each([301, 302, 303, 304, 307, 308, 0])('redirect %i is never followed', (status) => {
@@ -254,27 +250,27 @@ describe('a failure without an answer', () => {
   })
 })
 
-describe('a success that is none', () => {
-  const success = (problem?: 'cut' | 'timeout' | 'aborted' | 'too_large'): AttemptResult => ({
-    kind: 'answer',
-    status: 200,
-    headers: new Headers({ 'x-request-id': 'req_1' }),
-    text: '{',
-    ...(problem === undefined ? {} : { problem }),
-  })
+const WITHIN = 'within the time of one attempt (timeout)'
+const invalid = { code: 'invalid_response', issues: [] }
+const timeout = { code: 'timeout', deadline: 'total' }
 
-  test.each([
-    ['cut', ConnectionError, { code: 'connection' }],
-    ['timeout', TimeoutError, { code: 'timeout', deadline: 'total' }],
-    ['too_large', InvalidResponseError, { code: 'invalid_response', issues: [] }],
-    ['aborted', InvalidResponseError, { code: 'invalid_response', issues: [] }],
-    [undefined, InvalidResponseError, { code: 'invalid_response', issues: [] }],
-  ] as const)('a success with %s is an error of its kind with a status', (problem, Class, facts) => {
-    const error = fail(success(problem), { deadline: 'total' })
+test.each<[problem: BodyProblem | undefined, ErrorClass, facts: object, why: string, ...Advice]>([
+  ['cut', ConnectionError, { code: 'connection' }, 'was cut off: the connection was lost', NETWORK],
+  ['timeout', TimeoutError, timeout, `did not arrive ${WITHIN}`, 'Allow more time'],
+  ['too_large', InvalidResponseError, invalid, 'exceeds the size limit', LOWER_LIMIT],
+  ['undecodable', InvalidResponseError, invalid, 'could not be decompressed', BETWEEN, true],
+  ['aborted', InvalidResponseError, invalid, 'is not as documented', 'Check baseUrl'],
+  [undefined, InvalidResponseError, invalid, 'is not as documented', 'Check baseUrl'],
+])(
+  'a success whose body is %s is an error of its kind with a status',
+  (problem, Class, facts, why, ...advice) => {
+    const result = { ...answer(200, '{', { 'x-request-id': 'req_1' }), problem } as AttemptResult
+    const error = fail(result, { deadline: 'total' })
     expect(error.constructor).toBe(Class)
     expect(error).toMatchObject({ status: 200, requestId: 'req_1', ...facts })
-  })
-})
+    expectMessages(result, `returned 200, but the body ${why}`, ...advice)
+  },
+)
 
 describe('what a message says', () => {
   const results: Record<string, AttemptResult> = {
@@ -290,17 +286,14 @@ describe('what a message says', () => {
   }
 
   describe.each(Object.entries(results))('of %s', (_name, result) => {
-    test('a message of this kind has the names of the order', () => {
+    test('a message of this kind has the names of the order, and omits unknown names', () => {
       const names = { idempotencyKey: 'key_1', externalOrderId: 'ref_1', orderId: 'ord_1' }
       const error = fail(result, names)
       expect(error).toMatchObject(names)
       expect(error.supportReference).toEqual(names)
-    })
-
-    test('a message of this kind omits unknown names', () => {
-      const error = fail(result, { idempotencyKey: undefined, externalOrderId: undefined })
-      expect(error).not.toHaveProperty('idempotencyKey')
-      expect(error).not.toHaveProperty('externalOrderId')
+      const unnamed = fail(result, { idempotencyKey: undefined, externalOrderId: undefined })
+      expect(unnamed).not.toHaveProperty('idempotencyKey')
+      expect(unnamed).not.toHaveProperty('externalOrderId')
     })
   })
 
@@ -322,119 +315,26 @@ describe('what a message says', () => {
 })
 
 describe('a whole message', () => {
-  const failed = (unsent: false | 'unreachable' | 'certificate', code?: string): AttemptResult => ({
-    kind: 'failed',
-    unsent,
-    closed: false,
-    detail: { name: 'TypeError', ...(code === undefined ? {} : { code }) },
-  })
-  const success = (problem?: 'cut' | 'undecodable' | 'timeout' | 'too_large'): AttemptResult =>
-    ({ ...answer(200), problem }) as AttemptResult
+  const UNKNOWN_EFFECT =
+    'The request may have taken effect and charged the wallet. Check its effect before you send it again: the client has no record of it.'
   const redirect = (status: number): AttemptResult => ({ kind: 'redirect', status, headers: new Headers() })
   const coded = (status: number, code: string): AttemptResult => answer(status, { code })
 
-  /** The last column: true if the advice also fits a wallet that may have been charged. */
-  const cases: [result: AttemptResult, what: string, next: string, inDoubt?: true][] = [
-    [answer(400, ''), 'returned 400 (invalid request body or headers)', 'Correct the request'],
-    [
-      answer(401, ''),
-      'returned 401 (missing or invalid API key)',
-      'Check the API key or sign in at the proxy',
-      true,
-    ],
-    [coded(402, 'A_CODE'), 'returned 402 (payment required, code A_CODE)', 'Top up the wallet', true],
-    [
-      answer(403, ''),
-      'returned 403 (the API key lacks a permission). The call needs the permission orders:write',
-      'Use an API key with that permission',
-      true,
-    ],
-    [answer(404, ''), 'returned 404 (not found)', 'Check the ids, the API key and baseUrl'],
-    [answer(408, ''), 'returned 408 (unexpected status)', 'Wait'],
-    [answer(409, ''), 'returned 409 (conflict)', 'Wait'],
+  test.each<[result: AttemptResult, what: string, ...Advice]>([
     [
       coded(409, 'IDEMPOTENCY_IN_PROGRESS'),
       'returned 409 (an earlier request with this key is still running, code IDEMPOTENCY_IN_PROGRESS)',
       'Wait',
     ],
-    [answer(418, ''), 'returned 418 (unexpected status)', 'Check baseUrl and the request'],
-    [answer(422, ''), 'returned 422 (order cannot be accepted)', 'Change the order'],
-    [answer(425, ''), 'returned 425 (unexpected status)', 'Wait'],
-    [answer(429, ''), 'returned 429 (too many requests)', 'Wait'],
-    [answer(500, ''), 'returned 500 (server error)', 'Wait'],
     [redirect(307), 'returned a redirect (307), which is never followed', 'Check baseUrl', true],
     [redirect(0), 'returned a redirect, which is never followed', 'Check baseUrl', true],
-    [success(), 'returned 200, but the body is not as documented', 'Check baseUrl'],
-    [
-      success('too_large'),
-      'returned 200, but the body exceeds the size limit',
-      'Check baseUrl (or lower the limit of a list)',
-    ],
-    [
-      success('undecodable'),
-      'returned 200, but the body could not be decompressed',
-      'Check any proxy or gateway in between',
-      true,
-    ],
-    [
-      success('cut'),
-      'returned 200, but the body was cut off: the connection was lost',
-      'Check the network and baseUrl',
-    ],
-    [
-      success('timeout'),
-      'returned 200, but the body did not arrive within the time of one attempt (timeout)',
-      'Allow more time',
-    ],
-    [
-      { kind: 'timeout' },
-      'got no complete response within the time of one attempt (timeout)',
-      'Allow more time',
-    ],
+    [{ kind: 'timeout' }, `got no complete response ${WITHIN}`, 'Allow more time'],
     [{ kind: 'aborted' }, "was aborted by the caller's signal", 'If you still need the result'],
-    [failed(false), 'got no complete response (TypeError)', 'Check the network and baseUrl'],
-    [
-      failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),
-      'got no complete response (ERR_SSL_WRONG_VERSION_NUMBER)',
-      'Check the scheme and port of baseUrl (the server may not speak TLS there)',
-      true,
-    ],
-    [failed(false, 'ECONNRESET'), 'got no complete response (ECONNRESET)', 'Check the network and baseUrl'],
-    [
-      failed(false, 'UND_ERR_DESTROYED'),
-      'got no complete response (UND_ERR_DESTROYED)',
-      'Create a new transport and client',
-      true,
-    ],
-  ]
-
-  test.each(cases)(
-    'a message states what happened, whether the wallet may be charged, and what to do (%#)',
-    (result, what, next, inDoubt) => {
-      const message = (charged?: 'no' | 'yes' | 'unknown'): string => {
-        const error = fail(result, charged === undefined ? {} : { charged })
-        expect(error.charged).toBe(charged ?? 'no')
-        return error.message
-      }
-      const first = inDoubt === true ? `${next}. ` : ''
-      expect(message()).toBe(`POST /v1/orders ${what}. ${next}, then call again.`)
-      expect(message('no')).toBe(
-        `POST /v1/orders ${what}. The wallet was not charged. ${next}, then call again.`,
-      )
-      expect(message('unknown')).toBe(
-        `POST /v1/orders ${what}. ${first}The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). Do not order again under another reference or key.`,
-      )
-      expect(message('yes')).toBe(
-        `POST /v1/orders ${what}. ${first}The wallet was charged. Do not order again under another reference or key.`,
-      )
-    },
-  )
-
-  test('a message about a port that fetch blocks suggests another port', () => {
-    expect(fail(failed('unreachable', 'BAD_PORT'), { charged: 'no' }).message).toBe(
-      'POST /v1/orders could not connect, so this attempt sent nothing (BAD_PORT). The wallet was not charged. Use a port in baseUrl that fetch does not block, then call again.',
-    )
-  })
+    [failed(false), 'got no complete response (TypeError)', NETWORK],
+    [failed(false, 'ECONNRESET'), 'got no complete response (ECONNRESET)', NETWORK],
+    [failed(false, NO_TLS), `got no complete response (${NO_TLS})`, CHECK_SCHEME, true],
+    [failed(false, DESTROYED), `got no complete response (${DESTROYED})`, RENEW, true],
+  ])('a message states what happened, whether the wallet may be charged, and what to do (%#)', expectMessages)
 
   test.each([
     [undefined, 'Use another key, then call again.'],
@@ -452,25 +352,17 @@ describe('a whole message', () => {
   })
 
   test.each([
-    [undefined, '', 'Check the network and baseUrl, then call again.'],
-    [
-      'no',
-      ', so this attempt sent nothing',
-      'The wallet was not charged. Check the network and baseUrl, then call again.',
-    ],
-    ['yes', '', 'The wallet was charged. Do not order again under another reference or key.'],
-    [
-      'unknown',
-      ', but an earlier attempt or another process may have sent the request',
-      'The wallet may have been charged. Call create() again with the same request and reference (or key), or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve(). Do not order again under another reference or key.',
-    ],
+    [undefined, '', `${NETWORK}, then call again.`],
+    ['no', ', so this attempt sent nothing', `The wallet was not charged. ${NETWORK}, then call again.`],
+    ['yes', '', `The wallet was charged. ${NEVER}`],
+    ['unknown', ', but an earlier attempt or another process may have sent the request', IN_DOUBT],
   ] as const)('a message about an unsent request of a charged order: %s', (charged, sent, rest) => {
     const given = charged === undefined ? {} : { charged }
     expect(fail(failed('unreachable', 'ENOTFOUND'), given).message).toBe(
       `POST /v1/orders could not connect${sent} (ENOTFOUND). ${rest}`,
     )
     expect(fail(failed('certificate', 'CERT_HAS_EXPIRED'), given).message).toBe(
-      `POST /v1/orders could not connect: the server's certificate is not trusted${sent} (CERT_HAS_EXPIRED). ${rest.replace('the network', 'the certificate')}`,
+      `POST /v1/orders ${UNTRUSTED}${sent} (CERT_HAS_EXPIRED). ${rest.replace('the network', 'the certificate')}`,
     )
   })
 
@@ -482,22 +374,18 @@ describe('a whole message', () => {
     (charged, money) => {
       const endpoint: Endpoint = { operation: 'orders.resolve', method: 'GET', missing: 'order' }
       const told = { endpoint, path: '/v1/orders/o_1', charged }
-      const never = 'Do not order again under another reference or key.'
       expect(fail(answer(404, ''), told).message).toBe(
-        `GET /v1/orders/o_1 returned 404 (not found). Check the ids, the API key and baseUrl, then call again. ${money} ${never}`,
+        `GET /v1/orders/o_1 returned 404 (not found). Check the ids, the API key and baseUrl, then call again. ${money} ${NEVER}`,
       )
       expect(fail(failed('unreachable', 'ECONNREFUSED'), told).message).toBe(
-        `GET /v1/orders/o_1 could not connect (ECONNREFUSED). Check the network and baseUrl, then call again. ${money} ${never}`,
+        `GET /v1/orders/o_1 could not connect (ECONNREFUSED). Check the network and baseUrl, then call again. ${money} ${NEVER}`,
       )
     },
   )
 
   test.each([
     ['no', 'The wallet was not charged. Allow more time, then call again.'],
-    [
-      'unknown',
-      'The request may have taken effect and charged the wallet. Check its effect before you send it again: the client has no record of it.',
-    ],
+    ['unknown', UNKNOWN_EFFECT],
   ] as const)('a message about a custom request names its effect, and no order: %s', (charged, rest) => {
     const endpoint = { operation: 'request', method: 'PUT' }
     expect(fail({ kind: 'timeout' }, { endpoint, charged, path: '/v1/x' }).message).toBe(
@@ -509,7 +397,7 @@ describe('a whole message', () => {
     const endpoint = { operation: 'request', method: 'POST' }
     const result = coded(409, 'IDEMPOTENCY_CONFLICT')
     expect(fail(result, { endpoint, charged: 'unknown', path: '/v1/x' }).message).toBe(
-      'POST /v1/x returned 409 (this key belongs to an order with another payload, code IDEMPOTENCY_CONFLICT). The request may have taken effect and charged the wallet. Check its effect before you send it again: the client has no record of it.',
+      `POST /v1/x returned 409 (this key belongs to an order with another payload, code IDEMPOTENCY_CONFLICT). ${UNKNOWN_EFFECT}`,
     )
   })
 
@@ -522,8 +410,7 @@ describe('a whole message', () => {
 
 test("the cause names what a caller's fetch threw, and where", () => {
   const frames = '    at fetch (app.ts:1:2)'
-  const detail = { name: 'RangeError', frames }
-  const { cause } = fail({ kind: 'failed', unsent: false, closed: false, detail })
+  const { cause } = fail({ ...failed(false), detail: { name: 'RangeError', frames } })
   expect(cause).toMatchObject({ name: 'RangeError', message: 'RangeError', stack: `RangeError\n${frames}` })
 })
 
@@ -625,13 +512,8 @@ test("any status with any bytes becomes an error without the server's text in it
   fc.assert(
     fc.property(status, bytes, header, header, problem, (code, text, requestId, retryAfter, cut) => {
       const headers = new Headers({ 'x-request-id': requestId, 'retry-after': retryAfter })
-      const result = {
-        kind: 'answer',
-        status: code,
-        headers,
-        text,
-        ...(cut && { problem: cut }),
-      } as AttemptResult
+      const problem = cut && { problem: cut }
+      const result = { kind: 'answer', status: code, headers, text, ...problem } as AttemptResult
       const error = fail(result, { charged: 'unknown' })
       expect(error).toBeInstanceOf(CustomerOrderingError)
       expect(error.status).toBe(code)
