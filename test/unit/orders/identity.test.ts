@@ -38,6 +38,8 @@ const request = {
 const UUID_V5 = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
 describe('derived keys', () => {
+  const PUNYCODE = 'https://xn--bcher-kva.example'
+
   test('the namespace of derived keys never changes', () => {
     expect(KEY_NAMESPACE).toBe('84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095')
   })
@@ -52,13 +54,7 @@ describe('derived keys', () => {
     ['https://api.example.com', 'shop-us', 'order-1', 0, '874aecb3-8dcf-5279-a53f-898fbf2fcf1d'],
     ['http://127.0.0.1:4010', 'shop-eu', 'order-1', 0, 'f47be68b-e8f2-5d76-b916-607597a0ffc1'],
     ['https://api.example.com/ordering', '', 'x', 0, '5798d270-c918-56d9-8b72-86ebbeef33e0'],
-    [
-      'https://xn--bcher-kva.example',
-      'Käufer 東京 😀',
-      'Bestellung № 7 – größer',
-      0,
-      '083575bd-283f-5dbc-9d24-798ce3f4e9f1',
-    ],
+    [PUNYCODE, 'Käufer 東京 😀', 'Bestellung № 7 – größer', 0, '083575bd-283f-5dbc-9d24-798ce3f4e9f1'],
     [
       'sandbox',
       'a"b\\c',
@@ -81,10 +77,7 @@ describe('derived keys', () => {
 
   test('the hashed name of a derived key is this string', () => {
     const names: string[] = []
-    const record = (name: string): string => {
-      names.push(name)
-      return name
-    }
+    const record = (name: string): string => String(names.push(name))
     derivedKey(record, { server: 's', account: 'a', externalOrderId: 'r', generation: 0 })
     fingerprintOf(record, { b: [1], a: 'x', metadata: { c: 1 } })
     rowIdOf(record, 'ref:r')
@@ -116,6 +109,7 @@ describe('slots', () => {
   test('a slot is named by reference, then by key, then by fingerprint', () => {
     const fingerprint = 'f'
     expect(slotOf({ externalOrderId: 'order-1', idempotencyKey: 'k', fingerprint })).toBe('ref:order-1')
+    expect(slotOf({ externalOrderId: 'key:k', fingerprint })).toBe('ref:key:k')
     expect(slotOf({ idempotencyKey: 'k', fingerprint })).toBe('key:k')
     expect(slotOf({ fingerprint })).toBe('anon:f')
     expect(slotOf({ externalOrderId: undefined, idempotencyKey: undefined, fingerprint })).toBe('anon:f')
@@ -128,12 +122,7 @@ describe('slots', () => {
     expect(isAnonymous(slotOf({ externalOrderId: 'anon:', fingerprint }))).toBe(false)
   })
 
-  test('a reference that looks like another slot stays a reference', () => {
-    expect(slotOf({ externalOrderId: 'key:k', fingerprint: 'f' })).toBe('ref:key:k')
-  })
-
   test("the name of a slot's row is a UUID that never changes", () => {
-    expect(rowIdOf(derive, 'ref:order-1')).toBe(derive('["s1","ref:order-1"]'))
     expect(rowIdOf(derive, 'ref:order-1')).toBe('4c81adea-97ba-54b2-8848-53a3ca7c6091')
     expect(rowIdOf(derive, `ref:${'x'.repeat(5000)}`)).toMatch(UUID_V5)
   })
@@ -141,9 +130,6 @@ describe('slots', () => {
 
 describe('fingerprints', () => {
   test('fingerprints never change', () => {
-    expect(fingerprintOf(derive, request)).toBe(
-      derive('["f1",{"quantity":100,"serviceId":"svc-1","target":"@käufer"}]'),
-    )
     expect(fingerprintOf(derive, request)).toBe('e7dcd2e9-b10e-5d4c-9ca2-c7f2a956ab1c')
   })
 
@@ -168,16 +154,8 @@ describe('fingerprints', () => {
 
 describe('field tags', () => {
   test('field tags never change', () => {
-    expect(fieldTags(derive, 'salt', request)).toEqual({
-      serviceId: derive('["t1","salt","serviceId","svc-1"]').slice(0, 8),
-      target: derive('["t1","salt","target","@käufer"]').slice(0, 8),
-      quantity: derive('["t1","salt","quantity",100]').slice(0, 8),
-    })
-    expect(fieldTags(derive, 'salt', request)).toEqual({
-      serviceId: 'bd2df346',
-      target: '707d67b4',
-      quantity: '31e4d33d',
-    })
+    const tags = { serviceId: 'bd2df346', target: '707d67b4', quantity: '31e4d33d' }
+    expect(fieldTags(derive, 'salt', request)).toEqual(tags)
   })
 
   test('field tags differ by salt and by field, not by the order of members', () => {
@@ -217,16 +195,10 @@ describe('with a polluted Object.prototype', () => {
     const fingerprint = fingerprintOf(derive, request)
     const tags = fieldTags(derive, 's', request)
     const withGift = { ...tags, gift: '00000000' }
-    Object.defineProperty(Object.prototype, 'gift', {
-      value: '00000000',
-      enumerable: true,
-      configurable: true,
-    })
-    const seen = [
-      fingerprintOf(derive, request),
-      fieldTags(derive, 's', request),
-      differingFields(tags, withGift),
-    ]
+    const gift = { value: '00000000', enumerable: true, configurable: true }
+    Object.defineProperty(Object.prototype, 'gift', gift)
+    const differing = differingFields(tags, withGift)
+    const seen = [fingerprintOf(derive, request), fieldTags(derive, 's', request), differing]
     Reflect.deleteProperty(Object.prototype, 'gift')
     expect(seen).toEqual([fingerprint, tags, ['gift']])
   })
@@ -234,7 +206,6 @@ describe('with a polluted Object.prototype', () => {
 
 describe('API key tags', () => {
   test('API key tags never change', () => {
-    expect(apiKeyTag(derive, 'salt', 'key-1')).toBe(derive('["a1","salt","key-1"]').slice(0, 8))
     expect(apiKeyTag(derive, 'salt', 'key-1')).toBe('ab2319b6')
   })
 
@@ -322,14 +293,10 @@ describe('keys of callers', () => {
   test.each<[unknown, string]>([
     ['', 'is empty'],
     ['k'.repeat(256), 'has more than 255 characters'],
-    ['a b', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
-    [' a', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
-    ['a\n', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
-    ['a\r\nx: y', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
-    ['\u0000', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
-    ['\u007f', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
-    ['ä', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
-    ['😀', 'has a character that is not visible ASCII (0x21 to 0x7E)'],
+    ...['a b', ' a', 'a\n', 'a\r\nx: y', '\u0000', '\u007f', 'ä', '😀'].map((key): [unknown, string] => [
+      key,
+      'has a character that is not visible ASCII (0x21 to 0x7E)',
+    ]),
     [undefined, 'is not a string'],
     [null, 'is not a string'],
     [1, 'is not a string'],
