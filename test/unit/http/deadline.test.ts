@@ -7,6 +7,20 @@ const never = (): Promise<never> => new Promise(() => {})
 const why = (ended: unknown): unknown => (ended instanceof Interruption ? ended.why : ended)
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
 
+/** An unawaited rejection must not end the process. */
+async function expectHandled(run: () => Promise<void>): Promise<void> {
+  const unhandled: unknown[] = []
+  const onUnhandled = (error: unknown): void => void unhandled.push(error)
+  process.on('unhandledRejection', onUnhandled)
+  try {
+    await run()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(unhandled).toEqual([])
+  } finally {
+    process.off('unhandledRejection', onUnhandled)
+  }
+}
+
 describe('the time of a call', () => {
   test('the time of a call counts by the monotonic clock', async () => {
     const runtime = fakeRuntime()
@@ -61,18 +75,13 @@ describe('the time of a call', () => {
 })
 
 describe('waiting for a promise', () => {
-  test("a wait gives the promise's value", async () => {
+  test("a wait gives the promise's value or its rejection", async () => {
     const runtime = fakeRuntime()
     const { signal } = new AbortController()
-    await expect(new Deadline(runtime, 1000, signal).race(Promise.resolve('x'))).resolves.toBe('x')
+    const wait = <T>(promise: Promise<T>) => new Deadline(runtime, 1000, signal).race(promise)
+    await expect(wait(Promise.resolve('x'))).resolves.toBe('x')
     expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
-  })
-
-  test("a wait gives the promise's rejection", async () => {
-    const runtime = fakeRuntime()
-    const { signal } = new AbortController()
-    const failed = new Deadline(runtime, 1000, signal).race(Promise.reject(new Error('x')))
-    await expect(failed).rejects.toThrow('x')
+    await expect(wait(Promise.reject(new Error('x')))).rejects.toThrow('x')
     expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
   })
 
@@ -105,25 +114,14 @@ describe('waiting for a promise', () => {
     ['deadline', (): Deadline => new Deadline(fakeRuntime(), 0, undefined)],
   ])('a wait of a call that has ended gives %s, even if the promise is settled', async (reason, make) => {
     expect(why(await make().race(Promise.resolve('x')))).toBe(reason)
-    // An unawaited rejection must not end the process.
-    const unhandled: unknown[] = []
-    const onUnhandled = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', onUnhandled)
-    try {
+    await expectHandled(async () => {
       expect(why(await make().race(Promise.reject(new Error('late'))))).toBe(reason)
-      await new Promise((resolve) => setImmediate(resolve))
-      expect(unhandled).toEqual([])
-    } finally {
-      process.off('unhandledRejection', onUnhandled)
-    }
+    })
   })
 
   test('a wait handles the rejection of an abandoned promise', async () => {
     const runtime = fakeRuntime()
-    const unhandled: unknown[] = []
-    const onUnhandled = (error: unknown): void => void unhandled.push(error)
-    process.on('unhandledRejection', onUnhandled)
-    try {
+    await expectHandled(async () => {
       let fail: (error: Error) => void = () => {}
       const pending = new Promise<never>((_resolve, reject) => {
         fail = reject
@@ -133,10 +131,7 @@ describe('waiting for a promise', () => {
       expect(why(await waiting)).toBe('deadline')
       fail(new Error('late'))
       await runtime.settle()
-      expect(unhandled).toEqual([])
-    } finally {
-      process.off('unhandledRejection', onUnhandled)
-    }
+    })
   })
 
   test('a wait leaves no listener on a signal that serves a thousand calls', async () => {

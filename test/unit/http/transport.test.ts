@@ -10,6 +10,7 @@ import {
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import type { Transport } from '../../../src/http/transport.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const unhandled: unknown[] = []
 const onUnhandled = (error: unknown): void => void unhandled.push(error)
@@ -45,6 +46,8 @@ function attempt(
 const streamOf = (source: UnderlyingDefaultSource<unknown>): ReadableStream =>
   new ReadableStream(source, { highWaterMark: 0 })
 const never = (): Promise<never> => new Promise(() => {})
+/** A response without a stream, as in React Native. */
+const streamless = (text: () => Promise<unknown>) => ({ status: 201, ok: true, headers: new Headers(), text })
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 describe("a caller's fetch", () => {
@@ -126,12 +129,8 @@ describe("a caller's fetch", () => {
     ['dispatcher', 'x'],
   ])("a caller's fetch is called as usual if every object inherits a property %s", async (name, value) => {
     let inherits: string[] = []
-    Object.defineProperty(Object.prototype, name, {
-      value,
-      configurable: true,
-      writable: true,
-      enumerable: true,
-    })
+    const descriptor = { value, configurable: true, writable: true, enumerable: true }
+    Object.defineProperty(Object.prototype, name, descriptor)
     try {
       const result = await attempt(
         async (input, init) => {
@@ -168,23 +167,13 @@ describe("a caller's fetch", () => {
   )
 
   test('a response may lack a stream, as in React Native, and its size still counts', async () => {
-    const own = (text: string): object => ({
-      status: 201,
-      ok: true,
-      headers: new Headers(),
-      text: async () => text,
-    })
+    const own = (text: string): object => streamless(async () => text)
     expect(await attempt(async () => own('x'.repeat(1000)))).toMatchObject({ text: 'x'.repeat(1000) })
     expect(await attempt(async () => own('x'.repeat(1001)))).toMatchObject({ text: '', problem: 'too_large' })
   })
 
   test('a response without a stream that is lost is truncated', async () => {
-    const own = {
-      status: 201,
-      ok: true,
-      headers: new Headers(),
-      text: () => Promise.reject(new Error('lost')),
-    }
+    const own = streamless(() => Promise.reject(new Error('lost')))
     expect(await attempt(async () => own)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
   })
 
@@ -246,25 +235,9 @@ describe("a caller's fetch", () => {
 describe('what a fetch throws', () => {
   const ring = new Error('ring')
   ring.cause = ring
-  const hostile = new Proxy(
-    {},
-    {
-      get() {
-        throw new Error('secret')
-      },
-      has() {
-        throw new Error('secret')
-      },
-      getPrototypeOf() {
-        throw new Error('secret')
-      },
-    },
-  )
-  const getters = Object.defineProperty(new Error('x'), 'cause', {
-    get() {
-      throw new Error('secret')
-    },
-  })
+  const secret = throwing('secret')
+  const hostile = new Proxy({}, { get: secret, has: secret, getPrototypeOf: secret })
+  const getters = Object.defineProperty(new Error('x'), 'cause', { get: secret })
 
   test.each([
     ['undefined', undefined],
@@ -324,24 +297,17 @@ describe('a fetch that ignores its signal', () => {
 
   test('the body of a late response is cancelled', async () => {
     const runtime = fakeRuntime()
-    let cancelled = false
+    const cancel = vi.fn()
     let release: (response: Response) => void = () => {}
-    const pending = attempt(
-      () =>
-        new Promise((resolve) => {
-          release = resolve
-        }),
-      {},
-      runtime,
-    )
+    const late = new Promise((resolve) => {
+      release = resolve
+    })
+    const pending = attempt(() => late, {}, runtime)
     await runtime.advance(5000)
     await pending
-    const cancel = (): void => {
-      cancelled = true
-    }
     release(new Response(streamOf({ cancel })))
     await runtime.settle()
-    expect(cancelled).toBe(true)
+    expect(cancel).toHaveBeenCalledOnce()
   })
 
   test.each([
@@ -350,7 +316,7 @@ describe('a fetch that ignores its signal', () => {
       'a body that cannot even be cancelled',
       () => new Response(streamOf({ pull: never, cancel: never }), { status: 201 }),
     ],
-    ['an answer without a stream', () => ({ status: 201, ok: true, headers: new Headers(), text: never })],
+    ['an answer without a stream', () => streamless(never)],
   ])('a fetch that ignores its signal does not delay the timeout of %s', async (_what, answer) => {
     const runtime = fakeRuntime()
     const pending = attempt(async () => answer(), {}, runtime)
@@ -363,10 +329,7 @@ describe('a fetch that ignores its signal', () => {
 describe('a caller who gives up at any moment after the answer', () => {
   const answers: [string, () => unknown][] = [
     ['whose body never comes', () => new Response(streamOf({ pull: never }), { status: 201 })],
-    [
-      'whose text never comes, as React Native has it',
-      () => ({ status: 201, ok: true, headers: new Headers(), text: never }),
-    ],
+    ['whose text never comes, as React Native has it', () => streamless(never)],
   ]
   test.each(answers)('an aborted caller does not wait for a response %s', async (_what, answer) => {
     // A few microtask turns, including ky's own, lie between the response and the first read of its
@@ -398,23 +361,16 @@ describe('a body', () => {
   taken?.getReader()
   test.each([
     ['somebody else is reading', taken],
-    ['fails', new ReadableStream({ start: (controller) => controller.error(new Error('lost')) })],
-    [
-      'has something else than bytes',
-      new ReadableStream({ start: (controller) => controller.enqueue('text') }),
-    ],
-    ['has nothing', new ReadableStream({ start: (controller) => controller.enqueue(undefined) })],
-    [
-      'throws when it is read',
-      streamOf({
-        pull: () => {
-          throw new Error('x')
-        },
-      }),
-    ],
+    ['fails', streamOf({ start: (controller) => controller.error(new Error('lost')) })],
+    ['has a text instead of bytes', streamOf({ start: (controller) => controller.enqueue('text') })],
+    ['has nothing', streamOf({ start: (controller) => controller.enqueue(undefined) })],
+    ['throws when it is read', streamOf({ pull: throwing('x') })],
   ])('a body that %s is truncated, because the status is known', async (_what, body) => {
-    const own = { status: 201, ok: true, headers: new Headers(), body, text: never }
-    expect(await attempt(async () => own)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
+    expect(await attempt(async () => ({ ...streamless(never), body }))).toMatchObject({
+      kind: 'answer',
+      status: 201,
+      problem: 'cut',
+    })
   })
 
   test('a body keeps what arrived before it broke', async () => {
@@ -430,18 +386,14 @@ describe('a body', () => {
 
   test('a body that is too large is cancelled after the maximum number of bytes', async () => {
     let sent = 0
-    let cancelled = false
-    const body = streamOf({
-      pull(controller) {
-        controller.enqueue(bytes('x'.repeat(100)))
-        sent += 100
-      },
-      cancel() {
-        cancelled = true
-      },
-    })
+    const cancel = vi.fn()
+    const pull = (controller: ReadableStreamDefaultController): void => {
+      controller.enqueue(bytes('x'.repeat(100)))
+      sent += 100
+    }
+    const body = streamOf({ pull, cancel })
     expect(await attempt(async () => new Response(body))).toMatchObject({ problem: 'too_large' })
-    expect(cancelled).toBe(true)
+    expect(cancel).toHaveBeenCalledOnce()
     expect(sent).toBe(1100)
   })
 
@@ -466,9 +418,7 @@ test('an attempt leaves no timer and no listener, however it ends', async () => 
     async () => new Response('', { status: 302 }),
     async () => new Response('x'.repeat(5000)),
     () => Promise.reject(new Error('x')),
-    () => {
-      throw new Error('x')
-    },
+    throwing('x'),
     async () => undefined,
   ]
   for (const end of ends) {
@@ -490,13 +440,11 @@ test('a fetch that is patched after the client was created is used', async () =>
   }
 })
 
-describe('faults that other clients shipped, or this one before its release', () => {
-  test('the length of a compressed body is ignored if the browser hides its encoding', async () => {
-    // CORS lets a page see content-length, but not content-encoding.
-    const headers = { 'content-length': '20' }
-    const response = new Response('x'.repeat(1_000_000), { headers })
-    expect(await attempt(async () => response)).toMatchObject({ kind: 'answer', problem: 'too_large' })
-  })
+test('the length of a compressed body is ignored if the browser hides its encoding', async () => {
+  // CORS lets a page see content-length, but not content-encoding.
+  const headers = { 'content-length': '20' }
+  const response = new Response('x'.repeat(1_000_000), { headers })
+  expect(await attempt(async () => response)).toMatchObject({ kind: 'answer', problem: 'too_large' })
 })
 
 describe('a transport of the application', () => {
@@ -507,16 +455,7 @@ describe('a transport of the application', () => {
   test.each<[string, Transport, unsent: unknown]>([
     ['without whyUnsent', { send: reject }, false],
     ['with whyUnsent', { send: reject, whyUnsent: () => 'unreachable' }, 'unreachable'],
-    [
-      'with a throwing whyUnsent',
-      {
-        send: reject,
-        whyUnsent: () => {
-          throw new Error('secret')
-        },
-      },
-      false,
-    ],
+    ['with a throwing whyUnsent', { send: reject, whyUnsent: throwing('secret') }, false],
   ])('a failure of a custom transport %s proves what whyUnsent returns', async (_what, transport, unsent) => {
     const detail = { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' }
     expect(await over(transport)).toEqual({ kind: 'failed', unsent, closed: false, detail })

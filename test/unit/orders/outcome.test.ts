@@ -27,6 +27,8 @@ interface Row {
 
 const REFUSED = { clean: 'no rejected refused', ambiguous: 'unknown open' } as const
 const UNPROCESSED = { clean: 'no rejected not_processed', ambiguous: 'unknown open' } as const
+const CONFLICT = { clean: 'unknown rejected conflict', ambiguous: 'unknown open' } as const
+const CANCELLED = { clean: 'no rejected cancelled', ambiguous: 'unknown open' } as const
 const DOUBT = { clean: 'unknown open', ambiguous: 'unknown open', doubt: true } as const
 const CHARGED = { clean: 'yes created', ambiguous: 'yes created', doubt: false } as const
 
@@ -44,14 +46,7 @@ const EXPECTED: Readonly<Record<OutcomeKind, Row>> = {
   forbidden: { ...UNPROCESSED, next: 'stop', afterProof: 'stop', doubt: false },
   too_early: { ...UNPROCESSED, next: 'backoff', afterProof: 'replay', doubt: false },
   rate_limited: { ...UNPROCESSED, next: 'backoff', afterProof: 'replay', doubt: false },
-  conflict: {
-    clean: 'unknown rejected conflict',
-    ambiguous: 'unknown open',
-    next: 'stop',
-    afterProof: 'stop',
-    doubt: false,
-    hold: 'refused',
-  },
+  conflict: { ...CONFLICT, next: 'stop', afterProof: 'stop', doubt: false, hold: 'refused' },
   in_progress: { ...DOUBT, next: 'poll', afterProof: 'replay' },
   conflict_unknown: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
   request_timeout: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
@@ -64,13 +59,7 @@ const EXPECTED: Readonly<Record<OutcomeKind, Row>> = {
   connection_lost: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
   timed_out: { ...DOUBT, next: 'backoff', afterProof: 'replay' },
   aborted: { ...DOUBT, next: 'stop', afterProof: 'stop', hold: 'aborted' },
-  not_sent: {
-    clean: 'no rejected cancelled',
-    ambiguous: 'unknown open',
-    next: 'stop',
-    afterProof: 'stop',
-    doubt: false,
-  },
+  not_sent: { ...CANCELLED, next: 'stop', afterProof: 'stop', doubt: false },
 }
 
 function said(kind: OutcomeKind, history: History): string {
@@ -83,43 +72,22 @@ describe('the outcome table', () => {
     expect(kinds.toSorted()).toEqual(Object.keys(EXPECTED).toSorted())
   })
 
-  describe.each(kinds)('%s', (kind) => {
+  it.each(kinds)('the outcome %s means what its row states', (kind) => {
     const expected = EXPECTED[kind]
-
-    it(`the outcome means ${expected.clean} if no attempt was in doubt`, () => {
-      expect(said(kind, CLEAN)).toBe(expected.clean)
-    })
-
-    it(`the outcome means ${expected.ambiguous} if an earlier attempt is in doubt`, () => {
-      expect(said(kind, AMBIGUOUS)).toBe(expected.ambiguous)
-    })
-
-    it('the outcome means a charge after a 201, whatever else is in doubt', () => {
-      expect(said(kind, PROVEN)).toBe('yes created')
-      expect(said(kind, { ambiguous: true, proven: true })).toBe('yes created')
-    })
-
-    it(`the next step is ${expected.next}, and ${expected.afterProof} after a 201`, () => {
-      expect(OUTCOMES[kind].next).toBe(expected.next)
-      expect(judgeOutcome(kind, CLEAN).next).toBe(expected.next)
-      expect(judgeOutcome(kind, AMBIGUOUS).next).toBe(expected.next)
-      expect(judgeOutcome(kind, PROVEN).next).toBe(expected.afterProof)
-    })
-
-    it(`${expected.doubt ? 'leaves' : 'leaves no'} doubt, and never takes any away`, () => {
-      expect(judgeOutcome(kind, CLEAN).history.ambiguous).toBe(expected.doubt)
-      expect(judgeOutcome(kind, AMBIGUOUS).history.ambiguous).toBe(true)
-    })
-
-    it(`holds recovery back ${expected.hold === undefined ? 'never' : `as ${expected.hold}, only while the record is open`}`, () => {
-      expect(judgeOutcome(kind, AMBIGUOUS).hold).toBe(expected.hold)
-      expect(judgeOutcome(kind, CLEAN).hold).toBe(expected.clean.endsWith('open') ? expected.hold : undefined)
-      expect(judgeOutcome(kind, PROVEN).hold).toBeUndefined()
-    })
-
-    it('says in words when it applies', () => {
-      expect(OUTCOME_WORDS[kind]).toMatch(/\w/)
-    })
+    const [clean, ambiguous, proven] = [CLEAN, AMBIGUOUS, PROVEN].map((history) =>
+      judgeOutcome(kind, history),
+    )
+    expect([said(kind, CLEAN), said(kind, AMBIGUOUS)]).toEqual([expected.clean, expected.ambiguous])
+    // A 201 means a charge, whatever else is in doubt.
+    expect(said(kind, PROVEN)).toBe('yes created')
+    expect(said(kind, { ambiguous: true, proven: true })).toBe('yes created')
+    expect([OUTCOMES[kind].next, clean?.next, ambiguous?.next]).toEqual(Array(3).fill(expected.next))
+    expect(proven?.next).toBe(expected.afterProof)
+    expect([clean?.history.ambiguous, ambiguous?.history.ambiguous]).toEqual([expected.doubt, true])
+    // Recovery is held back only while the record is open.
+    const hold = expected.clean.endsWith('open') ? expected.hold : undefined
+    expect([clean?.hold, ambiguous?.hold, proven?.hold]).toEqual([hold, expected.hold, undefined])
+    expect(OUTCOME_WORDS[kind]).toMatch(/\w/)
   })
 
   it('every kind that leaves the record open leaves doubt, so a later refusal cannot close it', () => {
