@@ -1,20 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchedPage, FetchPage, Start } from '../../../src/lists/prefetch.ts'
-
-interface Row {
-  readonly id: string
-}
-
-const info = { headers: new Headers(), attempts: 1, durationMs: 0 }
-const rows = (count: number, from = 0): Row[] =>
-  Array.from({ length: count }, (_, i) => ({ id: `r${from + i}` }))
-const fetched = (items: readonly Row[], more: Partial<FetchedPage<Row>> = {}): FetchedPage<Row> => ({
-  items,
-  ids: items.map(({ id }) => id),
-  info,
-  ...more,
-})
+import { fetched, idsOf, type Row, rows } from './rows.ts'
 
 interface Request {
   readonly offset: number
@@ -23,11 +10,12 @@ interface Request {
   fail(error: Error): Promise<void>
 }
 
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
 /** A service that responds when the test says so. */
 function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[]; flying(): number[] } {
   const requests: Request[] = []
   const open = new Set<Request>()
-  const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
   return {
     requests,
     flying: () => [...open].map(({ offset }) => offset),
@@ -35,35 +23,27 @@ function held(): { readonly fetch: FetchPage<Row>; readonly requests: Request[];
       if (requests.length > 500) throw new Error('endless')
       if (signal?.aborted === true) return Promise.reject(signal.reason)
       return new Promise((resolve, reject) => {
+        const end = (done: () => void): Promise<void> => {
+          open.delete(request)
+          done()
+          return settled()
+        }
         const request: Request = {
           offset,
           signal,
-          answer: (items, more) => {
-            open.delete(request)
-            resolve(fetched(items, more))
-            return settle()
-          },
-          fail: (error) => {
-            open.delete(request)
-            reject(error)
-            return settle()
-          },
+          answer: (items, more) => end(() => resolve(fetched(items, more))),
+          fail: (error) => end(() => reject(error)),
         }
         requests.push(request)
         open.add(request)
-        signal?.addEventListener('abort', () => {
-          open.delete(request)
-          reject(signal.reason)
-        })
+        signal?.addEventListener('abort', () => void request.fail(signal.reason))
       })
     },
   }
 }
 
 /** Starts to read, and returns the items received so far. */
-function opened(
-  start: Partial<Start>,
-): ReturnType<typeof held> & { readonly found: string[]; readonly done: Promise<unknown> } {
+function opened(start: Partial<Start>) {
   const service = held()
   const found: string[] = []
   const done = (async () => {
@@ -72,8 +52,20 @@ function opened(
   return { ...service, found, done }
 }
 
-const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 const at = (offset: number): Row[] => rows(10, offset)
+
+/** Pages of a service, of which the first is fetched and returned. */
+async function stepping(start: Partial<Start>, first = at(0)) {
+  const service = held()
+  const iterator = new Pages(service.fetch, { offset: 0, limit: 10, ...start })
+    .pages()
+    [Symbol.asyncIterator]()
+  const begun = iterator.next()
+  await settled()
+  await service.requests[0]?.answer(first)
+  await begun
+  return { ...service, iterator }
+}
 
 /** Starts to read, after the first page. */
 async function reading(start: Partial<Start>, first = at(0), more: Partial<FetchedPage<Row>> = {}) {
@@ -82,7 +74,6 @@ async function reading(start: Partial<Start>, first = at(0), more: Partial<Fetch
   await walk.requests[0]?.answer(first, more)
   return walk
 }
-const idsOf = (items: readonly Row[]): string[] => items.map(({ id }) => id)
 const offsetsOf = (requests: readonly Request[]): number[] => requests.map((request) => request.offset)
 
 describe('reading ahead', () => {
@@ -165,15 +156,7 @@ describe('reading ahead', () => {
   })
 
   it('prefetching overlaps pages by one row if pages have at least three rows, and is sequential otherwise', async () => {
-    const begun = async (limit: number): Promise<ReturnType<typeof held>> => {
-      const service = held()
-      const pages = new Pages(service.fetch, { offset: 0, limit, prefetch: 3 }).pages()
-      const first = pages[Symbol.asyncIterator]().next()
-      await settled()
-      await service.requests[0]?.answer(rows(limit))
-      await first
-      return service
-    }
+    const begun = (limit: number) => stepping({ limit, prefetch: 3 }, rows(limit))
     expect((await begun(3)).flying()).toEqual([3, 5, 7])
     expect((await begun(2)).flying()).toEqual([2])
     expect((await begun(1)).flying()).toEqual([1])
@@ -320,12 +303,7 @@ describe('reading ahead', () => {
   })
 
   it('the rows behind the next page to return are requested only when it is returned', async () => {
-    const { requests, fetch } = held()
-    const iterator = new Pages(fetch, { offset: 0, limit: 2, prefetch: 3 }).pages()[Symbol.asyncIterator]()
-    const first = iterator.next()
-    await settled()
-    await requests[0]?.answer(rows(2))
-    await first
+    const { requests, iterator } = await stepping({ limit: 2, prefetch: 3 }, rows(2))
     await requests[1]?.answer(rows(2, 2))
     expect(offsetsOf(requests)).toEqual([0, 2])
     await iterator.next()
@@ -334,13 +312,7 @@ describe('reading ahead', () => {
 
   it('a page that arrives at the moment of an abort is not returned', async () => {
     const controller = new AbortController()
-    const { requests, fetch } = held()
-    const start = { offset: 0, limit: 10, prefetch: 1, signal: controller.signal }
-    const iterator = new Pages(fetch, start).pages()[Symbol.asyncIterator]()
-    const first = iterator.next()
-    await settled()
-    await requests[0]?.answer(at(0))
-    await first
+    const { requests, iterator } = await stepping({ prefetch: 1, signal: controller.signal })
     const second = iterator.next()
     await settled()
     const came = requests[1]?.answer(at(10))
@@ -351,22 +323,12 @@ describe('reading ahead', () => {
   })
 
   it('nothing more is requested after the loop is left', async () => {
-    const { requests, fetch, flying } = held()
-    const pages = new Pages(fetch, { offset: 0, limit: 10, prefetch: 2 }).pages()
-    const iterator = pages[Symbol.asyncIterator]()
-    const step = async (): Promise<unknown> => {
-      const result = iterator.next()
-      await settled()
-      return result
-    }
-    const first = step()
+    const { requests, iterator, flying } = await stepping({ prefetch: 2 })
+    const second = iterator.next()
     await settled()
-    await requests[0]?.answer(at(0))
-    await first
-    const second = step()
     await requests[1]?.answer(at(10))
     await second
-    const third = step()
+    const third = iterator.next()
     await settled()
     expect(flying()).toEqual([19, 28])
     await iterator.return?.()
