@@ -5,31 +5,13 @@
  * platform reads everywhere, such as `value` and `get` of property descriptors: with those
  * polluted, nothing works.
  */
-export const NAMES: readonly string[] = [
-  'account',
-  'allowDuplicate',
-  'apiKey',
-  'cause',
-  'charged',
-  'code',
-  'credential',
-  'externalOrderId',
-  'extra',
-  'idempotencyKey',
-  'key',
-  'limit',
-  'metadata',
-  'offset',
-  'prefetch',
-  'problem',
-  'requestId',
-  'retryAfter',
-  'service',
-  'store',
-  'totalTimeout',
-  'wait',
-  'within',
-]
+export const NAMES: readonly string[] = `
+  account allowDuplicate apiKey cause charged code credential externalOrderId extra idempotencyKey
+  key limit metadata offset prefetch problem requestId retryAfter service store totalTimeout wait
+  within
+`
+  .trim()
+  .split(/\s+/)
 
 /** A value that is invalid for every option. */
 export const POLLUTION = 'from Object.prototype'

@@ -8,14 +8,15 @@
  */
 import type { JournalRecord } from '../../src/orders/record.ts'
 import { spellingsIn } from './leaks.ts'
-import type {
-  LoggedCall,
-  LoggedCharge,
-  LoggedIntent,
-  LoggedRequest,
-  LoggedRow,
-  Recovered,
-  RunLog,
+import {
+  chargedBy,
+  type LoggedCall,
+  type LoggedCharge,
+  type LoggedIntent,
+  type LoggedRequest,
+  type LoggedRow,
+  type Recovered,
+  type RunLog,
 } from './run-log.ts'
 import { CHECKED_REFUSALS, DEFINITE, PASSING } from './statuses.ts'
 
@@ -348,15 +349,7 @@ const agreementOfCreates: Invariant = (log) =>
         return [`I6: ${intent} was told 'yes' (${told.code ?? 'an order'}) and the record has no order`]
     if (call.disturbed === true || log.calls.some((other) => other !== call && overlaps(other, call)))
       return []
-    const newest = newestOf(rowsOf(log, intent), endedAt).at(0)?.record
-    const stored =
-      newest === undefined
-        ? 'no'
-        : newest.state === 'created'
-          ? 'yes'
-          : newest.state === 'open' || newest.rejection?.kind === 'conflict'
-            ? 'unknown'
-            : 'no'
+    const stored = chargedBy(newestOf(rowsOf(log, intent), endedAt).at(0)?.record)
     if (told.charged === stored) return []
     // The slot still has the previous order, not the requested one.
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []

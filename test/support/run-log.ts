@@ -76,6 +76,12 @@ export interface Told {
   readonly code?: string
 }
 
+/** What a record says of the charge. */
+export function chargedBy(record: Pick<JournalRecord, 'state' | 'rejection'> | undefined): Told['charged'] {
+  if (record?.state === 'created') return 'yes'
+  return record?.state === 'open' || record?.rejection?.kind === 'conflict' ? 'unknown' : 'no'
+}
+
 /**
  * The report of a failed call. An error of another package is a failure of the harness or a bug.
  */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { effort } from '../../support/effort.ts'
 import { killPlan } from '../fleet/plans.ts'
-import { fleetRound, type Round } from '../fleet/rounds.ts'
+import { fleetRound, type Round, totalsOf } from '../fleet/rounds.ts'
 import { startSharedStore } from '../fleet/shared-store.ts'
 
 /** `npm run verify kills` runs 500 rounds, or those from a given seed. */
@@ -22,12 +22,11 @@ describe('a process that is killed while it places orders', () => {
         }),
       ).finally(() => shared.stop())
       const broken = rounds.flatMap((round) => round.violations.map((text) => `seed ${round.seed}: ${text}`))
-      console.log(
-        `${rounds.length} rounds, ${rounds.reduce((sum, { kills }) => sum + kills, 0)} processes killed`,
-      )
+      const { kills, words } = totalsOf(rounds)
+      console.log(words)
       expect(broken).toEqual([])
       // Rounds without a kill in the middle of an order would prove nothing.
-      expect(rounds.reduce((sum, { kills }) => sum + kills, 0)).toBeGreaterThan(ROUNDS)
+      expect(kills).toBeGreaterThan(ROUNDS)
       expect(rounds.every(({ charges }) => charges > 0)).toBe(true)
     },
     ROUNDS * 20_000,

@@ -3,7 +3,7 @@ import { HOOK_TIMEOUT } from '../../stores/support/postgres.ts'
 import { effort } from '../../support/effort.ts'
 import { leaksInFiles } from '../../support/leaks.ts'
 import type { StoreName } from './open-store.ts'
-import { API_KEY, fleetRound, type Round, summaryOf } from './rounds.ts'
+import { API_KEY, fleetRound, type Round, summaryOf, totalsOf } from './rounds.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
 /** `npm run verify fleet` runs 500 rounds, or those from a given seed. */
@@ -28,20 +28,15 @@ export function fleetHolds(name: StoreName): void {
         done.push(round)
         if (round.violations.length > 0) expect.fail([summaryOf(round), ...round.violations].join('\n'))
       }
-      const sum = (of: (round: Round) => number): number =>
-        done.reduce((total, round) => total + of(round), 0)
-      console.log(
-        `${name}: ${done.length} rounds, ${sum(({ kills }) => kills)} processes killed, ` +
-          `${sum(({ stops }) => stops)} stopped, ${sum(({ crashes }) => crashes)} ends of the server, ` +
-          `${sum(({ milliseconds }) => milliseconds / 1000 / done.length).toFixed(1)} s a round`,
-      )
+      const { kills, stops, crashes, told, words } = totalsOf(done)
+      console.log(`${name}: ${words}`)
       expect(leaksInFiles(API_KEY, shared.folder)).toEqual([])
       // Rounds without a kill, a pause or a refusal during work would prove nothing.
-      expect(sum(({ kills }) => kills)).toBeGreaterThan(ROUNDS)
-      expect(sum(({ stops }) => stops)).toBeGreaterThan(ROUNDS)
-      expect(sum(({ told }) => told.unknown)).toBeGreaterThan(ROUNDS)
-      expect(sum(({ told }) => told.no)).toBeGreaterThan(ROUNDS / 2)
-      expect(sum(({ crashes }) => crashes)).toBe(name === 'sqlite' ? 0 : ROUNDS)
+      expect(kills).toBeGreaterThan(ROUNDS)
+      expect(stops).toBeGreaterThan(ROUNDS)
+      expect(told.unknown).toBeGreaterThan(ROUNDS)
+      expect(told.no).toBeGreaterThan(ROUNDS / 2)
+      expect(crashes).toBe(name === 'sqlite' ? 0 : ROUNDS)
     },
     600_000 + ROUNDS * 60_000,
   )

@@ -270,6 +270,26 @@ function judge(records: Records, dear: readonly string[]): string[] {
   })
 }
 
+/** The sums of rounds, also in words. */
+export function totalsOf(rounds: readonly Round[]) {
+  const sum = (of: (round: Round) => number): number => rounds.reduce((total, round) => total + of(round), 0)
+  const kills = sum((round) => round.kills)
+  const stops = sum((round) => round.stops)
+  const crashes = sum((round) => round.crashes)
+  const seconds = sum(({ milliseconds }) => milliseconds / 1000 / rounds.length).toFixed(1)
+  return {
+    kills,
+    stops,
+    crashes,
+    charges: sum(({ charges }) => charges),
+    broken: sum(({ violations }) => Math.min(violations.length, 1)),
+    told: { no: sum(({ told }) => told.no), unknown: sum(({ told }) => told.unknown) },
+    words:
+      `${rounds.length} rounds, ${kills} processes killed, ${stops} stopped, ` +
+      `${crashes} ends of the server, ${seconds} s a round`,
+  }
+}
+
 /** One line about a round. */
 export function summaryOf(round: Round): string {
   const { store, seed, charges, kills, stops, crashes, requests, told, milliseconds, violations } = round
@@ -313,16 +333,12 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     } finally {
       await shared.stop()
     }
-    const sum = (of: (round: Round) => number): number => done.reduce((total, round) => total + of(round), 0)
-    const broken = done.filter(({ violations }) => violations.length > 0).length
-    failed += broken
-    charges += sum((round) => round.charges)
+    const totals = totalsOf(done)
+    failed += totals.broken
+    charges += totals.charges
     console.log(
-      `${name}: ${done.length} rounds, ${sum(({ charges }) => charges)} charges for ${done.length * perRound} orders, ` +
-        `${sum(({ kills }) => kills)} processes killed, ${sum(({ stops }) => stops)} stopped, ` +
-        `${sum(({ crashes }) => crashes)} ends of the server, ${sum(({ told }) => told.no)} times told 'no', ` +
-        `${sum(({ milliseconds }) => milliseconds / 1000 / done.length).toFixed(1)} s a round, ` +
-        `${broken} rounds with a broken promise`,
+      `${name}: ${totals.words}, ${totals.charges} charges for ${done.length * perRound} orders, ` +
+        `${totals.told.no} times told 'no', ${totals.broken} rounds with a broken promise`,
     )
   }
   console.log(

@@ -228,19 +228,12 @@ export interface AnswerPlan {
 }
 
 const STATUSES = [400, 401, 402, 403, 404, 408, 409, 422, 425, 429, 500, 502, 503] as const
-const HEADERS: readonly string[] = [
-  'content-type',
-  'content-length',
-  'content-encoding',
-  'retry-after',
-  'x-request-id',
-  'request-id',
-  'location',
-  'idempotent-replayed',
-  'set-cookie',
-  'www-authenticate',
-  'x-echo',
-]
+const HEADERS: readonly string[] = `
+  content-type content-length content-encoding retry-after x-request-id request-id location
+  idempotent-replayed set-cookie www-authenticate x-echo
+`
+  .trim()
+  .split(/\s+/)
 const HEADER_VALUES: readonly string[] = [
   'application/json',
   'application/problem+json; charset=utf-16',

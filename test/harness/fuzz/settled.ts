@@ -4,6 +4,7 @@
  * stored record.
  */
 import type { CustomerOrderingError, OrderRecord, Reconciled, RecoveryOutcome } from '../../../src/index.ts'
+import { chargedBy } from '../../support/run-log.ts'
 import type { Answer } from './answers.ts'
 
 export const REFERENCE = 'r-1'
@@ -33,11 +34,6 @@ export interface Reported {
 type Must = (held: boolean, what: string) => void
 
 const isSuccess = ({ status, failed }: Answer): boolean => !failed && status >= 200 && status < 300
-
-function chargedOf({ state, rejection }: OrderRecord): 'no' | 'yes' | 'unknown' {
-  if (state === 'created') return 'yes'
-  return state === 'open' || rejection?.kind === 'conflict' ? 'unknown' : 'no'
-}
 
 /** Values that only another order has, anywhere in a body: its reference, service or quantity. */
 const ANOTHERS = /"(?:externalOrderId":"(?!r-1")|serviceId":"(?!svc_1")|quantity":(?!2\b)[-\d])/
@@ -70,7 +66,7 @@ function judgeCharged(charged: string, stored: OrderRecord, known: Known, what: 
   const { proven, refused } = evidence(known)
   must(charged !== 'no' || refused, `${what} says 'no' where not every answer was a refusal`)
   must(charged === 'yes' || !proven, `${what} says '${charged}' although 201 was heard`)
-  must(charged === chargedOf(stored), `${what} says '${charged}' of a record that is ${stored.state}`)
+  must(charged === chargedBy(stored), `${what} says '${charged}' of a record that is ${stored.state}`)
 }
 
 /** Checks the result of `recover()` with one record to settle. */
