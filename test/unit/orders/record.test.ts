@@ -1,7 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Codec } from '../../../src/options.ts'
-import { isPending, isUnsent, type JournalRecord, publicRecord } from '../../../src/orders/record.ts'
+import {
+  isAskedAgain,
+  isPending,
+  isUnsent,
+  type JournalRecord,
+  publicRecord,
+} from '../../../src/orders/record.ts'
 import { decodeRow, emptyRow, encodeRecord, forgottenRow, unusableError } from '../../../src/orders/row.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
@@ -97,6 +103,16 @@ describe('a stored record', () => {
     // The key was sent and refused before the order was requested again.
     expect(isUnsent({ ...record, apiKeyTag: '' })).toBe(true)
     expect(isUnsent({ ...unclaimed, apiKeyTag: '', state: 'rejected' })).toBe(false)
+  })
+
+  it.each([
+    ['open', true, record],
+    ['created', false, created],
+    ['created but unreadable', true, { ...created, readable: false }],
+    ['rejected', false, rejected],
+  ])('a record without a name that is %s is continued by the same call: %s', (_state, expected, from) => {
+    expect(isAskedAgain({ ...from, slot: 'anon:same' })).toBe(expected)
+    expect(isAskedAgain(from)).toBe(false)
   })
 
   it('a record is sealed by a codec', async () => {
