@@ -6,6 +6,7 @@ import {
   type IntentOptions,
   isGenuine,
   readIntent,
+  slotOfInvalid,
 } from '../../../src/orders/intent.ts'
 import type { JournalRecord } from '../../../src/orders/record.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
@@ -138,6 +139,20 @@ describe('a request that is not sent', () => {
     expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
     expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
     expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
+  it('a deliberate duplicate has no reference and no key', () => {
+    const refused = ['options.allowDuplicate is only for orders without a reference or key; omit it']
+    expect(issuesOf(() => read(request, { duplicateKey: 'own' }))).toEqual(refused)
+    expect(issuesOf(() => read(bare, { duplicateKey: 'own', idempotencyKey: 'k' }))).toEqual(refused)
+  })
+
+  it.each([
+    ['ref:r1', { metadata: { externalOrderId: 'r1' } }, 'k'],
+    ['key:k', { metadata: { externalOrderId: 7 } }, 'k'],
+    [undefined, undefined, 'k k'],
+  ])('the name of an invalid order is %s for %j with the key %s', (slot, invalid, key) => {
+    expect(slotOfInvalid(invalid, key)).toBe(slot)
   })
 
   it('a key that a header would change is rejected', () => {
