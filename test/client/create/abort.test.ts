@@ -9,16 +9,12 @@ import { describe, expect, it } from 'vitest'
 import { clientOver } from '../../support/client.ts'
 import { type Answer, hang, json, problem } from '../../support/fake-fetch.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+import { errorOf } from '../../support/service.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
-const service = {
-  productId: 'svc_1',
-  amount: 5,
-  currency: 'EUR',
-  minQuantity: 1,
-  maxQuantity: 9,
-  stepQuantity: 1,
-}
+const quantities = { minQuantity: 1, maxQuantity: 9, stepQuantity: 1 }
+const service = { productId: 'svc_1', amount: 5, currency: 'EUR', ...quantities }
+const anonymous = { serviceId: 'svc_1', target: '@x', quantity: 1 }
 
 /** Responds to every endpoint that the calls read. */
 const good = ({ method, url }: { method: string; url: URL }): Answer => {
@@ -48,9 +44,9 @@ const calls: Record<string, (client: Client, options: Options) => Promise<unknow
   request: (client, options) => client.request({ method: 'GET', path: '/v1/balance' }, options),
   'request that may charge': (client, options) =>
     client.request({ method: 'POST', path: '/v1/orders', body: {} }, options),
-  'orders.create': (client, options) =>
-    client.orders.create({ serviceId: 'svc_1', target: '@x', quantity: 1 }, options),
+  'orders.create': (client, options) => client.orders.create(anonymous, options),
 }
+const callOf = (name: string) => calls[name] ?? (() => Promise.resolve())
 
 const stalled = (): Response =>
   new Response(
@@ -72,27 +68,29 @@ const waits: [
   ['a fetch that ignores its signal', good, { fetch: () => new Promise(() => {}) }],
 ]
 
-/** Runs a call until it waits, fires its signal, and returns the result. */
+/** The call has left no listener on its signal, and no timer. */
+function leavesNothing(signal: AbortSignal, runtime: FakeRuntime): void {
+  expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+  expect(runtime.timers).toBe(0)
+}
+
+/** Runs a call until it waits, then fires its signal. The call must end with this error. */
 async function abortAt(
   runtime: FakeRuntime,
   start: (signal: AbortSignal) => Promise<unknown>,
-): Promise<{ error: unknown; reason: Error; signal: AbortSignal; listenersBefore: number }> {
+  like: object = {},
+): Promise<void> {
   const controller = new AbortController()
   const { signal } = controller
-  const reason = new Error('the caller is gone')
-  let settled = false
-  const ended = start(signal).then(
-    () => 'succeeded',
-    (error: unknown) => error,
-  )
-  void ended.then(() => {
-    settled = true
-  })
-  await runtime.settle()
-  expect(settled).toBe(false)
-  const listenersBefore = getEventListeners(signal, 'abort').length
-  controller.abort(reason)
-  return { error: await ended, reason, signal, listenersBefore }
+  const cause = new Error('the caller is gone')
+  const ended = errorOf(start(signal))
+  expect(await Promise.race([ended, runtime.settle()])).toBeUndefined()
+  expect(getEventListeners(signal, 'abort').length).toBeGreaterThan(0)
+  controller.abort(cause)
+  const error = await ended
+  expect(error).toBeInstanceOf(CustomerOrderingError)
+  expect(error).toMatchObject({ code: 'aborted', cause, ...like })
+  leavesNothing(signal, runtime)
 }
 
 describe.each(Object.entries(calls))('%s', (name, call) => {
@@ -104,30 +102,17 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
     async (_what, answer, options = {}) => {
       const runtime = fakeRuntime()
       const { client } = clientOver(answer, options, runtime)
-      const { error, reason, signal, listenersBefore } = await abortAt(runtime, (own) =>
-        call(client, { signal: own }),
-      )
-      expect(error).toBeInstanceOf(CustomerOrderingError)
-      expect(error).toMatchObject({ code: 'aborted', cause: reason })
-      expect(listenersBefore).toBeGreaterThan(0)
-      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-      expect(runtime.timers).toBe(0)
+      await abortAt(runtime, (signal) => call(client, { signal }))
     },
   )
 
   it('the call sends nothing if its signal has already fired', async () => {
     const { client, requests, runtime } = clientOver(good)
     const signal = AbortSignal.abort(new Error('early'))
-    const pending = call(client, { signal })
-    await expect(pending).rejects.toMatchObject({
-      code: 'aborted',
-      attempts: 0,
-      charged: 'no',
-      cause: signal.reason,
-    })
+    const sentNothing = { code: 'aborted', attempts: 0, charged: 'no', cause: signal.reason }
+    await expect(call(client, { signal })).rejects.toMatchObject(sentNothing)
     expect(requests).toHaveLength(0)
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    expect(runtime.timers).toBe(0)
+    leavesNothing(signal, runtime)
   })
 
   it('a successful call leaves no listener and no timer behind, even after a retry', async () => {
@@ -137,10 +122,9 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
         count <= failures ? problem(429, 'slow', { 'retry-after': '1' }) : good(request),
       )
       await call(client, { signal })
-      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
       // Old records are removed in the background after an order.
       await runtime.settle()
-      expect(runtime.timers).toBe(0)
+      leavesNothing(signal, runtime)
     }
   })
 
@@ -148,41 +132,25 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
     const { signal } = new AbortController()
     const { client, runtime } = clientOver(() => problem(400))
     await expect(call(client, { signal })).rejects.toMatchObject({ code: 'bad_request' })
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    expect(runtime.timers).toBe(0)
+    leavesNothing(signal, runtime)
   })
 })
 
 describe('an abort', () => {
-  it.each([
-    ['orders.retrieve'],
-    ['services.retrieve'],
-    ['balance.retrieve'],
-    ['list() awaited'],
-    ['orders.waitFor'],
-  ] as const)("an abort of %s ends the wait for a caller's schema that never resolves", async (name) => {
-    const runtime = fakeRuntime()
-    const { client } = clientOver(
-      good,
-      { schemas: { order: never, service: never, balance: never } },
-      runtime,
-    )
-    const { error, reason, signal } = await abortAt(
-      runtime,
-      (own) => calls[name]?.(client, { signal: own }) ?? Promise.resolve(),
-    )
-    expect(error).toMatchObject({ code: 'aborted', cause: reason, attempts: 1 })
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    expect(runtime.timers).toBe(0)
-  })
+  it.each(['orders.retrieve', 'services.retrieve', 'balance.retrieve', 'list() awaited', 'orders.waitFor'])(
+    "an abort of %s ends the wait for a caller's schema that never resolves",
+    async (name) => {
+      const runtime = fakeRuntime()
+      const schemas = { order: never, service: never, balance: never }
+      const { client } = clientOver(good, { schemas }, runtime)
+      await abortAt(runtime, (signal) => callOf(name)(client, { signal }), { attempts: 1 })
+    },
+  )
 
   it("totalTimeout ends the wait for a caller's schema that never resolves", async () => {
     const { client, runtime } = clientOver(good, { schemas: { balance: never }, totalTimeout: 700 })
-    await expect(client.balance.retrieve()).rejects.toMatchObject({
-      code: 'timeout',
-      deadline: 'total',
-      attempts: 1,
-    })
+    const late = { code: 'timeout', deadline: 'total', attempts: 1 }
+    await expect(client.balance.retrieve()).rejects.toMatchObject(late)
     expect(runtime.monotonic()).toBe(700)
     expect(runtime.timers).toBe(0)
   })
@@ -190,30 +158,17 @@ describe('an abort', () => {
   it('an abort of orders.waitFor ends the wait between two polls', async () => {
     const runtime = fakeRuntime()
     const { client, requests } = clientOver(good, {}, runtime)
-    const { error, reason, signal } = await abortAt(runtime, (own) =>
-      client.orders.waitFor('ord_1', { until: () => false, signal: own }),
-    )
-    expect(error).toMatchObject({
-      code: 'aborted',
-      cause: reason,
-      attempts: 1,
-      orderId: 'ord_1',
-      charged: 'no',
-    })
+    const waits = (signal: AbortSignal) => client.orders.waitFor('ord_1', { until: () => false, signal })
+    await abortAt(runtime, waits, { attempts: 1, orderId: 'ord_1', charged: 'no' })
     expect(requests).toHaveLength(1)
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
-    expect(runtime.timers).toBe(0)
   })
 
   it('an abort or a timeout of orders.waitFor ends the wait for an `until` that never resolves', async () => {
     const runtime = fakeRuntime()
     const until = (): Promise<boolean> => new Promise(() => {})
     const { client } = clientOver(good, {}, runtime)
-    const { error, reason, signal } = await abortAt(runtime, (own) =>
-      client.orders.waitFor('ord_1', { until, signal: own }),
-    )
-    expect(error).toMatchObject({ code: 'aborted', cause: reason, orderId: 'ord_1' })
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    const waits = (signal: AbortSignal) => client.orders.waitFor('ord_1', { until, signal })
+    await abortAt(runtime, waits, { orderId: 'ord_1' })
     runtime.auto = true
     const late = client.orders.waitFor('ord_1', { until, timeout: 5000 })
     await expect(late).rejects.toMatchObject({ code: 'timeout', deadline: 'total', attempts: 1 })
@@ -223,18 +178,10 @@ describe('an abort', () => {
   it("an abort of orders.create during a caller's schema reports the order as charged", async () => {
     const runtime = fakeRuntime()
     const { client } = clientOver(good, { schemas: { order: never } }, runtime)
-    const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'e1' } }
-    const { error, reason, signal } = await abortAt(runtime, (own) =>
-      client.orders.create(request, { signal: own }),
-    )
-    const facts = {
-      charged: 'yes',
-      orderId: 'ord_1',
-      externalOrderId: 'e1',
-      idempotencyKey: expect.any(String),
-    }
-    expect(error).toMatchObject({ code: 'aborted', cause: reason, attempts: 1, ...facts })
-    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    const request = { ...anonymous, metadata: { externalOrderId: 'e1' } }
+    const names = { orderId: 'ord_1', externalOrderId: 'e1', idempotencyKey: expect.any(String) }
+    const facts = { charged: 'yes', ...names }
+    await abortAt(runtime, (signal) => client.orders.create(request, { signal }), { attempts: 1, ...facts })
     runtime.auto = true
     const late = client.orders.create(request, { totalTimeout: 900 })
     const message = expect.stringContaining('schemas.order did not finish within totalTimeout.')
@@ -242,29 +189,17 @@ describe('an abort', () => {
     expect(runtime.timers).toBe(0)
   })
 
-  it('an abort ends the request itself', async () => {
+  it.each([
+    ['balance.retrieve', 'no'],
+    ['request', 'no'],
+    ['request that may charge', 'unknown'],
+    ['orders.create', 'unknown'],
+  ])('an abort ends the request itself of %s, and reports charged %s', async (name, charged) => {
     const runtime = fakeRuntime()
     const { client, aborted } = clientOver(() => hang, {}, runtime)
-    await abortAt(runtime, (signal) => client.balance.retrieve({ signal }))
+    await abortAt(runtime, (signal) => callOf(name)(client, { signal }), { charged, attempts: 1 })
     await runtime.settle()
     expect(aborted()).toBe(1)
-  })
-
-  it('an aborted create request reports an unknown charge, and an aborted read reports none', async () => {
-    for (const [name, charged] of [
-      ['balance.retrieve', 'no'],
-      ['request', 'no'],
-      ['request that may charge', 'unknown'],
-      ['orders.create', 'unknown'],
-    ] as const) {
-      const runtime = fakeRuntime()
-      const { client } = clientOver(() => hang, {}, runtime)
-      const { error } = await abortAt(
-        runtime,
-        (signal) => calls[name]?.(client, { signal }) ?? Promise.resolve(),
-      )
-      expect(error).toMatchObject({ code: 'aborted', charged, attempts: 1 })
-    }
   })
 
   it.each(['get', 'insert'] as const)(
@@ -277,7 +212,7 @@ describe('an abort', () => {
       const controller = new AbortController()
       const reason = new Error('gone')
       const { signal } = controller
-      const placing = client.orders.create({ serviceId: 'svc_1', target: '@x', quantity: 1 }, { signal })
+      const placing = client.orders.create(anonymous, { signal })
       controller.abort(reason)
       await expect(placing).rejects.toMatchObject({ code: expect.stringMatching(/^(aborted|store)$/) })
       expect(runtime.monotonic()).toBeLessThan(2000)

@@ -1,10 +1,12 @@
 import {
+  type ClientOptions,
   type CustomerOrderingClient,
   type Hooks,
   MemoryStore,
   responseInfo,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
+import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { errorOf, service } from '../../support/service.ts'
 import { storeOver } from '../../support/store-over.ts'
@@ -28,6 +30,12 @@ function watching(): { readonly events: Event[]; readonly hooks: Hooks } {
   return { events, hooks }
 }
 
+/** A client whose events are recorded. */
+function watched(options: ClientOptions = {}, sandbox: SandboxOptions = {}) {
+  const { events, hooks } = watching()
+  return { events, ...service({ hooks, ...options }, sandbox) }
+}
+
 const names = (events: readonly Event[]): string[] => events.map(([hook]) => hook)
 const one = (events: readonly Event[], hook: string): Event[1] | undefined =>
   events.find(([name]) => name === hook)?.[1]
@@ -43,8 +51,7 @@ const create = (client: CustomerOrderingClient, options?: object): Promise<unkno
 
 describe('the events of an order', () => {
   test('events of an order arrive in order, frozen, with the same call id', async () => {
-    const { events, hooks } = watching()
-    const { client, sandbox } = service({ hooks })
+    const { events, client, sandbox } = watched()
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
     sandbox.faults.add({ action: { type: 'inProgress' } })
     const order = await client.orders.create(request)
@@ -85,8 +92,7 @@ describe('the events of an order', () => {
   })
 
   test("the last event of a failed order has the error's code and the state of the charge", async () => {
-    const { events, hooks } = watching()
-    const { client, sandbox } = service({ hooks, maxRetries: 0 })
+    const { events, client, sandbox } = watched({ maxRetries: 0 })
     sandbox.faults.add({ action: { type: 'status', status: 402, code: 'NO_FUNDS' } })
     await errorOf(create(client))
     expect(names(events)).toEqual(['request', 'response', 'settled'])
@@ -101,8 +107,7 @@ describe('the events of an order', () => {
   })
 
   test('an order that sends nothing has only the last event', async () => {
-    const { events, hooks } = watching()
-    const { client } = service({ hooks })
+    const { events, client } = watched()
     await create(client)
     events.length = 0
     await create(client)
@@ -116,8 +121,7 @@ describe('the events of an order', () => {
   })
 
   test('events of concurrent orders have different call ids', async () => {
-    const { events, hooks } = watching()
-    const { client } = service({ hooks })
+    const { events, client } = watched()
     await Promise.all(
       ['a', 'b', 'c'].map((externalOrderId) =>
         client.orders.create({ ...request, metadata: { externalOrderId } }),
@@ -149,8 +153,7 @@ describe('the events of reads', () => {
   test.each(reads)(
     'events of reads name %s and its path %s, without a query',
     async (operation, path, call) => {
-      const { events, hooks } = watching()
-      const { client } = service({ hooks })
+      const { events, client } = watched()
       await call(client)
       expect(names(events)).toEqual(['request', 'response', 'settled'])
       for (const [, event] of events) expect(event).toMatchObject({ operation, path, method: 'GET' })
@@ -160,8 +163,7 @@ describe('the events of reads', () => {
   )
 
   test('each page of a list has its own events', async () => {
-    const { events, hooks } = watching()
-    const { client } = service({ hooks })
+    const { events, client } = watched()
     const ids: string[] = []
     for await (const { productId } of client.services.list({ limit: 3 })) ids.push(productId)
     expect(ids.length).toBeGreaterThan(3)
@@ -171,8 +173,7 @@ describe('the events of reads', () => {
   })
 
   test('a read without an available API key still has its last event', async () => {
-    const { events, hooks } = watching()
-    const { client } = service({ hooks, apiKey: throwing('vault is down') })
+    const { events, client } = watched({ apiKey: throwing('vault is down') })
     await errorOf(client.balance.retrieve())
     expect(events).toEqual([
       ['settled', expect.objectContaining({ ok: false, code: 'configuration', attempts: 0 })],
@@ -213,8 +214,7 @@ test('an abort by a throwing hook is reported like any other abort', async () =>
 
 describe('the attempt numbers and operation names of events', () => {
   test('attempt numbers continue when a call moves to another key', async () => {
-    const { events, hooks } = watching()
-    const { client, sandbox } = service({ hooks }, { preset: 'remembers-refusals' })
+    const { events, client, sandbox } = watched({}, { preset: 'remembers-refusals' })
     sandbox.setBalance(sandbox.customerId, 0)
     await errorOf(create(client))
     sandbox.topUp(sandbox.customerId, 1_000_000)
@@ -227,8 +227,7 @@ describe('the attempt numbers and operation names of events', () => {
   })
 
   test('events of recover() name it as the operation of its requests', async () => {
-    const { events, hooks } = watching()
-    const { client, sandbox } = service({ hooks, maxRetries: 0 })
+    const { events, client, sandbox } = watched({ maxRetries: 0 })
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
     await errorOf(create(client))
     events.length = 0
@@ -267,8 +266,7 @@ describe('the attempt numbers and operation names of events', () => {
   })
 
   test('an order that schemas.order rejects ends in a failure, after the schema has run', async () => {
-    const { events, hooks } = watching()
-    const { connect } = service({ hooks })
+    const { events, connect } = watched()
     const order: StandardSchemaV1 = {
       '~standard': {
         version: 1,
