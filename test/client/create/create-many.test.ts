@@ -1,6 +1,8 @@
 import {
+  type CreateManyOptions,
   type CreateManyProgress,
   type CreateManyResult,
+  type CreateManyRow,
   type CreateOrderRequest,
   CustomerOrderingClient,
   InvalidRequestError,
@@ -12,31 +14,41 @@ import { describe, expect, it } from 'vitest'
 import { all } from '../../support/all.ts'
 import { throwing } from '../../support/throwing.ts'
 
-const order = (reference: string, quantity = 1): CreateOrderRequest => ({
-  serviceId: 'svc_standard',
-  target: '@ada',
-  quantity,
-  metadata: { externalOrderId: reference },
+const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+const order = (externalOrderId: string, changes: object = {}): CreateOrderRequest => ({
+  ...anonymous,
+  metadata: { externalOrderId },
+  ...changes,
 })
 
-function clientOf(sandbox: Sandbox): CustomerOrderingClient {
-  const { baseUrl, apiKey, fetch } = sandbox
-  return new CustomerOrderingClient({
-    baseUrl,
-    apiKey,
-    dangerouslyAllowBrowser: true,
-    fetch,
-    account: 'many',
-  })
+function clientOf({ baseUrl, apiKey, fetch }: Sandbox): CustomerOrderingClient {
+  const account = 'many'
+  return new CustomerOrderingClient({ baseUrl, apiKey, dangerouslyAllowBrowser: true, fetch, account })
+}
+
+type Rows = Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>
+const place = (sandbox: Sandbox, rows: Rows, options: CreateManyOptions = {}) =>
+  all(clientOf(sandbox).orders.createMany(rows, options))
+
+/** Places rows, one at a time, until an error. Returns the results before it, and the error. */
+async function failing(sandbox: Sandbox, rows: Rows, options: CreateManyOptions = {}) {
+  const results: CreateManyResult<Order>[] = []
+  try {
+    for await (const result of clientOf(sandbox).orders.createMany(rows, { concurrency: 1, ...options }))
+      results.push(result)
+  } catch (error) {
+    return { results, error }
+  }
+  throw new Error('createMany did not fail')
 }
 
 describe('placing many orders', () => {
   it('createMany places every row once, and reports which orders are new', async () => {
     const sandbox = createSandbox()
-    const client = clientOf(sandbox)
+    const { orders } = clientOf(sandbox)
     const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
-    const first = await all(client.orders.createMany(rows, { concurrency: 4 }))
-    const again = await all(client.orders.createMany(rows))
+    const first = await all(orders.createMany(rows, { concurrency: 4 }))
+    const again = await all(orders.createMany(rows))
     expect(first.map((result) => 'order' in result && result.charged)).toEqual(rows.map(() => 'yes'))
     expect(new Set(first.map(({ request }) => request.metadata?.externalOrderId)).size).toBe(25)
     expect(again.every((result) => 'order' in result && result.replayed === true)).toBe(true)
@@ -45,50 +57,38 @@ describe('placing many orders', () => {
 
   it('rows with the same reference or the same key are one order', async () => {
     const sandbox = createSandbox()
-    const client = clientOf(sandbox)
-    const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-    const results = await all(
-      client.orders.createMany([
-        order('same'),
-        order('same'),
-        { request: anonymous, idempotencyKey: 'key-1' },
-        { request: anonymous, idempotencyKey: 'key-1' },
-      ]),
-    )
+    const keyed = { request: anonymous, idempotencyKey: 'key-1' }
+    const results = await place(sandbox, [order('same'), order('same'), keyed, keyed])
     const ids = results.map((result) => ('order' in result ? result.order.id : 'failed'))
-    expect(new Set(ids).size).toBe(2)
+    expect(new Set(ids)).toEqual(new Set(sandbox.ledger.map(({ orderId }) => orderId)))
     sandbox.expectCharges(2)
   })
 
   it('createMany rejects a row without a reference and a key, and places the others', async () => {
     const sandbox = createSandbox()
-    const results = await all(
-      clientOf(sandbox).orders.createMany([
-        { serviceId: 'svc_standard', target: '@ada', quantity: 1 },
-        order('good'),
-      ]),
-    )
-    const failed = results.find((result) => 'error' in result)
-    expect(failed && 'error' in failed ? failed.error : undefined).toBeInstanceOf(InvalidRequestError)
-    expect(failed?.charged).toBe('no')
+    const results = await place(sandbox, [anonymous, order('good')])
+    expect(results.find((result) => 'error' in result)).toMatchObject({
+      charged: 'no',
+      error: { code: 'invalid_request' },
+    })
     sandbox.expectChargedOnce('good')
     sandbox.expectCharges(1)
   })
 
   it('a failed row has its error and the state of the wallet, and createMany continues', async () => {
-    const sandbox = createSandbox()
-    const results = await all(
-      clientOf(sandbox).orders.createMany(
-        [order('big', 1000), { ...order('dear'), serviceId: 'svc_premium' }, order('small')],
-        { concurrency: 1, maxRetries: 0 },
-      ),
-    )
-    expect(results.map((result) => ('error' in result ? result.error.code : 'created'))).toEqual([
-      'created',
-      'payment_required',
-      'created',
+    const rows = [
+      order('big', { quantity: 1000 }),
+      order('dear', { serviceId: 'svc_premium' }),
+      order('small'),
+    ]
+    const results = await place(createSandbox(), rows, { concurrency: 1, maxRetries: 0 })
+    expect(
+      results.map((result) => [result.charged, 'error' in result ? result.error.code : 'created']),
+    ).toEqual([
+      ['yes', 'created'],
+      ['no', 'payment_required'],
+      ['yes', 'created'],
     ])
-    expect(results.map(({ charged }) => charged)).toEqual(['yes', 'no', 'yes'])
   })
 
   it('createMany reads no more rows than are in progress or waiting to be consumed', async () => {
@@ -108,7 +108,7 @@ describe('placing many orders', () => {
   })
 
   it('when the loop is left, createMany closes the source and waits for orders in progress', async () => {
-    const sandbox = createSandbox()
+    const client = clientOf(createSandbox())
     let closed = false
     async function* rows(): AsyncGenerator<CreateOrderRequest> {
       try {
@@ -117,21 +117,17 @@ describe('placing many orders', () => {
         closed = true
       }
     }
-    for await (const _ of clientOf(sandbox).orders.createMany(rows(), { concurrency: 4 })) break
+    for await (const _ of client.orders.createMany(rows(), { concurrency: 4 })) break
     expect(closed).toBe(true)
-    const client = clientOf(sandbox)
     expect(await all(client.orders.unresolved())).toEqual([])
   })
 
   it('createMany reports progress after each row', async () => {
-    const sandbox = createSandbox()
-    const client = clientOf(sandbox)
-    await client.orders.create(order('known'))
+    const { orders } = clientOf(createSandbox())
+    await orders.create(order('known'))
     const seen: CreateManyProgress[] = []
-    const rows = [order('known'), { ...order('none'), serviceId: 'svc_missing' }, order('new')]
-    await all(
-      client.orders.createMany(rows, { concurrency: 1, onProgress: (progress) => seen.push(progress) }),
-    )
+    const rows = [order('known'), order('none', { serviceId: 'svc_missing' }), order('new')]
+    await all(orders.createMany(rows, { concurrency: 1, onProgress: (progress) => seen.push(progress) }))
     expect(seen.map(({ completed }) => completed)).toEqual([1, 2, 3])
     expect(seen.at(-1)).toEqual({ completed: 3, created: 1, replayed: 1, failed: 1 })
   })
@@ -139,19 +135,12 @@ describe('placing many orders', () => {
   it("after an abort, createMany ends with the signal's reason once the rows in progress have ended", async () => {
     const sandbox = createSandbox({ faults: [{ action: { type: 'stall', commit: true } }] })
     const controller = new AbortController()
-    const client = clientOf(sandbox)
-    const results: CreateManyResult<Order>[] = []
-    const run = (async () => {
-      for await (const result of client.orders.createMany([order('stuck'), order('fine')], {
-        concurrency: 1,
-        signal: controller.signal,
-      }))
-        results.push(result)
-    })()
+    const run = failing(sandbox, [order('stuck'), order('fine')], { signal: controller.signal })
     while (sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
     controller.abort(new Error('Ctrl-C'))
-    await expect(run).rejects.toBeInstanceOf(RequestAbortedError)
-    await expect(run).rejects.toMatchObject({ charged: 'unknown' })
+    const { results, error } = await run
+    expect(error).toBeInstanceOf(RequestAbortedError)
+    expect(error).toMatchObject({ charged: 'unknown' })
     expect(results.map(({ charged }) => charged)).toEqual(['unknown'])
     sandbox.expectNotCharged('fine')
   })
@@ -162,25 +151,17 @@ describe('placing many orders', () => {
       yield order('before')
       throw new Error('line 2 is no order')
     }
-    const results: unknown[] = []
-    const run = (async () => {
-      for await (const result of clientOf(sandbox).orders.createMany(rows())) results.push(result)
-    })()
-    await expect(run).rejects.toThrow('line 2 is no order')
+    const { results, error } = await failing(sandbox, rows(), { concurrency: 4 })
+    expect(error).toEqual(new Error('line 2 is no order'))
     expect(results).toHaveLength(1)
     sandbox.expectChargedOnce('before')
   })
 
   it('createMany ends with the error of a throwing progress function, after the results in progress', async () => {
     const sandbox = createSandbox()
-    const results: unknown[] = []
     const onProgress = throwing('no terminal')
-    const run = (async () => {
-      const rows = [order('one'), order('two')]
-      for await (const result of clientOf(sandbox).orders.createMany(rows, { concurrency: 1, onProgress }))
-        results.push(result)
-    })()
-    await expect(run).rejects.toThrow('no terminal')
+    const { results, error } = await failing(sandbox, [order('one'), order('two')], { onProgress })
+    expect(error).toEqual(new Error('no terminal'))
     expect(results).toHaveLength(1)
     sandbox.expectNotCharged('two')
   })
@@ -197,21 +178,9 @@ describe('a source that waits for its next row', () => {
   /** Yields one row and then waits forever, as a queue does. */
   function queue(): { rows: AsyncIterable<never>; returned: () => number } {
     let returned = 0
-    let given = false
+    const given = [{ done: false, value: order('q1') }]
     const source = {
-      next: (): Promise<unknown> => {
-        if (given) return new Promise(() => {})
-        given = true
-        return Promise.resolve({
-          done: false,
-          value: {
-            serviceId: 'svc_standard',
-            target: '@a',
-            quantity: 1,
-            metadata: { externalOrderId: 'q1' },
-          },
-        })
-      },
+      next: (): Promise<unknown> => Promise.resolve(given.shift() ?? new Promise(() => {})),
       return: (): Promise<unknown> => {
         returned++
         return new Promise(() => {})
