@@ -1,5 +1,5 @@
 import { createServer as createTlsServer } from 'node:https'
-import { createServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import {
   type ClientOptions,
   type CreateOptions,
@@ -23,6 +23,7 @@ import { sample } from '../support/effort.ts'
 import { listening, type RawRequest } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
 import { recordIn } from '../support/records.ts'
+import { refusing } from '../support/refusing.ts'
 import { storeOver } from '../support/store-over.ts'
 import { transportUnderTest } from '../support/transport-under-test.ts'
 
@@ -114,7 +115,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   request_timeout: status(408),
   server_error: { fault: { type: 'status', status: 503, html: true } },
   unrecognised: { fault: { type: 'status', status: 402, html: true } },
-  unreachable: { elsewhere: nobody },
+  unreachable: { elsewhere: refusing },
   untrusted: { elsewhere: stranger },
   transport_closed: { transport: closedTransport },
   connection_closed: { fault: { type: 'drop' } },
@@ -122,14 +123,6 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   timed_out: { fault: { type: 'stall' }, options: { timeout: 4_000 } },
   aborted: { fault: { type: 'stall' }, abort: 'on arrival' },
   not_sent: { abort: 'at the claim' },
-}
-
-/** A port without a listener. */
-async function nobody(): Promise<string> {
-  const server = createServer()
-  const port = await listening(server)
-  await new Promise((resolve) => server.close(resolve))
-  return `http://127.0.0.1:${port}`
 }
 
 /** A server with an untrusted certificate. */
@@ -208,11 +201,8 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
   if (scenario.abort === 'on arrival') {
     const before = made.arrived.length
     made.onArrival = () => {
-      if (
-        made.sandbox.requests[made.arrived.length - 1]?.delivery === 'stall' &&
-        made.arrived.length > before
-      )
-        controller.abort()
+      const { length } = made.arrived
+      if (made.sandbox.requests[length - 1]?.delivery === 'stall' && length > before) controller.abort()
     }
   }
   const { store } = made
@@ -226,9 +216,8 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
       return store.update(row, version)
     },
   })
-  const baseUrl = (await scenario.elsewhere?.(made)) ?? made.url
   const client = clientOf(made, {
-    baseUrl,
+    baseUrl: (await scenario.elsewhere?.(made)) ?? made.url,
     store: scenario.abort === 'at the claim' ? claiming : store,
     ...(scenario.transport === undefined ? {} : { transport: await scenario.transport() }),
   })
@@ -237,35 +226,19 @@ async function place(made: Bench, scenario: Scenario): Promise<Told> {
     return { charged: 'yes', attempts: responseInfo(order)?.attempts ?? 0, order }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
-    const { charged, attempts } = error
-    return { charged, attempts }
+    return error
   }
 }
 
 /** The doubt from the attempts before this outcome. */
-const HISTORIES = {
-  'with nothing in doubt': { ambiguous: false, earlierCall: undefined, sameCall: undefined },
-  'after an attempt of the same call that was lost on its way': {
-    ambiguous: true,
-    earlierCall: undefined,
-    sameCall: 'drop',
-  },
-  'after an attempt of the same call that was charged': {
-    ambiguous: true,
-    earlierCall: undefined,
-    sameCall: 'commitThenDrop',
-  },
-  'after an earlier call that was lost on its way': {
-    ambiguous: true,
-    earlierCall: 'drop',
-    sameCall: undefined,
-  },
-  'after an earlier call that was charged': {
-    ambiguous: true,
-    earlierCall: 'commitThenDrop',
-    sameCall: undefined,
-  },
-} as const
+const HISTORIES: Readonly<Record<string, { readonly earlierCall?: Lost; readonly sameCall?: Lost }>> = {
+  'with nothing in doubt': {},
+  'after an attempt of the same call that was lost on its way': { sameCall: 'drop' },
+  'after an attempt of the same call that was charged': { sameCall: 'commitThenDrop' },
+  'after an earlier call that was lost on its way': { earlierCall: 'drop' },
+  'after an earlier call that was charged': { earlierCall: 'commitThenDrop' },
+}
+type Lost = 'drop' | 'commitThenDrop'
 
 /**
  * Attempts of a call with this outcome in every attempt, including the previous one of the same
@@ -295,10 +268,11 @@ describe('the outcome table over a real socket', () => {
   const cases = kinds.flatMap((kind) => {
     const { elsewhere, transport, abort } = SCENARIOS[kind]
     const inOneCall = elsewhere === undefined && transport === undefined && abort !== 'at the claim'
-    return Object.entries(HISTORIES).flatMap(([when, history]) => {
-      if (history.sameCall !== undefined && !inOneCall) return []
-      const meaning = history.ambiguous ? OUTCOMES[kind].ambiguous : OUTCOMES[kind].clean
-      return [{ kind, when, ...history, meaning, ...meaning }]
+    return Object.entries(HISTORIES).flatMap(([when, { earlierCall, sameCall }]) => {
+      if (sameCall !== undefined && !inOneCall) return []
+      const meaning =
+        (earlierCall ?? sameCall) === undefined ? OUTCOMES[kind].clean : OUTCOMES[kind].ambiguous
+      return [{ kind, when, earlierCall, sameCall, meaning, ...meaning }]
     })
   })
 

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http'
 import { createSecureServer } from 'node:http2'
-import type { AddressInfo } from 'node:net'
 import tls from 'node:tls'
 import { inspect } from 'node:util'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
@@ -32,12 +31,21 @@ function undici(options?: UndiciTransportOptions): UndiciTransport {
   return transport
 }
 
-function caught(act: () => unknown): unknown {
-  try {
-    return act()
-  } catch (error) {
-    return error
-  }
+/** A server that responds with a body in this coding. */
+const encoded = (coding: string, body: Buffer) =>
+  rawServer((socket) => {
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`)
+    socket.write(body)
+  })
+
+/** A server that responds to every request with an empty object. */
+const responsive = () => rawServer((socket) => socket.write(answerText(200, '{}')))
+
+/** Sets the proxy of the environment. */
+function proxyIs(url: string): void {
+  vi.stubEnv('HTTP_PROXY', url)
+  vi.stubEnv('NO_PROXY', '')
+  onTestFinished(() => void vi.unstubAllEnvs())
 }
 
 /** A tunneling proxy, and the requested addresses. */
@@ -51,12 +59,12 @@ async function proxy(): Promise<{ readonly url: string; readonly asked: string[]
     asked.push(String(request.url))
     socket.end('HTTP/1.1 502 No\r\n\r\n')
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listening(server)
   onTestFinished(async () => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
+  return { url: `http://127.0.0.1:${port}`, asked }
 }
 
 describe('the undici transport', () => {
@@ -76,7 +84,7 @@ describe('the undici transport', () => {
   })
 
   test('the undici transport reuses connections', async () => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const server = await responsive()
     const transport = undici()
     for (let count = 0; count < 10; count++) await attempt(server.url, {}, { transport })
     expect(server.requests).toHaveLength(10)
@@ -85,7 +93,7 @@ describe('the undici transport', () => {
   })
 
   test('the undici transport opens no more connections than configured', async () => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const server = await responsive()
     const transport = undici({ connections: 2 })
     await Promise.all(Array.from({ length: 20 }, () => attempt(server.url, {}, { transport })))
     expect(server.requests).toHaveLength(20)
@@ -114,7 +122,7 @@ describe('the undici transport', () => {
   })
 
   test('the undici transport sends only the requested headers and those of the connection', async () => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const server = await responsive()
     await attempt(server.url, { headers: { accept: 'application/json' } }, { transport: undici() })
     expect(server.requests[0]?.headers.map(([name]) => name).toSorted()).toEqual([
       'accept',
@@ -126,7 +134,7 @@ describe('the undici transport', () => {
   })
 
   test('the undici transport follows no redirect', async () => {
-    const target = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const target = await responsive()
     const server = await rawServer((socket) => socket.write(answerText(307, '', [`location: ${target.url}`])))
     const result = await attempt(server.url, {}, { transport: undici() })
     expect(result).toMatchObject({ kind: 'redirect', status: 307 })
@@ -167,16 +175,9 @@ describe('the undici transport', () => {
     ['identity-x', (text) => Buffer.from(text)],
     ['gzip, gzip, gzip, gzip, gzip, gzip', (text) => Buffer.from(text)],
   ])('the undici transport reads a body with the coding %s', async (coding, encode) => {
-    const body = encode('{"id":"ord_ü"}')
-    const server = await rawServer((socket) => {
-      socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`)
-      socket.write(body)
-    })
-    const transport = undici()
-    expect(await attempt(server.url, {}, { transport })).toMatchObject({
-      status: 200,
-      text: '{"id":"ord_ü"}',
-    })
+    const text = '{"id":"ord_ü"}'
+    const server = await encoded(coding, encode(text))
+    expect(await attempt(server.url, {}, { transport: undici() })).toMatchObject({ status: 200, text })
   })
 })
 
@@ -185,11 +186,7 @@ test.each<[string, string, (text: string) => Buffer]>([
   ['in gzip', 'deflate, gzip', (text) => gzipSync(deflateRawSync(text))],
 ])('a deflated body without the header of the format is read, %s', async (_where, coding, encode) => {
   const text = JSON.stringify(Array.from({ length: 20_000 }, (_, index) => index))
-  const body = encode(text)
-  const server = await rawServer((socket) => {
-    socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`)
-    socket.write(body)
-  })
+  const server = await encoded(coding, encode(text))
   expect(await attempt(server.url)).toMatchObject({ status: 200, text })
   expect(await attempt(server.url, {}, { transport: undici() })).toMatchObject({ status: 200, text })
 })
@@ -215,9 +212,7 @@ describe('evidence of the undici transport', () => {
   })
 
   test('with a proxy, the transport proves nothing', async () => {
-    vi.stubEnv('HTTP_PROXY', await refusing())
-    vi.stubEnv('NO_PROXY', '')
-    onTestFinished(() => void vi.unstubAllEnvs())
+    proxyIs(await refusing())
     expect(await refusedWith(undici({ proxy: 'environment' }))).toBe(false)
   })
 
@@ -234,10 +229,8 @@ describe('evidence of the undici transport', () => {
 describe('proxies and dispatchers', () => {
   test('the proxy of the environment is used if requested', async () => {
     const { url, asked } = await proxy()
-    const target = await rawServer((socket) => socket.write(answerText(200, '{}')))
-    vi.stubEnv('HTTP_PROXY', url)
-    vi.stubEnv('NO_PROXY', '')
-    onTestFinished(() => void vi.unstubAllEnvs())
+    const target = await responsive()
+    proxyIs(url)
     await attempt(target.url, {}, { transport: undici() })
     expect(asked).toEqual([])
     expect(target.requests).toHaveLength(1)
@@ -321,7 +314,7 @@ describe('proxies and dispatchers', () => {
     ['onInfo', 'none'],
     ['throwOnError', true],
   ])('no option comes from a polluted prototype: %s', async (name, value) => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const server = await responsive()
     const polluted = Object.prototype as unknown as Record<string, unknown>
     polluted[name] = value
     onTestFinished(() => {
@@ -333,27 +326,24 @@ describe('proxies and dispatchers', () => {
     expect(server.requests).toMatchObject([{ line: 'POST /v1 HTTP/1.1' }])
   })
 
-  test.each(['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])(
-    'an invalid address in %s is rejected, and not shown',
-    (name) => {
-      for (const variable of ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY'])
-        vi.stubEnv(variable, undefined)
-      onTestFinished(() => void vi.unstubAllEnvs())
-      for (const address of [
-        'http://me:secret@bad host:1',
-        'me:secret@proxy.example:3128',
-        'proxy.example',
-      ]) {
-        vi.stubEnv(name, address)
-        const error = caught(() => undiciTransport({ proxy: 'environment' }))
-        expect(error).toBeInstanceOf(ConfigurationError)
-        expect(error).toMatchObject({
-          message: expect.stringContaining('option proxy cannot use the address in HTTP_PROXY'),
-        })
-        expect(inspect(error, { showHidden: true, depth: 9 })).not.toContain('secret')
+  const VARIABLES = ['http_proxy', 'HTTP_PROXY', 'https_proxy', 'HTTPS_PROXY']
+  test.each(VARIABLES)('an invalid address in %s is rejected, and not shown', (name) => {
+    for (const variable of VARIABLES) vi.stubEnv(variable, undefined)
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const addresses = ['http://me:secret@bad host:1', 'me:secret@proxy.example:3128', 'proxy.example']
+    for (const address of addresses) {
+      vi.stubEnv(name, address)
+      let error: unknown
+      try {
+        undiciTransport({ proxy: 'environment' })
+      } catch (caught) {
+        error = caught
       }
-    },
-  )
+      expect(error).toBeInstanceOf(ConfigurationError)
+      expect(String(error)).toContain('option proxy cannot use the address in HTTP_PROXY')
+      expect(inspect(error, { showHidden: true, depth: 9 })).not.toContain('secret')
+    }
+  })
 })
 
 describe('a transport that is closed', () => {
@@ -362,27 +352,25 @@ describe('a transport that is closed', () => {
     new CustomerOrderingClient({ baseUrl, apiKey: 'key', account: 'shop', transport })
 
   test('a closed transport ends an order as not charged, without a retry, and explains what to do', async () => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const server = await responsive()
     const transport = undiciTransport()
     await transport.close()
     const client = clientOver(server.url, transport)
     const placing = client.orders.create({ ...REQUEST, metadata: { externalOrderId: 'r1' } })
-    const error = await placing.catch((reason) => reason)
-    expect(error).toBeInstanceOf(ConnectionError)
-    expect(error).toMatchObject({ charged: 'no', attempts: 1 })
-    expect(error.message).toBe(
-      'POST /v1/orders could not be sent: the transport is closed, so this attempt sent nothing (UND_ERR_CLOSED). The wallet was not charged. Create a new transport and client, then call again.',
-    )
-    const records = []
-    for await (const record of client.orders.remembered({ externalOrderId: 'r1' })) records.push(record)
-    expect(records).toMatchObject([{ state: 'rejected', ambiguous: false }])
-    await expect(client.request({ method: 'POST', path: '/v1/orders', body: REQUEST })).rejects.toMatchObject(
-      { charged: 'no', attempts: 1 },
-    )
+    await expect(placing).rejects.toThrow(ConnectionError)
+    const next = 'Create a new transport and client, then call again.'
+    await expect(placing).rejects.toMatchObject({
+      ...{ charged: 'no', attempts: 1 },
+      message: `POST /v1/orders could not be sent: the transport is closed, so this attempt sent nothing (UND_ERR_CLOSED). The wallet was not charged. ${next}`,
+    })
+    expect(await client.orders.remembered({ externalOrderId: 'r1' })).toMatchObject([
+      { state: 'rejected', ambiguous: false },
+    ])
+    const raw = client.request({ method: 'POST', path: '/v1/orders', body: REQUEST })
+    await expect(raw).rejects.toMatchObject({ charged: 'no', attempts: 1 })
     await expect(client.balance.retrieve()).rejects.toMatchObject({
       attempts: 1,
-      message:
-        'GET /v1/balance could not be sent: the transport is closed (UND_ERR_CLOSED). Create a new transport and client, then call again.',
+      message: `GET /v1/balance could not be sent: the transport is closed (UND_ERR_CLOSED). ${next}`,
     })
     expect(server.requests).toEqual([])
   })
@@ -408,7 +396,7 @@ describe('a transport that is closed', () => {
     ['closed', (agent) => agent.close(), 'UND_ERR_CLOSED'],
     ['destroyed', (agent) => agent.destroy(), 'UND_ERR_DESTROYED'],
   ])('a closed transport may be a dispatcher that its owner has %s', async (_how, end, code) => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const server = await responsive()
     const agent = new Agent()
     const composed = agent.compose((dispatch) => (options, handler) => dispatch(options, handler))
     const transports = [agent, composed].map((dispatcher) => undici({ dispatcher }))
