@@ -265,10 +265,13 @@ export class Lab {
     this.topUp()
   }
 
-  /** r1 is charged, and its only response is lost. */
-  async doubted(): Promise<void> {
-    this.fault({ type: 'commitThenDrop' })
-    await failure(this.client({ maxRetries: 0 }).orders.create(order('r1')))
+  /** An order's only response is lost, after its charge or before. */
+  async doubted(
+    type: 'commitThenDrop' | 'drop' = 'commitThenDrop',
+    request: CreateOrderRequest = order('r1'),
+  ): Promise<void> {
+    this.fault({ type })
+    await failure(this.client({ maxRetries: 0 }).orders.create(request))
   }
 
   /** The id of the order, which must be charged exactly once. */

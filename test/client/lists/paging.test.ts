@@ -84,17 +84,6 @@ describe('prefetch', () => {
     const { client } = clientOver(() => [])
     expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow('prefetch is not known')
   })
-
-  it('prefetch returns the same orders in the same order', async () => {
-    const sandbox = createSandbox({ behaviour: { maxLimit: 7 } })
-    for (let i = 0; i < 100; i++) sandbox.addOrder({ amount: i, createdAt: i })
-    sandbox.faults.add({ action: { type: 'shortPage', fewer: 3 }, skip: 4, times: 2 })
-    sandbox.faults.add({ action: { type: 'status', status: 503 }, skip: 9, times: 1 })
-    const client = clientOf(sandbox)
-    expect(await idsOf(client.orders.list({ limit: 100 }, { prefetch: 4 }))).toEqual(
-      await idsOf(client.orders.list({ limit: 100 })),
-    )
-  })
 })
 
 describe('the envelope of a list', () => {
@@ -271,22 +260,6 @@ describe('lists of a sandbox', () => {
       const records = []
       for await (const { kind } of client.orders.reconcile()) records.push(kind)
       expect(records).toEqual(['only_remote'])
-    }
-  })
-
-  it('a list ends in an error if offset is ignored, unless the response states that nothing is left', async () => {
-    const row = { id: 'ord_1', status: 'pending', amount: 1 }
-    const cut = [[row], { items: [row] }, { items: [row], total: 2 }, { items: [row], hasMore: true }]
-    for (const answer of cut) {
-      const { client } = clientOver(() => answer)
-      for (const prefetch of [0, 4]) {
-        await expect(idsOf(client.orders.list({}, { prefetch }))).rejects.toThrow('ignores offset')
-      }
-      await expect(client.orders.reconcile()[Symbol.asyncIterator]().next()).resolves.toBeTruthy()
-      const reading = async (): Promise<void> => {
-        for await (const _line of client.orders.reconcile());
-      }
-      await expect(reading()).rejects.toThrow('ignores offset')
     }
   })
 })

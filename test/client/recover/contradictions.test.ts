@@ -1,4 +1,3 @@
-import type { Reconciled } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
@@ -87,11 +86,20 @@ describe("another integration's order with the same reference", () => {
     ['serviceId', { serviceId: 'svc_exact', quantity: 10 }],
   ] as const
 
+  const APART = ['only_local', 'only_remote']
+  const kindsOf = async (lab: Lab): Promise<string[]> =>
+    (await all(lab.client().orders.reconcile())).map(({ kind }) => kind).sort()
+  /** Changes every row of the list. */
+  const lists = (lab: Lab, fields: object) =>
+    lab.fault(
+      { type: 'mutateList', change: (rows) => rows.map((row) => ({ ...row, ...fields })) },
+      'always',
+      'listOrders',
+    )
+
   /** An order whose request was lost and that is too old to be repeated. */
-  async function lost(lab: Lab, request = order('r1')): Promise<void> {
-    lab.fault({ type: 'drop' }, 'always', 'createOrder')
-    await failure(lab.create(request))
-    lab.sandbox.faults.clear()
+  async function lost(lab: Lab): Promise<void> {
+    await lab.doubted('drop')
     lab.runtime.jump(60 * MINUTE)
   }
 
@@ -112,13 +120,9 @@ describe("another integration's order with the same reference", () => {
     await lost(lab)
     await lab.client().orders.enqueue(order('r2'))
     lab.runtime.jump(60 * MINUTE)
+    const other = { ...anonymousOrder(), target: '@another' }
     for (const externalOrderId of ['r1', 'r2'])
-      lab.sandbox.addOrder({
-        serviceId: 'svc_standard',
-        quantity: 10,
-        target: '@another',
-        metadata: { externalOrderId },
-      })
+      lab.sandbox.addOrder({ ...other, metadata: { externalOrderId } })
     const posts = lab.posts.length
     expect(await all(lab.client().orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'past_window', record: { slot: 'ref:r2' } },
@@ -132,9 +136,7 @@ describe("another integration's order with the same reference", () => {
     async (_field, other) => {
       const lab = new Lab()
       lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-      lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
-      await failure(lab.create())
-      lab.sandbox.faults.clear()
+      await lab.doubted()
       lab.runtime.jump(60 * MINUTE)
       lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
       const { orderId } = lab.sandbox.expectChargedOnce('r1')
@@ -158,30 +160,22 @@ describe("another integration's order with the same reference", () => {
   it.each(OTHERS)(
     "reconcile() does not match another integration's order whose %s differs, even with a remembered id",
     async (_field, other) => {
-      const kindsOf = (found: readonly Reconciled[]) => found.map(({ kind }) => kind).sort()
       const open = new Lab()
       await lost(open)
       open.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-      expect(kindsOf(await all(open.client().orders.reconcile()))).toEqual(['only_local', 'only_remote'])
+      expect(await kindsOf(open)).toEqual(APART)
 
       // A closed record has only the tags of its fields.
       const closed = new Lab()
       await closed.client().orders.create(order('r1'))
-      closed.fault(
-        { type: 'mutateList', change: (rows) => rows.map((row) => ({ ...row, ...other })) },
-        'always',
-        'listOrders',
-      )
-      expect(kindsOf(await all(closed.client().orders.reconcile()))).toEqual(['only_local', 'only_remote'])
+      lists(closed, other)
+      expect(await kindsOf(closed)).toEqual(APART)
     },
   )
 
   it('reconcile() does not match an order with a lone surrogate in its serviceId', async (lab) => {
     await lab.create()
-    const change = (rows: readonly Record<string, unknown>[]) =>
-      rows.map((row) => ({ ...row, serviceId: '\ud800' }))
-    lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
-    const kinds = (await all(lab.client().orders.reconcile())).map(({ kind }) => kind)
-    expect(kinds.sort()).toEqual(['only_local', 'only_remote'])
+    lists(lab, { serviceId: '\ud800' })
+    expect(await kindsOf(lab)).toEqual(APART)
   })
 })

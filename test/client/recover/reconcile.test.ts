@@ -1,15 +1,21 @@
-import type { Reconciled } from 'customer-ordering-sdk'
+import type { Reconciled, ReconcileParams } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
-import { failure, Lab, order } from '../../support/lab.ts'
+import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 const kindsOf = (found: readonly Reconciled[]): string[] =>
   found.map(({ kind, record, order: listed }) => `${kind} ${record?.externalOrderId ?? listed?.id}`).sort()
 
-const LIST = { operation: 'listOrders' } as const
+const kinds = async (lab: Lab, query: ReconcileParams = {}): Promise<string[]> =>
+  kindsOf(await all(lab.client().orders.reconcile(query)))
+const bareKinds = async (lab: Lab): Promise<string[]> =>
+  (await kinds(lab)).map((line) => line.replace(/ .*/, ''))
+type Change = Extract<FaultAction, { type: 'mutateList' }>['change']
+const matched = (references: readonly string[]): string[] =>
+  references.map((reference) => `matched ${reference}`).sort()
 
 async function place(lab: Lab, count: number): Promise<string[]> {
   const references = Array.from({ length: count }, (_, index) => `r${index}`)
@@ -51,52 +57,37 @@ describe('reconcile()', () => {
   })
 
   it('reconcile() matches an open order by its reference, and changes nothing', async (lab) => {
-    lab.fault({ type: 'commitThenDrop' }, 'always')
-    await failure(lab.create())
-    lab.sandbox.faults.clear()
+    await lab.doubted()
     const before = await lab.row('ref:r1')
-    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual(['matched r1'])
+    expect(await kinds(lab)).toEqual(['matched r1'])
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
   it('reconcile() never takes a second order with the same reference for the first', async (lab) => {
     await place(lab, 1)
     const twin = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r0' }, amount: 2500 })
-    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual([
-      'matched r0',
-      `only_remote ${twin.id}`,
-    ])
+    expect(await kinds(lab)).toEqual(['matched r0', `only_remote ${twin.id}`])
 
     const open = new Lab()
-    open.fault({ type: 'drop' }, 'always')
-    await failure(open.client().orders.create(order('r1')))
-    open.sandbox.faults.clear()
+    await open.doubted('drop')
     for (const target of ['@one', '@other'])
       open.sandbox.addOrder({ target, quantity: 10, metadata: { externalOrderId: 'r1' } })
-    const kinds = (await all(open.client().orders.reconcile())).map(({ kind }) => kind)
-    expect(kinds.sort()).toEqual(['matched', 'only_remote'])
+    expect(await bareKinds(open)).toEqual(['matched', 'only_remote'])
   })
 
   it('reconcile() never matches by amount, time or target', async () => {
     const lab = new Lab({ preset: 'minimal-answers' })
-    lab.fault({ type: 'drop' }, 'always')
-    await failure(lab.create())
-    lab.sandbox.faults.clear()
+    await lab.doubted('drop')
     const lookalike = lab.sandbox.addOrder({ target: '@someone', quantity: 10, amount: 2500 })
-    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual([
-      'only_local r1',
-      `only_remote ${lookalike.id}`,
-    ])
+    expect(await kinds(lab)).toEqual(['only_local r1', `only_remote ${lookalike.id}`])
   })
 
   it('reconcile() omits refused orders, and matches only the last of identical anonymous orders', async (lab) => {
-    const request = { serviceId: 'svc_standard', target: '@someone', quantity: 1 }
-    await lab.create(request)
-    await lab.create(request)
+    await lab.create(anonymousOrder())
+    await lab.create(anonymousOrder())
     lab.drain()
     await failure(lab.create(order('refused')))
-    const kinds = (await all(lab.client().orders.reconcile())).map(({ kind }) => kind)
-    expect(kinds.sort()).toEqual(['matched', 'only_remote'])
+    expect(await bareKinds(lab)).toEqual(['matched', 'only_remote'])
   })
 
   it('reconcile() compares orders written since a time, and filters the list by source system', async (lab) => {
@@ -105,24 +96,17 @@ describe('reconcile()', () => {
     const since = lab.runtime.now()
     const metadata = { externalOrderId: 'new', sourceSystem: 'shop' }
     await lab.create(order('new', { metadata }))
-    expect(kindsOf(await all(lab.client().orders.reconcile({ since, sourceSystem: 'shop' })))).toEqual([
-      'matched new',
-    ])
+    expect(await kinds(lab, { since, sourceSystem: 'shop' })).toEqual(['matched new'])
   })
 
   it('reconcile() since a time does not report an older known order as only_remote', async (lab) => {
     await place(lab, 2)
-    lab.fault({ type: 'commitThenDrop' }, 'always')
-    await failure(lab.create(order('lost')))
-    lab.sandbox.faults.clear()
+    await lab.doubted('commitThenDrop', order('lost'))
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
     await lab.create(order('new'))
     const foreign = lab.sandbox.addOrder()
-    expect(kindsOf(await all(lab.client().orders.reconcile({ since })))).toEqual([
-      'matched new',
-      `only_remote ${foreign.id}`,
-    ])
+    expect(await kinds(lab, { since })).toEqual(['matched new', `only_remote ${foreign.id}`])
   })
 
   it('reconcile() reads as it iterates: leaving early requests no further page', async () => {
@@ -168,9 +152,7 @@ describe('reconcile() with lists that do not behave', () => {
   ] as const)('%s', async (_which, options) => {
     const lab = new Lab(options)
     const references = await place(lab, 23)
-    expect(kindsOf(await all(lab.client().orders.reconcile()))).toEqual(
-      references.map((reference) => `matched ${reference}`).sort(),
-    )
+    expect(await kinds(lab)).toEqual(matched(references))
   })
 
   it.each<[string, FaultAction]>([
@@ -186,24 +168,22 @@ describe('reconcile() with lists that do not behave', () => {
   ])('reconcile() matches every order of a list with %s', async (_what, action) => {
     const lab = new Lab({ behaviour: { maxLimit: 10 } })
     const references = await place(lab, 25)
-    lab.sandbox.faults.add({ match: LIST, skip: 1, action })
-    const found = kindsOf(await all(lab.client().orders.reconcile()))
-    expect(found).toEqual(references.map((reference) => `matched ${reference}`).sort())
+    lab.sandbox.faults.add({ match: { operation: 'listOrders' }, skip: 1, action })
+    const found = await kinds(lab)
+    expect(found).toEqual(matched(references))
   })
 
   it('reconcile() matches every order if new orders arrive while it reads', async () => {
     const lab = new Lab({ behaviour: { maxLimit: 10 } })
     const references = await place(lab, 40)
-    const change: Extract<FaultAction, { type: 'mutateList' }>['change'] = (rows) => {
+    const change: Change = (rows) => {
       lab.sandbox.addOrder({ createdAt: lab.runtime.now() + 1 })
       lab.runtime.jump(2)
       return rows
     }
     lab.fault({ type: 'mutateList', change }, 6, 'listOrders')
-    const found = kindsOf(await all(lab.client().orders.reconcile()))
-    expect(found.filter((line) => line.startsWith('matched'))).toEqual(
-      references.map((reference) => `matched ${reference}`).sort(),
-    )
+    const found = await kinds(lab)
+    expect(found.filter((line) => line.startsWith('matched'))).toEqual(matched(references))
     expect(found.some((line) => line.startsWith('only_local'))).toBe(false)
   })
 
@@ -211,15 +191,14 @@ describe('reconcile() with lists that do not behave', () => {
     const lab = new Lab({ behaviour: { maxLimit: 20, ordering: 'newest' } })
     const references = await place(lab, 60)
     const removed: string[] = []
-    const change: Extract<FaultAction, { type: 'mutateList' }>['change'] = (rows) => {
+    const change: Change = (rows) => {
       const reference = references.at(-1 - removed.length) ?? ''
       removed.push(reference)
       lab.sandbox.removeOrder(lab.sandbox.expectChargedOnce(reference).orderId)
       return rows
     }
     lab.fault({ type: 'mutateList', change }, 3, 'listOrders')
-    const found = kindsOf(await all(lab.client().orders.reconcile()))
-    const kept = references.slice(0, -3).map((reference) => `matched ${reference}`)
-    expect(found).toEqual(expect.arrayContaining(kept))
+    const found = await kinds(lab)
+    expect(found).toEqual(expect.arrayContaining(matched(references.slice(0, -3))))
   })
 })

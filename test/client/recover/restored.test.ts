@@ -1,4 +1,5 @@
 import { describe, expect } from 'vitest'
+import type { ClientOptions } from '../../../src/options.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { all } from '../../support/all.ts'
@@ -7,6 +8,7 @@ import { failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
+const PAST_WINDOW = { outcome: 'needs_attention', reason: 'past_window' } as const
 const LIST = { operation: 'listOrders' } as const
 
 /**
@@ -17,7 +19,7 @@ async function restored(lab: Lab, request = order('r1')): Promise<string> {
   await lab.client().orders.enqueue(request)
   const backup = (await lab.row('ref:r1')) as StoredRow
   await all(lab.client().orders.recover())
-  const { orderId } = lab.sandbox.expectChargedOnce('r1')
+  const orderId = lab.charged()
   lab.rows = new MemoryStore()
   await lab.rows.insert(backup)
   lab.runtime.jump(60 * MINUTE)
@@ -26,22 +28,24 @@ async function restored(lab: Lab, request = order('r1')): Promise<string> {
   return orderId
 }
 
+/** recover() must report one outcome, like this. */
+const recovers = async (lab: Lab, outcome: object, options: ClientOptions = {}): Promise<void> =>
+  expect(await all(lab.client(options).orders.recover())).toMatchObject([outcome])
+
 const gets = (lab: Lab): number => lab.sandbox.requests.filter(({ method }) => method === 'GET').length
 
 describe('an enqueued order that looks never sent and is older than the safe-retry window', () => {
   it('recover() finds an enqueued order at the service if a restored backup forgot its purchase', async (lab) => {
     const orderId = await restored(lab)
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'created', order: { id: orderId } },
-    ])
-    lab.sandbox.expectChargedOnce('r1')
+    await recovers(lab, { outcome: 'created', order: { id: orderId } })
+    lab.charged()
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
   })
 
   it('create() finds an enqueued order at the service if a restored backup forgot its purchase', async (lab) => {
     const orderId = await restored(lab)
     expect(await lab.create()).toMatchObject({ id: orderId })
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
   })
 
   it('recover() sends old enqueued orders after one complete pass over the list without them', async (lab) => {
@@ -57,29 +61,24 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     await lab.client().orders.enqueue(order('r1'))
     lab.runtime.jump(60 * MINUTE)
     await lab.create()
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
     expect(gets(lab)).toBe(2)
   })
 
   it.each([
     ['cannot be read now', 503, { outcome: 'still_open' }, { code: 'server' }],
-    [
-      'may not be read',
-      403,
-      { outcome: 'needs_attention', reason: 'past_window' },
-      { code: 'permission_denied' },
-    ],
+    ['may not be read', 403, PAST_WINDOW, { code: 'permission_denied' }],
   ] as const)('an old enqueued order is not sent if the list %s', async (_what, status, outcome, error) => {
     const lab = new Lab()
     await restored(lab)
     lab.fault({ type: 'status', status }, 'always', 'listOrders')
     const options = { maxRetries: 0 }
-    expect(await all(lab.client(options).orders.recover())).toMatchObject([{ ...outcome, error }])
+    await recovers(lab, { ...outcome, error }, options)
     expect(await failure(lab.client(options).orders.create(order('r1')))).toMatchObject({
       ...error,
       charged: 'unknown',
     })
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
@@ -90,7 +89,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     const error = await failure(lab.client({ totalTimeout: 5000 }).orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'timeout', charged: 'unknown' })
     expect(lab.runtime.now() - began).toBeLessThanOrEqual(6000)
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
   })
 
   it("another integration's order with another quantity is not adopted, and the enqueued order is sent", async (lab) => {
@@ -108,7 +107,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
       const orderId = await restored(lab)
       const client = lab.elsewhere({}, on('update', fault, 1))
       expect(await client.orders.create(order('r1'))).toMatchObject({ id: orderId })
-      lab.sandbox.expectChargedOnce('r1')
+      lab.charged()
     },
   )
 
@@ -121,7 +120,7 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
       code: 'unresolved_order',
       charged: 'yes',
     })
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
   })
 
   it('an order is not sent if only the unfiltered list shows it, because the service names the source itself', async () => {
@@ -129,19 +128,17 @@ describe('an enqueued order that looks never sent and is older than the safe-ret
     const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }
     const request = order('r1', { metadata })
     await restored(lab, request)
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', reason: 'past_window' },
-    ])
+    await recovers(lab, PAST_WINDOW)
     expect(await failure(lab.create(request))).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
   })
 
   it("an enqueued order is sent if neither its source system's list nor the full list shows it", async (lab) => {
     const metadata = { externalOrderId: 'r1', sourceSystem: 'web' }
     await lab.client().orders.enqueue(order('r1', { metadata }))
     lab.runtime.jump(60 * MINUTE)
-    expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
-    lab.sandbox.expectChargedOnce('r1')
+    await recovers(lab, { outcome: 'created' })
+    lab.charged()
   })
 })
 
@@ -159,9 +156,7 @@ describe('a list of orders that is longer than a lookup reads', () => {
   }
 
   async function tooOld(lab: Lab): Promise<void> {
-    lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
-    await failure(lab.create())
-    lab.sandbox.faults.clear()
+    await lab.doubted()
     lab.runtime.jump(60 * MINUTE)
   }
 
@@ -188,9 +183,7 @@ describe('a list of orders that is longer than a lookup reads', () => {
     endless(lab)
     await all(lab.client().orders.recover())
     await lab.runtime.advance(10 * MINUTE)
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', error: { code: 'unresolved_order' } },
-    ])
+    await recovers(lab, { outcome: 'needs_attention', error: { code: 'unresolved_order' } })
     expect(gets(lab)).toBe(PAGES)
     await lab.runtime.advance(10 * MINUTE)
     await all(lab.client().orders.recover())
@@ -201,9 +194,7 @@ describe('a list of orders that is longer than a lookup reads', () => {
     await restored(lab)
     endless(lab)
     const before = lab.posts.length
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', error: { code: 'unresolved_order' } },
-    ])
+    await recovers(lab, { outcome: 'needs_attention', error: { code: 'unresolved_order' } })
     expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
     expect(lab.posts).toHaveLength(before)
   })
@@ -215,18 +206,13 @@ describe('a list of orders that is longer than a lookup reads', () => {
       return false
     }
     const metadata = { externalOrderId: 'r1', sourceSystem: 'shop' }
-    const shop = order('r1', { metadata })
-    lab.fault({ type: 'commitThenDrop' }, 'always', 'createOrder')
-    await failure(lab.create(shop))
-    lab.sandbox.faults.clear()
+    await lab.doubted('commitThenDrop', order('r1', { metadata }))
     lab.runtime.jump(60 * MINUTE)
     const twin = { quantity: 10, metadata: { externalOrderId: 'r1' } }
     for (const sourceSystem of ['before', 'zebra']) lab.sandbox.addOrder({ ...twin, sourceSystem })
-    const { orderId } = lab.sandbox.expectChargedOnce('r1')
+    const orderId = lab.charged()
     lab.sandbox.faults.add({ match: { ...LIST, when }, action: { type: 'drop' } })
-    expect(await all(lab.client().orders.recover())).toMatchObject([
-      { outcome: 'created', order: { id: orderId } },
-    ])
+    await recovers(lab, { outcome: 'created', order: { id: orderId } })
     // Without the source system, recovery would take another integration's order.
     expect(queries).toEqual(['shop'])
   })
