@@ -2,7 +2,7 @@ import type { ClientOptions, CustomerOrderingClient, RequestOptions } from 'cust
 import { TimeoutError } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+import { fakeRuntime } from '../../support/runtime.ts'
 import { errorOf, type Service, service } from '../../support/service.ts'
 
 const create = (client: CustomerOrderingClient, options?: RequestOptions): Promise<unknown> =>
@@ -14,10 +14,17 @@ const read = (client: CustomerOrderingClient, options?: RequestOptions): Promise
   client.balance.retrieve(options)
 
 /** A service on which every request fails in the same way. */
-function failing(action: FaultAction, options: ClientOptions = {}, runtime?: FakeRuntime): Service {
-  const made = service(options, {}, runtime)
-  made.sandbox.faults.add({ times: 'always', action: action })
+function failing(action: FaultAction, options: ClientOptions = {}): Service {
+  const made = service(options)
+  made.sandbox.faults.add({ times: 'always', action })
   return made
+}
+
+/** The time that a call takes until it fails. */
+async function took({ runtime }: Service, call: Promise<unknown>, like: object = {}): Promise<number> {
+  const before = runtime.monotonic()
+  expect(await errorOf(call)).toMatchObject(like)
+  return runtime.monotonic() - before
 }
 
 describe('the time of one attempt', () => {
@@ -48,39 +55,27 @@ describe('the time of one attempt', () => {
   })
 
   test('the attempt timeout is 30 seconds, or the value of the client or the call', async () => {
-    const { client, connect, runtime } = failing({ type: 'stall' }, { maxRetries: 0 })
-    const took = async (call: Promise<unknown>): Promise<number> => {
-      const before = runtime.monotonic()
-      await errorOf(call)
-      return runtime.monotonic() - before
-    }
-    expect(await took(read(client))).toBe(30_000)
-    expect(await took(read(connect({ timeout: 700 })))).toBe(700)
-    expect(await took(read(connect({ timeout: 700 }), { timeout: 900 }))).toBe(900)
-    expect(await took(create(client, { timeout: 50 }))).toBe(50)
+    const stalled = failing({ type: 'stall' }, { maxRetries: 0 })
+    const short = stalled.connect({ timeout: 700 })
+    expect(await took(stalled, read(stalled.client))).toBe(30_000)
+    expect(await took(stalled, read(short))).toBe(700)
+    expect(await took(stalled, read(short, { timeout: 900 }))).toBe(900)
+    expect(await took(stalled, create(stalled.client, { timeout: 50 }))).toBe(50)
   })
 
   test('a timed-out attempt leaves the order in doubt', async () => {
     const { client, sandbox } = failing({ type: 'stall', commit: true }, { maxRetries: 1 })
     const error = await errorOf(create(client))
-    expect(error).toMatchObject({
-      code: 'timeout',
-      charged: 'unknown',
-      attempts: 2,
-      externalOrderId: 'ref-1',
-    })
+    const doubt = { code: 'timeout', charged: 'unknown', attempts: 2, externalOrderId: 'ref-1' }
+    expect(error).toMatchObject(doubt)
     expect(String(error)).toContain('Call create() again with the same request and reference')
     sandbox.expectChargedOnce('ref-1')
   })
 
   test('an order whose 201 stalls after its headers is reported as charged', async () => {
     const { client, sandbox } = failing({ type: 'stallBody' }, { timeout: 1000 })
-    expect(await errorOf(create(client))).toMatchObject({
-      code: 'invalid_response',
-      charged: 'yes',
-      attempts: 3,
-      status: 201,
-    })
+    const charged = { code: 'invalid_response', charged: 'yes', attempts: 3, status: 201 }
+    expect(await errorOf(create(client))).toMatchObject(charged)
     sandbox.expectChargedOnce('ref-1')
   })
 })
@@ -113,16 +108,13 @@ describe('the total time', () => {
   })
 
   test('the total timeout is 120 seconds, or the value of the client or the call', async () => {
-    const { client, connect, runtime } = failing({ type: 'stall' }, { maxRetries: 100 })
-    const took = async (call: Promise<unknown>): Promise<number> => {
-      const before = runtime.monotonic()
-      expect(await errorOf(call)).toMatchObject({ code: 'timeout', deadline: 'total' })
-      return runtime.monotonic() - before
-    }
-    expect(await took(read(client))).toBe(120_000)
-    expect(await took(read(connect({ totalTimeout: 5000 })))).toBe(5000)
-    expect(await took(read(connect({ totalTimeout: 5000 }), { totalTimeout: 7000 }))).toBe(7000)
-    expect(await took(create(client, { totalTimeout: 50 }))).toBe(50)
+    const stalled = failing({ type: 'stall' }, { maxRetries: 100 })
+    const total = { code: 'timeout', deadline: 'total' }
+    const short = stalled.connect({ totalTimeout: 5000 })
+    expect(await took(stalled, read(stalled.client), total)).toBe(120_000)
+    expect(await took(stalled, read(short), total)).toBe(5000)
+    expect(await took(stalled, read(short, { totalTimeout: 7000 }), total)).toBe(7000)
+    expect(await took(stalled, create(stalled.client, { totalTimeout: 50 }), total)).toBe(50)
   })
 
   test('retries do not restart the total timeout', async () => {
