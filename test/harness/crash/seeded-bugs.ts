@@ -58,7 +58,7 @@ import { apply, leftKeys } from '../../../src/orders/transitions.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
-import { changeCells, dropRule, put, swap, swapMethod } from './swap.ts'
+import { around, changeCells, dropRule, put, swap, swapMethod } from './swap.ts'
 
 /**
  * The bugs by the test file that detects them, below `test`. Each function disables one safeguard
@@ -67,115 +67,95 @@ import { changeCells, dropRule, put, swap, swapMethod } from './swap.ts'
 const BUGS = {
   'client/create/abort': {
     "a call stays among the listeners of its caller's signal": () =>
-      swapMethod(
-        Deadline,
-        'race',
-        (original) =>
-          function (this: Deadline, pending) {
-            this.signal?.addEventListener('abort', () => {})
-            return original.call(this, pending)
-          } as typeof original,
-      ),
+      swapMethod(Deadline, 'race', function (original, pending) {
+        this.signal?.addEventListener('abort', () => {})
+        return original(pending)
+      }),
   },
   'client/create/anonymous': {
     'a call takes the order that it asked for again for the one before it': () =>
       dropRule(RULES, boughtMeanwhile),
-    'the proof of an order is written over the next one in its slot': () =>
-      swap(isAnother, () => () => false),
+    'the proof of an order is written over the next one in its slot': () => around(isAnother, () => false),
   },
   'client/create/api-key-rotation': {
-    'an order in doubt is repeated under another API key': () => swap(sameApiKey, () => () => true),
+    'an order in doubt is repeated under another API key': () => around(sameApiKey, () => true),
     'recovery repeats a request under another API key': () => dropRule(RULES, otherApiKey, 'recover'),
     'a retry goes on under another API key': () =>
-      swap(mayBeSentUnder, () => (_context, _record, _history, credential) => credential !== null),
+      around(mayBeSentUnder, (_original, _context, _record, _history, credential) => credential !== null),
     'a machine that slept while it wrote down another API key sends when it wakes': () => {
       const rewritten = new WeakSet<JournalRecord>()
-      swapMethod(
-        Journal,
-        'write',
-        (original) =>
-          async function (this: Journal, found, content, deadline, store) {
-            const written = await original.call(this, found, content, deadline, store)
-            const again =
-              found.record?.claim === content.claim && found.record.apiKeyTag !== content.apiKeyTag
-            if (again && written.result === 'written') rewritten.add(written.found.record)
-            return written
-          },
-      )
-      swap(
+      swapMethod(Journal, 'write', async (original, found, content, deadline, store) => {
+        const written = await original(found, content, deadline, store)
+        const again = found.record?.claim === content.claim && found.record.apiKeyTag !== content.apiKeyTag
+        if (again && written.result === 'written') rewritten.add(written.found.record)
+        return written
+      })
+      around(
         isTooLate,
-        (original) => (record, until, now) => !rewritten.has(record) && original(record, until, now),
+        (original, record, until, now) => !rewritten.has(record) && original(record, until, now),
       )
     },
   },
   'client/create/changed-arguments': {
     'a service that has changed makes an order that was sent look like none': () => {
-      swap(readIntent, (original) => (derive, request, options) => {
+      around(readIntent, (original, derive, request, options) => {
         const intent = original(derive, request, options)
         if (intent.misfit === undefined) return intent
         throw new InvalidRequestError('It does not fit.', { issues: [intent.misfit] })
       })
-      swap(slotOfInvalid, () => () => undefined)
+      around(slotOfInvalid, () => undefined)
     },
   },
   'client/create/claims': {
     'a record that a live call holds is claimed': () =>
       Object.assign(RULES.busy, { create: RULES.open.create }),
     'a call waits for a dead process to the end of its claim': () =>
-      swap(pauseBefore, (original) => (look, waited) => original(look, waited / 10)),
+      around(pauseBefore, (original, look, waited) => original(look, waited / 10)),
   },
   'client/create/conflicts': {
     'a key of an unseen payload counts as proof that nothing was bought': () =>
-      swap(
-        meaningOf,
-        (original) => (verdict, history, record) => original(verdict, history, { ...record, foreign: false }),
+      around(meaningOf, (original, verdict, history, record) =>
+        original(verdict, history, { ...record, foreign: false }),
       ),
-    'a conflict moves to another key although stores are not shared': () => swap(isShared, () => () => false),
+    'a conflict moves to another key although stores are not shared': () => around(isShared, () => false),
     'an order in conflict is settled as if it were refused': () =>
-      swap(isPending, (original) => (record) => record.state !== 'rejected' && original(record)),
+      around(isPending, (original, record) => record.state !== 'rejected' && original(record)),
   },
   'client/create/enqueue': {
     'an order that was sent counts as one that never was': () =>
-      swap(isUnsent, () => (record) => record.state === 'open'),
+      around(isUnsent, (_original, record) => record.state === 'open'),
     'a queued order is given up when the service is busy': () =>
-      swap(
-        sendOrder,
-        (original) => (context, claimed, options) =>
-          original(context, claimed, { ...options, queued: false }),
+      around(sendOrder, (original, context, claimed, options) =>
+        original(context, claimed, { ...options, queued: false }),
       ),
     'an order is taken to be sent later and not written down': () =>
-      swapMethod(
-        Journal,
-        'write',
-        (original) =>
-          async function (this: Journal, found, content, deadline, store) {
-            const written = await original.call(this, found, content, deadline, store)
-            const enqueued = found.row === undefined && isUnsent(content)
-            if (enqueued && written.result === 'written') await this.forget(written.found, deadline)
-            return written
-          },
-      ),
+      swapMethod(Journal, 'write', async function (original, found, content, deadline, store) {
+        const written = await original(found, content, deadline, store)
+        const enqueued = found.row === undefined && isUnsent(content)
+        if (enqueued && written.result === 'written') await this.forget(written.found, deadline)
+        return written
+      }),
     'an order that is to be sent later is left to a call that may only be asleep': () =>
       Object.assign(RULES.open, { enqueue: [{ step: 'tell' }] }),
   },
   'client/create/generations': {
     'a first refusal moves the order to a new key': () =>
-      swap(movesOn, (original) => (context, record, heard, earlier) => {
+      around(movesOn, (original, context, record, heard, earlier) => {
         if (heard.kind === 'refused') return record.keyOrigin !== 'caller'
         return original(context, record, heard, earlier)
       }),
     'a key that the caller gave is changed': () =>
-      swap(movesOn, (original) => (context, record, heard, earlier) => {
+      around(movesOn, (original, context, record, heard, earlier) => {
         const keyOrigin = record.keyOrigin === 'caller' ? 'random' : record.keyOrigin
         return original(context, { ...record, keyOrigin }, heard, earlier)
       }),
     'a call begins with the latest key, which a lost store does not compute': () =>
-      swap(startOf, (original) => (record, timing) => {
+      around(startOf, (original, record, timing) => {
         const start = original(record, timing)
         const isOpen = record.firstSentAt === undefined || isRemembered(record.firstSentAt, timing)
         return start === 'first' && isOpen ? 'same' : start
       }),
-    'a key that the caller has left is sent again': () => swap(leftKeys, () => () => undefined),
+    'a key that the caller has left is sent again': () => around(leftKeys, () => undefined),
   },
   'client/create/idempotency': {
     'the request is sent before the record is stored': () =>
@@ -190,7 +170,7 @@ const BUGS = {
         },
       })),
     'every attempt has a key of its own': () =>
-      swap(perform, (original) => (connection, call) => {
+      around(perform, (original, connection, call) => {
         const { send, runtime } = connection
         const changed: typeof send = (request) => {
           const { 'idempotency-key': key, ...headers } = request.headers
@@ -203,23 +183,20 @@ const BUGS = {
       whereResumed((_record, intent) => ({ body: intent.body })),
     'a join in flight takes the order of a call beside it, whatever that one asks for and without a name':
       () =>
-        swap(
-          whyNotJoin,
-          (original) => (intent, twin) => (original(intent, twin) === 'key' ? 'key' : undefined),
+        around(whyNotJoin, (original, intent, twin) =>
+          original(intent, twin) === 'key' ? 'key' : undefined,
         ),
     'whoever asks for another quantity gets the order that there is': () => {
-      swap(
-        whyNotJoin,
-        (original) => (intent, twin) => original({ ...intent, fingerprint: twin.fingerprint }, twin),
+      around(whyNotJoin, (original, intent, twin) =>
+        original({ ...intent, fingerprint: twin.fingerprint }, twin),
       )
       dropRule(RULES, otherPayload)
     },
   },
   'client/create/retry': {
     'a call retries once more than it may': () =>
-      swap(
-        decide,
-        (original) => (situation) => original({ ...situation, maxRetries: situation.maxRetries + 1 }),
+      around(decide, (original, situation) =>
+        original({ ...situation, maxRetries: situation.maxRetries + 1 }),
       ),
   },
   'client/create/sequences': {
@@ -232,38 +209,37 @@ const BUGS = {
           return await store.update({ ...row, version: there + 1 }, there)
         },
       })),
-    'a process that was stopped after its claim sends when it wakes': () =>
-      swap(isTooLate, () => () => false),
+    'a process that was stopped after its claim sends when it wakes': () => around(isTooLate, () => false),
     'a key is sent again after its safe-retry window': () =>
       Object.assign(RULES.stale, { create: RULES.open.create }),
     'no key is ever too old to be sent': () => {
-      swap(isRemembered, () => () => true)
-      swap(isTooLate, (original) => (record, _until, now) => original(record, Infinity, now))
+      around(isRemembered, () => true)
+      around(isTooLate, (original, record, _until, now) => original(record, Infinity, now))
     },
     'a key is sent minutes after the safe-retry window': () => {
-      swap(isRemembered, (original) => (sentAt, timing) => {
+      around(isRemembered, (original, sentAt, timing) => {
         const safeRetryWindow = timing.safeRetryWindow + 120_000
         return original(sentAt, { ...timing, totalTimeout: 0, safeRetryWindow })
       })
-      swap(isTooLate, (original) => (record, until, now) => original(record, until + 180_000, now))
+      around(isTooLate, (original, record, until, now) => original(record, until + 180_000, now))
     },
     'reopening a refused order restarts the window of its key': () =>
-      swap(claimedContent, (original) => (context, content, remaining, credential) => {
+      around(claimedContent, (original, context, content, remaining, credential) => {
         const claimed = original(context, content, remaining, credential)
         return { ...claimed, firstSentAt: context.connection.runtime.now() }
       }),
   },
   'client/create/store-faults': {
-    'a tampered record is sent': () => swap(isGenuine, () => () => true),
+    'a tampered record is sent': () => around(isGenuine, () => true),
     'a write that the store does not answer counts as written': () =>
-      swap(isConfirmed, () => (applied) => applied !== false),
+      around(isConfirmed, (_original, applied) => applied !== false),
     'an error of the store is swallowed': () =>
       overStore((store) => ({
         insert: async (row) => await store.insert(row).catch(() => ({ inserted: true })),
         update: async (row, version) => await store.update(row, version).catch(() => true),
       })),
     'a call that ends early believes the record that it has only read': () =>
-      swap(writeOver, () => () => Promise.resolve(true)),
+      around(writeOver, () => Promise.resolve(true)),
   },
   'client/lists/paging': {
     'a list goes on by the limit that was asked for': () =>
@@ -279,22 +255,16 @@ const BUGS = {
   },
   'client/recover/contradictions': {
     'an order of another integration with the same reference counts as found': () =>
-      swap(
-        scanOrders,
-        (original) =>
-          async function* (context, options) {
-            for await (const { serviceId: _serviceId, quantity: _quantity, ...listed } of original(
-              context,
-              options,
-            ))
-              yield listed
-          },
-      ),
+      around(scanOrders, async function* (original, context, options) {
+        for await (const { serviceId: _serviceId, quantity: _quantity, ...listed } of original(
+          context,
+          options,
+        ))
+          yield listed
+      }),
     'a person resolves an order with the order of another integration': () =>
-      swap(
-        contradiction,
-        (original) => (derive, asked, echo, found) =>
-          found === 'list' ? undefined : original(derive, asked, echo, found),
+      around(contradiction, (original, derive, asked, echo, found) =>
+        found === 'list' ? undefined : original(derive, asked, echo, found),
       ),
   },
   'client/recover/pruning': {
@@ -304,11 +274,11 @@ const BUGS = {
         updatedAt: latest,
       })),
     'a clock that is ahead is its own witness for what is old enough to be removed': () =>
-      swap(witnessOf, () => (rows) => rows.at(-1)),
+      around(witnessOf, (_original, rows) => rows.at(-1)),
   },
   'client/recover/recover': {
     'recovery takes the record of a dead call for clean': () =>
-      swap(repeatedContent, (original) => (context, record, totalTimeout) => {
+      around(repeatedContent, (original, context, record, totalTimeout) => {
         const content = original(context, record, totalTimeout)
         return isUnsent(record) ? content : { ...content, ambiguous: record.ambiguous }
       }),
@@ -336,52 +306,41 @@ const BUGS = {
         outcome.order === undefined ? outcome : { outcome: 'rejected', record: outcome.record },
       ),
     'recovery does not find in the list what it shows': () =>
-      swap(
-        scanOrders,
-        (original) =>
-          async function* (context, options) {
-            for await (const listed of original(context, options))
-              yield { ...listed, externalOrderId: listed.id }
-          },
-      ),
+      around(scanOrders, async function* (original, context, options) {
+        for await (const listed of original(context, options)) yield { ...listed, externalOrderId: listed.id }
+      }),
     'recovery goes through the list forty times over': () =>
-      swap(
-        scanOrders,
-        (original) =>
-          async function* (context, options) {
-            for (let sweep = 0; sweep < 20; sweep++) yield* original(context, options)
-          },
-      ),
+      around(scanOrders, async function* (original, context, options) {
+        for (let sweep = 0; sweep < 20; sweep++) yield* original(context, options)
+      }),
     'recovery sends an order without the headers of its call': () =>
-      swap(sendOrder, (original) => (context, claimed, options) => {
+      around(sendOrder, (original, context, claimed, options) => {
         const settings = options.once ? { ...options.settings, headers: {} } : options.settings
         return original(context, claimed, { ...options, settings })
       }),
     'every order in doubt counts as one whose caller has given up': () =>
-      swap(
-        apply,
-        (original) => (record, event) =>
-          original(record, event.type === 'left_open' ? { ...event, hold: 'aborted' } : event),
+      around(apply, (original, record, event) =>
+        original(record, event.type === 'left_open' ? { ...event, hold: 'aborted' } : event),
       ),
     'recovery waits for an hour at each record': () =>
-      swap(recoverOne, (original) => async (context, id, options) => {
+      around(recoverOne, async (original, context, id, options) => {
         const { runtime } = context.connection
         await new Promise<void>((done) => void runtime.setTimer(done, 3_600_000))
         return await original(context, id, options)
       }),
     'a key that was first sent by a clock ahead comes back into its window': () =>
-      swap(isFromFuture, () => () => false),
+      around(isFromFuture, () => false),
   },
   'client/recover/resolve': {
     'a person gives up what another call has worked on since': () => dropRule(RULES, changedSince),
     'a decision that an order exists is not stored': () =>
-      swap(markCreated, (original) => async (context, found, listed, deadline) => {
+      around(markCreated, async (original, context, found, listed, deadline) => {
         // Only the decision about a record uses the deadline of a call.
         if (deadline === undefined) return await original(context, found, listed, deadline)
         return createdOutcome(publicRecord({ ...found.record, state: 'created' }), listed.order)
       }),
     'a decision that the store does not take is told as not charged': () =>
-      swap(resolve, (original) => async (...args) => {
+      around(resolve, async (original, ...args) => {
         try {
           return await original(...args)
         } catch (error) {
@@ -396,36 +355,28 @@ const BUGS = {
   },
   'client/recover/restored': {
     'an old order that looks never sent is sent without a look at the list': () =>
-      swap(mayBeRestored, () => () => false),
+      around(mayBeRestored, () => false),
     'a look-up that could not read the whole list says nothing of it': () =>
-      swap(
-        scanOrders,
-        (original) =>
-          (context, { onCut: _onCut, ...options }) =>
-            original(context, options),
-      ),
+      around(scanOrders, (original, context, { onCut: _onCut, ...options }) => original(context, options)),
     'a proof that the store did not take counts as stored': () =>
-      swap(markCreated, (original) => async (context, found, listed, deadline) => {
+      around(markCreated, async (original, context, found, listed, deadline) => {
         const { record } = await original(context, found, listed, deadline)
         return createdOutcome({ ...record, state: 'created' }, listed.order)
       }),
     'an old order that looks never sent is looked up within its source system alone': () =>
-      swap(placesToLook, () => (sourceSystem) => new Set([sourceSystem])),
+      around(placesToLook, (_original, sourceSystem) => new Set([sourceSystem])),
   },
   'client/setup/codec': {
     'a call whose codec fails believes the record that it has only read': () =>
-      swapMethod(Journal, 'fence', () => () => Promise.resolve(true)),
+      swapMethod(Journal, 'fence', () => Promise.resolve(true)),
   },
   'client/setup/secrets': {
     'the API key itself is kept beside the order': () =>
-      swap(
-        tagOf,
-        (original) => (context, key, credential) => credential ?? original(context, key, credential),
-      ),
+      around(tagOf, (original, context, key, credential) => credential ?? original(context, key, credential)),
   },
   'server/sleep': {
     'a machine that slept while it connected sends when it wakes': () =>
-      swap(holdIfLate, (original) => () => original(() => false)),
+      around(holdIfLate, (original) => original(() => false)),
   },
   'unit/http/transport': {
     'redirects are followed, with the key and the body': () =>
@@ -434,42 +385,39 @@ const BUGS = {
   },
   'unit/orders/classify': {
     'a 201 that cannot be read counts as any other answer that cannot be read': () =>
-      swap(classify, (original) => (result, differs) => {
+      around(classify, (original, result, differs) => {
         const outcome = original(result, differs)
-        return outcome.kind === 'created_unreadable' ? { ...outcome, kind: 'success_unreadable' } : outcome
+        return outcome.kind === 'created_unreadable'
+          ? { ...outcome, kind: 'success_unreadable' as const }
+          : outcome
       }),
     'an error page of a gateway counts as a refusal of the service': () =>
-      swap(readProblem, (original) => (text) => ({ ...original(text), recognised: true })),
+      around(readProblem, (original, text) => ({ ...original(text), recognised: true })),
     'any success with an id counts as an order': () =>
-      swap(classify, (original) => (result, differs) => {
+      around(classify, (original, result, differs) => {
         const outcome = original(result, differs)
         if (outcome.kind !== 'success_unreadable' || result.kind !== 'answer') return outcome
         const created = original({ ...result, status: 201 }, differs)
         return created.kind === 'created_flawed' ? { ...created, status: result.status } : outcome
       }),
     'a response that names another order counts as this one': () =>
-      swap(classify, (original) => (result) => original(result, () => undefined)),
+      around(classify, (original, result) => original(result, () => undefined)),
   },
   'unit/orders/create': {
     'a refused call is given what somebody else ordered under its name': () =>
-      swap(mayReturn, (original) => (newest) => original(newest, newest.fingerprint)),
+      around(mayReturn, (original, newest) => original(newest, newest.fingerprint)),
   },
   'unit/orders/journal': {
     'a late proof of a charge gives way to what was stored meanwhile': () =>
-      swapMethod(
-        Journal,
-        'prove',
-        (original) =>
-          async function (this: Journal, found, merge, deadline, signal) {
-            const content = merge(found.record)
-            if (content !== undefined) {
-              const { result } = await this.settle(found, content, deadline)
-              if (result === 'written' || result === 'lost') return result === 'written'
-            }
-            return await original.call(this, found, merge, deadline, signal)
-          },
-      ),
-    'a write whose answer was lost is not read back': () => swap(isThisWrite, () => () => false),
+      swapMethod(Journal, 'prove', async function (original, found, merge, deadline, signal) {
+        const content = merge(found.record)
+        if (content !== undefined) {
+          const { result } = await this.settle(found, content, deadline)
+          if (result === 'written' || result === 'lost') return result === 'written'
+        }
+        return await original(found, merge, deadline, signal)
+      }),
+    'a write whose answer was lost is not read back': () => around(isThisWrite, () => false),
     'a row that is there already counts as inserted': () =>
       overStore((store) => ({
         insert: async (row) => ({ ...(await store.insert(row)), inserted: true }),
@@ -477,7 +425,7 @@ const BUGS = {
   },
   'unit/orders/look-up': {
     'recovery reads an order a hundred times over': () =>
-      swap(lookUpById, (original) => async (context, operation, found, orderId, settings) => {
+      around(lookUpById, async (original, context, operation, found, orderId, settings) => {
         const once = { ...settings, maxRetries: 0 }
         for (let time = 1; time < 100; time++)
           await readOrder(context, operation, orderId, 'charged', once, found.record).catch(() => {})
@@ -490,7 +438,7 @@ const BUGS = {
         put<{ leavesDoubt: boolean }, string>(OUTCOMES, kind, { leavesDoubt: false })
     },
     'a refusal after doubt does not keep recovery from repeating the request': () =>
-      swap(judgeOutcome, (original) => (kind, history) => {
+      around(judgeOutcome, (original, kind, history) => {
         const { hold: _hold, ...verdict } = original(kind, history)
         return verdict
       }),
@@ -508,32 +456,22 @@ const BUGS = {
   },
   'unit/orders/rules': {
     'a claim from the future never ends': () =>
-      swap(
-        isBusy,
-        () =>
-          ({ busyUntil = 0 }, now) =>
-            now < busyUntil,
-      ),
+      around(isBusy, (_original, { busyUntil = 0 }, now) => now < busyUntil),
     'a claim by a clock that is a little ahead is taken over immediately': () =>
-      swap(isBusy, (original) => (record, now) => original(record, now) && now >= record.updatedAt),
+      around(isBusy, (original, record, now) => original(record, now) && now >= record.updatedAt),
   },
   'unit/orders/scan-orders': {
     'a recovery that looks for an order goes on by the limit that it asked for': () =>
-      swap(advanceBy, (original) => (received) => original(received) - received + 50),
+      around(advanceBy, (original, received) => original(received) - received + 50),
   },
   'unit/orders/send-order': {
     'the caller hears of a refusal before it is stored': () =>
-      swapMethod(
-        Journal,
-        'settle',
-        (original) =>
-          function (this: Journal, found, content, deadline) {
-            void original.call(this, found, content, deadline)
-            return Promise.resolve({ result: 'written', found })
-          },
-      ),
+      swapMethod(Journal, 'settle', (original, found, content, deadline) => {
+        void original(found, content, deadline)
+        return Promise.resolve({ result: 'written', found })
+      }),
     'a refusal that could not be stored is told as a refusal': () =>
-      swap(chargedAsStored, () => (_result, charged) => charged),
+      around(chargedAsStored, (_original, _result, charged) => charged),
   },
 } satisfies Record<string, Record<string, () => unknown>>
 
@@ -574,22 +512,17 @@ export const SEEDED_BUGS = Object.entries(BUGS).flatMap(([noticedBy, bugs]) =>
 /** Bugs that break no promise, which a harness must not report as broken promises. */
 const BROKEN_BUGS: Readonly<Record<string, () => void>> = {
   'a bug that only throws': () =>
-    swap(isTooLate, () => () => {
+    around(isTooLate, () => {
       throw new TypeError('the bug does not work')
     }),
   'a bug that cannot be sown': () => {
     throw new TypeError('the bug cannot be sown')
   },
   'a promise that nobody handles': () =>
-    swapMethod(
-      Journal,
-      'prune',
-      (original) =>
-        async function (this: Journal, kept) {
-          void Promise.reject(new Error('planted'))
-          await original.call(this, kept)
-        },
-    ),
+    swapMethod(Journal, 'prune', async (original, kept) => {
+      void Promise.reject(new Error('planted'))
+      await original(kept)
+    }),
 }
 
 const sown = new Set<string>()
@@ -634,7 +567,7 @@ function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
 
 /** Continues an order that another call has opened, with other content. */
 function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial<RecordContent>): void {
-  swap(begunContent, (original) => (context, intent, record, as, further) => {
+  around(begunContent, (original, context, intent, record, as, further) => {
     const content = original(context, intent, record, as, further)
     const resumes = record !== undefined && as === 'stored'
     return resumes && !isUnsent(record) ? { ...content, ...change(record, intent) } : content
@@ -643,9 +576,8 @@ function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial
 
 /** Changes every request below ky. */
 function eachFetch(change: (init: RequestInit) => RequestInit): void {
-  swap(
-    kyTransport,
-    (original) => (given) => original((url, init) => (given ?? fetch)(url, change({ ...init }))),
+  around(kyTransport, (original, given) =>
+    original((url, init) => (given ?? fetch)(url, change({ ...init }))),
   )
 }
 
@@ -657,7 +589,7 @@ function countsAsUnsent(kind: OutcomeKind): void {
 
 /** Makes recovery report this for every open order, and do nothing. */
 function insteadOfRecovery(say: (record: JournalRecord) => RecoveryOutcome): void {
-  swap(recoverOne, (original) => async (context, id, options) => {
+  around(recoverOne, async (original, context, id, options) => {
     const record = await newestRecord(context, { id })
     const busy = record !== undefined && isBusy(record, context.connection.runtime.now())
     if (record === undefined || busy || !isPending(record)) return await original(context, id, options)
@@ -667,7 +599,7 @@ function insteadOfRecovery(say: (record: JournalRecord) => RecoveryOutcome): voi
 
 /** Makes recovery report another outcome. */
 function afterRecovery(say: (outcome: RecoveryOutcome) => RecoveryOutcome): void {
-  swap(recoverOne, (original) => async (context, id, options) => {
+  around(recoverOne, async (original, context, id, options) => {
     const step = await original(context, id, options)
     return step === undefined || 'found' in step ? step : say(step)
   })

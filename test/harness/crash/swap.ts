@@ -10,14 +10,35 @@ export function swap<T extends Replaceable>(original: T, replace: (original: T) 
   assign(replace(original))
 }
 
-type MethodName<T> = { [K in keyof T]: T[K] extends (...args: never) => unknown ? K : never }[keyof T]
+/** Replaces an exported function. The replacement gets the original. */
+export function around<Args extends readonly unknown[], Result>(
+  original: (...args: Args) => Result,
+  replace: (original: (...args: Args) => Result, ...args: Args) => Result,
+): void {
+  swap(
+    original,
+    () =>
+      (...args) =>
+        replace(original, ...args),
+  )
+}
 
-export function swapMethod<T extends object, K extends MethodName<T>>(
+type Method<T, K extends keyof T> = Extract<T[K], (...args: never[]) => unknown>
+
+/** Replaces a method of a class. The replacement gets the original, bound to the object. */
+export function swapMethod<T extends object, K extends keyof T>(
   { prototype }: { readonly prototype: T },
   name: K,
-  replace: (original: T[K]) => T[K],
+  replace: (this: T, original: Method<T, K>, ...args: Parameters<Method<T, K>>) => ReturnType<Method<T, K>>,
 ): void {
-  Object.defineProperty(prototype, name, { configurable: true, value: replace(prototype[name]) })
+  const original: unknown = prototype[name]
+  if (typeof original !== 'function') throw new TypeError(`${String(name)} is no method`)
+  Object.defineProperty(prototype, name, {
+    configurable: true,
+    value(this: T, ...args: unknown[]) {
+      return Reflect.apply(replace, this, [original.bind(this), ...args])
+    },
+  })
 }
 
 export function put<Row extends object, K extends string>(
