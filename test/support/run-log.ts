@@ -5,56 +5,60 @@ import type { StoredRow } from '../../src/stores/store.ts'
 
 /**
  * The log of one run of any harness. Every entry has its place in one order of events (`at`), so
- * that the invariants can check what was true at a time. A harness fills it through
- * {@link RunRecorder}.
+ * that the invariants can check what was true at a time.
  */
-export interface RunLog {
-  readonly intents: readonly LoggedIntent[]
-  readonly calls: readonly LoggedCall[]
-  readonly requests: readonly LoggedRequest[]
-  readonly reads: readonly LoggedRead[]
-  readonly charges: readonly LoggedCharge[]
-  readonly rows: readonly LoggedRow[]
+class RunData {
+  readonly intents: LoggedIntent[] = []
+  readonly calls: LoggedCall[] = []
+  readonly requests: LoggedRequest[] = []
+  readonly reads: LoggedRead[] = []
+  readonly charges: LoggedCharge[] = []
+  readonly rows: LoggedRow[] = []
   /**
    * True if every applied write of a row is in `rows`, false if a store can be read only now and
    * then.
    */
-  readonly everyWrite: boolean
+  everyWrite = true
   /** True if `requests` or `reads` contains every request, with the call that sent it. */
-  readonly everyRequest: boolean
+  everyRequest = true
   /** True if it is known for every call whether its caller's signal fired. */
-  readonly everyAbort: boolean
+  everyAbort = false
   /**
    * True if the service's list shows every order's reference, and its rows keep their positions.
    */
-  readonly listsReferences: boolean
+  listsReferences = false
   /** True if more than one API key was in use. */
-  readonly rotated: boolean
+  rotated = false
   /**
    * True if faults had stopped, every process had ended, and one last `recover()` ran to its end.
    */
-  readonly recovered: boolean
+  recovered = false
   /**
    * True if processes were paused during their work. Then they may send requests that differ from
    * the stored records.
    */
-  readonly stopped: boolean
+  stopped = false
   /** How much longer than its time a call may take on a busy machine, in milliseconds. */
-  readonly slowness: number
+  slowness = 0
   /** Timers and listeners left at the end. */
-  readonly leftovers: number
+  leftovers = 0
   /** True if a clock jumped, so that clocks do not show which event was first. */
-  readonly clocksDiffer: boolean
+  clocksDiffer = false
   /** True if a store lost acknowledged rows. */
-  readonly lost: boolean
+  lost = false
   /** True if each process had its own store. */
-  readonly storesDiffer: boolean
+  storesDiffer = false
   /** Orders in the service's list that no call of the run has created. */
-  readonly otherOrders: number
+  otherOrders = 0
   /** API keys that were used. */
-  readonly secrets: readonly string[]
+  readonly secrets: string[] = []
   /** Texts that leave the client for places other than the service: rows of the store, errors. */
-  readonly printed: readonly string[]
+  readonly printed: string[] = []
+}
+
+/** What the invariants read. */
+export type RunLog = {
+  readonly [Name in keyof RunData]: RunData[Name] extends (infer Entry)[] ? readonly Entry[] : RunData[Name]
 }
 
 /** One intended purchase. */
@@ -253,29 +257,8 @@ export interface LoggedRow {
   readonly record?: JournalRecord
 }
 
-/** Fills a {@link RunLog}. */
-export class RunRecorder implements RunLog {
-  readonly intents: LoggedIntent[] = []
-  readonly calls: LoggedCall[] = []
-  readonly requests: LoggedRequest[] = []
-  readonly reads: LoggedRead[] = []
-  readonly charges: LoggedCharge[] = []
-  readonly rows: LoggedRow[] = []
-  everyWrite = true
-  everyRequest = true
-  everyAbort = false
-  listsReferences = false
-  rotated = false
-  recovered = false
-  stopped = false
-  slowness = 0
-  leftovers = 0
-  clocksDiffer = false
-  lost = false
-  storesDiffer = false
-  otherOrders = 0
-  readonly secrets: string[] = []
-  readonly printed: string[] = []
+/** A log that a harness fills. */
+export class RunRecorder extends RunData {
   #at = 0
 
   /** The next place in the order of events. */

@@ -18,6 +18,7 @@ import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { credentialsOf } from '../../../src/settings/credentials.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import type { OrderStore, StoredRow } from '../../../src/stores/store.ts'
+import { Draw } from '../../support/draw.ts'
 import { walked } from '../../support/leaks.ts'
 import {
   type LoggedCall,
@@ -28,7 +29,6 @@ import {
   toldBy,
 } from '../../support/run-log.ts'
 import { writesNoted } from '../../support/store-over.ts'
-import { Draw } from './draw.ts'
 import { ELSEWHERE } from './faults.ts'
 import { type EffectKind, LONGEST_FLIGHT, type Mishap } from './mishaps.ts'
 import { HERE, type Step } from './plan.ts'

@@ -1,40 +1,32 @@
 import type { SandboxBehaviour } from '../../../src/sandbox/service/behaviour.ts'
 import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
-import type { Draw } from './draw.ts'
+import type { Draw } from '../../support/draw.ts'
 import { drawFault } from './faults.ts'
-import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Mishap, type Rates } from './mishaps.ts'
-import type { Action, ClientPlan, IntentPlan } from './plan.ts'
+import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Mishap } from './mishaps.ts'
+import type { Action, ClientPlan, IntentPlan, Plan } from './plan.ts'
 
 export const PRICE = 250
 /** A clock that differs by more is obviously wrong. */
 export const LONG_AGO: number = 24 * 60 * MINUTE
 const DAY = 24 * 60
 
-/** The frequent actions of a seed. */
-export interface Swarm {
-  readonly habits: readonly Habit[]
-  readonly rates: Rates
-  readonly faults: readonly FaultRule[]
+/** What a seed has besides the usual, and its frequent actions. */
+export interface Swarm
+  extends Pick<Plan, 'habits' | 'rates' | 'faults'>,
+    Partial<Pick<Plan, 'workers' | 'intents' | 'ending' | 'balance' | 'scene'>>,
+    Partial<Pick<Plan, 'stores' | 'otherOrders' | 'cached'>> {
   /** Weights of the kinds of steps. Absent kinds do not occur. */
   readonly kinds: Partial<Record<Action['kind'], number>>
   /** Weights of the times between steps: immediately, soon, after the call, late. */
   readonly gaps: Gaps
+  /** Probability that a caller aborts. */
   readonly aborts: number
   /** A fixed order of steps, if any: their kinds, the time before each, and their workers. */
   readonly script?: readonly Scripted[]
   /** Probability that a call changes the payload, if not the usual one. */
   readonly changes?: number
-  readonly workers?: number
-  readonly intents?: readonly IntentPlan[]
-  readonly ending?: 'late'
   readonly client?: Partial<ClientPlan>
   readonly server?: Partial<SandboxBehaviour>
-  readonly balance?: number
-  /** The scene's name in the report of a failing run. */
-  readonly scene?: string
-  readonly stores?: 'own'
-  readonly otherOrders?: number
-  readonly cached?: boolean
 }
 
 export type Gaps = readonly [atOnce: number, soon: number, after: number, late: number]

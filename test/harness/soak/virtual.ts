@@ -4,8 +4,8 @@
  * called every hour.
  */
 import { createSandbox } from '../../../src/sandbox/index.ts'
+import { Draw } from '../../support/draw.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
-import { Draw } from '../simulation/draw.ts'
 import { attempt, Clients, HOUR, type Leak } from './clients.ts'
 import type { Look } from './flat.ts'
 

@@ -1,4 +1,4 @@
-import { createRandom } from '../../../src/sandbox/service/random.ts'
+import { createRandom } from '../../src/sandbox/service/random.ts'
 
 /** A stream of random choices. The same seed and stream always give the same ones. */
 export class Draw {
