@@ -12,6 +12,7 @@ import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { run } from '../../src/command/run.ts'
 import { askBy } from '../../src/command/terminal.ts'
+import type { ClientOptions } from '../../src/options.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { VERSION } from '../../src/version.ts'
 import { failure, order } from '../support/lab.ts'
@@ -33,26 +34,29 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-/** A program of the shop, with the same file. */
-const program = () =>
-  new CustomerOrderingClient({
-    baseUrl: service.url,
-    apiKey: sandbox.apiKey,
-    account: 'shop',
-    store: new SqliteStore({ path }),
-    maxRetries: 0,
-  })
+/** A program of the shop, with the same file, which runs until it has done something. */
+async function program(
+  act: (client: CustomerOrderingClient) => Promise<unknown>,
+  changes: ClientOptions = {},
+  runtime: ConstructorParameters<typeof CustomerOrderingClient>[1] = {},
+): Promise<void> {
+  const store = new SqliteStore({ path })
+  const options = { baseUrl: service.url, apiKey: sandbox.apiKey, account: 'shop', store, maxRetries: 0 }
+  const client = new CustomerOrderingClient({ ...options, ...changes }, runtime)
+  await act(client)
+  await client.close()
+}
 
 /** A store with an order in doubt (charged), an unsent order, and a settled order. */
 beforeEach(async () => {
   sandbox.reset()
   path = join(folder, `orders-${files++}.db`)
-  const client = program()
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
-  await failure(client.orders.create(order('in-doubt')))
-  await client.orders.enqueue(order('queued'))
-  await client.orders.create(order('settled'))
-  await client.close()
+  await program(async ({ orders }) => {
+    await failure(orders.create(order('in-doubt')))
+    await orders.enqueue(order('queued'))
+    await orders.create(order('settled'))
+  })
 })
 
 interface Given {
@@ -87,15 +91,8 @@ async function command(line: string, given: Given = {}) {
     },
   })
   expect(output.out + output.err + output.asked).not.toContain(sandbox.apiKey)
-  return {
-    code,
-    ...output,
-    json: () =>
-      output.out
-        .trim()
-        .split('\n')
-        .map((text) => JSON.parse(text)),
-  }
+  const lines = () => output.out.trim().split('\n')
+  return { code, ...output, json: () => lines().map((text) => JSON.parse(text)) }
 }
 
 describe('customer-ordering-sdk', () => {
@@ -157,11 +154,8 @@ describe('customer-ordering-sdk', () => {
     expect(asked).toBe(
       'recover tries to settle 2 open orders. It sends an order again only if that is safe, and charges each order at most once. Continue? [y/N] ',
     )
-    expect(
-      json()
-        .map(({ outcome, record }) => `${record.externalOrderId} ${outcome}`)
-        .toSorted(),
-    ).toEqual(['in-doubt created', 'queued created'])
+    const outcomes = json().map(({ outcome, record }) => `${record.externalOrderId} ${outcome}`)
+    expect(outcomes.toSorted()).toEqual(['in-doubt created', 'queued created'])
     expect(code).toBe(0)
     for (const reference of ['in-doubt', 'queued', 'settled']) sandbox.expectChargedOnce(reference)
     expect(await command('recover ~')).toMatchObject({ code: 0, out: 'none\n', asked: '' })
@@ -220,11 +214,8 @@ describe('customer-ordering-sdk', () => {
 
   it('the command reconciles, and exits with 3 if store and service differ', async () => {
     const { code, json } = await command('reconcile --json ~')
-    expect(
-      json()
-        .map(({ kind, record }) => `${record.externalOrderId} ${kind}`)
-        .toSorted(),
-    ).toEqual(['in-doubt matched', 'queued only_local', 'settled matched'])
+    const lines = json().map(({ kind, record }) => `${record.externalOrderId} ${kind}`)
+    expect(lines.toSorted()).toEqual(['in-doubt matched', 'queued only_local', 'settled matched'])
     expect(code).toBe(3)
     // An open order that the service lists is not settled yet.
     const listed = await command('reconcile ~')
@@ -334,9 +325,7 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command prints no control characters from a store', async () => {
-    const client = program()
-    await client.orders.enqueue(order('\u001b[2Jgone'))
-    await client.close()
+    await program(({ orders }) => orders.enqueue(order('\u001b[2Jgone')))
     const { out } = await command('unresolved ~')
     expect(out).toContain('?[2Jgone')
     expect(out).not.toContain('\u001b')
@@ -367,16 +356,7 @@ describe('customer-ordering-sdk', () => {
 
   it('the command reports rows with a codec as unreadable, and sends nothing for them', async () => {
     path = join(folder, `orders-${files++}.db`)
-    const key = new Uint8Array(32)
-    const client = new CustomerOrderingClient({
-      baseUrl: service.url,
-      apiKey: sandbox.apiKey,
-      account: 'shop',
-      store: new SqliteStore({ path }),
-      codec: aesGcm(key),
-    })
-    await client.orders.enqueue(order('sealed'))
-    await client.close()
+    await program(({ orders }) => orders.enqueue(order('sealed')), { codec: aesGcm(new Uint8Array(32)) })
     const requests = sandbox.requests.length
     const listed = await command('unresolved ~')
     expect(listed.code).toBe(1)
@@ -388,13 +368,8 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command removes no record, however old', async () => {
-    const now = Date.now()
-    const old = new CustomerOrderingClient(
-      { baseUrl: service.url, apiKey: sandbox.apiKey, account: 'shop', store: new SqliteStore({ path }) },
-      { now: () => now - 2000 * 86_400_000 },
-    )
-    await old.orders.create(order('old'))
-    await old.close()
+    const old = Date.now() - 2000 * 86_400_000
+    await program(({ orders }) => orders.create(order('old')), {}, { now: () => old })
     for (const line of ['recover --yes ~', 'unresolved ~', 'reconcile ~', 'show old ~']) await command(line)
     expect((await command('show old ~')).code).toBe(0)
   })

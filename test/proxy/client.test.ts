@@ -44,8 +44,16 @@ function shop(options: SandboxOptions = {}) {
   return { lab, sandbox, page, rotate, fault, lose }
 }
 
+type Shop = ReturnType<typeof shop>
+
+/** The order is charged once, after this number of requests. */
+function chargedOnce({ sandbox, lab }: Shop, requests?: number): string {
+  if (requests !== undefined) expect(lab.posts).toHaveLength(requests)
+  return sandbox.expectChargedOnce('r1').orderId
+}
+
 /** An order in doubt: the service accepted it, but the page received no response, or 502. */
-async function leaveInDoubt({ page, lose, fault }: ReturnType<typeof shop>, where: 'page' | 'service') {
+async function leaveInDoubt({ page, lose, fault }: Shop, where: 'page' | 'service') {
   const client = page({ maxRetries: 0 })
   // Reads something, as a page that shows its services does. After this, the client knows the tag
   // of the key.
@@ -64,10 +72,9 @@ describe('a page behind the proxy', () => {
     ['the service is down before the order', { type: 'status', status: 503 } as Fault],
     ['the service responds with 408', { type: 'status', status: 408 } as Fault],
   ])('behind the proxy, a page orders once if %s', async (_what, action) => {
-    const { sandbox, page, fault } = shop()
-    if (action !== undefined) fault(action)
-    const placed = await page().orders.create(order('r1'))
-    expect(placed.id).toBe(sandbox.expectChargedOnce('r1').orderId)
+    const here = shop()
+    if (action !== undefined) here.fault(action)
+    expect((await here.page().orders.create(order('r1'))).id).toBe(chargedOnce(here))
   })
 
   it.each(['page', 'service'] as const)(
@@ -104,13 +111,10 @@ describe('a page behind the proxy', () => {
 
   it('an order in doubt is never repeated with another API key within one call', async () => {
     const here = shop()
-    const { sandbox } = here
     here.fault({ type: 'commitThenDrop' })
-    const client = here.page({ hooks: { onRetry: here.rotate } })
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error).toMatchObject({ charged: 'unknown' })
-    sandbox.expectChargedOnce('r1')
-    expect(here.lab.posts).toHaveLength(1)
+    const { orders } = here.page({ hooks: { onRetry: here.rotate } })
+    expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    chargedOnce(here, 1)
   })
 
   it('an order in doubt is never repeated with another API key by a client of withOptions()', async () => {
@@ -118,10 +122,9 @@ describe('a page behind the proxy', () => {
     const client = here.page({ hooks: { onRetry: here.rotate } })
     await client.balance.retrieve()
     here.lose(1)
-    const error = await failure(client.withOptions({ maxRetries: 3 }).orders.create(order('r1')))
-    expect(error).toMatchObject({ charged: 'unknown' })
-    here.sandbox.expectChargedOnce('r1')
-    expect(here.lab.posts).toHaveLength(1)
+    const { orders } = client.withOptions({ maxRetries: 3 })
+    expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+    chargedOnce(here, 1)
   })
 
   it('the client records the key of the first response before it sends again', async () => {
@@ -145,9 +148,7 @@ describe('a page behind the proxy', () => {
     const client = here.page()
     await client.balance.retrieve()
     here.rotate()
-    const placed = await client.orders.create(order('r1'))
-    expect(placed.id).toBe(here.sandbox.expectChargedOnce('r1').orderId)
-    expect(here.lab.posts).toHaveLength(1)
+    expect((await client.orders.create(order('r1'))).id).toBe(chargedOnce(here, 1))
   })
 
   it('the client repeats an order with any API key if the service shares keys between them', async () => {
@@ -163,18 +164,15 @@ describe('a page behind the proxy', () => {
     const { sandbox, page } = shop()
     const closed = createProxy({ baseUrl: sandbox.baseUrl, apiKey: sandbox.apiKey, authorize: () => false })
     const client = page({ fetch: (input, init) => closed(new Request(input, init)) })
-    expect(await failure(client.orders.create(order('r1')))).toMatchObject({
-      code: 'authentication',
-      charged: 'no',
-    })
+    const error = await failure(client.orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'authentication', charged: 'no' })
     sandbox.expectCharges(0)
   })
 
   it('an order sent before the first response named a key is finished as without a tag', async () => {
     const here = shop()
     here.lose(1)
-    const placed = await here.page().orders.create(order('r1'))
-    expect(placed.id).toBe(here.sandbox.expectChargedOnce('r1').orderId)
+    expect((await here.page().orders.create(order('r1'))).id).toBe(chargedOnce(here))
     expect(await here.lab.record('ref:r1')).toMatchObject({ apiKeyTag: expect.stringMatching(/^p/) })
   })
 
@@ -187,8 +185,7 @@ describe('a page behind the proxy', () => {
     const client = here.page()
     await client.balance.retrieve()
     expect(await client.orders.recover()).toMatchObject({ created: 1 })
-    expect(here.lab.posts).toHaveLength(1)
-    here.sandbox.expectChargedOnce('r1')
+    chargedOnce(here, 1)
   })
 
   it.each([
