@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
-import { blocksOf, readPages } from '../docs/support/pages.ts'
+import { programsOf } from '../docs/support/pages.ts'
 import { Chromium } from './support/chromium.ts'
 import { describeWithChromium } from './support/needs-chromium.ts'
 import { type Site, serveScript } from './support/site.ts'
@@ -27,17 +27,12 @@ describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStor
   let sandbox: Sandbox
 
   beforeAll(async () => {
-    const [block] = readPages()
-      .flatMap(blocksOf)
-      .filter(
-        ({ at, info, code }) =>
-          at.startsWith('docs/guide/stores/indexeddb.md') &&
-          info === 'ts' &&
-          code.includes('/stores/indexeddb'),
-      )
+    const code = programsOf('docs/guide/stores/indexeddb.md').find((program) =>
+      program.includes('/stores/indexeddb'),
+    )
     mkdirSync(folder, { recursive: true })
     const script = join(folder, 'shop.ts')
-    writeFileSync(script, `${block?.code}\nObject.assign(window, { openClient, settle })\n`)
+    writeFileSync(script, `${code}\nObject.assign(window, { openClient, settle })\n`)
     sandbox = createSandbox()
     server = await serveSandbox(sandbox)
     const { apiKey } = sandbox

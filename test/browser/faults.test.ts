@@ -42,21 +42,19 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
 
   /** Deletes a database of the page's origin. Resolves to the outcome. */
   const remove = (page: Page, name: string) =>
-    page.evaluate(
-      (database) =>
-        new Promise<string>((resolve) => {
-          const request = indexedDB.deleteDatabase(database)
-          for (const type of ['success', 'error', 'blocked'])
-            request.addEventListener(type, () => resolve(type))
-        }),
-      name,
-    )
+    page.evaluate((database) => window.endOf(indexedDB.deleteDatabase(database)), name)
 
-  it('with a full quota, a write rejects without an effect, and succeeds when there is room again', async () => {
+  /** Limits the storage of the pages' origin. Returns a function that ends it. */
+  async function limitQuota(quotaSize: number): Promise<() => Promise<unknown>> {
     const limited = await openPage()
     const session = await limited.context().newCDPSession(limited)
     const origin = new URL(limited.url()).origin
-    await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 1_000_000 })
+    await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize })
+    return () => session.send('Storage.overrideQuotaForOrigin', { origin })
+  }
+
+  it('with a full quota, a write rejects without an effect, and succeeds when there is room again', async () => {
+    const lift = await limitQuota(1_000_000)
     const page = await openStore('quota')
     const write = () =>
       page.evaluate(() => {
@@ -69,15 +67,14 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(failure).toMatchObject({ code: 'QuotaExceededError', applied: false })
     expect(failure?.message).toMatch(/^StoreError: Cannot write .* no more space.* Nothing was written\.$/)
     expect(await page.evaluate(() => window.store.get('scope', '2'))).toBeUndefined()
-    await session.send('Storage.overrideQuotaForOrigin', { origin })
+    await lift()
     expect(await write()).toBeUndefined()
   })
 
   it('with no quota at all, an order that could not be stored is not bought, and the error states it', async () => {
-    const limited = await openPage()
-    const session = await limited.context().newCDPSession(limited)
-    const origin = new URL(limited.url()).origin
-    await session.send('Storage.overrideQuotaForOrigin', { origin, quotaSize: 100_000 })
+    // Chromium cannot even open a database if the previous test's rows exceed the quota.
+    await remove(await openPage(), 'quota')
+    const lift = await limitQuota(100_000)
     const page = await openStore('full')
     await page.evaluate(async () => {
       // Fill the quota with ever smaller rows, until no record fits.
@@ -93,7 +90,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     const place = (reference: string) =>
       page.evaluate((name) => window.placeOrder(window.store, name), reference)
     const { failure, requests } = await place('r1')
-    await session.send('Storage.overrideQuotaForOrigin', { origin })
+    await lift()
     expect(failure).toMatchObject({ charged: 'no' })
     expect(failure?.message).toMatch(/^StoreError: The order could not be stored.* Nothing was written\.$/)
     expect(requests).toBe(0)
@@ -102,16 +99,11 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
 
   it('if another page holds a transaction, a write rejects in time, has no late effect, and later succeeds', async () => {
     const frozen = await openStore('frozen')
-    await frozen.evaluate(
-      () =>
-        new Promise<void>((resolve) => {
-          const request = indexedDB.open('frozen')
-          request.onsuccess = () => {
-            window.release = window.holdTransaction(request.result)
-            resolve()
-          }
-        }),
-    )
+    await frozen.evaluate(async () => {
+      const request = indexedDB.open('frozen')
+      await window.endOf(request)
+      window.release = window.holdTransaction(request.result)
+    })
     const page = await openPage()
     const [read, write, placed] = await page.evaluate(async () => {
       window.store = new window.IndexedDbStore({ name: 'frozen', openTimeout: 500 })
@@ -156,14 +148,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
   it('if a newer package version upgrades the database, the store releases it and rejects from then on', async () => {
     const page = await openStore('newer')
     const other = await openPage()
-    const upgraded = await other.evaluate(
-      () =>
-        new Promise<string>((resolve) => {
-          const request = indexedDB.open('newer', 2)
-          for (const type of ['success', 'error', 'blocked'])
-            request.addEventListener(type, () => resolve(type))
-        }),
-    )
+    const upgraded = await other.evaluate(() => window.endOf(indexedDB.open('newer', 2)))
     expect(upgraded).toBe('success')
     const failure = await nextCall(page)
     expect(failure?.code).toBe('VersionError')
@@ -172,16 +157,11 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
 
   it('if another page blocks the opening, the store rejects in time, and works when that page is gone', async () => {
     const stubborn = await openPage()
-    await stubborn.evaluate(
-      () =>
-        new Promise<void>((resolve) => {
-          const request = indexedDB.open('blocked')
-          request.onsuccess = () => {
-            window.connection = request.result
-            resolve()
-          }
-        }),
-    )
+    await stubborn.evaluate(async () => {
+      const request = indexedDB.open('blocked')
+      await window.endOf(request)
+      window.connection = request.result
+    })
     const other = await openPage()
     expect(await remove(other, 'blocked')).toBe('blocked')
     const page = await openPage()

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { root } from '../../scripts/ensure-built.ts'
 import type { CustomerOrderingClient } from '../../src/client.ts'
 import { Lab, order } from '../support/lab.ts'
-import { blocksOf, readPages } from './support/pages.ts'
+import { programsOf } from './support/pages.ts'
 
 interface PageCode {
   settle(client: CustomerOrderingClient): Promise<void>
@@ -15,10 +15,9 @@ async function pageCode(): Promise<PageCode> {
   const folder = join(root, '.tmp/browsers')
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   await mkdir(folder, { recursive: true })
-  const page = readPages().find(({ path }) => path === 'docs/guide/stores/indexeddb.md')
-  const [block] = page === undefined ? [] : blocksOf(page)
+  const [code = ''] = programsOf('docs/guide/stores/indexeddb.md')
   const file = join(folder, 'page.ts')
-  await writeFile(file, block?.code ?? '')
+  await writeFile(file, code)
   return await import(file)
 }
 

@@ -193,7 +193,8 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   j: {
     'stores/sqlite.test.ts': [
-      'a new file behind a dangling symbolic link is readable and writable only by the owner',
+      'a new file behind a dangling symbolic link',
+      '%s is readable and writable only by the owner',
       'writes reject while the journal mode is %s, and succeed when it is changed back',
     ],
   },

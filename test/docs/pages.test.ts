@@ -84,10 +84,8 @@ describe('README.md', () => {
   })
 })
 
-describe('CHANGELOG.md', () => {
-  test('CHANGELOG.md begins with the unreleased changes', () => {
-    expect(page('CHANGELOG.md').text.match(/^## .+$/m)?.[0]).toBe('## [Unreleased]')
-  })
+test('CHANGELOG.md begins with the unreleased changes', () => {
+  expect(page('CHANGELOG.md').text.match(/^## .+$/m)?.[0]).toBe('## [Unreleased]')
 })
 
 test('the tables that docs pages print from the code are current (npm run docs:tables)', async () => {

@@ -13,7 +13,7 @@ import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { failure, order } from '../support/lab.ts'
 import { notRun } from '../support/needs.ts'
-import { blocksOf, readPages } from './support/pages.ts'
+import { programsOf } from './support/pages.ts'
 
 interface Block {
   readonly handle: (...parameters: [...Parameters<RequestListener>, next: (error: unknown) => void]) => void
@@ -41,11 +41,10 @@ describe('the handler for Node servers of docs/guide/proxy.md', () => {
     service = await serveSandbox(sandbox)
     process.env['CUSTOMER_ORDERING_BASE_URL'] = service.url
     process.env['CUSTOMER_ORDERING_API_KEY'] = sandbox.apiKey
-    const page = readPages().find(({ path }) => path === 'docs/guide/proxy.md')
-    const [, found] = page === undefined ? [] : blocksOf(page).filter(({ info }) => info === 'ts')
+    const [, code = ''] = programsOf('docs/guide/proxy.md')
     await mkdir(folder, { recursive: true })
     const file = join(folder, 'handler.ts')
-    await writeFile(file, found?.code ?? '')
+    await writeFile(file, code)
     block = await import(file)
   })
   afterAll(async () => {

@@ -15,6 +15,21 @@ export const validBody = {
   metadata: { externalOrderId: 'shop-1' },
 } as const
 
+/** A create request for any fetch. A string is sent unchanged. */
+export const orderInit = (
+  apiKey: string,
+  key = 'k',
+  body: unknown = validBody,
+): RequestInit & { readonly headers: Record<string, string> } => ({
+  method: 'POST',
+  headers: {
+    authorization: `Bearer ${apiKey}`,
+    'content-type': 'application/json',
+    'idempotency-key': key,
+  },
+  body: typeof body === 'string' ? body : JSON.stringify(body),
+})
+
 export interface Answered {
   readonly status: number
   readonly headers: Headers

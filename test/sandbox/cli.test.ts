@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { runSandbox } from '../../src/sandbox/cli.ts'
-import { validBody } from './caller.ts'
+import { orderInit } from './caller.ts'
 
 // A process starts slowly on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -91,16 +91,7 @@ async function started(...args: string[]) {
 function clientOf(line: string) {
   const [, url = '', apiKey = ''] =
     /^customer-ordering-sdk sandbox listening on (http:\/\/\S+) \(API key: (\S+)\)$/.exec(line) ?? []
-  const order = (key: string) =>
-    fetch(`${url}/v1/orders`, {
-      method: 'POST',
-      headers: {
-        authorization: `Bearer ${apiKey}`,
-        'content-type': 'application/json',
-        'idempotency-key': key,
-      },
-      body: JSON.stringify(validBody),
-    })
+  const order = (key: string) => fetch(`${url}/v1/orders`, orderInit(apiKey, key))
   return { url, apiKey, order }
 }
 
@@ -232,19 +223,20 @@ describe('the command customer-ordering-sdk sandbox', () => {
 
   test('the command explains its options', async () => {
     const { stdout } = (await runHere('--help')).output
-    for (const flag of [
-      '--port',
-      '--host',
-      '--seed',
-      '--preset',
-      '--faults',
-      '--state',
-      '--no-control',
-      '--quiet',
-    ])
-      expect(stdout).toContain(flag)
+    for (const flag of ['port', 'host', 'seed', 'preset', 'faults', 'state', 'no-control', 'quiet'])
+      expect(stdout).toContain(`--${flag}`)
   })
 })
+
+const FILES: Readonly<Record<string, string>> = {
+  'broken.json': '[\n{"action":{"type":"drop"}}\n{',
+  'other.json': '{"version":1}',
+  'typo.json': '[\n{ "action": { "type": "drop" } },\n{ "skipp": 1, "action": { "type": "drop" } }\n]',
+  'text.json': JSON.stringify(createSandbox().dump(), null, 2).replace('1000000', '"much"'),
+  'wrong.yaml': '# two rules\n- action: { type: drop }\n- action:\n    type: drip\n',
+  'anchor.yml': '- action: &a { type: drop }\n- action: *a\n',
+  'state.yaml': 'version: 1\ncustomers: nobody\n',
+}
 
 describe('a start that fails exits with code 2 and the reason', () => {
   test.each([
@@ -260,50 +252,41 @@ describe('a start that fails exits with code 2 and the reason', () => {
       ['--api-key', 'a b'],
       '--api-key: state.apiKeys[0].secret: expected visible ASCII characters without spaces',
     ],
-    ['a fault file that is not there', ['--faults', join(folder, 'none.json')], 'none.json: ENOENT'],
+    ['a fault file that is not there', ['--faults', 'none.json'], 'none.json: ENOENT'],
     [
       'a fault file that is no JSON',
-      ['--faults', file('broken.json', '[\n{"action":{"type":"drop"}}\n{')],
+      ['--faults', 'broken.json'],
       'broken.json: not valid JSON: line 3, column 1: unexpected "{"',
     ],
+    ['a folder as a fault file', ['--faults', '.'], 'EISDIR'],
     [
       'a state file of another kind',
-      ['--state', file('other.json', '{"version":1}')],
-      'other.json: line 1: state: the field "random" is missing',
+      ['--state', 'other.json'],
+      'line 1: state: the field "random" is missing',
     ],
-    ['a folder as a fault file', ['--faults', folder], 'EISDIR'],
     [
       'a fault rule with a mistyped field, some lines down',
-      [
-        '--faults',
-        file(
-          'typo.json',
-          '[\n{ "action": { "type": "drop" } },\n{ "skipp": 1, "action": { "type": "drop" } }\n]',
-        ),
-      ],
+      ['--faults', 'typo.json'],
       'typo.json: line 3: $[1]: unknown field "skipp"; known: action, match, skip, times, probability',
     ],
     [
       'a state with a wallet that holds text',
-      [
-        '--state',
-        file('text.json', JSON.stringify(createSandbox().dump(), null, 2).replace('1000000', '"much"')),
-      ],
+      ['--state', 'text.json'],
       'text.json: line 13: state.customers[0].wallet.amount: expected an integer from 0, got "much"',
     ],
     [
       'a YAML file with a wrong rule',
-      ['--faults', file('wrong.yaml', '# two rules\n- action: { type: drop }\n- action:\n    type: drip\n')],
+      ['--faults', 'wrong.yaml'],
       'wrong.yaml: line 4: $[1].action.type: expected "refuseConnection"',
     ],
     [
       'a YAML file that is not read here',
-      ['--faults', file('anchor.yml', '- action: &a { type: drop }\n- action: *a\n')],
+      ['--faults', 'anchor.yml'],
       'anchor.yml: cannot read the YAML: line 2, column 11: aliases are not supported; repeat the value instead',
     ],
     [
       'a YAML state with a mistake',
-      ['--state', file('state.yaml', 'version: 1\ncustomers: nobody\n')],
+      ['--state', 'state.yaml'],
       'state.yaml: line 2: state.customers: expected an array, got "nobody"',
     ],
     [
@@ -312,7 +295,9 @@ describe('a start that fails exits with code 2 and the reason', () => {
       'cannot listen: listen EADDRNOTAVAIL',
     ],
   ])('%s', async (_, args, message) => {
-    const { ended } = await runHere(...args)
+    for (const [name, text] of Object.entries(FILES)) file(name, text)
+    const words = args.map((word) => (/\.(json|ya?ml)?$/.test(word) ? join(folder, word) : word))
+    const { ended } = await runHere(...words)
     const { code, stdout, stderr } = await ended()
     expect(stderr).toContain(`customer-ordering-sdk sandbox: `)
     expect(stderr).toContain(message)

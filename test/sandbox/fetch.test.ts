@@ -1,15 +1,10 @@
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { manualClock, settled, validBody } from './caller.ts'
+import { manualClock, orderInit, settled } from './caller.ts'
 
 const sandboxWith = (faults: NonNullable<Parameters<typeof createSandbox>[0]>['faults'] = []) => {
   const sandbox = createSandbox({ faults })
-  const headers = {
-    authorization: `Bearer ${sandbox.apiKey}`,
-    'content-type': 'application/json',
-    'idempotency-key': 'k',
-  }
-  const order: RequestInit = { method: 'POST', headers, body: JSON.stringify(validBody) }
+  const order = orderInit(sandbox.apiKey)
   return { sandbox, order, orders: `${sandbox.baseUrl}/v1/orders` }
 }
 

@@ -1,8 +1,9 @@
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { caller, manualClock, scene, settled, validBody } from './caller.ts'
+import { caller, scene, settled, validBody } from './caller.ts'
 
 const conflict = { status: 409, body: { code: 'IDEMPOTENCY_CONFLICT' } }
+const unknownService = { ...validBody, serviceId: 'svc_none' }
 const inProgress = { status: 409, body: { code: 'IDEMPOTENCY_IN_PROGRESS' } }
 
 describe('an Idempotency-Key', () => {
@@ -20,7 +21,7 @@ describe('an Idempotency-Key', () => {
 
   test('a refused key may be used again, even with another payload', async () => {
     const { api } = scene()
-    expect(await api.order('k', { ...validBody, serviceId: 'svc_none' })).toMatchObject({ status: 404 })
+    expect(await api.order('k', unknownService)).toMatchObject({ status: 404 })
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
@@ -54,14 +55,13 @@ describe('an Idempotency-Key', () => {
   })
 
   test("a key's lifetime can count from a refused first use, or from the latest use", async () => {
-    const refused = { ...validBody, serviceId: 'svc_none' }
     for (const [keyLifetimeFrom, charges] of [
       ['remembered', 1],
       ['firstUse', 2],
       ['lastUse', 1],
     ] as const) {
       const { clock, sandbox, api } = scene({ behaviour: { keyLifetime: 1000, keyLifetimeFrom } })
-      expect(await api.order('k', refused)).toMatchObject({ status: 404 })
+      expect(await api.order('k', unknownService)).toMatchObject({ status: 404 })
       clock.advance(600)
       expect(await api.order('k')).toMatchObject({ status: 201 })
       clock.advance(600)
@@ -120,24 +120,24 @@ describe('payload equality', () => {
     serviceId: 'svc_standard',
   })
 
-  test('payloads are compared as JSON by default: spelling does not matter', async () => {
-    const api = caller(createSandbox())
-    const first = await api.order('k')
-    expect(await api.order('k', `  ${respelt}\n`)).toMatchObject({ status: 201, body: first.body })
+  test.each([
+    ['json', 'as JSON, where spelling does not matter', `  ${respelt}\n`, { ...validBody, quantity: 3 }],
+    ['bytes', 'as bytes', JSON.stringify(validBody), respelt],
+    [
+      'json-without-metadata',
+      'without metadata',
+      { ...validBody, metadata: { note: 'other' } },
+      { ...validBody, target: '@bob' },
+    ],
+  ] as const)('with %s, payloads are compared %s', async (payloadEquality, _, same, other) => {
+    const { api } = scene({ behaviour: { payloadEquality } })
+    const { body } = await api.order('k')
+    expect(await api.order('k', other)).toMatchObject(conflict)
+    expect(await api.order('k', same)).toMatchObject({ status: 201, body })
   })
 
-  test('payloads can be compared as bytes', async () => {
-    const api = caller(createSandbox({ behaviour: { payloadEquality: 'bytes' } }))
-    await api.order('k')
-    expect(await api.order('k', respelt)).toMatchObject(conflict)
-    expect(await api.order('k')).toMatchObject({ status: 201 })
-  })
-
-  test('payloads can be compared without metadata', async () => {
-    const api = caller(createSandbox({ behaviour: { payloadEquality: 'json-without-metadata' } }))
-    await api.order('k')
-    expect(await api.order('k', { ...validBody, metadata: { note: 'other' } })).toMatchObject({ status: 201 })
-    expect(await api.order('k', { ...validBody, target: '@bob' })).toMatchObject(conflict)
+  test('payloads are compared as JSON by default', () => {
+    expect(createSandbox().behaviour.payloadEquality).toBe('json')
   })
 })
 
@@ -145,7 +145,7 @@ describe('remembered endings', () => {
   test.each([
     [400, { ...validBody, quantity: 'two' }],
     [402, { ...validBody, serviceId: 'svc_premium' }],
-    [404, { ...validBody, serviceId: 'svc_none' }],
+    [404, unknownService],
     [422, { ...validBody, serviceId: 'svc_sold_out' }],
   ])('a refusal with %i is replayed after its cause is gone', async (status, body) => {
     const { sandbox, api } = scene({ preset: 'remembers-refusals' })
@@ -168,11 +168,9 @@ describe('remembered endings', () => {
   })
 
   test.each([true, false])('a server error is replayed, commit %s', async (commit) => {
-    const sandbox = createSandbox({ behaviour: { rememberServerErrors: true } })
+    const { sandbox, api } = scene({ behaviour: { rememberServerErrors: true } })
     sandbox.faults.add({ action: { type: 'status', status: 500, text: 'boom', commit } })
-    const api = caller(sandbox)
-    expect(await api.order('k')).toMatchObject({ status: 500, body: 'boom' })
-    expect(await api.order('k')).toMatchObject({ status: 500, body: 'boom' })
+    for (const _ of [1, 2]) expect(await api.order('k')).toMatchObject({ status: 500, body: 'boom' })
     sandbox.expectCharges(commit ? 1 : 0)
   })
 
@@ -185,25 +183,20 @@ describe('remembered endings', () => {
   })
 
   test('a server error is not remembered by default', async () => {
-    const sandbox = createSandbox()
-    sandbox.faults.add({ action: { type: 'status', status: 500 } })
-    const api = caller(sandbox)
+    const { api } = scene({ faults: [{ action: { type: 'status', status: 500 } }] })
     await api.order('k')
     expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 })
 
 describe('the order of the checks', () => {
-  test('with the key checked before the balance, an order that emptied the wallet is replayed', async () => {
-    const { api } = scene({ balance: 500 })
+  test.each([
+    ['with the key checked before the balance, an order that emptied the wallet is replayed', 'default', 201],
+    ['with the balance checked before the key, the response is 402 instead', 'balance-before-key', 402],
+  ] as const)('%s', async (_, preset, status) => {
+    const { sandbox, api } = scene({ balance: 500, preset })
     await api.order('k')
-    expect(await api.order('k')).toMatchObject({ status: 201 })
-  })
-
-  test('with the balance checked before the key, the response is 402 instead', async () => {
-    const { sandbox, api } = scene({ balance: 500, preset: 'balance-before-key' })
-    await api.order('k')
-    expect(await api.order('k')).toMatchObject({ status: 402 })
+    expect(await api.order('k')).toMatchObject({ status })
     sandbox.expectCharges(1)
   })
 
@@ -215,32 +208,28 @@ describe('the order of the checks', () => {
   })
 
   test('with the key checked first, a revoked API key still replays', async () => {
-    const { sandbox, api } = scene({
-      behaviour: { checks: ['key', 'auth', 'validation', 'service', 'balance'] },
-    })
-    const first = await api.order('k')
+    const checks = ['key', 'auth', 'validation', 'service', 'balance'] as const
+    const { sandbox, api } = scene({ behaviour: { checks } })
+    const { body } = await api.order('k')
     sandbox.revokeApiKey(sandbox.apiKey)
-    expect(await api.order('k')).toMatchObject({ status: 201, body: first.body })
+    expect(await api.order('k')).toMatchObject({ status: 201, body })
     expect(await api.order('new')).toMatchObject({ status: 401 })
   })
 
   test('with the API key checked last, unknown callers learn about their body first', async () => {
-    const sandbox = createSandbox({
-      behaviour: { checks: ['validation', 'service', 'balance', 'key', 'auth'] },
-    })
-    expect(await caller(sandbox, null).order('k', {})).toMatchObject({ status: 400 })
-    expect(await caller(sandbox, null).order('k')).toMatchObject({ status: 401 })
-    expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'none' })).toMatchObject({
-      status: 404,
-    })
-    expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
+    const checks = ['validation', 'service', 'balance', 'key', 'auth'] as const
+    const { sandbox, api } = scene({ behaviour: { checks } })
+    const stranger = caller(sandbox, null)
+    expect(await stranger.order('k', {})).toMatchObject({ status: 400 })
+    expect(await stranger.order('k')).toMatchObject({ status: 401 })
+    expect(await api.order('k', unknownService)).toMatchObject({ status: 404 })
+    expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
   test('with the service checked before validation, a valid service is validated all the same', async () => {
-    const { api } = scene({
-      behaviour: { checks: ['auth', 'service', 'balance', 'validation', 'key'] },
-    })
-    expect(await api.order('k', { ...validBody, serviceId: 'none' })).toMatchObject({ status: 404 })
+    const checks = ['auth', 'service', 'balance', 'validation', 'key'] as const
+    const { api } = scene({ behaviour: { checks } })
+    expect(await api.order('k', unknownService)).toMatchObject({ status: 404 })
     expect(await api.order('k', { ...validBody, serviceId: 'svc_premium' })).toMatchObject({ status: 402 })
   })
 })
@@ -272,35 +261,26 @@ describe('replays', () => {
   })
 })
 
-describe('a creation that died halfway', () => {
-  test('a creation that died halfway leaves no mark by default', async () => {
-    const sandbox = createSandbox()
-    sandbox.faults.add({ action: { type: 'crash' } })
-    const api = caller(sandbox)
-    await expect(api.order('k')).rejects.toThrow('fetch failed')
-    expect(await api.order('k')).toMatchObject({ status: 201 })
-    sandbox.expectChargedOnce('k')
+test.each([
+  ['leaves no mark by default', 'default', [[0, 201]]],
+  [
+    'can leave a mark that stays in progress for a while',
+    5000,
+    [
+      [4999, 409],
+      [1, 201],
+    ],
+  ],
+  ['can leave a permanent mark', null, [[1e12, 409]]],
+] as const)('a creation that died halfway %s', async (_, orphanedMarkLifetime, ends) => {
+  const { clock, sandbox, api } = scene({
+    behaviour: orphanedMarkLifetime === 'default' ? {} : { orphanedMarkLifetime },
+    faults: [{ action: { type: 'crash' } }],
   })
-
-  test('a creation that died halfway can leave a mark that stays in progress for a while', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock.options, behaviour: { orphanedMarkLifetime: 5000 } })
-    sandbox.faults.add({ action: { type: 'crash' } })
-    const api = caller(sandbox)
-    await expect(api.order('k')).rejects.toThrow('fetch failed')
-    clock.advance(4999)
-    expect(await api.order('k')).toMatchObject(inProgress)
-    clock.advance(1)
-    expect(await api.order('k')).toMatchObject({ status: 201 })
-  })
-
-  test('a creation that died halfway can leave a permanent mark', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock.options, behaviour: { orphanedMarkLifetime: null } })
-    sandbox.faults.add({ action: { type: 'crash' } })
-    const api = caller(sandbox)
-    await expect(api.order('k')).rejects.toThrow('fetch failed')
-    clock.advance(1e12)
-    expect(await api.order('k')).toMatchObject(inProgress)
-  })
+  await expect(api.order('k')).rejects.toThrow('fetch failed')
+  for (const [later, status] of ends) {
+    clock.advance(later)
+    expect(await api.order('k')).toMatchObject(status === 409 ? inProgress : { status })
+    sandbox.expectCharges(status === 409 ? 0 : 1)
+  }
 })

@@ -83,22 +83,14 @@ describe('creating an order', () => {
     sandbox.expectCharges(0)
   })
 
-  test('an order is refused with 422 if service and wallet have different currencies', async () => {
+  test.each([
+    ['service and wallet have different currencies', { amount: 1, currency: 'USD' }, 'CURRENCY_MISMATCH'],
+    ['the amount is not a safe integer', { amount: Number.MAX_SAFE_INTEGER }, 'AMOUNT_TOO_LARGE'],
+  ])('an order is refused with 422 if %s', async (_, service, expected) => {
     const sandbox = createSandbox()
-    sandbox.addService({ productId: 'dollars', amount: 1, currency: 'USD' })
-    expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'dollars' })).toMatchObject({
-      status: 422,
-      body: code('CURRENCY_MISMATCH'),
-    })
-  })
-
-  test('an order is refused with 422 if the amount is not a safe integer', async () => {
-    const sandbox = createSandbox()
-    sandbox.addService({ productId: 'dear', amount: Number.MAX_SAFE_INTEGER })
-    expect(await caller(sandbox).order('k', { ...validBody, serviceId: 'dear' })).toMatchObject({
-      status: 422,
-      body: code('AMOUNT_TOO_LARGE'),
-    })
+    sandbox.addService({ productId: 'odd', ...service })
+    const refused = await caller(sandbox).order('k', { ...validBody, serviceId: 'odd' })
+    expect(refused).toMatchObject({ status: 422, body: code(expected) })
   })
 
   test('orders accept quantities on the step, including fractional steps', async () => {

@@ -1,23 +1,18 @@
 import { createSandbox, type FaultAction, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { type ServeSandboxOptions, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { describe, expect, test } from 'vitest'
-import { manualClock, until, validBody } from './caller.ts'
+import { manualClock, orderInit, until } from './caller.ts'
 import { serving } from './serving.ts'
 
 async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
   const { sandbox, server } = await serving(options, serverOptions)
-  const headers = { authorization: `Bearer ${sandbox.apiKey}`, 'content-type': 'application/json' }
+  const { authorization = '' } = orderInit(sandbox.apiKey).headers
   return {
     sandbox,
     server,
     order: (key = 'k', init: RequestInit = {}) =>
-      fetch(`${server.url}/v1/orders`, {
-        method: 'POST',
-        headers: { ...headers, 'idempotency-key': key },
-        body: JSON.stringify(validBody),
-        ...init,
-      }),
-    get: (path: string) => fetch(server.url + path, { headers }),
+      fetch(`${server.url}/v1/orders`, { ...orderInit(sandbox.apiKey, key), ...init }),
+    get: (path: string) => fetch(server.url + path, { headers: { authorization } }),
   }
 }
 
@@ -112,73 +107,6 @@ describe('a sandbox on a port', () => {
 })
 
 describe('faults on real sockets', () => {
-  test.each([
-    ['drop', 0],
-    ['refuseConnection', 0],
-    ['crash', 0],
-    ['commitThenDrop', 1],
-  ] as const)('%s resets the connection and charges %s', async (type, charges) => {
-    const { sandbox, order } = await withFault({ type })
-    await expect(order()).rejects.toMatchObject({ cause: { code: 'ECONNRESET', syscall: 'read' } })
-    sandbox.expectCharges(charges)
-    expect((await order()).status).toBe(201)
-    sandbox.expectCharges(1)
-  })
-
-  test('cutBody closes the connection in the middle of the body', async () => {
-    const { sandbox, order } = await withFault({ type: 'cutBody', after: 7 })
-    const response = await order()
-    expect(response.status).toBe(201)
-    const reader = response.body?.getReader()
-    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('{"id":"')
-    await expect(reader?.read()).rejects.toThrow('terminated')
-    sandbox.expectChargedOnce('k')
-  })
-
-  test('cutBody can end like a complete response', async () => {
-    const { order } = await withFault({ type: 'cutBody', after: 7, cleanly: true })
-    const response = await order()
-    expect(response.headers.get('content-length')).toBeNull()
-    expect(await response.text()).toBe('{"id":"')
-  })
-
-  test.each([true, false])('stall keeps the connection open, commit %s', async (commit) => {
-    const { sandbox, order } = await withFault({ type: 'stall', commit })
-    const controller = new AbortController()
-    const lost = order('k', { signal: controller.signal }).catch((error: unknown) => error)
-    await until(() => sandbox.requests[0]?.status === 'dropped')
-    sandbox.expectCharges(commit ? 1 : 0)
-    controller.abort(new Error('enough'))
-    expect(await lost).toMatchObject({ message: 'enough' })
-  })
-
-  test('stallBody sends headers and half of the body', async () => {
-    const { order } = await withFault({ type: 'stallBody', after: 7 })
-    const controller = new AbortController()
-    const response = await order('k', { signal: controller.signal })
-    const reader = response.body?.getReader()
-    expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('{"id":"')
-    const next = reader?.read()
-    controller.abort(new Error('enough'))
-    await expect(next).rejects.toThrow('enough')
-  })
-
-  test('a late response is dropped when the caller disconnects', async () => {
-    const clock = manualClock()
-    const { sandbox, order } = await serve({
-      ...clock.options,
-      faults: [{ action: { type: 'delay', ms: 1000, when: 'after' } }],
-    })
-    const controller = new AbortController()
-    const lost = order('k', { signal: controller.signal }).catch((error: unknown) => error)
-    await until(() => clock.sleepers() === 1)
-    controller.abort()
-    await lost
-    await until(() => clock.sleepers() === 0)
-    await until(() => sandbox.requests[0]?.status === 'dropped')
-    sandbox.expectChargedOnce('k')
-  })
-
   test('status, redirect and Retry-After are received unchanged', async () => {
     const { order } = await serve({
       faults: [
@@ -195,10 +123,10 @@ describe('faults on real sockets', () => {
     expect((await order()).headers.get('retry-after')).toBe('Wed, 21 Oct 2026 07:28:00 GMT')
   })
 
-  test.each([true, false])('hugeBody streams, gzip %s', async (gzip) => {
-    const { order } = await withFault({ type: 'hugeBody', bytes: 3_000_000, gzip })
+  test('hugeBody can be compressed', async () => {
+    const { order } = await withFault({ type: 'hugeBody', bytes: 3_000_000, gzip: true })
     const response = await order()
-    expect(response.headers.get('content-encoding')).toBe(gzip ? 'gzip' : null)
+    expect(response.headers.get('content-encoding')).toBe('gzip')
     const text = await response.text()
     expect(text.length).toBeGreaterThan(3_000_000)
     expect(JSON.parse(text)).toMatchObject({ amount: 500 })

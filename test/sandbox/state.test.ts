@@ -241,27 +241,14 @@ describe('preparing a sandbox', () => {
     expect(sandbox.customer(customer).wallet).toEqual({ amount: 5, currency: 'CHF' })
   })
 
+  const noOrder = 'there is no order "none"; orders() lists all'
+  const noKey = 'there is no API key with this secret; apiKeys() lists all'
+  const noCustomer = 'there is no customer "none"; customers() lists all'
   test.each([
-    [
-      'an unknown customer',
-      (sandbox) => sandbox.addApiKey({ customer: 'none' }),
-      'there is no customer "none"; customers() lists all',
-    ],
-    [
-      'an unknown API key',
-      (sandbox) => sandbox.revokeApiKey('none'),
-      'there is no API key with this secret; apiKeys() lists all',
-    ],
-    [
-      'an unknown order',
-      (sandbox) => sandbox.setOrderStatus('none', 'x'),
-      'there is no order "none"; orders() lists all',
-    ],
-    [
-      'a negative balance',
-      (sandbox) => sandbox.topUp(sandbox.customerId, -1_000_001),
-      'customer.wallet.amount',
-    ],
+    ['an unknown customer', (sandbox) => sandbox.addApiKey({ customer: 'none' }), noCustomer],
+    ['an unknown API key', (sandbox) => sandbox.revokeApiKey('none'), noKey],
+    ['an unknown order', (sandbox) => sandbox.setOrderStatus('none', 'x'), noOrder],
+    ['a negative balance', (sandbox) => sandbox.topUp('cus_personal', -1_000_001), 'customer.wallet.amount'],
     [
       'a step of zero',
       (sandbox) => sandbox.addService({ productId: 'x', amount: 1, stepQuantity: 0 }),
@@ -269,7 +256,7 @@ describe('preparing a sandbox', () => {
     ],
     [
       'an API key with a space',
-      (sandbox) => sandbox.addApiKey({ customer: sandbox.customerId, secret: 'a b' }),
+      (sandbox) => sandbox.addApiKey({ customer: 'cus_personal', secret: 'a b' }),
       'apiKey.secret',
     ],
     [
@@ -279,7 +266,7 @@ describe('preparing a sandbox', () => {
     ],
     [
       'a balance that is too large',
-      (sandbox) => sandbox.setBalance(sandbox.customerId, 2 ** 53),
+      (sandbox) => sandbox.setBalance('cus_personal', 2 ** 53),
       'customer.wallet.amount: expected an integer from 0 up to 9007199254740991, got 9007199254740992',
     ],
   ] satisfies [string, (sandbox: Sandbox) => unknown, string][])('%s is refused', (_, act, message) => {

@@ -26,8 +26,6 @@ function storeWith(mistake: Mistake): PlainStore {
   return Object.assign(store, mistake(new PlainStore(store)))
 }
 
-type ListOptions = ListRowsOptions & { readonly since?: number }
-
 /** Pages rows in insertion order, with the number of rows read as cursor, like `OFFSET`. */
 function pageByOffset(rows: readonly StoredRow[], { after, limit }: ListRowsOptions): RowPage {
   const start = Number(after ?? 0)
@@ -69,6 +67,39 @@ const pruning =
     prune: async (scope, options) => plain.remove((row) => isOld(row, plain.limitFor(row, options), scope)),
   })
 
+/** A store whose updates write if `applies`, without a check of the version otherwise. */
+const updating =
+  (applies: (current: StoredRow | undefined, expectedVersion: number) => boolean): Mistake =>
+  (plain) => ({
+    update: async (row, expectedVersion) => {
+      if (!applies(plain.find(row.scope, row.id), expectedVersion)) return false
+      plain.put(row)
+      return true
+    },
+  })
+
+/** A store whose list of open rows is wrong. */
+const listingOpen =
+  (page: (open: readonly StoredRow[], options: ListRowsOptions) => RowPage): Mistake =>
+  ({ rows }) => ({
+    listOpen: async (scope, options) =>
+      page(
+        [...rows.values()].filter((row) => row.scope === scope && row.open),
+        options,
+      ),
+  })
+
+/** A store whose list of all rows is wrong. */
+const listing =
+  (page: (rows: readonly StoredRow[], options: ListRowsOptions) => RowPage): Mistake =>
+  ({ rows }) => ({
+    list: async (scope, options) =>
+      page(
+        [...rows.values()].filter((row) => row.scope === scope && row.updatedAt >= (options.since ?? 0)),
+        options,
+      ),
+  })
+
 const insertLooksBeforeItLeaps: Mistake = (plain) => ({
   insert: async (row) => {
     const current = await plain.get(row.scope, row.id)
@@ -94,13 +125,7 @@ const insertOverwrites: Mistake = (plain) => ({
   },
 })
 
-const listOpenByOffset: Mistake = ({ rows }) => ({
-  listOpen: async (scope, options) =>
-    pageByOffset(
-      [...rows.values()].filter((row) => row.scope === scope && row.open),
-      options,
-    ),
-})
+const listOpenByOffset = listingOpen(pageByOffset)
 
 /** Like a database with its own limit, whose caller continues after the rows that it requested. */
 const capped = (page: RowPage): RowPage => ({ ...page, rows: page.rows.slice(0, 50) })
@@ -171,31 +196,15 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     'update looks before it leaps': updateLooksBeforeItLeaps,
   },
   'update changes nothing and returns false for any other version': {
-    'update ignores the version': (plain) => ({
-      update: async (row) => {
-        if (plain.find(row.scope, row.id) === undefined) return false
-        plain.put(row)
-        return true
-      },
-    }),
-    'update takes older versions, too': (plain) => ({
-      update: async (row, expectedVersion) => {
-        const current = plain.find(row.scope, row.id)
-        if (current === undefined || current.version > expectedVersion) return false
-        plain.put(row)
-        return true
-      },
-    }),
+    'update ignores the version': updating((current) => current !== undefined),
+    'update takes older versions, too': updating(
+      (current, expectedVersion) => current !== undefined && current.version <= expectedVersion,
+    ),
   },
   'update of a missing row returns false and creates nothing': {
-    'update creates': (plain) => ({
-      update: async (row, expectedVersion) => {
-        const current = plain.find(row.scope, row.id)
-        if (current !== undefined && current.version !== expectedVersion) return false
-        plain.put(row)
-        return true
-      },
-    }),
+    'update creates': updating(
+      (current, expectedVersion) => current === undefined || current.version === expectedVersion,
+    ),
   },
   'update replaces every field except scope and id, and changes no other row': {
     'update keeps the time of creation': (plain) => ({
@@ -223,14 +232,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
   },
   'listOpen never omits a row that stays open, even if other rows change between pages': {
     'listOpen goes by offset': listOpenByOffset,
-    'listOpen goes by time': ({ rows }) => ({
-      listOpen: async (scope, options) =>
-        pageByKey(
-          [...rows.values()].filter((row) => row.scope === scope && row.open),
-          options,
-          byTime,
-        ),
-    }),
+    'listOpen goes by time': listingOpen((rows, options) => pageByKey(rows, options, byTime)),
   },
   'listOpen reaches every row even if its caller closes each row, as recovery does': {
     'listOpen goes by offset': listOpenByOffset,
@@ -279,22 +281,20 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       list: (scope, options) => plain.list(scope, { ...options, since: 0 }),
     }),
     'list leaves out the time itself': (plain) => ({
-      list: (scope, options: ListOptions) =>
-        plain.list(scope, { ...options, since: (options.since ?? -1) + 1 }),
+      list: (scope, options) => plain.list(scope, { ...options, since: (options.since ?? -1) + 1 }),
     }),
   },
   'list and prune compare times as numbers, whatever their number of digits': {
-    'list goes on after a cursor that is a string': ({ rows }) => ({
-      list: async (scope, options: ListOptions) =>
-        pageByKey(
-          [...rows.values()].filter((row) => row.scope === scope && row.updatedAt >= (options.since ?? 0)),
-          options,
-          byTime,
-          (one, other) => one.updatedAt - other.updatedAt || (one.id < other.id ? -1 : 1),
-        ),
-    }),
+    'list goes on after a cursor that is a string': listing((rows, options) =>
+      pageByKey(
+        rows,
+        options,
+        byTime,
+        (one, other) => one.updatedAt - other.updatedAt || (one.id < other.id ? -1 : 1),
+      ),
+    ),
     'list compares times as strings': (plain) => ({
-      list: async (scope, options: ListOptions) =>
+      list: async (scope, options) =>
         plain.page(scope, options, (row) => String(row.updatedAt) >= String(options.since ?? 0)),
     }),
     'prune compares times as strings': pruning(
@@ -302,13 +302,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     ),
   },
   'list never omits an unchanged row, even if other rows change between pages': {
-    'list goes by offset': ({ rows }) => ({
-      list: async (scope, options: ListOptions) =>
-        pageByOffset(
-          [...rows.values()].filter((row) => row.scope === scope && row.updatedAt >= (options.since ?? 0)),
-          options,
-        ),
-    }),
+    'list goes by offset': listing(pageByOffset),
   },
   'list returns each row of its scope once, open or closed, for any limit': {
     'list leaves out closed rows': (plain) => ({

@@ -48,6 +48,14 @@ function watchOpening(): readonly IDBDatabase[] {
   return opened
 }
 
+/** A store with row 1, and its connections. */
+async function openWithRow() {
+  const opened = watchOpening()
+  const store = open()
+  await store.insert(makeRow(1))
+  return { store, opened }
+}
+
 /** Makes every request to open the database fail with this error name. */
 function refuseOpening(name: string): void {
   vi.spyOn(indexedDB, 'open').mockImplementation(() => {
@@ -127,26 +135,22 @@ describe('a transaction of IndexedDbStore', () => {
     expect(order).toEqual(['complete', 'resolved'])
   })
 
-  it.each(['QuotaExceededError', 'DataError'])(
-    'if a transaction fails with %s, the error states that nothing was written, and the store recovers',
-    async (name) => {
+  const NOTHING = /^Cannot write to the order store in .* Nothing was written\.$/s
+  const UNKNOWN = /may or may not have happened\.$/
+  it.each([
+    ['QuotaExceededError', 'nothing was written', NOTHING],
+    ['DataError', 'nothing was written', NOTHING],
+    ['AbortError', 'the outcome is unknown', UNKNOWN],
+    ['UnknownError', 'the outcome is unknown', UNKNOWN],
+    ['SomethingNewError', 'the outcome is unknown', UNKNOWN],
+  ])(
+    'if a transaction fails with %s, the error states that %s, and the store recovers',
+    async (name, _, reason) => {
       const store = open()
       await abortNextInsert(store, name)
-      const failure = await failureOf(() => store.insert(makeRow(1)))
-      expect(codeOf(failure)).toBe(name)
-      expect(failure.message).toMatch(/^Cannot write to the order store in .* Nothing was written\.$/s)
+      const failure = await expectFailure(() => store.insert(makeRow(1)), reason, name)
       expect(failure.message).not.toContain('secret')
       expect(String(failure.cause)).not.toContain('secret')
-      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-    },
-  )
-
-  it.each(['AbortError', 'UnknownError', 'SomethingNewError'])(
-    'if a transaction fails with %s, the error states that the outcome is unknown, and the store recovers',
-    async (name) => {
-      const store = open()
-      await abortNextInsert(store, name)
-      await expectFailure(() => store.insert(makeRow(1)), /may or may not have happened\.$/, name)
       expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
     },
   )
@@ -161,28 +165,19 @@ describe('a transaction of IndexedDbStore', () => {
     expect(() => opened[0]?.transaction('rows')).toThrow()
   })
 
-  it('the store reconnects if the browser has closed its connection without an event', async () => {
-    const opened = watchOpening()
-    const store = open()
-    await store.insert(makeRow(1))
+  it.each([
+    ['without an event', () => {}],
+    ['with an event', (connection?: IDBDatabase) => connection?.onclose?.(new Event('close'))],
+  ])('the store reconnects after the browser has closed its connection %s', async (_, report) => {
+    const { opened, store } = await openWithRow()
     opened[0]?.close()
-    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-    expect(opened).toHaveLength(2)
-  })
-
-  it('the store reconnects after the browser reported a closed connection', async () => {
-    const opened = watchOpening()
-    const store = open()
-    await store.insert(makeRow(1))
-    opened[0]?.close()
-    opened[0]?.onclose?.(new Event('close'))
+    report(opened[0])
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     expect(opened).toHaveLength(2)
   })
 
   it('the store rejects a value that is not a row instead of returning it', async () => {
-    const store = open()
-    await store.insert(makeRow(1))
+    const { store } = await openWithRow()
     const database = await openElsewhere()
     database
       .transaction('rows', 'readwrite')
@@ -258,9 +253,8 @@ describe('opening the database', () => {
     ['SomethingNewError', /the browser reports SomethingNewError/],
   ])('the error explains an opening that failed with %s', async (name, meaning) => {
     refuseOpening(name)
-    const failure = await failureOf(() => open().insert(makeRow(1)))
-    expect(codeOf(failure)).toBe(name)
-    expect(failure.message).toMatch(/^Cannot open the order store in the IndexedDB database "orders": /)
+    const reason = /^Cannot open the order store in the IndexedDB database "orders": /
+    const failure = await expectFailure(() => open().insert(makeRow(1)), reason, name)
     expect(failure.message).toMatch(meaning)
     expect(failure.message).not.toContain('secret')
   })
@@ -294,8 +288,7 @@ describe('opening the database', () => {
 
   it('opening leaves no timer behind', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const store = open()
-    await store.insert(makeRow(1))
+    await openWithRow()
     refuseOpening('UnknownError')
     await failureOf(() => open().insert(makeRow(1)))
     expect(vi.getTimerCount()).toBe(0)
@@ -309,26 +302,22 @@ describe('opening the database', () => {
     await vi.advanceTimersByTimeAsync(1)
     request.onblocked?.(new Event('blocked') as IDBVersionChangeEvent)
     await vi.advanceTimersByTimeAsync(3_000)
-    expect((await failure).message).toMatch(
-      /another tab of this site keeps an older version of the database open/,
-    )
+    const reason = /another tab of this site keeps an older version of the database open/
+    expect((await failure).message).toMatch(reason)
   })
 
-  it('the store rejects a database of another program', async () => {
-    ;(await openElsewhere()).close()
-    await expectFailure(() => open().insert(makeRow(1)), /other code uses the same name/, 'NotFoundError')
-  })
-
-  it('the store rejects a database that a newer version created', async () => {
-    ;(await openElsewhere(2)).close()
-    await expectFailure(() => open().insert(makeRow(1)), /a newer version of customer-ordering-sdk/)
+  it.each([
+    ['of another program', undefined, /other code uses the same name/, 'NotFoundError'],
+    ['that a newer version created', 2, /a newer version of customer-ordering-sdk/, 'VersionError'],
+  ])('the store rejects a database %s', async (_, version, reason, code) => {
+    ;(await openElsewhere(version)).close()
+    await expectFailure(() => open().insert(makeRow(1)), reason, code)
   })
 })
 
 describe('a database that another page changes', () => {
   it('the store releases its connection so that a newer version can upgrade the database', async () => {
-    const store = open()
-    await store.insert(makeRow(1))
+    const { store } = await openWithRow()
     const newer = await openElsewhere(2)
     expect(newer.version).toBe(2)
     newer.close()
@@ -336,8 +325,7 @@ describe('a database that another page changes', () => {
   })
 
   it('the store releases its connection for a deletion, and does not create the database again', async () => {
-    const store = open()
-    await store.insert(makeRow(1))
+    const { store } = await openWithRow()
     expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
     for (const call of [() => store.insert(makeRow(1)), () => store.listOpen(SCOPE, { limit: 1 })]) {
       await expectFailure(call, /was deleted while its order store was in use/)
@@ -346,24 +334,17 @@ describe('a database that another page changes', () => {
     expect(await open().insert(makeRow(1))).toEqual({ inserted: true })
   })
 
-  it('the store does not recreate a database that the browser deleted while it was closed', async () => {
-    const opened = watchOpening()
-    const store = open()
-    await store.insert(makeRow(1))
+  it.each([
+    ['deleted', async () => {}, []],
+    ['deleted and recreated', () => open().insert(makeRow(2)), [NAME]],
+  ])('the store detects that its database was %s while it was closed', async (_, recreate, names) => {
+    const { opened, store } = await openWithRow()
     opened[0]?.close()
     await ended(indexedDB.deleteDatabase(NAME))
+    await recreate()
     await expectFailure(() => store.insert(makeRow(1)), /was deleted/)
-    expect(await indexedDB.databases()).toEqual([])
-  })
-
-  it('the store detects that its database was deleted and recreated while it was closed', async () => {
-    const opened = watchOpening()
-    const store = open()
-    await store.insert(makeRow(1))
-    opened[0]?.close()
-    await ended(indexedDB.deleteDatabase(NAME))
-    await open().insert(makeRow(2))
     await expectFailure(() => store.get(SCOPE, makeRow(1).id), /was deleted/)
+    expect((await indexedDB.databases()).map(({ name }) => name)).toEqual(names)
   })
 })
 
@@ -391,8 +372,7 @@ describe('closing the store', () => {
   })
 
   it('after close, other pages can delete the database', async () => {
-    const store = open()
-    await store.insert(makeRow(1))
+    const { store } = await openWithRow()
     await store.close()
     expect(await ended(indexedDB.deleteDatabase(NAME))).toBe('success')
   })

@@ -24,6 +24,13 @@ async function failureOf(
   }
 }
 
+/** How a request to open or delete a database ends first. */
+function endOf(request: IDBOpenDBRequest): Promise<string> {
+  return new Promise((resolve) => {
+    for (const type of ['success', 'error', 'blocked']) request.addEventListener(type, () => resolve(type))
+  })
+}
+
 /** Holds a transaction open until told to end it, like a tab that is frozen inside one. */
 function holdTransaction(database: IDBDatabase): () => void {
   let held = true
@@ -53,6 +60,7 @@ declare global {
     IndexedDbStore: typeof IndexedDbStore
     makeRow: typeof makeRow
     failureOf: typeof failureOf
+    endOf: typeof endOf
     holdTransaction: typeof holdTransaction
     placeOrder: typeof placeOrder
     /** Ends the transaction of {@link holdTransaction}. */
@@ -64,4 +72,4 @@ declare global {
   }
 }
 
-Object.assign(window, { IndexedDbStore, makeRow, failureOf, holdTransaction, placeOrder })
+Object.assign(window, { IndexedDbStore, makeRow, failureOf, endOf, holdTransaction, placeOrder })

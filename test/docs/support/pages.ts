@@ -52,3 +52,11 @@ export function blocksOf({ path, text }: Page): readonly Block[] {
 export function proseOf({ text }: Page): string {
   return text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
 }
+
+/** The blocks of TypeScript of the page with this path. */
+export const programsOf = (path: string): readonly string[] =>
+  readPages()
+    .filter((page) => page.path === path)
+    .flatMap(blocksOf)
+    .filter(({ info }) => info === 'ts')
+    .map(({ code }) => code)

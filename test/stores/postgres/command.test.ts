@@ -1,28 +1,23 @@
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres.ts'
 import { command, settlesThroughCommand } from '../support/command.ts'
+import { during, postgresServer } from '../support/during.ts'
 import { enginesFolder } from '../support/engines.ts'
-import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
 import { type PgPool, pg } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 
 const folder = fileURLToPath(enginesFolder)
 
 describeWith('postgres', 'the command over PostgreSQL', () => {
-  let server: PostgresServer
-  let pool: PgPool
-  beforeAll(async () => {
-    server = await PostgresServer.start()
-    pool = new (pg().Pool)({ connectionString: server.url })
-  }, HOOK_TIMEOUT)
-  afterAll(async () => {
-    await pool.end()
-    await server.stop()
-  }, HOOK_TIMEOUT)
+  const server = postgresServer()
+  const pool = during(
+    async (): Promise<PgPool> => new (pg().Pool)({ connectionString: server().url }),
+    (opened) => opened.end(),
+  )
 
   it("the command settles an order in doubt with the project's pg, and closes its connections", async () => {
-    await settlesThroughCommand(new PostgresStore({ client: pool }), `--postgres ${server.url}`, folder)
+    await settlesThroughCommand(new PostgresStore({ client: pool() }), `--postgres ${server().url}`, folder)
     await expect.poll(others).toBe(0)
   })
 
@@ -36,10 +31,10 @@ describeWith('postgres', 'the command over PostgreSQL', () => {
 
   /** Connections outside the pool. */
   async function others(): Promise<number> {
-    const { rows } = await pool.query(
+    const { rows } = await pool().query(
       "SELECT 1 FROM pg_stat_activity WHERE backend_type = 'client backend'",
       [],
     )
-    return rows.length - pool.totalCount
+    return rows.length - pool().totalCount
   }
 })

@@ -1,15 +1,9 @@
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
-import { afterAll, beforeAll, describe, it } from 'vitest'
-import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
-import {
-  makePool,
-  type PGliteDatabase,
-  type PgPool,
-  pg,
-  pglite,
-  postgresJs,
-} from '../support/postgres-clients.ts'
+import { afterAll, describe, it } from 'vitest'
+import { during, embedded } from '../support/during.ts'
+import { PostgresServer } from '../support/postgres.ts'
+import { makePool, type PgPool, pg, postgresJs } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 
 /**
@@ -32,18 +26,18 @@ function runContract(clients: () => readonly [PostgresClient, PostgresClient], h
 }
 
 describeWith('postgres', 'PostgresStore on a PostgreSQL server', () => {
-  let server: PostgresServer | undefined
-  const url = (database: string): string => server?.urlFor({ database }) ?? ''
   const databases = ['pools', 'oldest', 'clients', 'strict', 'postgres_js']
-
-  beforeAll(async () => {
-    server = await PostgresServer.start()
-    const pool = makePool(server.url)
-    for (const database of databases) await pool.query(`CREATE DATABASE ${database}`)
-    await pool.end()
-  }, HOOK_TIMEOUT)
-
-  afterAll(() => server?.stop(), HOOK_TIMEOUT)
+  const server = during(
+    async () => {
+      const started = await PostgresServer.start()
+      const pool = makePool(started.url)
+      for (const database of databases) await pool.query(`CREATE DATABASE ${database}`)
+      await pool.end()
+      return started
+    },
+    (started) => started.stop(),
+  )
+  const url = (database: string): string => server().urlFor({ database })
 
   /** Two pools while the tests of a `describe` run. */
   function pools(database: string, options?: Parameters<typeof makePool>[1]): () => [PgPool, PgPool] {
@@ -76,22 +70,17 @@ describeWith('postgres', 'PostgresStore on a PostgreSQL server', () => {
   })
 
   describe('through two clients of pg', () => {
-    let clients: [PostgresClient, PostgresClient] | undefined
-    beforeAll(async () => {
-      const [first, second] = [1, 2].map(() => new (pg().Client)({ connectionString: url('clients') }))
-      if (first === undefined || second === undefined) throw new Error('unreachable')
-      await first.connect()
-      await second.connect()
-      clients = [first, second]
-      return async () => {
-        await first.end()
-        await second.end()
-      }
-    }, HOOK_TIMEOUT)
-    runContract(() => {
-      if (clients === undefined) throw new Error('not connected')
-      return clients
-    }, 60)
+    const clients = during(
+      async () => {
+        const [first, second] = [1, 2].map(() => new (pg().Client)({ connectionString: url('clients') }))
+        if (first === undefined || second === undefined) throw new Error('unreachable')
+        await first.connect()
+        await second.connect()
+        return [first, second] as const
+      },
+      ([first, second]) => Promise.all([first.end(), second.end()]),
+    )
+    runContract(clients, 60)
   })
 
   describe('through postgres.js', () => {
@@ -116,13 +105,6 @@ describeWith('postgres', 'PostgresStore on a PostgreSQL server', () => {
 })
 
 describeWith('clients', 'PostgresStore on PGlite', () => {
-  let database: PGliteDatabase | undefined
-  beforeAll(async () => {
-    database = await pglite().PGlite.create()
-    return () => database?.close()
-  }, HOOK_TIMEOUT)
-  runContract(() => {
-    if (database === undefined) throw new Error('not started')
-    return [database, database]
-  })
+  const database = embedded()
+  runContract(() => [database(), database()])
 })

@@ -12,8 +12,8 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, readPages } from '../../docs/support/pages.ts'
+import { embedded } from '../support/during.ts'
 import { HOOK_TIMEOUT } from '../support/postgres.ts'
-import { type PGliteDatabase, pglite } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 
 const folder = fileURLToPath(new URL('../../../.tmp/postgres-docs/', import.meta.url))
@@ -31,11 +31,10 @@ interface Page {
 }
 
 describeWith('clients', 'what the documentation shows of PostgresStore', () => {
-  let database: PGliteDatabase | undefined
+  const database = embedded()
   const shown: Partial<Page> = {}
 
   beforeAll(async () => {
-    database = await pglite().PGlite.create()
     const blocks = readPages()
       .flatMap(blocksOf)
       .filter(
@@ -49,15 +48,12 @@ describeWith('clients', 'what the documentation shows of PostgresStore', () => {
       Object.assign(shown, await import(file))
     }
   }, HOOK_TIMEOUT)
-  afterAll(async () => {
-    await database?.close()
-    await rm(folder, { recursive: true, force: true })
-  })
+  afterAll(() => rm(folder, { recursive: true, force: true }))
 
   it('the documented Postgres code works', async () => {
     const { openClient, adapt, openShop } = shown
-    if (database === undefined || !openClient || !adapt || !openShop) throw new Error('a block is missing')
-    const pglite = database
+    if (!openClient || !adapt || !openShop) throw new Error('a block is missing')
+    const pglite = database()
     const client = openClient(pglite)
     for await (const record of client.orders.unresolved()) throw new Error(`it has ${record.slot}`)
     const store = new PostgresStore({

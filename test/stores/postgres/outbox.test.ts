@@ -7,8 +7,8 @@ import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
-import { HOOK_TIMEOUT, PostgresServer } from '../support/postgres.ts'
-import { execute, makePool, type PGliteDatabase, type PgPool, pglite } from '../support/postgres-clients.ts'
+import { embedded, postgresServer } from '../support/during.ts'
+import { execute, makePool, type PgPool } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 
 const request = (externalOrderId: string, quantity = 2) => ({
@@ -18,9 +18,7 @@ const request = (externalOrderId: string, quantity = 2) => ({
   metadata: { externalOrderId },
 })
 
-const makeSandbox = () => createSandbox()
-
-function clientOver(sandbox: ReturnType<typeof makeSandbox>, store: OrderStore): CustomerOrderingClient {
+function clientOver(sandbox: ReturnType<typeof createSandbox>, store: OrderStore): CustomerOrderingClient {
   const { baseUrl, apiKey, fetch } = sandbox
   return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu', store })
 }
@@ -33,20 +31,11 @@ async function recover(client: CustomerOrderingClient): Promise<string[]> {
 }
 
 describeWith('clients', 'orders written in a transaction of an embedded database', () => {
-  let database: PGliteDatabase | undefined
-  const open = (): PGliteDatabase => {
-    if (database === undefined) throw new Error('not started')
-    return database
-  }
-
-  beforeAll(async () => {
-    database = await pglite().PGlite.create()
-    await database.exec('CREATE TABLE checkouts (id text PRIMARY KEY)')
-    return () => database?.close()
-  }, HOOK_TIMEOUT)
+  const open = embedded()
+  beforeAll(() => open().exec('CREATE TABLE checkouts (id text PRIMARY KEY)'))
 
   it('recover() sends an enqueued order once after the commit, and never after a rollback', async () => {
-    const sandbox = makeSandbox()
+    const sandbox = createSandbox()
     const store = new PostgresStore({ client: open() })
     await store.migrate()
     const [first, second] = [
@@ -81,28 +70,27 @@ describeWith('clients', 'orders written in a transaction of an embedded database
     await open().transaction(async (transaction) => {
       const outbox: OrderOutbox = new PostgresStore({ client: open() }).within(transaction)
       // @ts-expect-error It is no whole store.
-      expect(() => clientOver(makeSandbox(), outbox)).toThrow(/store/)
+      expect(() => clientOver(createSandbox(), outbox)).toThrow(/store/)
     })
   })
 })
 
 describeWith('postgres', 'orders written in a transaction of a server', () => {
-  let server: PostgresServer | undefined
+  const server = postgresServer()
   let pool: PgPool
   let store: PostgresStore
   let served: Awaited<ReturnType<typeof serveSandbox>>
-  const sandbox = makeSandbox()
+  const sandbox = createSandbox()
   const children = new Set<ChildProcess>()
   const script = fileURLToPath(new URL('./processes/outbox.ts', import.meta.url))
 
   beforeAll(async () => {
-    server = await PostgresServer.start()
     served = await serveSandbox(sandbox)
-    pool = makePool(server.url)
-    await execute(server.url, 'CREATE TABLE checkouts (id text PRIMARY KEY)')
+    pool = makePool(server().url)
+    await pool.query('CREATE TABLE checkouts (id text PRIMARY KEY)')
     store = new PostgresStore({ client: pool })
     await store.migrate()
-  }, HOOK_TIMEOUT)
+  })
   afterEach(() => {
     for (const child of children) child.kill('SIGKILL')
     children.clear()
@@ -110,15 +98,14 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
   afterAll(async () => {
     await pool.end()
     await served.close()
-    await server?.stop()
-  }, HOOK_TIMEOUT)
+  })
 
   const client = () => new CustomerOrderingClient({ ...here(), store })
   /** The service's address for every process of the fleet. */
   const here = () => ({ baseUrl: served.url, apiKey: sandbox.apiKey, account: 'shop-eu' })
 
   function start(task: string, reference = ''): ChildProcess {
-    const parameters = [server?.url ?? '', served.url, sandbox.apiKey, task, reference]
+    const parameters = [server().url, served.url, sandbox.apiKey, task, reference]
     const child = fork(script, parameters, { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
     children.add(child)
     return child
@@ -160,7 +147,7 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     // This call waits for the dead transaction if the server has not noticed its end.
     expect((await client().orders.create(request('killed-1'))).amount).toBe(500)
     expect(sandbox.expectChargedOnce('killed-1')).toBeTruthy()
-    expect((await execute(server?.url ?? '', 'SELECT id FROM checkouts')).length).toBe(0)
+    expect((await execute(server().url, 'SELECT id FROM checkouts')).length).toBe(0)
   })
 
   it('two concurrent recoveries send an enqueued order once, even if one process is killed', async () => {

@@ -1,5 +1,5 @@
 import { RedisStore } from 'customer-ordering-sdk/stores/redis'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import {
   EVERYTHING,
   insertAll,
@@ -11,7 +11,8 @@ import {
   walk,
 } from '../../../src/stores/contract/rows.ts'
 import { expectHistoryThrough } from '../support/disaster.ts'
-import { failureOf } from '../support/failures.ts'
+import { redisServers } from '../support/during.ts'
+import { expectFailure, failureOf } from '../support/failures.ts'
 import { RedisServers } from '../support/redis.ts'
 import { type ClientName, type Connection, connect } from '../support/redis-clients.ts'
 import { expectIndexed } from '../support/redis-indexes.ts'
@@ -20,17 +21,9 @@ import { describeWith } from '../support/services.ts'
 const CREATED = { open: false, state: 'created' } as const
 
 describeWith('redis', 'RedisStore on a cluster of its own', () => {
-  let started: RedisServers | undefined
+  const servers = redisServers('cluster', '--appendfsync', 'always')
   const open: Connection[] = []
-  const servers = (): RedisServers => {
-    if (started === undefined) throw new Error('not started')
-    return started
-  }
 
-  beforeAll(async () => {
-    started = await RedisServers.start('cluster', '--appendfsync', 'always')
-  })
-  afterAll(() => started?.stop())
   afterEach(async () => {
     for (const { close } of open.splice(0)) close()
     for (const port of servers().ports) await servers().askAt(port, 'flushall')
@@ -182,9 +175,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     const connection = await connect('ioredis', [empty])
     open.push(connection)
     const plain = new RedisStore({ client: connection.client })
-    expect((await failureOf(() => plain.get(SCOPE, makeRow(1).id))).message).toContain(
-      'Pass a cluster client.',
-    )
+    await expectFailure(() => plain.get(SCOPE, makeRow(1).id), 'Pass a cluster client.')
 
     const [key = ''] = await keysAt(full[0] ?? 0)
     const [slot = ''] = await servers().ask('cluster', 'keyslot', key)

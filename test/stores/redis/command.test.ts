@@ -2,19 +2,26 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { RedisStore } from '../../../src/stores/redis.ts'
 import { command, settlesThroughCommand } from '../support/command.ts'
+import { during, redisServers } from '../support/during.ts'
 import { enginesFolder } from '../support/engines.ts'
-import { RedisServers } from '../support/redis.ts'
-import { type NodeRedis, nodeRedis } from '../support/redis-clients.ts'
+import { nodeRedis } from '../support/redis-clients.ts'
 import { describeWith } from '../support/services.ts'
 
 const engines = fileURLToPath(enginesFolder)
 
 describeWith('redis', 'the command over Redis', () => {
-  let servers: RedisServers
-  let client: NodeRedis
+  const servers = redisServers('single')
+  const client = during(
+    () =>
+      nodeRedis()
+        .createClient({ url: `redis://127.0.0.1:${servers().port}` })
+        .on('error', () => {})
+        .connect(),
+    (connected) => connected.destroy(),
+  )
   /** A project with this ioredis and without node-redis. */
   const only = (name: 'ioredis' | 'ioredis-5'): string => {
     const folder = mkdtempSync(join(tmpdir(), 'only-ioredis-'))
@@ -23,16 +30,6 @@ describeWith('redis', 'the command over Redis', () => {
     symlinkSync(join(engines, 'node_modules', name), join(folder, 'node_modules/ioredis'))
     return folder
   }
-  beforeAll(async () => {
-    servers = await RedisServers.start('single')
-    client = nodeRedis().createClient({ url: `redis://127.0.0.1:${servers.port}` })
-    client.on('error', () => {})
-    await client.connect()
-  }, 120_000)
-  afterAll(async () => {
-    client.destroy()
-    await servers.stop()
-  }, 120_000)
 
   it.each([
     ['node-redis', () => engines],
@@ -42,8 +39,8 @@ describeWith('redis', 'the command over Redis', () => {
     "the command settles an order in doubt with the project's %s, and closes its connection",
     async (_name, folder) => {
       const before = await connections()
-      const url = `redis://127.0.0.1:${servers.port}`
-      await settlesThroughCommand(new RedisStore({ client }), `--redis ${url}`, folder())
+      const url = `redis://127.0.0.1:${servers().port}`
+      await settlesThroughCommand(new RedisStore({ client: client() }), `--redis ${url}`, folder())
       await expect.poll(connections).toBe(before)
     },
   )
@@ -63,7 +60,7 @@ describeWith('redis', 'the command over Redis', () => {
   )
 
   async function connections(): Promise<number> {
-    const lines = await servers.ask('client', 'list')
+    const lines = await servers().ask('client', 'list')
     return lines.filter((line) => !line.includes('cmd=client')).length
   }
 })

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe } from 'vitest'
-import { RedisServers } from '../support/redis.ts'
+import { describe } from 'vitest'
+import { redisServers } from '../support/during.ts'
 import { ioredis, nodeRedis } from '../support/redis-clients.ts'
 import { contractOver } from '../support/redis-contract.ts'
 import { describeWith } from '../support/services.ts'
@@ -25,13 +25,9 @@ const OLDEST = {
 }
 
 describeWith('redis', 'RedisStore over the oldest clients that it supports', () => {
-  let servers: RedisServers
-  beforeAll(async () => {
-    servers = await RedisServers.start('single')
-  })
-  afterAll(() => servers.stop())
+  const servers = redisServers('single')
 
   describe.each(Object.entries(OLDEST))('%s', (name, connect) => {
-    contractOver(name, () => connect(servers.port), { clients: 8, operations: 60 })
+    contractOver(name, () => connect(servers().port), { clients: 8, operations: 60 })
   })
 })

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { type RedisClient, RedisStore, type RedisStoreOptions } from 'customer-ordering-sdk/stores/redis'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
 import {
   EVERYTHING,
@@ -17,7 +17,9 @@ import {
   walk,
 } from '../../../src/stores/contract/rows.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
+import { AnswerProxy } from '../support/answer-proxy.ts'
 import { expectHistoryThrough } from '../support/disaster.ts'
+import { redisServers } from '../support/during.ts'
 import { expectFailure, failureOf } from '../support/failures.ts'
 import { RedisServers } from '../support/redis.ts'
 import {
@@ -29,7 +31,6 @@ import {
   nodeRedis,
 } from '../support/redis-clients.ts'
 import { expectIndexed } from '../support/redis-indexes.ts'
-import { RedisProxy } from '../support/redis-proxy.ts'
 import { describeWith } from '../support/services.ts'
 
 const CLIENTS = ['node-redis', 'ioredis'] as const
@@ -37,17 +38,9 @@ const CREATED = { open: false, state: 'created' } as const
 const REJECTED = { open: false, state: 'rejected' } as const
 
 describeWith('redis', 'RedisStore on a server of its own', () => {
-  let started: RedisServers | undefined
+  const servers = redisServers('single', '--appendfsync', 'always')
   const open: (Connection | { close(): unknown })[] = []
-  const servers = (): RedisServers => {
-    if (started === undefined) throw new Error('not started')
-    return started
-  }
 
-  beforeAll(async () => {
-    started = await RedisServers.start('single', '--appendfsync', 'always')
-  })
-  afterAll(() => started?.stop())
   afterEach(async () => {
     for (const { close } of open.splice(0)) await close()
     await servers().ask('flushall')
@@ -137,7 +130,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await servers().ask('acl', 'setuser', 'default', '-info')
       const client = await clientOf('ioredis', { enableReadyCheck: false })
       const store = new RedisStore({ client })
-      expect((await failureOf(() => store.insert(makeRow(1)))).message).toContain(
+      await expectFailure(
+        () => store.insert(makeRow(1)),
         'INFO does not return `aof_enabled`. Make sure that the server has `appendonly yes`',
       )
       const assuming = new RedisStore({ client, persistence: 'assume', eviction: 'assume' })
@@ -145,7 +139,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
 
     it.each(CLIENTS)('the store inspects the server again after a reconnect, through %s', async (name) => {
-      const proxy = await RedisProxy.start(servers().port)
+      const proxy = await AnswerProxy.start(servers().port)
       open.push({ close: () => proxy.stop() })
       const client = await clientOf(name, { commandTimeout: 10_000 }, proxy.port)
       const store = new RedisStore({ client })
@@ -158,9 +152,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await store.get(SCOPE, 'any').catch(() => {})
       await connected
       for (const row of [makeRow(3), makeRow(4)])
-        expect((await failureOf(() => store.insert(row))).message).toContain(
-          'with its setting `appendonly no`',
-        )
+        await expectFailure(() => store.insert(row), 'with its setting `appendonly no`')
       expect(await store.insert(makeRow(1)).catch(({ message }) => message)).toContain('appendonly')
       await servers().ask('config', 'set', 'appendonly', 'yes')
       expect(await store.insert(makeRow(3))).toEqual({ inserted: true })
@@ -277,7 +269,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
 
     it('a script sent twice after a lost response writes once, or fails without a partial write', async () => {
-      const proxy = await RedisProxy.start(servers().port)
+      const proxy = await AnswerProxy.start(servers().port)
       open.push({ close: () => proxy.stop() })
       const store = new RedisStore({ client: await clientOf(name, undefined, proxy.port) })
       const direct = await storeWith(name)
@@ -293,7 +285,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
         proxy.loseNextAnswer()
         // ioredis resends requests in flight. node-redis reports a lost connection.
         if (name === 'ioredis') expect(await write()).toBe(true)
-        else expect((await failureOf(write)).message).toContain('may or may not have happened')
+        else await expectFailure(write, 'may or may not have happened')
       }
       expect(await direct.get(SCOPE, row.id)).toEqual(nextVersion(row, CREATED))
       expect(await direct.get(SCOPE, other.id)).toEqual(nextVersion(other, { data: 'next' }))
@@ -315,7 +307,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
   it.each(CLIENTS)(
     'histories are linearizable while connections and responses are lost, through %s',
     async (name) => {
-      const proxies = [await RedisProxy.start(servers().port), await RedisProxy.start(servers().port)]
+      const proxies = [await AnswerProxy.start(servers().port), await AnswerProxy.start(servers().port)]
       const stores: RedisStore[] = []
       for (const proxy of proxies) {
         open.push({ close: () => proxy.stop() })
@@ -397,10 +389,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await server.stop()
       // The first call may still see the end of the connection. The second finds no connection.
       for (const _ of [1, 2]) {
-        const error = await failureOf(() => store.get(SCOPE, makeRow(1).id))
-        expect(error.message).toMatch(
-          /^Cannot read from the order store in Redis: the client is not connected/,
-        )
+        const reason = /^Cannot read from the order store in Redis: the client is not connected/
+        const error = await expectFailure(() => store.get(SCOPE, makeRow(1).id), reason)
         const shown = inspect(error, { depth: 9, showHidden: true })
         expect(shown).not.toMatch(/correct-horse|127\.0\.0\.1/)
         expect(shown).not.toContain(String(server.port))

@@ -142,11 +142,10 @@ describe('failures of RedisStore', () => {
   })
 
   it('only errors of writes mention a write', async () => {
-    const error = await failureOf(() =>
-      new RedisStore({ client: answering(new Error('Connection is closed.')) }).get(SCOPE, 'id'),
-    )
-    expect(error.message).toMatch(
-      /^Cannot read from the order store in Redis: .* that you connected the client\.$/,
+    const reason = /^Cannot read from the order store in Redis: .* that you connected the client\.$/
+    await expectFailure(
+      () => new RedisStore({ client: answering(new Error('Connection is closed.')) }).get(SCOPE, 'id'),
+      reason,
     )
   })
 
@@ -180,10 +179,8 @@ describe('failures of RedisStore', () => {
 
   it('the store rejects times that the index cannot sort', async () => {
     for (const updatedAt of [-1, 0.5, Number.NaN, 2 ** 53]) {
-      const error = await failureOf(() =>
-        new RedisStore({ client: answering(['written']) }).insert(makeRow(1, { updatedAt })),
-      )
-      expect(error.message).toContain('must be a whole number of milliseconds')
+      const call = () => new RedisStore({ client: answering(['written']) }).insert(makeRow(1, { updatedAt }))
+      await expectFailure(call, 'must be a whole number of milliseconds')
     }
   })
 

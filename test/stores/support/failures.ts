@@ -19,7 +19,7 @@ export async function failureOf(action: () => unknown): Promise<StoreError> {
   throw new Error('it did not fail')
 }
 
-/** The database's error code in a store's error. */
+/** The code of the database in a store's error. */
 export const codeOf = ({ cause }: StoreError): unknown =>
   cause instanceof Error ? Reflect.get(cause, 'code') : undefined
 

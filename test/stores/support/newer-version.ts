@@ -4,20 +4,10 @@
  */
 import { expect, it } from 'vitest'
 import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
-import type { OrderStore } from '../../../src/stores/store.ts'
 import { expectFailures, readsOf } from './failures.ts'
+import type { SqlEngine } from './sql-store.ts'
 
 export const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version supports 1)'
-
-/** A database, with direct access to it. */
-export interface SqlEngine {
-  readonly open: () => OrderStore
-  readonly query: (sql: string) => Promise<readonly Record<string, unknown>[]>
-  /** The name of the table of versions. */
-  readonly versions: string
-  /** A query whose result changes with every table or index. */
-  readonly schema: string
-}
 
 /** Updates of a newer version. Each raises the version of the tables. */
 const UPDATES: readonly (readonly [what: string, sql: string])[] = [

@@ -1,29 +1,33 @@
 import { once } from 'node:events'
-import { connect, createServer, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
+
+export interface AnswerProxyOptions {
+  /** The port to listen on. Default: any free port. */
+  readonly port?: number
+  /** Sees what the client sends. */
+  readonly ask?: (data: Buffer) => void
+  /** May change what the server responds. */
+  readonly answer?: (data: Buffer) => Buffer
+}
 
 /**
  * A proxy between client and server. It can cut the connection after the server has responded and
  * before the client receives the response.
  */
-export class RedisProxy {
-  readonly #server: Server
+export class AnswerProxy {
+  /** Number of responses lost so far. */
+  lost = 0
+  readonly #server = createServer()
   readonly #sockets = new Set<Socket>()
   #cutting = false
   #answers = 0
   #loseEvery = Number.POSITIVE_INFINITY
-  /** Number of responses lost so far. */
-  lost = 0
 
-  private constructor(server: Server) {
-    this.#server = server
-  }
-
-  static async start(port: number): Promise<RedisProxy> {
-    const server = createServer()
-    const proxy = new RedisProxy(server)
-    server.on('connection', (near) => proxy.#join(near, connect(port, '127.0.0.1')))
-    server.listen(0, '127.0.0.1')
-    await once(server, 'listening')
+  static async start(target: number, options: AnswerProxyOptions = {}): Promise<AnswerProxy> {
+    const proxy = new AnswerProxy()
+    proxy.#server.on('connection', (near) => proxy.#join(near, connect(target, '127.0.0.1'), options))
+    proxy.#server.listen(options.port ?? 0, '127.0.0.1')
+    await once(proxy.#server, 'listening')
     return proxy
   }
 
@@ -52,7 +56,7 @@ export class RedisProxy {
     await once(this.#server, 'close')
   }
 
-  #join(near: Socket, far: Socket): void {
+  #join(near: Socket, far: Socket, { ask, answer }: AnswerProxyOptions): void {
     for (const [socket, other] of [
       [near, far],
       [far, near],
@@ -64,11 +68,14 @@ export class RedisProxy {
         other.destroy()
       })
     }
-    near.on('data', (data) => far.write(data))
-    far.on('data', (data) => {
+    near.on('data', (data: Buffer) => {
+      ask?.(data)
+      far.write(data)
+    })
+    far.on('data', (data: Buffer) => {
       this.#answers++
       if (!this.#cutting && this.#answers < this.#loseEvery) {
-        near.write(data)
+        near.write(answer?.(data) ?? data)
         return
       }
       this.#cutting = false

@@ -1,0 +1,39 @@
+/** Servers and databases that run during the tests of a `describe`. */
+import { afterAll, beforeAll } from 'vitest'
+import { HOOK_TIMEOUT, PostgresServer } from './postgres.ts'
+import { type PGliteDatabase, pglite } from './postgres-clients.ts'
+import { RedisServers } from './redis.ts'
+
+/** What `start` resolves to, from before the first test of a `describe` until after its last. */
+export function during<T>(start: () => Promise<T>, stop: (started: T) => unknown): () => T {
+  let running: { readonly value: T } | undefined
+  beforeAll(async () => {
+    running = { value: await start() }
+  }, HOOK_TIMEOUT)
+  afterAll(async () => {
+    if (running !== undefined) await stop(running.value)
+  }, HOOK_TIMEOUT)
+  return () => {
+    if (running === undefined) throw new Error('not started')
+    return running.value
+  }
+}
+
+export const postgresServer = (options?: string): (() => PostgresServer) =>
+  during(
+    () => PostgresServer.start(options),
+    (server) => server.stop(),
+  )
+
+export const redisServers = (...settings: Parameters<typeof RedisServers.start>): (() => RedisServers) =>
+  during(
+    () => RedisServers.start(...settings),
+    (servers) => servers.stop(),
+  )
+
+/** An embedded database. */
+export const embedded = (): (() => PGliteDatabase) =>
+  during(
+    () => pglite().PGlite.create(),
+    (database) => database.close(),
+  )
