@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Logger, type LogLevel, Reporter } from '../../src/hooks.ts'
+import { throwing } from '../support/throwing.ts'
+import { unhandledBy } from './unhandled.ts'
 
 const request = {
   callId: 'c1',
@@ -32,23 +34,7 @@ function tellAll(reporter: Reporter): void {
   reporter.settled({ ...settled })
 }
 
-const throws = (): never => {
-  throw new Error('mine')
-}
-
-/** Runs `act`, which must not throw, and returns the unhandled rejections that it causes. */
-async function unhandledBy(act: () => void): Promise<unknown[]> {
-  const unhandled: unknown[] = []
-  const onUnhandled = (error: unknown): void => void unhandled.push(error)
-  process.on('unhandledRejection', onUnhandled)
-  try {
-    act()
-    await new Promise((resolve) => setImmediate(resolve))
-    return unhandled
-  } finally {
-    process.off('unhandledRejection', onUnhandled)
-  }
-}
+const throws = throwing('mine')
 
 describe('hooks', () => {
   /** Values that look like promises, with this as `then`. */

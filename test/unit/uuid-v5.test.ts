@@ -5,6 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { KEY_NAMESPACE } from '../../src/orders/identity.ts'
 import { fastest, uuidV5 } from '../../src/uuid-v5.ts'
 import { effort } from '../support/effort.ts'
+import { throwing } from '../support/throwing.ts'
 
 const sha1 = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex')
 const name = fc.oneof(
@@ -40,12 +41,7 @@ test.each<[string, (bytes: Uint8Array) => string]>([
   ['is wrong of long names', (bytes) => sha1(bytes.subarray(0, 1024))],
   ['leaves out the last byte', (bytes) => sha1(bytes.subarray(0, -1))],
   ['writes capital letters', (bytes) => sha1(bytes).toUpperCase()],
-  [
-    'throws',
-    () => {
-      throw new Error('SHA-1 is not allowed here')
-    },
-  ],
+  ['throws', throwing('SHA-1 is not allowed here')],
 ])('a SHA-1 that %s is not used', (_title, wrong) => {
   const asked = vi.fn(wrong)
   const derive = fastest(() => asked)
@@ -56,9 +52,7 @@ test.each<[string, (bytes: Uint8Array) => string]>([
 })
 
 test('a platform without an accessible SHA-1 is supported', () => {
-  const derive = fastest(() => {
-    throw new Error('no modules here')
-  })
+  const derive = fastest(throwing('no modules here'))
   expect(derive('ord')).toBe(v5('ord', KEY_NAMESPACE))
 })
 
@@ -84,9 +78,6 @@ test('no part of a name stays in reused memory', () => {
   derive('sk_live_secret')
   expect(seen.length).toBeGreaterThan(14)
   expect(Buffer.from(seen.buffer).includes('sk_live_secret')).toBe(false)
-  expect(
-    Buffer.from(seen.buffer)
-      .subarray(seen.length - 14, seen.length)
-      .every((byte) => byte === 0),
-  ).toBe(true)
+  const end = Buffer.from(seen.buffer).subarray(seen.length - 14, seen.length)
+  expect(end.every((byte) => byte === 0)).toBe(true)
 })

@@ -2,24 +2,11 @@ import { getEventListeners } from 'node:events'
 import { describe, expect, test } from 'vitest'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
+import { unhandledBy } from '../unhandled.ts'
 
 const never = (): Promise<never> => new Promise(() => {})
 const why = (ended: unknown): unknown => (ended instanceof Interruption ? ended.why : ended)
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
-
-/** An unawaited rejection must not end the process. */
-async function expectHandled(run: () => Promise<void>): Promise<void> {
-  const unhandled: unknown[] = []
-  const onUnhandled = (error: unknown): void => void unhandled.push(error)
-  process.on('unhandledRejection', onUnhandled)
-  try {
-    await run()
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(unhandled).toEqual([])
-  } finally {
-    process.off('unhandledRejection', onUnhandled)
-  }
-}
 
 describe('the time of a call', () => {
   test('the time of a call counts by the monotonic clock', async () => {
@@ -114,14 +101,15 @@ describe('waiting for a promise', () => {
     ['deadline', (): Deadline => new Deadline(fakeRuntime(), 0, undefined)],
   ])('a wait of a call that has ended gives %s, even if the promise is settled', async (reason, make) => {
     expect(why(await make().race(Promise.resolve('x')))).toBe(reason)
-    await expectHandled(async () => {
+    const late = async (): Promise<void> => {
       expect(why(await make().race(Promise.reject(new Error('late'))))).toBe(reason)
-    })
+    }
+    expect(await unhandledBy(late)).toEqual([])
   })
 
   test('a wait handles the rejection of an abandoned promise', async () => {
     const runtime = fakeRuntime()
-    await expectHandled(async () => {
+    const abandon = async (): Promise<void> => {
       let fail: (error: Error) => void = () => {}
       const pending = new Promise<never>((_resolve, reject) => {
         fail = reject
@@ -131,7 +119,8 @@ describe('waiting for a promise', () => {
       expect(why(await waiting)).toBe('deadline')
       fail(new Error('late'))
       await runtime.settle()
-    })
+    }
+    expect(await unhandledBy(abandon)).toEqual([])
   })
 
   test('a wait leaves no listener on a signal that serves a thousand calls', async () => {

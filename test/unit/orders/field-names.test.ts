@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CreateOptions, EnqueueOptions } from '../../../src/call-options.ts'
 import { misnamedFields } from '../../../src/orders/intent.ts'
+import { throwing } from '../../support/throwing.ts'
 
 const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }
 
@@ -72,19 +73,18 @@ describe('a field of an order that can only be meant as something else', () => {
 
 describe('a field of an order that may well exist', () => {
   it.each([
-    ...[
-      'sourceSystem',
-      'currency',
-      'note',
-      'notes',
-      'services',
-      'serviceName',
-      'targets',
-      'targetId',
-      'budget',
-    ],
+    ...['sourceSystem', 'currency', 'note', 'notes', 'services', 'serviceName', 'targets', 'targetId'],
     ...['amount', 'data', 'meta', 'header', 'readers', 'signals', 'timeouts', 'width', 'deviceId', 'orderId'],
-    ...['externalId', 'externalReference', 'customerOrderId', 'idempotent', 'priority', 'constructor', ''],
+    ...[
+      'budget',
+      'externalId',
+      'externalReference',
+      'customerOrderId',
+      'idempotent',
+      'priority',
+      'constructor',
+      '',
+    ],
   ])('an unknown field that may exist is sent unchanged: %s', (name) => {
     expect(found({ ...order, [name]: 1 })).toEqual([])
     expect(found({ ...order, metadata: { externalOrderId: 'r1', [name]: 1 } })).toEqual([])
@@ -99,12 +99,7 @@ describe('a field of an order that may well exist', () => {
 
 it('misplaced fields are found without reading a value', () => {
   const live = (name: string): object =>
-    Object.defineProperty({}, name, {
-      enumerable: true,
-      get: () => {
-        throw new Error('was read')
-      },
-    })
+    Object.defineProperty({}, name, { enumerable: true, get: throwing('was read') })
   expect(found(live('metdata'))).toEqual(['metdata → metadata'])
   expect(found(live('metadata'))).toEqual([])
 })

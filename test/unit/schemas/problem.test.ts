@@ -7,6 +7,7 @@ const read = (body: unknown): ReturnType<typeof readProblem> => readProblem(JSON
 
 describe('the shapes of an error body', () => {
   const wanted = { recognised: true, code: 'NO_FUNDS', message: 'The wallet is empty.' }
+  const BLANK = { type: 'about:blank', title: 'Payment Required' }
   const shapes: Record<string, unknown> = {
     bare: { code: 'NO_FUNDS', message: 'The wallet is empty.' },
     'with other names': { errorCode: 'NO_FUNDS', description: 'The wallet is empty.' },
@@ -17,83 +18,48 @@ describe('the shapes of an error body', () => {
       errors: [{ code: 'NO_FUNDS', message: 'The wallet is empty.' }, { code: 'OTHER' }],
     },
     'errors as an object': { errors: { code: 'NO_FUNDS', message: 'The wallet is empty.' } },
-    'RFC 9457 with a code': {
-      type: 'about:blank',
-      title: 'Payment Required',
-      detail: 'The wallet is empty.',
-      code: 'NO_FUNDS',
-    },
+    'RFC 9457 with a code': { ...BLANK, detail: 'The wallet is empty.', code: 'NO_FUNDS' },
     'a code in error and a message beside it': { error: 'NO_FUNDS', message: 'The wallet is empty.' },
-    'with unknown fields': {
-      timestamp: 1,
-      code: 'NO_FUNDS',
-      message: 'The wallet is empty.',
-      path: ['x'],
-      n: null,
-    },
+    'with unknown fields': { n: null, code: 'NO_FUNDS', message: 'The wallet is empty.', path: ['x'] },
   }
   test.each(Object.entries(shapes))('an error body is understood: %s', (_shape, body) => {
     expect(read(body)).toEqual(wanted)
   })
 
-  test('a problem type replaces a missing code', () => {
-    const type = 'https://errors.example.com/no-funds'
-    expect(read({ type, title: 'No funds' })).toEqual({ recognised: true, code: type, message: 'No funds' })
+  const type = 'https://errors.example.com/no-funds'
+  const inner = { message: 'inner', code: 'IN' }
+
+  test.each<[string, body: object, read: object]>([
+    [
+      'a problem type replaces a missing code',
+      { type, title: 'No funds' },
+      { code: type, message: 'No funds' },
+    ],
+    ['about:blank is not a code', BLANK, { message: 'Payment Required' }],
+    ['a number is a code', { code: 1042 }, { code: '1042' }],
+    ['a text with spaces is a message', { error: 'Not enough money' }, { message: 'Not enough money' }],
+    ['the first of a list of texts is the message', { errors: ['too small', 'x'] }, { message: 'too small' }],
+    ['the outermost message counts', { message: 'outer', error: inner }, { code: 'IN', message: 'outer' }],
+  ])('in an error body, %s', (_what, body, expected) => {
+    expect(read(body)).toEqual({ recognised: true, ...expected })
   })
 
-  test('about:blank is not a code', () => {
-    expect(read({ type: 'about:blank', title: 'Conflict' })).toEqual({
-      recognised: true,
-      message: 'Conflict',
-    })
-  })
-
-  test('a number is a code', () => {
-    expect(read({ code: 1042 })).toEqual({ recognised: true, code: '1042' })
-  })
-
-  test('a text with spaces is a message and never a code', () => {
-    expect(read({ error: 'Not enough money' })).toEqual({ recognised: true, message: 'Not enough money' })
+  test('a text with spaces is never a code', () => {
     expect(read({ code: 'Not enough money' })).toEqual({ recognised: false })
-  })
-
-  test('the first of a list of texts is the message', () => {
-    expect(read({ errors: ['quantity is too small', 'x'] })).toEqual({
-      recognised: true,
-      message: 'quantity is too small',
-    })
-  })
-
-  test('the message is taken from the outermost place that has one', () => {
-    expect(read({ message: 'outer', error: { message: 'inner', code: 'IN' } })).toEqual({
-      recognised: true,
-      code: 'IN',
-      message: 'outer',
-    })
   })
 })
 
 describe('what is no error of the service', () => {
   test.each([
-    '',
-    ' ',
-    'null',
-    'true',
-    '42',
-    '"IDEMPOTENCY_IN_PROGRESS"',
-    '[]',
-    '[{"code":"X","message":"y"}]',
-    '{}',
-    '{"error":null}',
-    '{"error":{}}',
-    '{"errors":[]}',
-    '{"code":"","message":"  "}',
-    '{"code":{},"message":[1]}',
+    ...['', ' ', 'null', 'true', '42', '"IDEMPOTENCY_IN_PROGRESS"', '\ufeff', '\u0000'],
+    ...['[]', '[{"code":"X","message":"y"}]', '{}', '{"error":null}', '{"error":{}}', '{"errors":[]}'],
+    ...[
+      '{"code":"","message":"  "}',
+      '{"code":{},"message":[1]}',
+      '{"code":"NO_FUNDS","message":"The wallet',
+    ],
     '{"id":"ord_1","status":"pending","amount":1}',
     '<html><body>502 Bad Gateway</body></html>',
-    '{"code":"NO_FUNDS","message":"The wallet',
-    '\ufeff',
-    '\u0000',
   ])('%j is not recognised as an error of the service', (text) => {
     expect(readProblem(text)).toEqual({ recognised: false })
   })

@@ -4,6 +4,7 @@ import { check, issuesText } from '../../../src/schemas/check.ts'
 import { createOrderRequestSchema, orderSchema } from '../../../src/schemas/order.ts'
 import { serviceSchema } from '../../../src/schemas/service.ts'
 import type { StandardSchemaV1 } from '../../../src/schemas/standard-schema.ts'
+import { throwing } from '../../support/throwing.ts'
 
 /** The issues of a value, as `path: message` lines. */
 const wrong = (schema: StandardSchemaV1, value: unknown): string[] => {
@@ -13,14 +14,8 @@ const wrong = (schema: StandardSchemaV1, value: unknown): string[] => {
 }
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
-const service = {
-  productId: 'svc_1',
-  amount: 5,
-  currency: 'EUR',
-  minQuantity: 0.5,
-  maxQuantity: 1000,
-  stepQuantity: 0.5,
-}
+const rules = { minQuantity: 0.5, maxQuantity: 1000, stepQuantity: 0.5 }
+const service = { productId: 'svc_1', amount: 5, currency: 'EUR', ...rules }
 const balance = { amount: -5, currency: 'EUR' }
 const request = { serviceId: 'svc_1', target: '@x', quantity: 1 }
 
@@ -153,12 +148,7 @@ describe("a caller's schema", () => {
   })
 
   test.each([
-    [
-      'throws',
-      () => {
-        throw new Error('secret')
-      },
-    ],
+    ['throws', throwing('secret')],
     ['answers nothing', () => undefined],
     ['answers null', () => null],
     ['answers issues that are none', () => ({ issues: 7 })],
@@ -166,22 +156,14 @@ describe("a caller's schema", () => {
     ['has a key that is none', () => ({ issues: [{ message: 'x', path: [null] }] })],
   ])('a schema counts as one issue if it %s', async (_how, validate) => {
     expect(check(schemaOf(validate), 1)).toEqual(threw)
-    await expect(
-      check(
-        schemaOf(async () => validate()),
-        1,
-      ),
-    ).resolves.toEqual(threw)
+    const later = schemaOf(async () => validate())
+    await expect(check(later, 1)).resolves.toEqual(threw)
   })
 
   test("a schema's paths are written as in JavaScript", () => {
     const path = ['list', 0, { key: 'a' }, { key: 1 }, Symbol('s')]
-    expect(
-      check(
-        schemaOf(() => ({ issues: [{ message: 'no', path }] })),
-        1,
-      ),
-    ).toEqual({ issues: [{ path: 'list[0].a[1].Symbol(s)', message: 'no' }] })
+    const schema = schemaOf(() => ({ issues: [{ message: 'no', path }] }))
+    expect(check(schema, 1)).toEqual({ issues: [{ path: 'list[0].a[1].Symbol(s)', message: 'no' }] })
   })
 })
 
