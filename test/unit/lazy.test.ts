@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { Lazy, listOf } from '../../src/lazy.ts'
+import { unhandledBy } from './unhandled.ts'
 
 async function* numbers(count: number, onEnd = (): void => {}): AsyncGenerator<number, void, undefined> {
   try {
@@ -32,11 +33,6 @@ describe('a list that is awaited as an array', () => {
 
 describe('something lazy', () => {
   it('a lazy promise rejects only for code that awaits it', async () => {
-    const unhandled: unknown[] = []
-    const onUnhandled = (reason: unknown): void => {
-      unhandled.push(reason)
-    }
-    process.on('unhandledRejection', onUnhandled)
     let begun = 0
     const broken = new Lazy<number, number>(
       () => {
@@ -48,14 +44,14 @@ describe('something lazy', () => {
         return 0
       },
     )
-    await new Promise((resolve) => setImmediate(resolve))
+    expect(await unhandledBy(() => {})).toEqual([])
     expect(begun).toBe(0)
-    await expect(broken).rejects.toThrow('broken')
-    expect(await broken.then(undefined, () => 'caught')).toBe('caught')
-    await expect(broken.finally()).rejects.toThrow('broken')
-    await new Promise((resolve) => setImmediate(resolve))
-    process.off('unhandledRejection', onUnhandled)
-    expect(unhandled).toEqual([])
+    const awaited = async (): Promise<void> => {
+      await expect(broken).rejects.toThrow('broken')
+      expect(await broken.then(undefined, () => 'caught')).toBe('caught')
+      await expect(broken.finally()).rejects.toThrow('broken')
+    }
+    expect(await unhandledBy(awaited)).toEqual([])
     expect(begun).toBe(3)
   })
 })

@@ -17,6 +17,7 @@ import { collect } from '../../support/heap.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 import { errorOf } from '../../support/service.ts'
+import { writesNoted } from '../../support/store-over.ts'
 
 const TOTAL = 120_000
 
@@ -34,14 +35,22 @@ function journal(faults: Faults | StorePlan = {}, codec?: Codec) {
   const plan: StorePlan = typeof faults === 'function' ? faults : (operation) => faults[operation]
   const runtime = fakeRuntime({ auto: true })
   const rows = new MemoryStore()
-  const store = faultyStore(rows, runtime, plan)
+  const history: StoredRow[] = []
+  const noted = writesNoted(rows, (row) => history.push(row))
+  const store = faultyStore(noted, runtime, plan)
+  const own = new Journal({ store, scope: 's', codec, runtime })
+  const deadline = (total = TOTAL, signal?: AbortSignal) => new Deadline(runtime, total, signal)
   return {
     runtime,
     rows,
+    /** Every row that was written. */
+    history,
     store,
-    own: new Journal({ store, scope: 's', codec, runtime }),
-    other: new Journal({ store: rows, scope: 's', codec, runtime }),
-    deadline: (total = TOTAL, signal?: AbortSignal) => new Deadline(runtime, total, signal),
+    own,
+    other: new Journal({ store: noted, scope: 's', codec, runtime }),
+    deadline,
+    /** Writes an open record. */
+    open: () => writes(own.write(nothing, content, deadline())),
     stored: async () => await rows.get('s', 'id'),
   }
 }
@@ -181,21 +190,9 @@ describe('what write() says', () => {
     await fc.assert(
       fc.asyncProperty(scenario, async ({ gets, inserts, updates, rival }) => {
         const plans = { get: gets, insert: inserts, update: updates }
-        const { own, other, rows, runtime, deadline } = journal(
+        const { own, other, history, runtime, deadline } = journal(
           (operation, count) => plans[operation][count - 1],
         )
-        const history: StoredRow[] = []
-        const { insert, update } = { insert: rows.insert.bind(rows), update: rows.update.bind(rows) }
-        rows.insert = async (row) => {
-          const result = await insert(row)
-          if (result.inserted) history.push(row)
-          return result
-        }
-        rows.update = async (row, version) => {
-          const done = await update(row, version)
-          if (done) history.push(row)
-          return done
-        }
         const begun = rival ? other.write(nothing, { ...content, claim: 'theirs' }, deadline()) : undefined
         const first = await own.write(nothing, content, deadline())
         const found =
@@ -249,8 +246,8 @@ describe('a settlement', () => {
   })
 
   it('a settlement is awaited as long as the call has time', async () => {
-    const { own, deadline } = journal({ update: 'answers_late', get: 'hangs' })
-    const found = await writes(own.write(nothing, content, deadline()))
+    const { open, own, deadline } = journal({ update: 'answers_late', get: 'hangs' })
+    const found = await open()
     await writes(own.settle(found, refused, deadline()))
   })
 })
@@ -268,8 +265,8 @@ describe('a proof', () => {
   ])(
     'a proof overwrites what others have written meanwhile: they %s',
     async (_what, theirs, broken, total) => {
-      const { own, other, deadline, stored } = journal(broken)
-      const found = await writes(own.write(nothing, content, deadline()))
+      const { open, own, other, deadline, stored } = journal(broken)
+      const found = await open()
       await writes(other.write(found, theirs, deadline()))
       expect(await own.prove(found, merge, deadline(total))).toBe(true)
       expect((await stored())?.state).toBe('created')
@@ -279,8 +276,8 @@ describe('a proof', () => {
   it.each(['rejects', 'hangs'] as const)(
     'a proof is stored in the background if the newest version is unreadable, because the store %s',
     async (fault) => {
-      const { own, runtime, store, deadline } = journal({ update: 'loses', get: fault })
-      const found = await writes(own.write(nothing, content, deadline()))
+      const { open, own, runtime, store, deadline } = journal({ update: 'loses', get: fault })
+      const found = await open()
       const begun = runtime.monotonic()
       expect(await own.prove(found, merge, deadline(1000))).toBe(false)
       expect(runtime.monotonic() - begun).toBeLessThanOrEqual(2000)
@@ -290,16 +287,16 @@ describe('a proof', () => {
   )
 
   it('a proof is stored in the background after eight faster writers', async () => {
-    const { own, store, deadline } = journal({ update: 'loses' })
-    const found = await writes(own.write(nothing, content, deadline()))
+    const { open, own, store, deadline } = journal({ update: 'loses' })
+    const found = await open()
     expect(await own.prove(found, merge, deadline())).toBe(false)
     expect(store.calls.filter((call) => call === 'update')).toHaveLength(8)
     await own.flush({ whole: true })
   })
 
   it('a proof is stored again if the record was pruned or forgotten meanwhile', async () => {
-    const { own, other, deadline, stored } = journal()
-    const found = await writes(own.write(nothing, content, deadline()))
+    const { open, own, other, deadline, stored } = journal()
+    const found = await open()
     const theirs = await writes(other.write(found, refused, deadline()))
     await other.forget(theirs, deadline())
     expect(await own.prove(found, merge, deadline())).toBe(true)
@@ -307,8 +304,8 @@ describe('a proof', () => {
   })
 
   it('after some minutes, a proof is left to recovery, and no background work continues', async () => {
-    const { own, runtime, deadline, store } = journal({ update: 'rejects' })
-    const found = await writes(own.write(nothing, content, deadline()))
+    const { open, own, runtime, deadline, store } = journal({ update: 'rejects' })
+    const found = await open()
     await own.prove(found, merge, deadline())
     await runtime.advance(10 * 60_000)
     const calls = store.calls.length
@@ -324,12 +321,12 @@ describe('a flush', () => {
 
   it('a flush leaves writes of other journals to them, unless it flushes the complete store', async () => {
     let broken = true
-    const { own, runtime, store, deadline, stored } = journal((name) =>
+    const { open, own, runtime, store, deadline, stored } = journal((name) =>
       name === 'update' && broken ? 'rejects' : undefined,
     )
     const neighbour = new Journal({ store, scope: 't', codec: undefined, runtime })
     runtime.auto = false
-    const found = await writes(own.write(nothing, content, deadline()))
+    const found = await open()
     await own.prove(found, merge, deadline())
     broken = false
     await neighbour.flush({ whole: false })

@@ -250,12 +250,10 @@ describe('a row of the order list', () => {
 
   it("a row is found where the caller's function points", async () => {
     const listEnvelope = (body: unknown) => ({ items: (body as { page: { rows: unknown[] } }).page.rows })
-    const answer: Answer = (offset) => ({
-      body: { a: [{ id: 'x' }], page: { rows: rowsOf(2).slice(offset) } },
-    })
+    const a = [{ id: 'x' }]
+    const answer: Answer = (offset) => ({ body: { a, page: { rows: rowsOf(2).slice(offset) } } })
     expect(idsOf(await walk(answer, { listEnvelope }))).toEqual(['o0', 'o1'])
-    expect(
-      (await walk(answer, { listEnvelope: () => ({ items: 'none' as unknown as unknown[] }) })).error,
-    ).toMatchObject({ code: 'invalid_response' })
+    const wrong = await walk(answer, { listEnvelope: () => ({ items: 'none' as unknown as unknown[] }) })
+    expect(wrong.error).toMatchObject({ code: 'invalid_response' })
   })
 })
