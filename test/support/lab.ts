@@ -274,6 +274,17 @@ export class Lab {
     await failure(this.client({ maxRetries: 0 }).orders.create(request))
   }
 
+  /** A process starts a call, and dies while its request is in flight, which is charged or not. */
+  async dies(
+    call: (orders: CustomerOrderingClient['orders']) => Promise<unknown>,
+    { charged = true, ...options }: ClientOptions & { readonly charged?: boolean } = {},
+  ): Promise<void> {
+    const process = this.process(options)
+    this.fault({ type: 'stall', commit: charged }, 1, 'createOrder')
+    await this.begin(() => call(process.client.orders))
+    process.kill()
+  }
+
   /** The id of the order, which must be charged exactly once. */
   charged(reference = 'r1'): string {
     return this.sandbox.expectChargedOnce(reference).orderId

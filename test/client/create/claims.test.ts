@@ -3,21 +3,12 @@ import { describe, expect } from 'vitest'
 import { Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
-/** A process that claims an order, sends it, and dies or stalls. */
-async function claimed(lab: Lab, commit: boolean): Promise<ReturnType<Lab['process']>> {
-  const process = lab.process()
-  lab.fault({ type: 'stall', commit }, 1, 'createOrder')
-  await lab.begin(() => process.client.orders.create(order('r1')))
-  return process
-}
-
 describe("another process's claim", () => {
   it.each([true, false])(
     'a call waits 15 s at most for another claim, then claims the order (charged: %s)',
-    async (commit) => {
+    async (charged) => {
       const lab = new Lab()
-      const process = await claimed(lab, commit)
-      process.kill()
+      await lab.dies((orders) => orders.create(order('r1')), { charged })
       const began = lab.runtime.now()
       const { id } = await lab.elsewhere().orders.create(order('r1'))
       expect(id).toBe(lab.charged())
@@ -27,8 +18,7 @@ describe("another process's claim", () => {
   )
 
   it('hooks and logger are told once when the wait for another claim begins', async (lab) => {
-    const process = await claimed(lab, true)
-    process.kill()
+    await lab.dies((orders) => orders.create(order('r1')))
     const retries: RetryEvent[] = []
     const lines: string[] = []
     const logger = { debug() {}, info: (line: string) => void lines.push(line), warn() {}, error() {} }

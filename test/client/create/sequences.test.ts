@@ -43,10 +43,7 @@ const oneRequest: Step = (lab) =>
 
 /** A process that claims r1, has it charged, and dies before it receives the response. */
 const diesAfterCharge: Step = async (lab) => {
-  const process = lab.process()
-  lab.fault({ type: 'stall', commit: true })
-  await lab.begin(() => process.client.orders.create(order('r1')))
-  process.kill()
+  await lab.dies((orders) => orders.create(order('r1')))
   lab.sandbox.expectChargedOnce('r1')
 }
 

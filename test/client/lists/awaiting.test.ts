@@ -28,15 +28,8 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, i) =
  */
 async function labAfterCrash(): Promise<Lab> {
   const lab = new Lab()
-  const dying = lab.process()
-  for (const [reference, commit] of [
-    ['charged', true],
-    ['lost', false],
-  ] as const) {
-    lab.fault({ type: 'stall', commit }, 1, 'createOrder')
-    await lab.begin(() => dying.client.orders.create(order(reference)))
-  }
-  dying.kill()
+  await lab.dies((orders) => orders.create(order('charged')))
+  await lab.dies((orders) => orders.create(order('lost')), { charged: false })
   lab.runtime.jump(3 * 60_000)
   return lab
 }
@@ -164,10 +157,7 @@ describe('an awaited recover()', () => {
     const broken = cut.client({ fetch: () => Promise.reject(new TypeError('down')) })
     expect(await broken.orders.recover()).toMatchObject({ created: 0, stillOpen: 2, needsAttention: [] })
     const early = new Lab()
-    early.fault({ type: 'stall', commit: true })
-    const dead = early.process()
-    await early.begin(() => dead.client.orders.create(order('live')))
-    dead.kill()
+    await early.dies((orders) => orders.create(order('live')))
     expect(await early.elsewhere().orders.recover()).toMatchObject({ created: 0, inProgress: 1 })
     const queued = new Lab()
     queued.drain()

@@ -31,12 +31,8 @@ const outcomesOf = (found: readonly RecoveryOutcome[]): string[] =>
   )
 
 /** A process that claims an order and dies with its request in flight, charged or not. */
-async function leave(lab: Lab, reference: string, { charged = true } = {}): Promise<void> {
-  const process = lab.process()
-  lab.fault({ type: 'stall', commit: charged }, 1, 'createOrder')
-  await lab.begin(() => process.client.orders.create(order(reference)))
-  process.kill()
-}
+const leave = (lab: Lab, reference: string, how?: { readonly charged: boolean }): Promise<void> =>
+  lab.dies((orders) => orders.create(order(reference)), how)
 const left =
   (reference = 'r1', how?: { readonly charged: boolean }): Step =>
   (lab) =>
@@ -136,11 +132,8 @@ describe('recover() settles what a dead process left', () => {
   ])
 
   it('recover() settles orders by key and orders without a name', async (lab) => {
-    const process = lab.process()
-    lab.fault({ type: 'stall', commit: true }, 2)
-    await lab.begin(() => process.client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
-    await lab.begin(() => process.client.orders.create(anonymousOrder()))
-    process.kill()
+    await lab.dies((orders) => orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+    await lab.dies((orders) => orders.create(anonymousOrder()))
     lab.runtime.jump(BUSY)
     expect(outcomesOf(await run(lab)).sort()).toEqual(['anon created', 'key: created'])
     lab.sandbox.expectChargedOnce('k1')
@@ -205,7 +198,7 @@ describe('recover() and orders in progress', () => {
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
     await sendsNone(tells(['r1 in_progress'], { by: () => client, takeOver: true }))(lab)
     await ending
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
   })
 
   it('create() waits for the order that recover() is settling, or names the fields that differ', async (lab) => {
@@ -218,7 +211,7 @@ describe('recover() and orders in progress', () => {
     const placed = await client.orders.create(order('r1'))
     expect(await ending).toMatchObject([{ outcome: 'created', order: { id: placed.id } }])
     expect(lab.posts).toHaveLength(2)
-    lab.sandbox.expectChargedOnce('r1')
+    lab.charged()
   })
 
   it('recover() reports the outcome of an order that was settled before its turn', async (lab) => {
@@ -322,10 +315,7 @@ describe('recover() past the point where repeating is safe only looks', () => {
   })
 
   it('recover() does not look up an order without a reference', async (lab) => {
-    const process = lab.process()
-    lab.fault({ type: 'stall', commit: true })
-    await lab.begin(() => process.client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
-    process.kill()
+    await lab.dies((orders) => orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     lab.runtime.jump(WINDOW)
     await tells(['key: needs_attention past_window'])(lab)
     readsNone(lab)
@@ -580,7 +570,7 @@ describe('the walk of recover()', () => {
       { outcome: 'created' },
     ])
 
-    await all(lab.client().orders.recover())
+    await run(lab)
     await leave(lab, 'r3')
     lab.runtime.jump(BUSY)
     const unwritable = lab.elsewhere({}, on('update', 'rejects'))
@@ -615,7 +605,7 @@ describe('the walk of recover()', () => {
     await lab.tamper('ref:r3', (content) => {
       content['body'] = String(content['body']).replace('"quantity":10', '"quantity":20')
     })
-    const found = await all(lab.client().orders.recover())
+    const found = await run(lab)
     expect(outcomesOf(found).slice(0, 2).sort()).toEqual([
       'row: needs_attention corrupt',
       'row: needs_attention newer_version',
@@ -632,7 +622,7 @@ describe('the walk of recover()', () => {
       break
     }
     expect(await lab.record('ref:r2')).toMatchObject({ state: 'open', version: 1 })
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r2 created'])
+    expect(outcomesOf(await run(lab))).toEqual(['r2 created'])
   })
 
   it('an abort ends recover(), and is no evidence about the order in progress', async (lab) => {
@@ -651,7 +641,7 @@ describe('the walk of recover()', () => {
     await expect(ending).rejects.toMatchObject({ code: 'aborted' })
     expect(found).toEqual(['r1 still_open'])
     expect(await lab.record('ref:r1')).not.toHaveProperty('hold')
-    expect(outcomesOf(await all(lab.client().orders.recover()))).toEqual(['r1 created', 'r2 created'])
+    expect(outcomesOf(await run(lab))).toEqual(['r1 created', 'r2 created'])
   })
 })
 
@@ -717,7 +707,7 @@ describe('a clock that was ahead when an order was sent', () => {
       lab.sandbox.forgetKeys()
       // According to the record, the order was sent five minutes ago.
       lab.runtime.jump(HOUR + 5 * 60_000)
-      expect(await all(lab.client().orders.recover())).toMatchObject([
+      expect(await run(lab)).toMatchObject([
         { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
       ])
       expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order' })

@@ -27,11 +27,8 @@ async function leave(
   request = order('r1'),
   idempotencyKey?: string,
 ): Promise<string> {
-  const process = lab.process()
-  lab.fault({ type: 'stall', commit: charged }, 1, 'createOrder')
   const options = idempotencyKey === undefined ? {} : { idempotencyKey }
-  await lab.begin(() => process.client.orders.create(request, options))
-  process.kill()
+  await lab.dies((orders) => orders.create(request, options), { charged })
   lab.runtime.jump(BUSY)
   return lab.sandbox.ledger[0]?.orderId ?? ''
 }

@@ -149,10 +149,7 @@ describe('closing a client', () => {
     'close() waits for one page of a list that %s() reads',
     async (walk) => {
       const lab = new Lab()
-      const process = lab.process()
-      lab.fault({ type: 'stall' }, 1, 'createOrder')
-      await lab.begin(() => process.client.orders.create(order('lost')))
-      process.kill()
+      await lab.dies((orders) => orders.create(order('lost')), { charged: false })
       lab.runtime.jump(60 * 60_000)
       for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
       const client = lab.client()

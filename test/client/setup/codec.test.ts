@@ -66,10 +66,7 @@ describe('records at rest under a codec', () => {
   })
 
   it('sealed records are recovered', async (lab) => {
-    const process = lab.process({ codec })
-    lab.fault({ type: 'stall', commit: true })
-    await lab.begin(() => process.client.orders.create(order('r1')))
-    process.kill()
+    await lab.dies((orders) => orders.create(order('r1')), { codec })
     const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
     expect(found).toMatchObject([{ outcome: 'created', record: { externalOrderId: 'r1' } }])
     lab.sandbox.expectChargedOnce('r1')
