@@ -5,6 +5,7 @@
  * So a row counts as written when any log first shows it or a later version.
  */
 
+import { defined } from '../../../src/defined.ts'
 import type { SandboxCharge, SandboxRequest } from '../../../src/sandbox/index.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import {
@@ -192,8 +193,9 @@ export function runLogOf(records: Records): RunRecorder {
   log.recovered = true
   for (const reference of records.references) log.intent(reference, [`ref:${reference}`])
   const entries: { readonly at: number; readonly record: () => void }[] = []
+  const add = (at: number, record: () => void): void => void entries.push({ at, record })
   const rows = writtenRows(records)
-  for (const { row, at } of rows.values()) entries.push({ at, record: () => log.row(row) })
+  for (const { row, at } of rows.values()) add(at, () => log.row(row))
 
   const logged = new Map<string, LoggedCall>()
   const calls = callsOf(records.lives)
@@ -201,43 +203,25 @@ export function runLogOf(records: Records): RunRecorder {
   for (const { reference, storeFailed } of calls.values()) if (storeFailed) troubled.add(reference)
   for (const [name, call] of calls) {
     const { kind, reference, life, beganAt, wall } = call
-    entries.push({
-      at: beganAt,
-      record: () =>
-        logged.set(
-          name,
-          log.call({
-            kind,
-            time: beganAt,
-            wall,
-            repeatsFor: life.limits.safeRetryWindow - life.limits.timeout,
-            sendsFor: life.limits.safeRetryWindow,
-            totalTimeout: life.limits.totalTimeout,
-            maxRetries: life.limits.maxRetries,
-            ...(reference === undefined ? {} : { intent: reference }),
-            // A result that a call could not store is stored later by its process, during other
-            // calls.
-            ...(troubled.has(reference) ? { storeTrouble: true } : {}),
-          }),
-        ),
-    })
+    const { timeout, totalTimeout, maxRetries, safeRetryWindow: sendsFor } = life.limits
+    const facts = {
+      ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor },
+      repeatsFor: sendsFor - timeout,
+      ...defined({ intent: reference }),
+      // A result that a call could not store is stored later by its process, during other calls.
+      ...(troubled.has(reference) ? { storeTrouble: true } : {}),
+    }
+    add(beganAt, () => logged.set(name, log.call(facts)))
     const died = call.ended === undefined && life.killed
     if (call.ended === undefined && !died) continue
-    const endedAt = died ? life.endedAt : endOf(call, rows)
     const took = (call.ended?.at ?? life.endedAt) - beganAt - stoodStill(life, beganAt, life.endedAt)
-    entries.push({
-      at: endedAt,
-      record: () => {
-        const found = logged.get(name)
-        if (found === undefined) throw new Error(`${name} ended before it began`)
-        const { told, recovered } = call.ended ?? {}
-        log.ended(found, beganAt + took, {
-          ...(told === undefined ? {} : { told }),
-          ...(recovered === undefined ? {} : { recovered }),
-        })
-        if (died) found.died = true
-        if (overslept(call)) found.overslept = true
-      },
+    add(died ? life.endedAt : endOf(call, rows), () => {
+      const found = logged.get(name)
+      if (found === undefined) throw new Error(`${name} ended before it began`)
+      const { told, recovered } = call.ended ?? {}
+      log.ended(found, beganAt + took, defined({ told, recovered }))
+      if (died) found.died = true
+      if (overslept(call)) found.overslept = true
     })
   }
 
@@ -247,51 +231,31 @@ export function runLogOf(records: Records): RunRecorder {
     for (const event of events) if (event.event === 'heard') heard.add(event.requestId)
   const sendings = records.lives.flatMap(sendingsOf)
   for (const arrival of records.arrivals) {
-    const { at, key, reference, body, answer } = arrival
+    const { at, key, reference: intent, body, answer } = arrival
     const { wall, awake } =
       sendings.findLast((each) => each.call === arrival.call && each.key === key && each.at <= at) ?? {}
-    entries.push({
-      at,
-      record: () => {
-        const call = logged.get(arrival.call)?.id
-        const clock = wall === undefined ? {} : { wall, awake }
-        const sender = call === undefined ? {} : { call }
-        requests.set(arrival, log.request({ intent: reference, key, body, ...clock, ...sender }))
-      },
+    add(at, () => {
+      const sender = defined({ wall, awake, call: logged.get(arrival.call)?.id })
+      requests.set(arrival, log.request({ intent, key, body, ...sender }))
     })
     if (answer === undefined) continue
-    entries.push({
-      at: answer.at,
-      record: () => {
-        const request = requests.get(arrival)
-        if (request === undefined) throw new Error('an answer came before its request')
-        const { status, code, requestId, whole } = answer
-        log.answered(request, status, code, whole && heard.has(requestId))
-      },
+    add(answer.at, () => {
+      const request = requests.get(arrival)
+      if (request === undefined) throw new Error('an answer came before its request')
+      const { status, code, requestId, whole } = answer
+      log.answered(request, status, code, whole && heard.has(requestId))
     })
   }
-  for (const { at, call: name, path } of records.readings) {
-    const record = (): void => {
-      const call = logged.get(name)?.id
-      log.read({ path, ...(call === undefined ? {} : { call }) })
-    }
-    entries.push({ at, record })
-  }
-  for (const { at, idempotencyKey: key, orderId, externalOrderId } of records.ledger) {
-    entries.push({
-      at,
-      record: () => {
-        const cause = [...requests].findLast(
-          ([arrival]) => arrival.key === key && arrival.charged && arrival.at <= at,
-        )?.[1]
-        log.charge({
-          ...{ intent: externalOrderId ?? '', key, orderId },
-          requestedAt: cause?.at ?? 0,
-          ...(cause?.call === undefined ? {} : { call: cause.call }),
-        })
-      },
+  for (const { at, call, path } of records.readings)
+    add(at, () => log.read({ path, ...defined({ call: logged.get(call)?.id }) }))
+  for (const { at, idempotencyKey: key, orderId, externalOrderId } of records.ledger)
+    add(at, () => {
+      const cause = [...requests].findLast(
+        ([arrival]) => arrival.key === key && arrival.charged && arrival.at <= at,
+      )?.[1]
+      const sender = defined({ call: cause?.call })
+      log.charge({ intent: externalOrderId ?? '', key, orderId, requestedAt: cause?.at ?? 0, ...sender })
     })
-  }
   entries.sort((one, other) => one.at - other.at)
   for (const { record } of entries) record()
   return log
