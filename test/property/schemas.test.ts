@@ -63,31 +63,20 @@ function mutated(fields: Fields, change: Mutation): Fields {
 const textOf = (fields: Fields): string =>
   `{${fields.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`
 
+const money = { amount: 5, currency: 'EUR' }
+const rules = { minQuantity: 1, maxQuantity: 9.5, stepQuantity: 0.5 }
+const request = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'e' } }
+
 const cases: readonly [
   name: string,
   schema: StandardSchemaV1,
   make: () => z.ZodMiniType<unknown>,
   valid: Readonly<Record<string, unknown>>,
 ][] = [
-  [
-    'an order',
-    orderSchema,
-    makeOrderSchema,
-    { id: 'o', status: 's', amount: 5, currency: 'EUR', metadata: {} },
-  ],
-  ['a balance', balanceSchema, makeBalanceSchema, { amount: 5, currency: 'EUR' }],
-  [
-    'a service',
-    serviceSchema,
-    makeServiceSchema,
-    { productId: 'p', amount: 5, currency: 'EUR', minQuantity: 1, maxQuantity: 9.5, stepQuantity: 0.5 },
-  ],
-  [
-    'a request',
-    createOrderRequestSchema,
-    makeCreateOrderRequestSchema,
-    { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'e' } },
-  ],
+  ['an order', orderSchema, makeOrderSchema, { id: 'o', status: 's', ...money, metadata: {} }],
+  ['a balance', balanceSchema, makeBalanceSchema, money],
+  ['a service', serviceSchema, makeServiceSchema, { productId: 'p', ...money, ...rules }],
+  ['a request', createOrderRequestSchema, makeCreateOrderRequestSchema, request],
 ]
 
 const answerOf = (schema: StandardSchemaV1, value: unknown): StandardSchemaV1.Result<unknown> => {
@@ -106,6 +95,7 @@ const decision = (result: StandardSchemaV1.Result<unknown>): unknown =>
 
 describe.each(cases)('%s', (_name, schema, make, valid) => {
   const whole = make()
+  const accessor = { get: () => 1, enumerable: true }
   const fields: Fields = Object.entries(valid).map(([key, value]) => [key, JSON.stringify(value)])
 
   test('the check at sight agrees with the schema for any JSON', () => {
@@ -138,10 +128,7 @@ describe.each(cases)('%s', (_name, schema, make, valid) => {
     ['without a prototype', () => Object.assign(Object.create(null), valid)],
     ['of a class', () => Object.assign(new (class Row {})(), valid)],
     ['that inherits its fields', () => Object.create(valid)],
-    [
-      'with an accessor',
-      () => Object.defineProperty({ ...valid }, 'more', { get: () => 1, enumerable: true }),
-    ],
+    ['with an accessor', () => Object.defineProperty({ ...valid }, 'more', accessor)],
     ['with an undefined field', () => ({ ...valid, more: undefined })],
     ['with metadata that is undefined', () => ({ ...valid, metadata: undefined })],
     ['that is a proxy', () => new Proxy({ ...valid }, {})],

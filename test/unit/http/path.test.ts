@@ -28,47 +28,27 @@ describe('an identifier in a path', () => {
   })
 
   test.each([
-    '',
-    ' ',
-    '\t',
-    '.',
-    '..',
-    '/',
-    '\\',
-    'a/',
-    '/a',
-    'a//b',
-    'a\\\\b',
-    '../orders',
-    'a/../b',
-    'a/./b',
-    'a\\..\\b',
-    '?x=1',
-    '#x',
-    '..#',
-    '..%3fx',
-    '%2e',
-    '%2E%2e',
-    '.%2e',
-    '%2e.',
-    '%252e%252e',
-    '%25252e%25252e',
-    '%2e%2e%2fbalance',
-    '..%2fbalance',
-    '..%5cbalance',
-    '%2e%2e%2f%zz',
-    '%2e%2e%2f%ff',
-    'a%2f%2e%2e%2fb',
-    'a%2f',
-    '.. ',
-    'a/..%20',
-    '\u0000',
-    'a\nb',
-    'a\rb',
-    'a\u007fb',
-    'a%00b',
-    'a%0d%0ab',
-    'a%250ab',
+    ...[
+      '',
+      ' ',
+      '\t',
+      '.',
+      '..',
+      '.. ',
+      '/',
+      '\\',
+      'a/',
+      '/a',
+      'a//b',
+      'a\\\\b',
+      '?x=1',
+      '#x',
+      '..#',
+      '..%3fx',
+    ],
+    ...['../orders', 'a/../b', 'a/./b', 'a\\..\\b', '..%2fbalance', '..%5cbalance', '%2e%2e%2fbalance'],
+    ...['%2e', '%2E%2e', '.%2e', '%2e.', '%252e%252e', '%25252e%25252e', 'a%2f', 'a/..%20', 'a%2f%2e%2e%2fb'],
+    ...['%2e%2e%2f%zz', '%2e%2e%2f%ff', '\u0000', 'a\nb', 'a\rb', 'a\u007fb', 'a%00b', 'a%0d%0ab', 'a%250ab'],
   ])('the identifier %j is rejected, because it could reach another endpoint', (id) => {
     const call = (): string => segment('orderId', id)
     expect(call).toThrow(InvalidRequestError)
@@ -87,17 +67,9 @@ describe('an identifier in a path', () => {
   })
 
   test('the error names the argument and the problem as an issue', () => {
-    expect.assertions(1)
-    try {
-      segment('orderId', '..')
-    } catch (error) {
-      expect(error).toMatchObject({
-        code: 'invalid_request',
-        charged: 'no',
-        attempts: 0,
-        issues: [{ path: 'orderId', message: 'must not contain empty or dot segments' }],
-      })
-    }
+    const issues = [{ path: 'orderId', message: 'must not contain empty or dot segments' }]
+    const facts = { code: 'invalid_request', charged: 'no', attempts: 0, issues }
+    expect(() => segment('orderId', '..')).toThrow(expect.objectContaining(facts))
   })
 
   test("an identifier is one segment of the platform's URL, and is decoded unchanged", () => {
@@ -111,13 +83,9 @@ describe('an identifier in a path', () => {
           expect(error).toBeInstanceOf(InvalidRequestError)
           return
         }
-        const { pathname, search, hash, origin } = new URL(`https://api.example.com/v1/orders/${encoded}`)
-        expect({ pathname, search, hash, origin }).toEqual({
-          pathname: `/v1/orders/${encoded}`,
-          search: '',
-          hash: '',
-          origin: 'https://api.example.com',
-        })
+        const url = `https://api.example.com/v1/orders/${encoded}`
+        const { pathname, search, hash, href } = new URL(url)
+        expect([href, pathname, search, hash]).toEqual([url, `/v1/orders/${encoded}`, '', ''])
         expect(decodeURIComponent(encoded)).toBe(id)
         // A proxy that decodes once before it parses sees a path below orders/, too.
         const lenient = new URL(`https://api.example.com/v1/orders/${id.replace(/[?#].*/s, '')}`).pathname

@@ -64,9 +64,8 @@ async function left(
   request: CreateOrderRequest = NAMED,
 ): Promise<FoundRecord> {
   const { runtime } = context.connection
-  const content = askedContent(context, readIntent(runtime.deriveId, request, {}), undefined, {
-    moved: false,
-  })
+  const intent = readIntent(runtime.deriveId, request, {})
+  const content = askedContent(context, intent, undefined, { moved: false })
   return await remember(context, {
     ...content,
     ambiguous: true,
@@ -96,19 +95,11 @@ async function placeLeft(
 }
 
 const EXISTS = { state: 'created', ambiguous: false, readable: true, order: ORDER } as const
-const REFUSED = {
-  state: 'rejected',
-  ambiguous: false,
-  refused: true,
-  rejection: { kind: 'refused', status: 402, code: 'NO' },
-} as const
+const rejection = { kind: 'refused', status: 402, code: 'NO' } as const
+const REFUSED = { state: 'rejected', ambiguous: false, refused: true, rejection } as const
 /** Only the order's id is known, and no key may be sent again. */
-const AGED = {
-  state: 'created',
-  ambiguous: false,
-  order: { id: 'o1' },
-  firstSentAt: NOW - 2 * WINDOW,
-} as const
+const KNOWN = { state: 'created', ambiguous: false, order: { id: 'o1' } } as const
+const AGED = { ...KNOWN, firstSentAt: NOW - 2 * WINDOW }
 
 describe('what comes with an order', () => {
   it('an order comes with the details of its response, its attempts and its names', async () => {
@@ -253,11 +244,7 @@ describe('a call that ends before it claims the order', () => {
   })
 
   it.each([
-    [
-      'reports the order that the name stands for now',
-      NAMED,
-      { charged: 'no', idempotencyKey: 'the next one' },
-    ],
+    ['reports the order that has the name now', NAMED, { charged: 'no', idempotencyKey: 'the next one' }],
     ['reports its own order if there is no name', UNNAMED, { charged: 'unknown' }],
   ])('a call without a claim %s', async (_what, request, expected) => {
     const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, ambiguous: false } as const
@@ -374,14 +361,14 @@ describe('an order whose record somebody else has written meanwhile', () => {
     expect(info).toMatchObject({ attempts: 0, replayed: true })
   })
 
-  const rejection = { kind: 'refused' } as const
+  const closed = { state: 'rejected', rejection: { kind: 'refused' } } as const
   it.each<[string, Partial<RecordContent>]>([
     ['yes', { state: 'created', readable: true, order: ORDER, fingerprint: 'of another payload' }],
     ['yes', { state: 'created', order: { id: 'o1' } }],
     ['unknown', {}],
-    ['unknown', { state: 'rejected', rejection }],
+    ['unknown', closed],
     // Only the state shows that an order exists.
-    ['unknown', { state: 'rejected', rejection, readable: true, order: ORDER }],
+    ['unknown', { ...closed, readable: true, order: ORDER }],
   ])('an overtaken call reports charged %s for the stored record: %j', async (charged, changes) => {
     expect(await refusal(overtaken(changes))).toMatchObject({ status: 402, charged })
   })
@@ -430,15 +417,12 @@ describe('two calls of one process for the same order', () => {
     return { place, reads, one, two: early ?? (await ending) }
   }
 
+  const madeKey = ({ context }: Place): Given => ({ idempotencyKey: makeKey(context, 'r1', 0).key })
   it.each<[string, Given, (place: Place) => Given]>([
     ['without keys', {}, () => ({})],
     ['with the same key', { idempotencyKey: 'k1' }, () => ({ idempotencyKey: 'k1' })],
     ['with a key in the first only', { idempotencyKey: 'k1' }, () => ({})],
-    [
-      'where the second gives the key that the first has made',
-      {},
-      ({ context }) => ({ idempotencyKey: makeKey(context, 'r1', 0).key }),
-    ],
+    ['where the second gives the key that the first has made', {}, madeKey],
   ])(
     'two calls of one process place the order once, and the second does not read the store: %s',
     async (_what, first, second) => {

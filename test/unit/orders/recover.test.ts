@@ -371,31 +371,18 @@ describe('what hooks are told of a recovered order', () => {
     return place.settled.filter(({ path, recovery }) => path === '/v1/orders' && recovery !== undefined)
   }
 
+  const FLAWED = answer(201, { ...ORDER, amount: 1.5 })
+  const HELD = { ambiguous: false, firstSentAt: NOW, hold: 'refused' } as const
+  const bought = { recovery: 'created', charged: 'yes', orderId: 'o1' }
   it.each<[string, AttemptResult, Partial<RecordContent>, object]>([
-    ['created', CREATED, {}, { recovery: 'created', ok: true, charged: 'yes', orderId: 'o1' }],
-    [
-      'created and not readable',
-      answer(201, { ...ORDER, amount: 1.5 }),
-      {},
-      { recovery: 'created', ok: false, charged: 'yes', orderId: 'o1', code: 'invalid_response' },
-    ],
-    [
-      'rejected',
-      problem(402, 'NO'),
-      { ambiguous: false, firstSentAt: NOW, hold: 'refused' },
-      { recovery: 'needs_attention', ok: false, charged: 'unknown' },
-    ],
+    ['created', CREATED, {}, { ...bought, ok: true }],
+    ['created and not readable', FLAWED, {}, { ...bought, ok: false, code: 'invalid_response' }],
+    ['rejected', problem(402, 'NO'), HELD, { recovery: 'needs_attention', ok: false, charged: 'unknown' }],
     ['lost', LOST, {}, { recovery: 'still_open', ok: false, charged: 'unknown', code: 'connection' }],
   ])('hooks receive the outcome of a recovered order: %s', async (_what, result, changes, expected) => {
     const [event, ...more] = await told(result, changes)
     expect(more).toEqual([])
-    expect(event).toMatchObject({
-      operation: 'orders.recover',
-      method: 'POST',
-      path: '/v1/orders',
-      durationMs: 0,
-      externalOrderId: 'r1',
-      ...expected,
-    })
+    const call = { operation: 'orders.recover', method: 'POST', path: '/v1/orders', durationMs: 0 }
+    expect(event).toMatchObject({ ...call, externalOrderId: 'r1', ...expected })
   })
 })

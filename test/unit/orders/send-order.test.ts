@@ -30,6 +30,7 @@ import {
 const OTHER_API_KEY = 'api-key-after-rotation'
 const BUSY = 2 * MINUTE
 const CONFLICT = problem(409, 'IDEMPOTENCY_CONFLICT')
+const REFUSED: Rejection = { kind: 'refused', status: 402, code: 'NO' }
 
 interface Given extends PlaceOptions {
   readonly record?: Partial<JournalRecord>
@@ -128,23 +129,14 @@ describe('an order that is sent', () => {
 })
 
 describe('what is told of an order that was not created', () => {
-  const REFUSED: Rejection = { kind: 'refused', status: 402, code: 'NO' }
+  const heard = { options: { earlier: REFUSED } }
+  const retried = { ...heard, settings: { maxRetries: 2 } }
 
   it.each<[string, Step, Given, object]>([
     ['the refusal could not be stored', unstored(problem(402)), {}, { overtaken: false, fresh: false }],
     ['somebody else has written the record', overtaken, {}, { overtaken: true }],
-    [
-      'somebody else has, and the next key cannot be stored',
-      overtaken,
-      { options: { earlier: REFUSED }, settings: { maxRetries: 2 } },
-      { overtaken: true },
-    ],
-    [
-      'somebody else has, and no retry is left for the next key',
-      overtaken,
-      { options: { earlier: REFUSED } },
-      { overtaken: true },
-    ],
+    ['somebody else has, and the next key cannot be stored', overtaken, retried, { overtaken: true }],
+    ['somebody else has, and no retry is left for the next key', overtaken, heard, { overtaken: true }],
   ])('an uncreated order is reported as unknown if %s', async (_what, step, given, facts) => {
     const { sent, stored, keys } = await send([step], given)
     expect(sent).toMatchObject({ charged: 'unknown', remembered: false, ...facts })
@@ -205,7 +197,6 @@ describe('an API key that is rotated during a call', () => {
 })
 
 describe('an order that was refused before', () => {
-  const REFUSED: Rejection = { kind: 'refused', status: 402, code: 'NO' }
   const IN_CONFLICT: Rejection = { kind: 'conflict', status: 409, code: 'IDEMPOTENCY_CONFLICT' }
   const earlier = { options: { earlier: REFUSED } }
   const limited: Rejection = { kind: 'not_processed', status: 429, code: 'NO' }
@@ -326,12 +317,7 @@ describe('an order that was refused before', () => {
     ['no retry is left for another', NO, { settings: { maxRetries: 0 } }, stays],
     ['no time is left for another', late, { settings: { maxRetries: 1 } }, stays],
     ['the store does not confirm the next one', unconfirmed, { settings: { maxRetries: 2 } }, stays],
-    [
-      'no retry is left after a conflict that its own refused payloads explain',
-      CONFLICT,
-      { record: ours },
-      conflict,
-    ],
+    ['no retry is left after a conflict of its own refused payloads', CONFLICT, { record: ours }, conflict],
   ])(
     'an order stays refused with its key, and is not bought, if %s',
     async (_what, step, given, expected) => {

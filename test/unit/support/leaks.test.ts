@@ -20,10 +20,7 @@ const spellings: [string, string][] = [
   ['cut at its beginning', KEY.slice(-20)],
   ['reversed', [...KEY].reverse().join('')],
   ['percent-encoded', encodeURIComponent(KEY)],
-  [
-    'percent-encoded in small letters',
-    encodeURIComponent(KEY).replace(/%../g, (octet) => octet.toLowerCase()),
-  ],
+  ['percent-encoded in small letters', encodeURIComponent(KEY).replace(/%../g, (at) => at.toLowerCase())],
   ['percent-encoded twice', encodeURIComponent(encodeURIComponent(KEY))],
   ['percent-encoded in every byte', hex.replace(/../g, '%$&')],
   ['a form field', new URLSearchParams({ key: KEY }).toString()],
@@ -108,27 +105,16 @@ describe('the detector of leaked API keys', () => {
   })
 
   it('the detector finds nothing without a key', () => {
-    const values = {
-      error: new ApiError('sk_live', { serverCode: 'sk_live+' }),
-      headers: new Headers(),
-      ring: 1,
-    }
+    const error = new ApiError('sk_live', { serverCode: 'sk_live+' })
+    const values = { error, headers: new Headers(), ring: 1 }
     expect(leaks(KEY, values)).toEqual([])
     expect(leaksAtAGlance(KEY, values)).toEqual([])
     expect(leaks('k', { text: 'a text with a k in it' })).toEqual([])
   })
 
   it("the detector finds a key in a store's row, and in the bytes of a database and its log", async () => {
-    const row = {
-      scope: 'a',
-      id: 'b',
-      version: 1,
-      open: true,
-      state: 'open',
-      createdAt: 1,
-      updatedAt: 1,
-      data: JSON.stringify({ key: KEY }),
-    } as const
+    const facts = { version: 1, open: true, state: 'open', createdAt: 1, updatedAt: 1 } as const
+    const row = { scope: 'a', id: 'b', ...facts, data: JSON.stringify({ key: KEY }) }
     const memory = new MemoryStore()
     await memory.insert(row)
     expect(leaks(KEY, { page: await memory.list('a', { limit: 10 }) })).not.toEqual([])
