@@ -14,14 +14,9 @@ import {
 } from '../../../src/http/call.ts'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
 import { READ_ITEM } from '../../../src/http/request.ts'
+import { answer, callSettings, LOST } from '../../support/place.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
 
-const answer = (status: number, headers: Record<string, string> = {}, text = '{}'): AttemptResult => ({
-  kind: 'answer',
-  status,
-  headers: new Headers(headers),
-  text,
-})
 const lost: AttemptResult = {
   kind: 'failed',
   unsent: false,
@@ -29,13 +24,7 @@ const lost: AttemptResult = {
   detail: { name: 'Error', code: 'ECONNRESET', syscall: 'read' },
 }
 
-const settings: CallSettings = {
-  signal: undefined,
-  timeout: 30_000,
-  totalTimeout: 120_000,
-  maxRetries: 4,
-  headers: {},
-}
+const settings = callSettings({ maxRetries: 4 })
 
 interface Setting {
   readonly runtime?: FakeRuntime
@@ -115,16 +104,12 @@ describe('a request', () => {
       call: { query: '?a=1', body: '{"a":1}', idempotencyKey: 'idem_1' },
     })
     await ending
+    const json = { accept: 'application/json', 'content-type': 'application/json' }
     expect(requests).toEqual([
       {
         method: 'POST',
         url: 'https://api.example.com/base/v1/orders?a=1',
-        headers: {
-          accept: 'application/json',
-          'content-type': 'application/json',
-          'idempotency-key': 'idem_1',
-          authorization: 'Bearer key',
-        },
+        headers: { ...json, 'idempotency-key': 'idem_1', authorization: 'Bearer key' },
         body: '{"a":1}',
         timeout: 30_000,
         signal,
@@ -181,7 +166,7 @@ describe('how a call ends', () => {
   })
 
   test('a call ends if the next attempt would begin after the deadline', async () => {
-    const performed = run([answer(503, { 'retry-after': '120' })])
+    const performed = run([answer(503, {}, { 'retry-after': '120' })])
     const ended = await performed.ending
     expect(ended.end).toBe('deadline')
     expect(performed.requests).toHaveLength(1)
@@ -248,7 +233,7 @@ describe('waiting between attempts', () => {
     runtime.jump(500)
     const date = new Date(Math.ceil((runtime.now() + 20_000) / 1000) * 1000).toUTCString()
     const { ending, sentAt } = run(
-      [answer(429, { 'retry-after': '10' }), answer(503, { 'retry-after': date }), answer(200)],
+      [answer(429, {}, { 'retry-after': '10' }), answer(503, {}, { 'retry-after': date }), answer(200)],
       { runtime },
     )
     expect((await ending).end).toBe('done')
@@ -397,7 +382,7 @@ describe('events', () => {
 
   test('events arrive in order, with the facts known at that time', async () => {
     const events = await eventsOf(
-      [answer(429, { 'retry-after': '2', 'x-request-id': 'req_1' }), lost, answer(200)],
+      [answer(429, {}, { 'retry-after': '2', 'x-request-id': 'req_1' }), lost, answer(200)],
       { call: { query: '?secret=1', body: '{"secret":1}', idempotencyKey: 'idem_1' } },
     )
     const base = { ...call, idempotencyKey: 'idem_1' }
@@ -428,16 +413,9 @@ describe('events', () => {
     expect(durations).toEqual([1234])
   })
 
-  test('events name a failure by its code, or by its name', async () => {
-    const failed = { kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } } as const
-    const events = await eventsOf([failed], { settings: { maxRetries: 0 } })
-    expect(events[1]).toEqual([
-      'response',
-      { ...call, attempt: 1, outcome: 'failed', failure: 'TypeError', durationMs: 0 },
-    ])
-  })
-
   test.each<[string, AttemptResult, object]>([
+    // A failure without a code is named by its name.
+    ['failed', LOST, { failure: 'TypeError' }],
     ['redirect', { kind: 'redirect', status: 307, headers: new Headers() }, { status: 307 }],
     ['timeout', { kind: 'timeout' }, {}],
     ['aborted', { kind: 'aborted' }, {}],

@@ -39,6 +39,7 @@ const UUID_V5 = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 
 describe('derived keys', () => {
   const PUNYCODE = 'https://xn--bcher-kva.example'
+  const QUOTED = '"quoted" \\ back/slash\n\t\u0000\u007f\u2028'
 
   test('the namespace of derived keys never changes', () => {
     expect(KEY_NAMESPACE).toBe('84a1a9a0-ff0d-4bf6-bce3-f9b27cb0e095')
@@ -55,13 +56,7 @@ describe('derived keys', () => {
     ['http://127.0.0.1:4010', 'shop-eu', 'order-1', 0, 'f47be68b-e8f2-5d76-b916-607597a0ffc1'],
     ['https://api.example.com/ordering', '', 'x', 0, '5798d270-c918-56d9-8b72-86ebbeef33e0'],
     [PUNYCODE, 'Käufer 東京 😀', 'Bestellung № 7 – größer', 0, '083575bd-283f-5dbc-9d24-798ce3f4e9f1'],
-    [
-      'sandbox',
-      'a"b\\c',
-      '"quoted" \\ back/slash\n\t\u0000\u007f\u2028',
-      3,
-      'd76d2e55-2768-5cec-ba87-982531daf90c',
-    ],
+    ['sandbox', 'a"b\\c', QUOTED, 3, 'd76d2e55-2768-5cec-ba87-982531daf90c'],
     ['prod', 'o', 'r'.repeat(1000), 0, '152687e7-07a2-5a14-8aa7-27815a1c302c'],
     ['prod', 'o', 'A\u030a', 0, '0da7665c-a1e5-5f62-8697-6b841a85531c'],
     ['prod', 'o', '\u00c5', 0, '4832d6da-1a55-5e7b-8fbc-bee0d636a4e6'],

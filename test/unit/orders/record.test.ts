@@ -26,17 +26,10 @@ const record: JournalRecord = {
   body: '{"quantity":1}',
 }
 const { body: _body, busyUntil: _busyUntil, ...closed } = record
-const created: JournalRecord = {
-  ...closed,
-  state: 'created',
-  readable: true,
-  order: { id: 'ord_1', status: 'pending', amount: 5, unknown: { kept: true } },
-}
-const rejected: JournalRecord = {
-  ...closed,
-  state: 'rejected',
-  rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' },
-}
+const order = { id: 'ord_1', status: 'pending', amount: 5, unknown: { kept: true } }
+const created: JournalRecord = { ...closed, state: 'created', readable: true, order }
+const rejection = { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } as const
+const rejected: JournalRecord = { ...closed, state: 'rejected', rejection }
 
 const reversed = (text: string): string => [...text].reverse().join('')
 const mirror: Codec = { encrypt: reversed, decrypt: reversed }
@@ -74,16 +67,8 @@ describe('a stored record', () => {
   })
 
   it('a record shows its store only what finding and pruning need', async () => {
-    expect(await rowOf(record)).toEqual({
-      scope: 'scope',
-      id: 'id',
-      version: 3,
-      open: true,
-      state: 'open',
-      createdAt: 1000,
-      updatedAt: 2000,
-      data: expect.any(String),
-    })
+    const facts = { version: 3, open: true, state: 'open', createdAt: 1000, updatedAt: 2000 }
+    expect(await rowOf(record)).toEqual({ scope: 'scope', id: 'id', ...facts, data: expect.any(String) })
   })
 
   it('a record counts as open while the outcome or the order is unknown', async () => {

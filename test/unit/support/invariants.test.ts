@@ -40,16 +40,9 @@ function bought(log: RunRecorder, call: LoggedCall, payload?: string): void {
   log.charge({ intent: 'a', key: 'k', orderId: 'o', requestedAt: at, call: call.id })
 }
 
-const RECORD: JournalRecord = {
-  ...LEFT_OPEN,
-  slot: REFERENCE,
-  key: 'k',
-  externalOrderId: 'a',
-  firstSentAt: 1,
-  createdAt: 1,
-  updatedAt: 1,
-  version: 1,
-}
+const NAMES = { slot: REFERENCE, key: 'k', externalOrderId: 'a' }
+const TIMES = { firstSentAt: 1, createdAt: 1, updatedAt: 1 }
+const RECORD: JournalRecord = { ...LEFT_OPEN, ...NAMES, ...TIMES, version: 1 }
 
 let versions = 0
 
@@ -117,10 +110,8 @@ describe('an order that is handed out', () => {
 })
 
 describe('what a recovery leaves to a person', () => {
-  const left = (
-    reason: 'aborted' | 'refused_after_doubt',
-    happened: (log: RunRecorder) => void,
-  ): string[] => {
+  type Reason = 'aborted' | 'refused_after_doubt'
+  const left = (reason: Reason, happened: (log: RunRecorder) => void): string[] => {
     const log = logOf('key:k')
     happened(log)
     const { externalOrderId: _none, ...unnamed } = RECORD
@@ -219,11 +210,12 @@ describe('results of enqueue() and resolve()', () => {
     return agreement(log)
   }
 
+  const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
+  const created = { state: 'created', readable: true, order: { id: 'o' } } as const
+
   it('an enqueued order is stored when enqueue() returns', () => {
     expect(taken({ kind: 'enqueue' }, {})).toEqual([])
     expect(taken({ kind: 'enqueue' }, undefined)).toEqual(['I6: enqueue() took a and no record says so'])
-    const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
-    const created = { state: 'created', readable: true, order: { id: 'o' } } as const
     expect(taken(decided, created, 'a')).toEqual([])
     expect(taken(decided, { state: 'open' }, 'a')).toEqual([
       'I6: resolve() took a for o and no record says so',
@@ -231,8 +223,6 @@ describe('results of enqueue() and resolve()', () => {
   })
 
   it("an enqueued order is not another integration's", () => {
-    const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
-    const created = { state: 'created', readable: true, order: { id: 'o' } } as const
     expect(taken(decided, created, 'b')).toEqual(['I5: resolve() took a for o, which is another order'])
   })
 
