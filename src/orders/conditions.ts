@@ -212,6 +212,12 @@ export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedA
   // from a wrong clock.
   decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
 
+/**
+ * A call whose claim another call took over may still send the order under its old key. After the
+ * order was abandoned, the next call uses another key, so both could be charged.
+ */
+export const overtaken: Condition<JournalRecord> = ({ othersUntil = 0 }, { now }) => now < othersUntil
+
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId
 

@@ -111,6 +111,11 @@ export interface JournalRecord extends OrderRecord {
   readonly fields: Readonly<Record<string, string>>
   /** Canonical JSON. Dropped once the request need not be sent again or compared. */
   readonly body?: string
+  /**
+   * Time by which all calls end whose claims another call took over, in milliseconds since 1970.
+   * Until then, they may still send the order.
+   */
+  readonly othersUntil?: number
   /** 32-bit tag of the API key that sends `key`. Empty until a call claims the record. */
   readonly apiKeyTag: string
   /**

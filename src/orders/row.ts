@@ -159,6 +159,7 @@ const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   attempts: isCount,
   firstSentAt: optional(isTime),
   busyUntil: optional(isTime),
+  othersUntil: optional(isTime),
   fingerprint: isText,
   fields: allOf(isText),
   body: optional(isText),

@@ -198,7 +198,7 @@ export const RULES: Readonly<
     enqueue: [...DIFFERS, [when.held, refuse('held')], { step: 'take_over' }],
     recover: [...HELD_BACK, send('stored')],
     resolve: [{ step: 'verify' }],
-    abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
+    abandon: [[when.overtaken, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
     forget: [refuse('unsettled')],
   },
   stale: {
@@ -206,7 +206,7 @@ export const RULES: Readonly<
     enqueue: [...DIFFERS, refuse('window')],
     recover: [...HELD_BACK, lookUp('past_window')],
     resolve: [{ step: 'verify' }],
-    abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
+    abandon: [[when.overtaken, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
     forget: [refuse('unsettled')],
   },
   created: {

@@ -102,10 +102,8 @@ export function apply(record: RecordContent | undefined, event: RecordEvent): Re
   switch (event.type) {
     case 'resumed':
       return resumed(record, event)
-    case 'claimed': {
-      const { now, until: busyUntil, claim, apiKeyTag } = event
-      return { ...record, firstSentAt: record.firstSentAt ?? now, busyUntil, claim, apiKeyTag }
-    }
+    case 'claimed':
+      return claimed(record, event)
     case 'tagged':
       return { ...record, apiKeyTag: event.apiKeyTag }
     case 'refused': {
@@ -177,6 +175,17 @@ function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent
   // An earlier call may have sent the record, so a later refusal does not prove that nothing was
   // bought. A recovery keeps the hold, because it may not reach the service.
   return { ...rest, ambiguous: true, ...(by === 'recovery' ? defined({ hold }) : {}) }
+}
+
+/** A call whose claim is taken over does not notice this, and may send until its claim ends. */
+function claimed(
+  { othersUntil: before = 0, ...record }: RecordContent,
+  { now, until: busyUntil, claim, apiKeyTag }: Event<'claimed'>,
+): RecordContent {
+  const until = claim === record.claim ? before : Math.max(before, record.busyUntil ?? 0)
+  const othersUntil = until > now ? until : undefined
+  const { firstSentAt = now } = record
+  return { ...record, firstSentAt, busyUntil, claim, apiKeyTag, ...defined({ othersUntil }) }
 }
 
 function movedOn(record: RecordContent, key: IntentKey): RecordContent {

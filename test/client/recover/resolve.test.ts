@@ -345,6 +345,38 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(known.map(({ order }) => order?.id)).toEqual([second.id])
   })
 
+  it.each<readonly [how: string, overtake: (lab: Lab) => Promise<unknown>]>([
+    ['create()', (lab) => failure(lab.elsewhere({ maxRetries: 0 }).orders.create(order('r1')))],
+    ['recover() with takeOver', (lab) => all(lab.elsewhere().orders.recover({ takeOver: true }))],
+  ])(
+    'an order cannot be abandoned while a call may send it whose claim %s took over',
+    async (_how, overtake) => {
+      const lab = new Lab()
+      const asleep = { type: 'status', status: 429, headers: { 'retry-after': '60' } } as const
+      lab.fault(asleep, 2, 'createOrder')
+      const slow = lab.process()
+      const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
+      slow.stop()
+      await overtake(lab)
+      const { orders } = lab.elsewhere()
+      await expect(orders.resolve(NAME, ABANDONED)).rejects.toMatchObject({
+        code: 'unresolved_order',
+        charged: 'unknown',
+      })
+      const { id } = await orders.create(order('r1'))
+      slow.wake()
+      expect((await ending).id).toBe(id)
+      expect(lab.charged()).toBe(id)
+    },
+  )
+
+  it('an order may be abandoned once the calls are over whose claims were taken over', async (lab) => {
+    await leave(lab, false)
+    lab.fault({ type: 'drop' }, 1, 'createOrder')
+    await all(lab.elsewhere().orders.recover())
+    expect(await lab.elsewhere().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
+  })
+
   it('resolve() accepts a record with a far-future time as older, because its clock was wrong', async (lab) => {
     lab.runtime.jump(HOUR)
     await leave(lab, false)

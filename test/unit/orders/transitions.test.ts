@@ -14,6 +14,7 @@ const LATER = { generation: 2, first: { sentAt: 3, refused: true } } as const
 const PHASES = {
   queued: { ...LEFT_OPEN, ambiguous: false, attempts: 0, apiKeyTag: '', rejection: refused },
   busy: { ...LEFT_OPEN, ambiguous: false, attempts: 0, firstSentAt: 10, busyUntil: 99 },
+  overtaken: { ...LEFT_OPEN, firstSentAt: 10, busyUntil: 99, othersUntil: 120 },
   open: { ...LEFT_OPEN, firstSentAt: 10, hold: 'aborted' },
   created: { ...closed, state: 'created', readable: true, order },
   unread: { ...LEFT_OPEN, state: 'created', ambiguous: false, firstSentAt: 10, busyUntil: 99 },
@@ -48,6 +49,14 @@ const EVENTS: Readonly<Record<string, RecordEvent>> = {
   'resumed by a call': { type: 'resumed', by: 'call' },
   'resumed by recovery': { type: 'resumed', by: 'recovery' },
   claimed: { type: 'claimed', now: 50, until: 150, claim, apiKeyTag: 'mine' },
+  'claimed again by the same call': {
+    type: 'claimed',
+    now: 50,
+    until: 150,
+    claim: LEFT_OPEN.claim,
+    apiKeyTag: 'mine',
+  },
+  'claimed after the claim was over': { type: 'claimed', now: 99, until: 150, claim, apiKeyTag: 'mine' },
   tagged: { type: 'tagged', apiKeyTag: 'mine' },
   refused: { type: 'refused', rejection: { kind: 'refused', status: 422 }, attempts: 1 },
   'moved on': { type: 'moved_on', key },
@@ -91,8 +100,14 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
   claimed: {
     queued: 'apiKeyTag=mine busyUntil=150 claim=new firstSentAt=50',
     open: 'apiKeyTag=mine busyUntil=150 claim=new',
-    unread: 'apiKeyTag=mine busyUntil=150 claim=new',
+    unread: 'apiKeyTag=mine busyUntil=150 claim=new othersUntil=99',
+    overtaken: 'apiKeyTag=mine busyUntil=150 claim=new',
   },
+  'claimed again by the same call': {
+    busy: 'apiKeyTag=mine busyUntil=150',
+    overtaken: 'apiKeyTag=mine busyUntil=150',
+  },
+  'claimed after the claim was over': { busy: 'apiKeyTag=mine busyUntil=150 claim=new' },
   tagged: { busy: 'apiKeyTag=mine' },
   refused: { busy: 'attempts=1 refused=true rejection={kind:refused,status:422}' },
   'moved on': {
