@@ -473,7 +473,9 @@ export function calls(setting: Setting, watch: Watch) {
     const known = call.command === 'forget' && record !== undefined ? [record.key] : []
     const heard = [...new Set([...after.heard, ...gives, ...known])]
     const doubtful = after.doubtful.filter((key) => !gives.includes(rawKey(key)))
-    return { ...after, allowed: after.allowed + 1, heard, doubtful }
+    const replaced = call.command === 'abandon' && record !== undefined && !record.slot.startsWith('key:')
+    const abandoned = replaced ? [...after.abandoned, record.key] : after.abandoned
+    return { ...after, allowed: after.allowed + 1, heard, doubtful, abandoned }
   }
 
   function writes(world: World, index: number, process: Process): World {
@@ -515,6 +517,7 @@ export function calls(setting: Setting, watch: Watch) {
       broken('I10: a call sends more often than it may')
     const { body } = mine
     if (body === undefined) return broken('I4: an order without a body is sent')
+    if (world.abandoned.includes(mine.key)) broken('I7: a key is sent after a person abandoned it')
     const row = rowOf(world, index)
     if (
       row.version === mine.version &&

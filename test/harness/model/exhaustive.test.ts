@@ -22,6 +22,8 @@ const UNUSED: Readonly<Record<string, string>> = {
   'busy × create, replaced: refuse replaced': THREE_CALLS,
   'open × create, replaced: refuse replaced': THREE_CALLS,
   'stale × create, replaced: refuse replaced': THREE_CALLS,
+  'stale × abandon, overtaken: refuse busy':
+    'takes a call that begins just before the window ends, and whose claim another call takes over and releases',
   'created × create, replaced: refuse replaced': THREE_CALLS,
   'unread × create, replaced: refuse replaced': THREE_CALLS,
   'unread × recover, bodyGone: look_up unreadable':

@@ -165,6 +165,15 @@ export const SETTINGS: readonly Setting[] = [
     faults: ['a call is aborted'],
     passes: ['the clock goes back'],
   }),
+  setting('a person decides after another call took the order over', 'ref:r', [3, 1, 0], {
+    calls: [
+      { ...create, by: 0 },
+      { command: 'recover', takesOver: true, by: 1 },
+      { command: 'abandon', by: 1 },
+    ],
+    faults: ['nothing is sent'],
+    passes: [],
+  }),
   setting('a person gives a queued order up meanwhile', 'ref:r', [2, 0, 0], {
     calls: [enqueue, recover, { command: 'abandon' }],
     faults: [],

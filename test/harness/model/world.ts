@@ -151,6 +151,8 @@ export interface World {
   readonly doubtful: readonly string[]
   /** Keys of orders that a caller received, or that a person abandoned. */
   readonly heard: readonly string[]
+  /** Keys that a person abandoned, and that the next call therefore does not use. */
+  readonly abandoned: readonly string[]
   /** True after a call reported 'no', until the next call. */
   readonly no: boolean
   readonly drawn: number

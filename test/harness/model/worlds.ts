@@ -264,6 +264,7 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     keys: taken ? { '0 k': { body: 'of another order', bought: true, at: 0 } } : {},
     funds,
     bought: [],
+    abandoned: [],
     allowed: anonymous ? 0 : 1,
     processes: processes === 1 ? [undefined] : [undefined, undefined],
     wire: [],
