@@ -47,6 +47,8 @@ export interface CallContext {
   readonly now: number
   /** The `reason` of the caller's aborted signal. */
   readonly reason: unknown
+  /** What the caller must change to repeat the order, with a leading space. */
+  readonly change: string
 }
 
 export const UNKNOWN_CALL = {
@@ -56,6 +58,7 @@ export const UNKNOWN_CALL = {
   orderId: undefined,
   now: 0,
   reason: undefined,
+  change: '',
 } as const
 
 interface UnexpectedAnswer {
@@ -155,11 +158,13 @@ const WITHIN = {
 
 const LONGEST_MESSAGE = 500
 
-const REPEAT =
-  ' Call create() again with the same request and reference (or key), or run orders.recover().' +
+const SAME = ' with the same request and reference (or key)'
+
+const repeated = (change: string): string =>
+  ` Call create() again${change || SAME}, or run orders.recover().` +
   ' If the outcome stays unknown, settle the order with orders.resolve().'
 
-export function chargedSentence(charged: Charged, repeat: string = REPEAT): string {
+export function chargedSentence(charged: Charged, repeat: string = repeated('')): string {
   const next = charged === 'unknown' ? repeat : ''
   const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
   return moneySentence(charged) + next + never
@@ -182,13 +187,13 @@ export function conflictSentence(charged: Charged): string {
   return `${money} A different order needs its own reference or key.${next}`
 }
 
-function nextSteps({ endpoint, charged }: CallContext, [next, inDoubt]: Advice): string {
+function nextSteps({ endpoint, charged, change }: CallContext, [next, inDoubt]: Advice): string {
   const again = ` ${next}, then call again.`
   if (charged === undefined) return again
   // All advice about a read is safe while the order is ambiguous, because a read charges nothing.
   if (endpoint.method === 'GET') return `${again} ${chargedSentence(charged, '')}`
   const sentence = endpoint.operation === 'request' ? rawRequestSentence : chargedSentence
-  const money = ` ${sentence(charged)}`
+  const money = ` ${sentence(charged, repeated(change))}`
   return charged === 'no' ? money + again : inDoubt ? ` ${next}.${money}` : money
 }
 

@@ -41,9 +41,9 @@ export async function enqueueOrder(
     if (isAnonymous(intent.slot))
       refuseArgument('is missing: set it, or options.idempotencyKey', 'metadata.externalOrderId')
   } catch (error) {
-    throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline)
+    throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline, within)
   }
-  const errors = new PlaceOrderErrors(intent, undefined)
+  const errors = new PlaceOrderErrors(intent, undefined, false)
   const stored = run<'enqueue', OrderRecord>(context, {
     command: 'enqueue',
     deadline,

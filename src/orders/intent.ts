@@ -1,11 +1,11 @@
-import { bare, defined, isUndefinedIn, ownValue } from '../defined.ts'
+import { bare, defined, isObject, isUndefinedIn, ownValue } from '../defined.ts'
 import { InvalidRequestError, type Issue } from '../errors.ts'
 import { checkQuantity } from '../quantity.ts'
 import { checkNow, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
 import type { Service } from '../schemas/service.ts'
 import { edits } from '../settings/readers.ts'
-import { CanonicalJsonError, canonicalJson } from './canonical.ts'
+import { CanonicalJsonError, canonicalJson, jsonMethod } from './canonical.ts'
 import { checkIdempotencyKey, type Derive, derivedKey, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
 import type { JournalRecord } from './record.ts'
 
@@ -103,12 +103,28 @@ function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service)
 
 /**
  * An earlier, valid call with the same reference or key may have been charged, and the error must
- * say so. Calls no getter, because a getter may throw.
+ * say so.
  */
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
-  const externalOrderId = ownValue(ownValue(request, 'metadata'), 'externalOrderId')
+  const externalOrderId = writtenMember(writtenMember(request, 'metadata'), 'externalOrderId')
   if (typeof externalOrderId === 'string') return `ref:${externalOrderId}`
   return checkIdempotencyKey(idempotencyKey) === undefined ? `key:${idempotencyKey}` : undefined
+}
+
+/** Reads a member as canonical JSON would write it: through getters and `toJSON()`. */
+function writtenMember(value: unknown, name: string): unknown {
+  try {
+    const plain = written(value)
+    return isObject(plain) && Object.hasOwn(plain, name) ? written(plain[name]) : undefined
+  } catch {
+    // A getter or `toJSON()` failed, so an earlier call could not have sent this object either.
+    return undefined
+  }
+}
+
+function written(value: unknown): unknown {
+  const toJson = isObject(value) ? jsonMethod(value) : undefined
+  return typeof toJson === 'function' ? toJson.call(value, '') : value
 }
 
 /**

@@ -21,6 +21,7 @@ import {
   unexpectedBody,
 } from '../http/failures.ts'
 import { factsOf } from '../http/info.ts'
+import type { OrderOutbox } from '../stores/store.ts'
 import {
   CREATE_ORDER,
   chargedOf,
@@ -45,10 +46,14 @@ type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' |
 export class PlaceOrderErrors {
   readonly #intent: Intent
   readonly #signal: AbortSignal | undefined
+  /** See {@link CallContext.change}. */
+  readonly #change: string
 
-  constructor(intent: Intent, signal: AbortSignal | undefined) {
+  /** @param duplicate true for `allowDuplicate`: the same call again would place another order */
+  constructor(intent: Intent, signal: AbortSignal | undefined, duplicate: boolean) {
     this.#intent = intent
     this.#signal = signal
+    this.#change = duplicate ? " with this error's idempotencyKey in place of allowDuplicate" : ''
   }
 
   conflict(fields: readonly string[], record: JournalRecord | undefined): CustomerOrderingError {
@@ -146,7 +151,7 @@ export class PlaceOrderErrors {
         ? 'It is unknown whether the order was stored'
         : 'The order could not be stored'
     return new StoreError(
-      `${what}. This call sent nothing. ${chargedSentence(charged, '')} ${repair} and call again.${reasonOf(cause)}`,
+      `${what}. This call sent nothing. ${chargedSentence(charged, '')} ${repair} and call again${this.#change}.${reasonOf(cause)}`,
       { ...known, charged, idempotencyKey: key ?? known.idempotencyKey, cause },
     )
   }
@@ -177,7 +182,7 @@ export class PlaceOrderErrors {
       return unexpectedBody(
         { ...this.#context(charged, record.key), orderId },
         { attempts, status: sent.charged === 'yes' ? 201 : status, requestId, issues: outcome?.issues ?? [] },
-        'Call again to read the order',
+        `Call again${this.#change} to read the order`,
         charged === 'yes' ? true : undefined,
       )
     }
@@ -197,7 +202,7 @@ export class PlaceOrderErrors {
   #context(charged: Charged, key: string | undefined): CallContext {
     const { idempotencyKey, externalOrderId } = this.#intent
     const known = { charged, idempotencyKey: key ?? idempotencyKey, externalOrderId, orderId: undefined }
-    return orderCall(CREATE_ORDER.operation, known, this.#signal)
+    return { ...orderCall(CREATE_ORDER.operation, known, this.#signal), change: this.#change }
   }
 }
 
@@ -207,7 +212,7 @@ export function orderCall(
   signal: AbortSignal | undefined,
 ): CallContext {
   const endpoint = { ...CREATE_ORDER, operation }
-  return { endpoint, path: ORDERS_PATH, ...known, now: 0, reason: signal?.reason }
+  return { endpoint, path: ORDERS_PATH, ...known, now: 0, reason: signal?.reason, change: '' }
 }
 
 /** `'no'` without a record: no earlier call sent the order. */
@@ -224,11 +229,12 @@ export async function argumentError(
   error: unknown,
   slot: string | undefined,
   deadline: Deadline,
+  store?: OrderOutbox,
 ): Promise<unknown> {
   if (!(error instanceof InvalidRequestError)) return error
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
-  const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
+  const found = await journal.load(rowId, deadline, store).catch((cause: unknown) => ({ cause }))
   if ('record' in found && found.record !== undefined)
     return invalidOver(error.message, error.issues, recordFacts(found.record))
   // The record may belong to an earlier call that was charged.

@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest'
 import type { CreateManyRow } from '../../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
+import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
@@ -88,6 +89,47 @@ describe('arguments that have become wrong since an order was sent', () => {
       orderId: id,
     })
     lab.sandbox.expectCharges(1)
+  })
+
+  const metadata = { externalOrderId: 'r1' }
+  it.each<[string, () => object]>([
+    ['toJSON()', () => ({ toJSON: () => order('r1', { quantity: 2.5 }) })],
+    [
+      'a getter',
+      () => ({
+        ...order('r1', { quantity: 2.5 }),
+        get metadata() {
+          return metadata
+        },
+      }),
+    ],
+    [
+      'toJSON() of metadata',
+      () => ({ ...order('r1', { quantity: 2.5 }), metadata: { toJSON: () => metadata } }),
+    ],
+    [
+      'toJSON() of the reference',
+      () => ({ ...order('r1', { quantity: 2.5 }), metadata: { externalOrderId: { toJSON: () => 'r1' } } }),
+    ],
+  ])('a charged order is reported as charged if its invalid request names it by %s', async (_how, make) => {
+    const lab = new Lab()
+    const { id } = await lab.create()
+    const request = make() as CreateOrderRequest
+    const wrong = { code: 'invalid_request', charged: 'yes', orderId: id }
+    expect(await failure(lab.create(request))).toMatchObject(wrong)
+    expect(await failure(lab.create(request, { timeout: -1 }))).toMatchObject(wrong)
+    expect(await failure(lab.client().orders.enqueue(request).then(String))).toMatchObject(wrong)
+  })
+
+  it('an invalid request whose getter fails reports charged no', async (lab) => {
+    const request = {
+      ...order('r1', { quantity: 2.5 }),
+      get metadata(): never {
+        throw new Error('no reference')
+      },
+    }
+    await expect(lab.create(request)).rejects.toThrow('no reference')
+    expect(await failure(lab.create(request, { timeout: -1 }))).toMatchObject({ charged: 'no' })
   })
 
   it('an invalid order reports charged no if nothing is remembered, and unknown if the store cannot be read', async (lab) => {

@@ -407,7 +407,7 @@ describe('a transaction of the caller', () => {
     const rows: StoredRow[] = []
     return {
       rows,
-      get: (scope, id) => lab.rows.get(scope, id),
+      get: async (scope, id) => rows.findLast((row) => row.id === id) ?? (await lab.rows.get(scope, id)),
       insert: async (row) => {
         const current = await lab.rows.get(row.scope, row.id)
         if (current !== undefined) return { inserted: false, current }
@@ -442,6 +442,14 @@ describe('a transaction of the caller', () => {
     await within.commit()
     expect((await recover(lab)).toSorted()).toEqual(['r1 created', 'r2 created'])
     lab.sandbox.expectCharges(2)
+  })
+
+  it('an invalid repetition in the same transaction does not report that nothing was charged', async (lab) => {
+    const { orders } = lab.client()
+    const within = begin(lab)
+    await orders.enqueue(order('r1'), { within })
+    const error = await failure(orders.enqueue(order('r1', { quantity: 1.5 }), { within }))
+    expect(error).toMatchObject({ code: 'invalid_request', charged: 'unknown' })
   })
 
   it('a transaction that is rolled back leaves nothing behind', async (lab) => {
