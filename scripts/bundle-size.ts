@@ -38,11 +38,11 @@ interface Measured {
 const measured: readonly Measured[] = [
   // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
   // prevents growth.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 65_150, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 65_400, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 66_600,
+    budget: 66_900,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -64,8 +64,8 @@ const measured: readonly Measured[] = [
 ]
 
 // The documentation takes 105 kB of this.
-const PACKED_BUDGET = 800_000
-const UNPACKED_BUDGET = 2_950_000
+const PACKED_BUDGET = 803_000
+const UNPACKED_BUDGET = 2_960_000
 
 /** @param from the module to import from: the built package, or its source */
 async function bundle(

@@ -34,6 +34,7 @@ import {
   otherKeyUnproven,
   otherOrder,
   otherPayload,
+  overtaken,
   pastWindow,
   refusedAfterDoubt,
   replaced,
@@ -131,6 +132,7 @@ const CONDITIONS: Readonly<Record<string, unknown>> = {
   unsettled,
   changedSince,
   otherOrder,
+  overtaken,
 }
 
 /** Converts `otherPayload` to "other payload". */

@@ -129,7 +129,7 @@ export class CustomerOrderingError extends Error {
 
   /** Stable machine-readable kind of the error, one literal per class. */
   readonly code: string = 'error'
-  /** Whether the wallet was charged for this intent; always `'no'` for reads. */
+  /** Whether the wallet was charged for this intent; `'no'` for reads of the service. */
   readonly charged: Charged
   /** Number of HTTP requests that the call tried to send; 0 if it tried none. */
   readonly attempts: number

@@ -86,7 +86,7 @@ const BY_STATUS: Readonly<Record<number, Refusal>> = {
   400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
   401: [AuthenticationError, 'missing or invalid API key', 'Check the API key or sign in at the proxy', true],
   402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
-  403: [PermissionDeniedError, 'the API key lacks a permission', 'Use an API key with that permission', true],
+  403: [PermissionDeniedError, 'the API key lacks a permission', 'Give this API key that permission', true],
   404: [NotFoundError, 'not found', 'Check the ids, the API key and baseUrl'],
   408: TRANSIENT,
   409: [ConflictError, 'conflict', 'Wait'],

@@ -25,8 +25,8 @@ export interface TestClock {
 
 /**
  * Makes a clock for tests of waits, retries and time windows. Such tests then take no real time.
- * Use the clock with the sandbox's `fetch` and an in-memory store, not with real connections: while
- * a connection waits for data, the clock would jump.
+ * Use the clock with the sandbox's `fetch` and an in-memory store, not with real connections or an
+ * encrypting `codec`: while one of them is working, the clock would jump.
  *
  * @param start milliseconds since 1970; default 2026-01-01
  * @example

@@ -143,6 +143,24 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   23: {
     'sandbox/yaml.test.ts': ['YAML with very many spaces %s is parsed quickly'],
   },
+  26: {
+    'client/recover/resolve.test.ts': [
+      'an order cannot be abandoned while a call may send it whose claim %s took over',
+    ],
+  },
+  27: {
+    'client/create/changed-arguments.test.ts': [
+      'a charged order is reported as charged if its invalid request names it by %s',
+    ],
+  },
+  28: {
+    'client/create/enqueue.test.ts': [
+      'an invalid repetition in the same transaction does not report that nothing was charged',
+    ],
+  },
+  29: {
+    'client/create/anonymous.test.ts': ['allowDuplicate gives the order its own name, which finds it again'],
+  },
   a: {
     'browser/suites.test.ts': ["no response to a read comes from the browser's cache, $what"],
     'unit/http/transport.test.ts': [

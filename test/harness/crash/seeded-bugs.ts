@@ -27,6 +27,7 @@ import {
   mayBeRestored,
   otherApiKey,
   otherPayload,
+  overtaken,
   startOf,
 } from '../../../src/orders/conditions.ts'
 import { pauseBefore } from '../../../src/orders/create.ts'
@@ -333,6 +334,7 @@ const BUGS = {
   },
   'client/recover/resolve': {
     'a person gives up what another call has worked on since': () => dropRule(RULES, changedSince),
+    'a person gives up what an overtaken call may still send': () => dropRule(RULES, overtaken),
     'a decision that an order exists is not stored': () =>
       around(markCreated, async (original, context, found, listed, deadline) => {
         // Only the decision about a record uses the deadline of a call.
@@ -490,6 +492,8 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   'a refusal after doubt does not keep recovery from repeating the request':
     'no promise is broken: the key is the same, and recovery reports what it hears',
+  'a person gives up what an overtaken call may still send':
+    'it permits the requests of earlier calls after an abandonment; the model does not',
   'a tampered record is sent': 'nobody tampers with records',
   'a machine that slept while it connected sends when it wakes': 'it has no connections',
   'a proof that the store did not take counts as stored':
