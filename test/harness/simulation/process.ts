@@ -601,11 +601,11 @@ export class Process {
       url,
       body,
     }: { readonly method: string; readonly url: string; readonly body?: string | undefined },
-    headers: { readonly get: (name: string) => string | undefined },
+    headers: AttemptRequest['headers'],
     send: () => Promise<SandboxReply>,
   ): { readonly request: LoggedRequest | LoggedRead; readonly arrive: () => Promise<SandboxReply> } {
     const world = this.#world
-    const call = headers.get(CALL_HEADER)
+    const call = headers[CALL_HEADER]
     if (method !== 'POST') {
       const path = url.slice(world.sandbox.baseUrl.length)
       const read = world.log.read({ path, ...(call === undefined ? {} : { call: Number(call) }) })
@@ -617,7 +617,7 @@ export class Process {
     const order = world.log.request({
       intent: target ?? '',
       payload: payloadOf(asked),
-      key: headers.get('idempotency-key') ?? '',
+      key: headers['idempotency-key'] ?? '',
       body: body ?? '',
       wall: this.#now(),
       time: world.time.now,
@@ -679,13 +679,9 @@ export class Process {
       const exchange = this.#effect<SandboxReply | 'reset' | 'unsent'>(
         request.method === 'POST' ? 'send' : 'fetch',
         () => {
-          const left = this.#leave(request, headersOf(request), () =>
-            this.#world.sandbox.handle({
-              method: request.method,
-              url: request.url,
-              headers: request.headers,
-              body: request.body ?? '',
-            }),
+          const { method, url, headers, body = '' } = request
+          const left = this.#leave(request, headers, () =>
+            this.#world.sandbox.handle({ method, url, headers, body }),
           )
           sent = left.request
           return left.arrive
@@ -726,11 +722,10 @@ export class Process {
     const exchange = this.#effect<SandboxReply | undefined>(
       request.method === 'POST' ? 'send' : 'fetch',
       () => {
-        const headers = { get: (name: string) => message.headers[name] }
         // Do not pass the signal: a request that was sent arrives.
         const { method, body } = message
         const sent = { method, url, body, headers: { ...message.headers, ...there } }
-        const leaving = this.#leave(sent, headers, () => this.#world.sandbox.handle(sent))
+        const leaving = this.#leave(sent, message.headers, () => this.#world.sandbox.handle(sent))
         left = leaving.request
         return leaving.arrive
       },
@@ -774,23 +769,14 @@ function lateness(part: number): number {
   return 11_000 + Math.floor(part * part * (LONGEST_FLIGHT - 12_000))
 }
 
-const RESET: AttemptResult = {
+const failed = (unsent: false | 'unreachable', code: string, syscall: string): AttemptResult => ({
   kind: 'failed',
-  unsent: false,
-  closed: true,
-  detail: { name: 'Error', code: 'ECONNRESET', syscall: 'read' },
-}
-
-const UNREACHABLE: AttemptResult = {
-  kind: 'failed',
-  unsent: 'unreachable',
-  closed: false,
-  detail: { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' },
-}
-
-function headersOf({ headers }: AttemptRequest): { readonly get: (name: string) => string | undefined } {
-  return { get: (name) => headers[name] }
-}
+  unsent,
+  closed: unsent === false,
+  detail: { name: 'Error', code, syscall },
+})
+const RESET = failed(false, 'ECONNRESET', 'read')
+const UNREACHABLE = failed('unreachable', 'ECONNREFUSED', 'connect')
 
 /** Headers with lower-case names. The platform's class is slow, because it checks them. */
 function answerHeaders(headers: SandboxReply['headers']): ResponseHeaders {
