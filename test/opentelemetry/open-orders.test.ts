@@ -9,11 +9,13 @@ import { storeOver } from '../support/store-over.ts'
 const MINUTE = 60_000
 
 /** The metrics of a client's orders, as Prometheus reads them. */
-function scraped(lab: Lab) {
+function scraped() {
+  const lab = new Lab()
   const reader = new PrometheusExporter({ preventServerStart: true })
   const meterProvider = new MeterProvider({ readers: [reader] })
   const hooks = telemetryHooks({ baseUrl: lab.sandbox.baseUrl, meterProvider })
   return {
+    lab,
     hooks,
     observe: (client = lab.client({ hooks })) =>
       observeOpenOrders(client, { meterProvider, now: lab.runtime.now }),
@@ -41,8 +43,7 @@ const OLDEST = 'ordering_oldest_open_order_age'
 
 describe('observeOpenOrders', () => {
   it('observeOpenOrders counts open orders by age, and reports the oldest until it is settled', async () => {
-    const lab = new Lab()
-    const { observe, scrape } = scraped(lab)
+    const { lab, observe, scrape } = scraped()
     observe()
     const client = lab.client()
     const none = { '2m': 0, '20m': 0, '1h': 0, '1d': 0, older: 0 }
@@ -69,8 +70,7 @@ describe('observeOpenOrders', () => {
   })
 
   it('observeOpenOrders treats an order from a clock that is ahead as new', async () => {
-    const lab = new Lab()
-    const { observe, scrape } = scraped(lab)
+    const { lab, observe, scrape } = scraped()
     observe()
     await lab.client().orders.enqueue(order('ahead'))
     lab.runtime.jump(-MINUTE)
@@ -79,8 +79,7 @@ describe('observeOpenOrders', () => {
   })
 
   it('observeOpenOrders reports an unreadable store as long as it is unreadable', async () => {
-    const lab = new Lab()
-    const { observe, scrape } = scraped(lab)
+    const { lab, observe, scrape } = scraped()
     let gone = true
     const store = storeOver(lab.rows, {
       listOpen: async (...given) => {
@@ -99,8 +98,7 @@ describe('observeOpenOrders', () => {
   })
 
   it('observeOpenOrders reads the store for each collection until it is stopped', async () => {
-    const lab = new Lab()
-    const { observe, scrape } = scraped(lab)
+    const { lab, observe, scrape } = scraped()
     let reads = 0
     const store = storeOver(lab.rows, {
       listOpen: async (...given) => {
@@ -119,8 +117,7 @@ describe('observeOpenOrders', () => {
 })
 
 it('every metric and label of the documented alerts exists in Prometheus', async () => {
-  const lab = new Lab()
-  const { hooks, observe, scrape } = scraped(lab)
+  const { lab, hooks, observe, scrape } = scraped()
   observe()
   const client = lab.client({ hooks, maxRetries: 1 })
   lab.sandbox.faults.add({ times: 2, action: { type: 'commitThenDrop' } })

@@ -7,7 +7,7 @@ import {
   type RecoverOptions,
 } from 'customer-ordering-sdk'
 import { type TelemetryOptions, telemetryHooks, traceHeaders } from 'customer-ordering-sdk/opentelemetry'
-import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { afterEach, describe, expect, it } from 'vitest'
 import { order } from '../support/lab.ts'
 import { Collected } from './collected.ts'
@@ -22,6 +22,14 @@ function clientOf(sandbox: Sandbox, store: OrderStore = new MemoryStore()): Cust
   return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store, hooks, maxRetries: 1 })
 }
 
+/** A service, its client, and a function that makes its next order requests fail. */
+function shop() {
+  const sandbox = createSandbox()
+  const fault = (action: FaultAction, times = 1) =>
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action, times })
+  return { sandbox, client: clientOf(sandbox), fault }
+}
+
 /** Runs the call under a span of the shop, as a server's instrumentation would start it. */
 async function handle<T>(call: () => Promise<T>): Promise<T> {
   return await tracer.startActiveSpan('PUT /orders', async (span) => {
@@ -33,13 +41,11 @@ async function handle<T>(call: () => Promise<T>): Promise<T> {
   })
 }
 
-const createOrder = { operation: 'createOrder' } as const
-
 describe('the spans', () => {
   it("spans of a call have the shop's span as parent, one child for each request, and events for retries", async () => {
-    const sandbox = createSandbox()
-    sandbox.faults.add({ match: createOrder, action: { type: 'commitThenDrop' } })
-    const { id } = await handle(() => clientOf(sandbox).orders.create(order('cart-1')))
+    const { sandbox, client, fault } = shop()
+    fault({ type: 'commitThenDrop' })
+    const { id } = await handle(() => client.orders.create(order('cart-1')))
 
     const call = collected.tree('orders.create')
     expect(collected.tree('PUT /orders').children).toEqual([call.span])
@@ -82,8 +88,7 @@ describe('the spans', () => {
   })
 
   it('spans of requests are named by path templates, whatever the ids', async () => {
-    const sandbox = createSandbox()
-    const client = clientOf(sandbox)
+    const { client } = shop()
     const { id } = await client.orders.create(order('cart'))
     await client.orders.retrieve(id)
     await client.orders.list()
@@ -126,8 +131,8 @@ describe('the spans', () => {
   })
 
   it('the span of an order in doubt is an error that states it, and its recovery is one trace', async () => {
-    const sandbox = createSandbox()
-    sandbox.faults.add({ match: createOrder, times: 2, action: { type: 'commitThenDrop' } })
+    const { sandbox, fault } = shop()
+    fault({ type: 'commitThenDrop' }, 2)
     const store = new MemoryStore()
     await clientOf(sandbox, store)
       .orders.create(order('cart-2'))
@@ -147,10 +152,8 @@ describe('the spans', () => {
   })
 
   it('spans of a recovery stay together when the order moves to its next key', async () => {
-    const sandbox = createSandbox()
-    const refuse = { type: 'status', status: 402, code: 'PAYMENT_REQUIRED' } as const
-    sandbox.faults.add({ match: createOrder, times: 2, action: refuse })
-    const client = clientOf(sandbox)
+    const { sandbox, client, fault } = shop()
+    fault({ type: 'status', status: 402, code: 'PAYMENT_REQUIRED' }, 2)
     await client.orders.create(order('cart-key')).catch(() => {})
     await client.orders.enqueue(order('cart-key'))
     collected.reset()
@@ -164,17 +167,15 @@ describe('the spans', () => {
   })
 
   it('spans end when calls are aborted, time out or find the client closed', async () => {
-    const sandbox = createSandbox()
-    const client = clientOf(sandbox)
+    const { sandbox, client } = shop()
     let stalled = () => {}
     const when = () => stalled() === undefined
     sandbox.faults.add({ match: { when }, times: 'always', action: { type: 'stall', commit: true } })
 
     const aborted = new AbortController()
     stalled = () => aborted.abort()
-    await expect(client.orders.create(order('cart-abort'), { signal: aborted.signal })).rejects.toMatchObject(
-      { code: 'aborted' },
-    )
+    const aborting = client.orders.create(order('cart-abort'), { signal: aborted.signal })
+    await expect(aborting).rejects.toMatchObject({ code: 'aborted' })
     expect(collected.tree('orders.create').span.attributes['error.type']).toBe('aborted')
 
     stalled = () => {}
@@ -190,15 +191,14 @@ describe('the spans', () => {
     stalled = () => {
       closed = client.close()
     }
-    await expect(client.orders.create(order('cart-close'), { totalTimeout: 50 })).rejects.toMatchObject({
-      charged: 'unknown',
-    })
+    const closing = client.orders.create(order('cart-close'), { totalTimeout: 50 })
+    await expect(closing).rejects.toMatchObject({ charged: 'unknown' })
     await closed
     await client.balance.retrieve().catch(() => {})
   })
 
   it('a remembered order has one span without requests', async () => {
-    const client = clientOf(createSandbox())
+    const { client } = shop()
     await client.orders.create(order('cart-3'))
     collected.reset()
     await handle(() => client.orders.create(order('cart-3')))
@@ -209,7 +209,7 @@ describe('the spans', () => {
   })
 
   it('spans of concurrent calls have their own parents', async () => {
-    const client = clientOf(createSandbox())
+    const { client } = shop()
     await Promise.all(
       ['cart-4', 'cart-5'].map((reference) => handle(() => client.orders.create(order(reference)))),
     )
@@ -220,9 +220,8 @@ describe('the spans', () => {
   })
 
   it('traceHeaders() sends the span to the service', async () => {
-    const sandbox = createSandbox()
-    sandbox.faults.add({ match: createOrder, action: { type: 'commitThenDrop' } })
-    const client = clientOf(sandbox)
+    const { sandbox, client, fault } = shop()
+    fault({ type: 'commitThenDrop' })
     await handle(() => client.orders.create(order('cart-6'), { headers: traceHeaders() }))
     const { traceId, spanId } = collected.tree('PUT /orders').span.spanContext()
     expect(sandbox.requests.map(({ headers }) => headers['traceparent'])).toEqual(
@@ -231,8 +230,7 @@ describe('the spans', () => {
   })
 
   it('spans contain no API key, no target and no amount', async () => {
-    const sandbox = createSandbox()
-    const client = clientOf(sandbox)
+    const { sandbox, client } = shop()
     await client.orders.create({ ...order('cart-7'), target: '@ada-lovelace' })
     await client.balance.retrieve()
     sandbox.revokeApiKey(sandbox.apiKey)
@@ -249,9 +247,8 @@ describe('the spans', () => {
 describe('the numbers', () => {
   it('metrics of requests, retries and outcomes have few labels', async () => {
     await collected.numbers('')
-    const sandbox = createSandbox()
-    sandbox.faults.add({ match: createOrder, action: { type: 'drop' } })
-    const client = clientOf(sandbox)
+    const { client, fault } = shop()
+    fault({ type: 'drop' })
     for (const reference of ['cart-8', 'cart-9']) await client.orders.create(order(reference))
     await client.services.retrieve('svc_none').catch(() => {})
     expect(await collected.numbers('ordering.calls')).toEqual([
@@ -259,7 +256,7 @@ describe('the numbers', () => {
       [{ 'ordering.operation': 'services.retrieve', 'error.type': 'not_found' }, 1],
     ])
 
-    sandbox.faults.add({ match: createOrder, action: { type: 'drop' } })
+    fault({ type: 'drop' })
     await client.orders.create(order('cart-10'))
     expect(await collected.numbers('ordering.retries')).toEqual([
       [{ 'ordering.operation': 'orders.create', 'ordering.reason': 'now' }, 1],
@@ -282,8 +279,7 @@ describe('the numbers', () => {
   })
 
   it('metrics of a recovery report the outcome of the orders', async () => {
-    const sandbox = createSandbox()
-    const client = clientOf(sandbox)
+    const { client } = shop()
     await client.orders.enqueue(order('queued'))
     await collected.numbers('')
     await client.orders.recover()

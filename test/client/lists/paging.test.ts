@@ -266,16 +266,11 @@ describe('lists of a sandbox', () => {
 
 it('a page of bad rows is rejected at the first bad row, and later rows are not checked', async () => {
   let checked = 0
-  const picky: StandardSchemaV1<unknown, Order> = {
-    '~standard': {
-      version: 1,
-      vendor: 'test',
-      validate: () => {
-        checked++
-        return { issues: [{ message: 'is never right' }] }
-      },
-    },
+  const validate = () => {
+    checked++
+    return { issues: [{ message: 'is never right' }] }
   }
+  const picky: StandardSchemaV1<unknown, Order> = { '~standard': { version: 1, vendor: 'test', validate } }
   const read = (rows: readonly object[]) =>
     clientOver(() => rows, { schemas: { order: picky } })
       .client.orders.list()

@@ -8,6 +8,7 @@ import {
 } from 'customer-ordering-sdk'
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { all } from '../../support/all.ts'
 import { errorOf, service } from '../../support/service.ts'
 import { storeOver } from '../../support/store-over.ts'
 import { throwing } from '../../support/throwing.ts'
@@ -40,12 +41,8 @@ const names = (events: readonly Event[]): string[] => events.map(([hook]) => hoo
 const one = (events: readonly Event[], hook: string): Event[1] | undefined =>
   events.find(([name]) => name === hook)?.[1]
 
-const request = {
-  serviceId: 'svc_standard',
-  target: '@x',
-  quantity: 1,
-  metadata: { externalOrderId: 'ref-1' },
-}
+const nameless = { serviceId: 'svc_standard', target: '@x', quantity: 1 }
+const request = { ...nameless, metadata: { externalOrderId: 'ref-1' } }
 const create = (client: CustomerOrderingClient, options?: object): Promise<unknown> =>
   client.orders.create(request, options)
 
@@ -96,14 +93,8 @@ describe('the events of an order', () => {
     sandbox.faults.add({ action: { type: 'status', status: 402, code: 'NO_FUNDS' } })
     await errorOf(create(client))
     expect(names(events)).toEqual(['request', 'response', 'settled'])
-    expect(one(events, 'settled')).toMatchObject({
-      ok: false,
-      code: 'payment_required',
-      status: 402,
-      charged: 'no',
-      attempts: 1,
-      externalOrderId: 'ref-1',
-    })
+    const refused = { ok: false, code: 'payment_required', status: 402, charged: 'no', attempts: 1 }
+    expect(one(events, 'settled')).toMatchObject({ ...refused, externalOrderId: 'ref-1' })
   })
 
   test('an order that sends nothing has only the last event', async () => {
@@ -112,21 +103,14 @@ describe('the events of an order', () => {
     events.length = 0
     await create(client)
     expect(names(events)).toEqual(['settled'])
-    expect(one(events, 'settled')).toMatchObject({
-      ok: true,
-      attempts: 0,
-      charged: 'yes',
-      externalOrderId: 'ref-1',
-    })
+    const known = { ok: true, attempts: 0, charged: 'yes', externalOrderId: 'ref-1' }
+    expect(one(events, 'settled')).toMatchObject(known)
   })
 
   test('events of concurrent orders have different call ids', async () => {
     const { events, client } = watched()
-    await Promise.all(
-      ['a', 'b', 'c'].map((externalOrderId) =>
-        client.orders.create({ ...request, metadata: { externalOrderId } }),
-      ),
-    )
+    const named = ['a', 'b', 'c'].map((externalOrderId) => ({ ...nameless, metadata: { externalOrderId } }))
+    await Promise.all(named.map((one) => client.orders.create(one)))
     const calls = new Set(events.map(([, { callId }]) => callId))
     expect(calls.size).toBe(3)
     for (const call of calls) {
@@ -249,15 +233,11 @@ describe('the attempt numbers and operation names of events', () => {
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
     await errorOf(create(client))
     events.length = 0
-    sandbox.faults.add({
-      match: {
-        when: () => {
-          gone = true
-          return true
-        },
-      },
-      action: { type: 'drop' },
-    })
+    const when = (): boolean => {
+      gone = true
+      return gone
+    }
+    sandbox.faults.add({ match: { when }, action: { type: 'drop' } })
     expect(await client.orders.recover()).toMatchObject({ stillOpen: 1 })
     expect(names(events)).toEqual(['request', 'response', 'settled'])
     const told = { ok: false, charged: 'unknown', recovery: 'still_open' }
@@ -267,13 +247,8 @@ describe('the attempt numbers and operation names of events', () => {
 
   test('an order that schemas.order rejects ends in a failure, after the schema has run', async () => {
     const { events, connect } = watched()
-    const order: StandardSchemaV1 = {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: async () => ({ issues: [{ message: 'is not liked' }] }),
-      },
-    }
+    const validate = async () => ({ issues: [{ message: 'is not liked' }] })
+    const order: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } }
     const error = await errorOf(connect({ schemas: { order } }).orders.create(request))
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
     const told = { ok: false, code: 'invalid_response', charged: 'yes', status: 201, remembered: true }
@@ -290,13 +265,11 @@ describe('the attempt numbers and operation names of events', () => {
     const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
     const { client, sandbox, runtime } = service({ logger, maxRetries: 0 })
     sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'cutBody' }, times: 9 })
-    const nameless = { serviceId: 'svc_standard', target: '@x', quantity: 1 }
     await errorOf(client.orders.create(nameless, { idempotencyKey: 'mine' }))
     runtime.jump(60 * 60 * 1000)
     lines.length = 0
-    const outcomes = []
-    for await (const { outcome, record } of client.orders.recover()) outcomes.push([outcome, record.state])
-    expect(outcomes).toEqual([['needs_attention', 'created']])
+    const record = { state: 'created' }
+    expect(await all(client.orders.recover())).toMatchObject([{ outcome: 'needs_attention', record }])
     expect(lines).toMatchObject([
       ['warn', expect.any(String), { recovery: 'needs_attention', charged: 'yes' }],
     ])
