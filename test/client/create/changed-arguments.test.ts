@@ -17,9 +17,8 @@ describe('arguments that have become wrong since an order was sent', () => {
     const placed = await lab.create()
     const again = await lab.create(order('r1'), { service: await changedService(lab) })
     expect(again.id).toBe(placed.id)
-    expect(
-      (await lab.client().orders.enqueue(order('r1'), { service: await changedService(lab) })).state,
-    ).toBe('created')
+    const enqueued = await lab.client().orders.enqueue(order('r1'), { service: await changedService(lab) })
+    expect(enqueued.state).toBe('created')
     lab.sandbox.expectCharges(1)
   })
 
@@ -83,11 +82,8 @@ describe('arguments that have become wrong since an order was sent', () => {
   ])('a charged order is reported as charged if %s is wrong', async (_what, call) => {
     const lab = new Lab()
     const { id } = await lab.create()
-    expect(await failure(call(lab.client()))).toMatchObject({
-      code: 'invalid_request',
-      charged: 'yes',
-      orderId: id,
-    })
+    const charged = { code: 'invalid_request', charged: 'yes', orderId: id }
+    expect(await failure(call(lab.client()))).toMatchObject(charged)
     lab.sandbox.expectCharges(1)
   })
 
@@ -136,9 +132,7 @@ describe('arguments that have become wrong since an order was sent', () => {
     const row = order('r1', { quantity: -1 })
     expect(await failure(lab.create(row))).toMatchObject({ charged: 'no' })
     const blind = lab.elsewhere({}, on('get', 'rejects'))
-    expect(await failure(blind.orders.create(row))).toMatchObject({
-      code: 'invalid_request',
-      charged: 'unknown',
-    })
+    const unknown = { code: 'invalid_request', charged: 'unknown' }
+    expect(await failure(blind.orders.create(row))).toMatchObject(unknown)
   })
 })

@@ -1,13 +1,17 @@
+import type { OrderRecord, RememberedQuery } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
-import { anonymousOrder, failure, order } from '../../support/lab.ts'
+import { anonymousOrder, failure, type Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
+
+const remembered = (lab: Lab, query: RememberedQuery): Promise<OrderRecord[]> =>
+  all(lab.client().orders.remembered(query))
 
 describe('remembered()', () => {
   it('remembered() finds an order by its reference, and sends nothing', async (lab) => {
     const placed = await lab.create()
     const before = lab.sandbox.requests.length
-    expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([
+    expect(await remembered(lab, { externalOrderId: 'r1' })).toEqual([
       {
         slot: 'ref:r1',
         key: lab.posts[0]?.key,
@@ -28,7 +32,7 @@ describe('remembered()', () => {
   it('remembered() shows why an order was refused', async (lab) => {
     lab.drain()
     await failure(lab.create())
-    expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toMatchObject([
+    expect(await remembered(lab, { externalOrderId: 'r1' })).toMatchObject([
       { state: 'rejected', rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } },
     ])
   })
@@ -39,7 +43,7 @@ describe('remembered()', () => {
     await lab.create(anonymousOrder({ quantity: 20 }))
     const slots: string[] = []
     for (const { key } of lab.posts)
-      for (const { slot } of await all(lab.client().orders.remembered({ idempotencyKey: key ?? '' })))
+      for (const { slot } of await remembered(lab, { idempotencyKey: key ?? '' }))
         slots.push(slot.slice(0, 5))
     expect(slots).toEqual(['key:k', 'ref:r', 'anon:'])
   })
@@ -49,11 +53,11 @@ describe('remembered()', () => {
     lab.runtime.jump(1000)
     const since = lab.runtime.now()
     for (let count = 0; count < 120; count++) await lab.create(order(`new-${count}`))
-    const found = await all(lab.client().orders.remembered({ since }))
+    const found = await remembered(lab, { since })
     expect(found.map(({ slot }) => slot).sort()).toEqual(
       Array.from({ length: 120 }, (_, count) => `ref:new-${count}`).sort(),
     )
-    expect(await all(lab.client().orders.remembered({ since: 0 }))).toHaveLength(270)
+    expect(await remembered(lab, { since: 0 })).toHaveLength(270)
   })
 
   it("remembered() ends with the client's total time if the store does not respond", async (lab) => {
@@ -72,12 +76,12 @@ describe('remembered()', () => {
   })
 
   it('remembered() is empty if nothing is remembered', async (lab) => {
-    expect(await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
-    expect(await all(lab.client().orders.remembered({ idempotencyKey: 'k1' }))).toEqual([])
-    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
+    expect(await remembered(lab, { externalOrderId: 'r1' })).toEqual([])
+    expect(await remembered(lab, { idempotencyKey: 'k1' })).toEqual([])
+    expect(await remembered(lab, { since: 0 })).toEqual([])
     await lab.create()
     await lab.client().orders.forget({ externalOrderId: 'r1' })
-    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
+    expect(await remembered(lab, { since: 0 })).toEqual([])
   })
 
   it('remembered() separates accounts', async (lab) => {
@@ -106,7 +110,7 @@ describe('remembered()', () => {
 
   it('remembered() shows only the fields of a created order that `remember` permits', async (lab) => {
     await lab.client({ remember: 'id' }).orders.create(order('r1'))
-    const [record] = await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))
+    const [record] = await remembered(lab, { externalOrderId: 'r1' })
     expect(Object.keys(record?.order ?? {}).sort()).toEqual(['amount', 'id', 'status'])
   })
 })

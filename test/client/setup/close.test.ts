@@ -2,6 +2,7 @@ import type { CustomerOrderingClient, OrderStore } from 'customer-ordering-sdk'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
+import { all } from '../../support/all.ts'
 import { on } from '../../support/faulty-store.ts'
 import { Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
@@ -156,13 +157,7 @@ describe('closing a client', () => {
       const before = lab.sandbox.requests.length
       lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
       const step = (): Promise<unknown> =>
-        walk === 'recover'
-          ? first(client.orders.recover())
-          : (async () => {
-              for await (const found of client.orders.reconcile())
-                if (found.kind === 'only_local') return found
-              return undefined
-            })()
+        walk === 'recover' ? first(client.orders.recover()) : all(client.orders.reconcile())
       const { ending } = await lab.begin(() => errorOf(step()))
       await client.close()
       expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
@@ -188,8 +183,7 @@ describe('closing a client', () => {
       {},
       on('update', 'rejects', () => broken),
     )
-    const { ending } = await lab.begin(() => client.withOptions({ timeout: 9000 }).orders.create(order('r1')))
-    const placed = await ending
+    const placed = await client.withOptions({ timeout: 9000 }).orders.create(order('r1'))
     broken = false
     await client.close()
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })

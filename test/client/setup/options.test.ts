@@ -12,7 +12,10 @@ import { fakeRuntime } from '../../support/runtime.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
-const request = { serviceId: 'svc_standard', target: '@x', quantity: 2 }
+const named = {
+  ...{ serviceId: 'svc_standard', target: '@x', quantity: 2 },
+  metadata: { externalOrderId: 'e1' },
+}
 
 describe('withOptions', () => {
   it('withOptions changes only the given options', async () => {
@@ -29,7 +32,6 @@ describe('withOptions', () => {
 
   it("withOptions shares the store: one client remembers the other's orders", async () => {
     const { client, requests } = clientOver(() => json(order, 201))
-    const named = { ...request, metadata: { externalOrderId: 'e1' } }
     await client.orders.create(named)
     expect(await client.withOptions({ maxRetries: 1 }).orders.create(named)).toEqual(order)
     expect(requests).toHaveLength(1)
@@ -45,7 +47,6 @@ describe('withOptions', () => {
       {},
       fakeRuntime(),
     )
-    const named = { ...request, metadata: { externalOrderId: 'e1' } }
     const both = [client, client.withOptions({ timeout: 5000 })].map(({ orders }) => orders.create(named))
     while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
     answer(json(order, 201))
@@ -59,7 +60,6 @@ describe('withOptions with another address', () => {
 
   it('withOptions rejects another address without `server`, which would hide remembered orders', async () => {
     const { client, requests } = clientOver(() => json(order, 201), { account: 'shop' })
-    const named = { ...request, metadata: { externalOrderId: 'e1' } }
     await client.orders.create(named)
     expect(() => client.withOptions({ baseUrl: elsewhere })).toThrow(
       /^Client option baseUrl cannot change unless the option server is set/,
@@ -98,19 +98,15 @@ describe('options of orders', () => {
   it('account and server determine the key of an order with a reference', async () => {
     const key = async (options: ClientOptions): Promise<string | null | undefined> => {
       const { client, requests } = clientOver(() => json(order, 201), options)
-      await client.orders.create({ ...request, metadata: { externalOrderId: 'e1' } })
+      await client.orders.create(named)
       return requests[0]?.headers.get('idempotency-key')
     }
     const derived = await key({ account: 'shop' })
     expect(await key({ account: 'shop', apiKey: 'another' })).toBe(derived)
     expect(await key({ account: 'shop', server: BASE_URL })).toBe(derived)
     expect(await key({ account: 'shop', baseUrl: 'https://API.example.com:443/' })).toBe(derived)
-    const others = [
-      await key({ account: 'other' }),
-      await key({ account: 'shop', server: 'x' }),
-      await key({}),
-    ]
-    expect(new Set([derived, ...others]).size).toBe(4)
+    const others = [{ account: 'other' }, { account: 'shop', server: 'x' }, {}]
+    expect(new Set([derived, ...(await Promise.all(others.map(key)))]).size).toBe(4)
   })
 
   it('options of recover() and reconcile() are checked before anything is read', () => {
