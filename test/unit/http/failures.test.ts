@@ -132,7 +132,7 @@ describe('an error status', () => {
     expect(fail(answer(403)).constructor).toBe(PermissionDeniedError)
     expect(fail(answer(403))).toMatchObject({ code: 'permission_denied', status: 403, attempts: 2 })
     const what = 'returned 403 (the API key lacks a permission). The call needs the permission orders:write'
-    expectMessages(answer(403, ''), what, 'Use an API key with that permission', true)
+    expectMessages(answer(403, ''), what, 'Give this API key that permission', true)
   })
 
   test.each([
