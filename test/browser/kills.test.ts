@@ -27,7 +27,9 @@ describeWithChromium('A page that ends while it places orders', () => {
       } finally {
         await cycles.stop()
       }
-      console.log(`${CYCLES} cycles from seed ${FIRST_SEED}: ${JSON.stringify(ends)}, ${charges} charges`)
+      console.log(
+        `${CYCLES} cycles from seed ${FIRST_SEED}: ${JSON.stringify(ends)}, ${cycles.tornLogs} logs torn, ${charges} charges`,
+      )
       expect(broken).toEqual([])
       // Cycles without a kill in the middle of an order would prove nothing.
       for (const end of ENDS) expect(ends[end], end).toBeGreaterThanOrEqual(Math.floor(CYCLES / 4))
