@@ -50,8 +50,8 @@ const measured: readonly Measured[] = [
   { entry: '.', name: 'TimeoutError', budget: 1_500, platform: 'node' },
   { entry: '.', name: 'formatAmount', budget: 2_200 },
   { entry: '.', name: 'formatAmount', budget: 2_200, platform: 'node' },
-  { entry: './stores/sqlite', name: 'SqliteStore', budget: 6_400, platform: 'node' },
-  { entry: './stores/postgres', name: 'PostgresStore', budget: 8_050, platform: 'node' },
+  { entry: './stores/sqlite', name: 'SqliteStore', budget: 6_800, platform: 'node' },
+  { entry: './stores/postgres', name: 'PostgresStore', budget: 8_250, platform: 'node' },
   { entry: './stores/redis', name: 'RedisStore', budget: 7_200, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
@@ -64,8 +64,8 @@ const measured: readonly Measured[] = [
 ]
 
 // The documentation takes 105 kB of this.
-const PACKED_BUDGET = 803_000
-const UNPACKED_BUDGET = 2_960_000
+const PACKED_BUDGET = 805_000
+const UNPACKED_BUDGET = 2_970_000
 
 /** @param from the module to import from: the built package, or its source */
 async function bundle(

@@ -206,6 +206,9 @@ export class PostgresStore implements OrderStore {
    * when the program starts. Keep the transaction short: a concurrent call for the same order waits
    * until the transaction ends.
    *
+   * With `REPEATABLE READ` or `SERIALIZABLE`, `enqueue` rejects if the order's row has changed since
+   * the transaction began. Then roll back, and repeat the whole transaction.
+   *
    * @throws {StoreError} if `client` has no method `query`
    * @example
    * await client.orders.enqueue(request, { within: store.within(connection) })
@@ -213,18 +216,21 @@ export class PostgresStore implements OrderStore {
   within(client: PostgresClient): OrderOutbox {
     checkClient(client)
     const session = transactionOf(client)
+    // Without a lock, `enqueue` could find an enqueued order that is closed before the commit, and
+    // acknowledge it although nobody will send it.
+    const { lock } = this.#statements
     return {
       get: async (scope, id) => {
         const parameters = [toStored(scope), toStored(id)]
-        return await this.#run('read from', session, (query) => this.#get(query, parameters))
+        return await this.#run('read from', session, (query) => this.#get(query, parameters, lock))
       },
-      insert: (row) => this.#uncertain.run(row, () => this.#insert(session, row)),
+      insert: (row) => this.#uncertain.run(row, () => this.#insert(session, row, lock)),
       update: (row, expectedVersion) =>
         this.#uncertain.run(row, () => this.#update(session, row, expectedVersion)),
     }
   }
 
-  async #insert(session: Session, row: StoredRow): Promise<InsertResult> {
+  async #insert(session: Session, row: StoredRow, read?: string): Promise<InsertResult> {
     const name = [toStored(row.scope), toStored(row.id)]
     const parameters = [
       ...name,
@@ -239,7 +245,7 @@ export class PostgresStore implements OrderStore {
           if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
           // A second statement reads the existing row: the INSERT cannot see a row that was
           // committed while it waited.
-          const current = await this.#get(query, name)
+          const current = await this.#get(query, name, read)
           if (current !== undefined) return { inserted: false, current }
           await this.#checkVersion(query)
         }
@@ -253,8 +259,12 @@ export class PostgresStore implements OrderStore {
     )
   }
 
-  async #get(query: Query, name: string[]): Promise<StoredRow | undefined> {
-    const [found] = await query(this.#statements.get, name)
+  async #get(
+    query: Query,
+    name: string[],
+    statement: string = this.#statements.get,
+  ): Promise<StoredRow | undefined> {
+    const [found] = await query(statement, name)
     return found === undefined ? undefined : toRow(fromStored(name[0] ?? ''), found)
   }
 

@@ -11,7 +11,7 @@ import {
   type SqliteDatabase,
 } from './sqlite/database.ts'
 import { codeOf, explain, isNamed, textOf } from './sqlite/failure.ts'
-import { DatabaseFiles } from './sqlite/files.ts'
+import { checkPlace, DatabaseFiles } from './sqlite/files.ts'
 import { fromCursor, toPage, toRow } from './sqlite/rows.ts'
 import { checkVersion, migrate, PRUNE_BATCH, prepare, type Statements, versionOf } from './sqlite/schema.ts'
 import { storable } from './storable.ts'
@@ -121,9 +121,11 @@ export class SqliteStore implements OrderStore {
     try {
       if (this.#own === undefined) this.#guard()
       this.durability = durabilityOf(this.#database, this.#name)
+      const file = fileOf(this.#database)
+      // A file that the store opened itself was checked before SQLite created its log.
+      if (this.#own === undefined && file !== '') checkPlace(file, this.#name)
       migrate(this.#database, this.#name)
       this.#statements = prepare(this.#database)
-      const file = fileOf(this.#database)
       this.#files =
         file === '' ? undefined : new DatabaseFiles(this.#own === undefined ? file : this.#name, file)
       this.#checkFiles()

@@ -143,6 +143,22 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   23: {
     'sandbox/yaml.test.ts': ['YAML with very many spaces %s is parsed quickly'],
   },
+  24: {
+    'stores/postgres/outbox.test.ts': [
+      'with %s, enqueue() rejects if the enqueued order was refused after the transaction began',
+      'an order that a transaction has found enqueued is not settled before the commit',
+      'an insert in a transaction that finds a row locks it, too',
+    ],
+    'stores/postgres/orms.test.ts': [
+      "%s commits and rolls back an enqueued order together with the application's rows",
+    ],
+  },
+  25: {
+    'stores/sqlite.test.ts': [
+      'a file with a second hard link is rejected and not changed, opened %s',
+      'a file mounted without its directory is rejected and not changed, opened %s',
+    ],
+  },
   26: {
     'client/recover/resolve.test.ts': [
       'an order cannot be abandoned while a call may send it whose claim %s took over',

@@ -1,13 +1,16 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import {
+import fs, {
   chmodSync,
   copyFileSync,
   existsSync,
+  linkSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   statSync,
@@ -119,12 +122,34 @@ async function start(script: string, ...parameters: string[]): Promise<ChildProc
   return child
 }
 
-/** Makes SqliteStore find what `find` returns as `node:sqlite`. */
-function replaceNodeSqlite(find: () => object | undefined): void {
+/** Makes SqliteStore find what `find` returns as this module of Node. */
+function replaceModule(replaced: string, find: () => object | undefined): void {
   const original = process.getBuiltinModule.bind(process)
   vi.spyOn(process, 'getBuiltinModule').mockImplementation(((name: string) =>
-    name === 'node:sqlite' ? find() : original(name)) as typeof process.getBuiltinModule)
+    name === replaced ? find() : original(name)) as typeof process.getBuiltinModule)
 }
+
+const replaceNodeSqlite = (find: () => object | undefined): void => replaceModule('node:sqlite', find)
+
+/** Makes SqliteStore read this list of mounts, or none. */
+function replaceMounts(mounts: string | undefined, changes: object = {}): void {
+  const readFileSync = (file: string): string => {
+    if (file !== '/proc/self/mountinfo') throw new Error(`unexpected: ${file}`)
+    if (mounts === undefined) throw new Error('ENOENT')
+    return mounts
+  }
+  replaceModule('node:fs', () => ({ ...fs, readFileSync, ...changes }))
+}
+
+/** A line of Linux's list of mounts: a file mounted at a path. */
+const mountAt = (point: string): string =>
+  `42 27 254:0 /srv/orders.db ${point.replaceAll('\\', '\\134').replaceAll(' ', '\\040')} rw,relatime - ext4 /dev/vda rw`
+
+/** The ways to open the file. */
+const OPENINGS: readonly (readonly [how: string, open: () => SqliteStore])[] = [
+  ['by its path', () => new SqliteStore({ path })],
+  ["with the caller's connection", () => new SqliteStore({ database: openDatabase() })],
+]
 
 /** Collects the connections that SqliteStore opens. */
 function watchOpening(): readonly DatabaseSync[] {
@@ -180,6 +205,78 @@ describe('opening a file', () => {
     prepare()
     await openStore().insert(makeRow(1))
     expect(modesOf(name)).toEqual(['', '-shm', '-wal'].map((suffix) => [`${name}${suffix}`, 0o600]))
+  })
+
+  it.each(OPENINGS)(
+    'a file with a second hard link is rejected and not changed, opened %s',
+    async (_, open) => {
+      writeFileSync(path, '')
+      linkSync(path, join(directory, 'other.db'))
+      const error = await failureOf(open)
+      expect(error.message).toMatch(
+        /: the file has 2 hard links\. SQLite keeps a separate log for each name, so orders could be forgotten\. Nothing was written\. Keep the name that was used so far, and delete the other links\.$/,
+      )
+      expect(statSync(path).size).toBe(0)
+      expect(readdirSync(directory)).toEqual(['orders.db', 'other.db'])
+      rmSync(join(directory, 'other.db'))
+      await open().close()
+    },
+  )
+
+  it.each(OPENINGS)(
+    'a file mounted without its directory is rejected and not changed, opened %s',
+    async (_, open) => {
+      writeFileSync(path, '')
+      replaceMounts(`${mountAt('/proc')}\n${mountAt(realpathSync(path))}\n`)
+      const error = await failureOf(open)
+      expect(error.message).toMatch(
+        /: the file is mounted without its directory, so the latest orders would be lost with the container\. Nothing was written\. Mount the directory instead of the file\.$/,
+      )
+      expect(statSync(path).size).toBe(0)
+      expect(readdirSync(directory)).toEqual(['orders.db'])
+    },
+  )
+
+  it('a mounted file is recognised behind a symbolic link, and if its path has spaces', async () => {
+    mkdirSync(join(directory, 'a \\b'))
+    const target = join(directory, 'a \\b', 'ö 1.db')
+    writeFileSync(target, '')
+    symlinkSync(target, path)
+    replaceMounts(mountAt(realpathSync(target)))
+    await expectFailure(() => new SqliteStore({ path }), 'Mount the directory instead of the file.')
+  })
+
+  it('without a list of mounts, a file on another device than its directory is rejected', async () => {
+    writeFileSync(path, '')
+    const statSync = (file: string) =>
+      Object.assign(fs.statSync(file), file === realpathSync(path) ? { dev: -1 } : {})
+    replaceMounts(undefined, { statSync })
+    await expectFailure(() => new SqliteStore({ path }), 'Mount the directory instead of the file.')
+  })
+
+  it('a file opens in a mounted directory, and if no fact about mounts is available', async () => {
+    replaceMounts(
+      `${mountAt(realpathSync(directory))}\n${mountAt(`${realpathSync(directory)}/orders.db-wal`)}`,
+    )
+    await new SqliteStore({ path }).close()
+    vi.restoreAllMocks()
+    replaceMounts(undefined)
+    await new SqliteStore({ path }).close()
+    vi.restoreAllMocks()
+    const denied = () => {
+      throw new Error('EACCES')
+    }
+    replaceMounts(undefined, { realpathSync: denied })
+    await new SqliteStore({ path }).close()
+  })
+
+  it('a file opens through a symbolic link while a store has it open by its own name', async () => {
+    const store = openStore()
+    symlinkSync(path, join(directory, 'link.db'))
+    const linked = new SqliteStore({ path: join(directory, 'link.db') })
+    await linked.insert(makeRow(1))
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    await linked.close()
   })
 
   it('the store does not change the permissions of an existing file', async () => {

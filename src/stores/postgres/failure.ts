@@ -151,9 +151,12 @@ const MESSAGES: readonly (readonly [text: string, code: string])[] = [
   ['connection ended', 'CONNECTION_LOST'],
 ]
 
-function codeOf(error: unknown): string {
+export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'UNKNOWN'
-  const code: unknown = Reflect.get(error, 'code')
+  const prisma = ['meta', 'driverAdapterError', 'cause', 'originalCode']
+  const code: unknown =
+    prisma.reduce<unknown>((found, name) => Reflect.get(Object(found), name), error) ??
+    Reflect.get(error, 'code')
   if (typeof code === 'string' && code !== '') return code
   if (!(error instanceof Error)) return 'UNKNOWN'
   // Drizzle wraps pg's errors.

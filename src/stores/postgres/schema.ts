@@ -141,6 +141,8 @@ export const PRUNE_BATCH = 500
 export interface Statements {
   readonly version: string
   readonly get: string
+  /** Reads like `get`, and keeps the row unchanged until the transaction ends. */
+  readonly lock: string
   readonly insert: string
   readonly update: string
   readonly listOpen: string
@@ -152,9 +154,12 @@ export function statementsFor({ rows, versions }: Names): Statements {
   // Prevents every write after a newer version of this package has upgraded the tables: this
   // version does not know their layout.
   const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
+  const get = `SELECT ${FOUND} FROM ${rows} WHERE scope = $1 AND id = $2`
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
-    get: `SELECT ${FOUND} FROM ${rows} WHERE scope = $1 AND id = $2`,
+    get,
+    // Two transactions with `FOR SHARE` would deadlock if both wrote the row.
+    lock: `${get} FOR NO KEY UPDATE`,
     insert: `INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
       SELECT $1::text, $2::text, $3::bigint, $4::boolean, $5::text, $6::bigint, $7::bigint, $8::text
       WHERE ${current} ON CONFLICT (scope, id) DO NOTHING RETURNING ${WRITTEN}`,

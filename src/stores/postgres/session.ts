@@ -1,5 +1,6 @@
 import { StoreError } from '../../errors.ts'
-import { isConflict, isInFailedTransaction, isRefusal } from './failure.ts'
+import { plainError } from '../plain-error.ts'
+import { codeOf, isConflict, isInFailedTransaction, isRefusal } from './failure.ts'
 import { READ_MARK, SET_MARK } from './schema.ts'
 
 /**
@@ -160,9 +161,22 @@ export function transactionOf(client: PostgresClient): Session {
           { applied: false },
         )
       }
-      return await action(query)
+      try {
+        return await action(query)
+      } catch (error) {
+        throw isConflict(error) ? changedMeanwhile(error) : error
+      }
     },
   }
+}
+
+/** Repeating only the statement would fail: PostgreSQL rejects it until the transaction ends. */
+function changedMeanwhile(error: unknown): StoreError {
+  return new StoreError(
+    'Another transaction changed or locked the same row, so the transaction passed to `within` has ' +
+      'failed. Nothing was written. Roll back, and repeat the whole transaction.',
+    { applied: false, cause: plainError(error, codeOf(error)) },
+  )
 }
 
 async function isInLiveTransaction(client: PostgresClient, query: Query): Promise<boolean> {

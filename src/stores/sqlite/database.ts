@@ -2,6 +2,7 @@ import { StoreError } from '../../errors.ts'
 import { plainError } from '../plain-error.ts'
 import type { StoreDurability } from '../store.ts'
 import { codeOf, explain } from './failure.ts'
+import { checkPlace } from './files.ts'
 import { nodeModule } from './node-module.ts'
 
 /** The part of a prepared statement that `node:sqlite` and better-sqlite3 have in common. */
@@ -58,7 +59,10 @@ export function open(path: string, busyTimeout: number): OwnDatabase {
   }
   let database: OwnDatabase | undefined
   try {
-    if (path !== ':memory:') createFile(path)
+    if (path !== ':memory:') {
+      createFile(path)
+      checkPlace(path, path)
+    }
     database = new sqlite.DatabaseSync(path)
     configure(database, path, busyTimeout)
     return database

@@ -4,6 +4,54 @@ import { nodeModule } from './node-module.ts'
 type FileSystem = typeof import('node:fs')
 
 /**
+ * Throws if the file has a second name, or is mounted without its directory. SQLite names the log
+ * after the path and puts it beside the file. A process that opens the file by another name, or
+ * from another container, would not find the log, and would lose the commits in it.
+ */
+export function checkPlace(path: string, name: string): void {
+  const problem = problemOf(path)
+  if (problem !== undefined) throw new StoreError(`Cannot open the order store in ${name}: ${problem}`)
+}
+
+function problemOf(path: string): string | undefined {
+  const fs = nodeModule('node:fs')
+  try {
+    const found = fs?.statSync(path)
+    if (fs === undefined || !found?.isFile()) return undefined
+    if (found.nlink > 1)
+      return (
+        `the file has ${found.nlink} hard links. SQLite keeps a separate log for each name, so orders ` +
+        'could be forgotten. Nothing was written. ' +
+        'Keep the name that was used so far, and delete the other links.'
+      )
+    if (globalThis.process.platform !== 'win32' && isMountPoint(fs, fs.realpathSync(path)))
+      return (
+        'the file is mounted without its directory, so the latest orders would be lost with the ' +
+        'container. Nothing was written. Mount the directory instead of the file.'
+      )
+  } catch {
+    // This user or runtime may not read the file's properties. SQLite reports a file that it cannot
+    // open.
+  }
+  return undefined
+}
+
+function isMountPoint(fs: FileSystem, file: string): boolean {
+  let mounts: string
+  try {
+    mounts = fs.readFileSync('/proc/self/mountinfo', 'utf8')
+  } catch {
+    // Only Linux has this list, and Deno may deny it. The list is better than the device: in some
+    // overlay file systems, every file has another device than its directory.
+    return fs.statSync(file).dev !== fs.statSync(file.slice(0, file.lastIndexOf('/') + 1)).dev
+  }
+  return mounts.split('\n').some((mount) => {
+    const point = mount.split(' ')[4] ?? ''
+    return file === point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)))
+  })
+}
+
+/**
  * Detects deleted or replaced files of a connection, by device and inode. SQLite would continue to
  * write to a deleted file, and acknowledge writes that are lost when the process ends.
  */

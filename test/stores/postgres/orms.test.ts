@@ -183,6 +183,9 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
 
   beforeAll(async () => {
     server = await PostgresServer.start()
+    // No ORM sets a level of its own, so this level shows how each ORM reports a conflict.
+    const level = "default_transaction_isolation = 'repeatable read'"
+    await execute(server.url, `ALTER DATABASE postgres SET ${level}`)
     pool = makePool(server.url)
     await pool.query('CREATE TABLE checkouts (id text PRIMARY KEY)')
     store = new PostgresStore({ client: pool })
@@ -249,10 +252,10 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
       const sandbox = createSandbox()
       const { baseUrl, apiKey, fetch } = sandbox
       const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: name, store })
-      const write = (id: string, within: OrderOutbox, serviceId = 'svc_standard') =>
+      const write = (id: string, within?: OrderOutbox, serviceId = 'svc_standard') =>
         client.orders.enqueue(
           { serviceId, target: '@ada', quantity: 2, metadata: { externalOrderId: id } },
-          { within },
+          within === undefined ? {} : { within },
         )
       const rows = async () =>
         (await execute(server.url, 'SELECT id FROM checkouts ORDER BY id')).map(({ id }) => id)
@@ -285,6 +288,14 @@ describeWith('postgres', 'docs/guide/orms.md', () => {
         sandbox.expectCharges(2)
 
         await expect(write(`${name}-5`, orm.outside())).rejects.toThrow(/is not inside a transaction/)
+
+        await write(`${name}-6`)
+        const stale = orm.transaction(`${name}-6`, async (outbox) => {
+          await client.orders.resolve({ externalOrderId: `${name}-6` }, { as: 'abandoned' })
+          await write(`${name}-6`, outbox)
+        })
+        await expect(stale).rejects.toThrow(/Roll back, and repeat the whole transaction/)
+        expect(await rows()).not.toContain(`${name}-6`)
         expect(await client.orders.unresolved()).toEqual([])
       } finally {
         await orm.end()

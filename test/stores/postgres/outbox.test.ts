@@ -6,6 +6,7 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
+import { makeRow } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { embedded, postgresServer } from '../support/during.ts'
 import { execute, makePool, type PgPool } from '../support/postgres-clients.ts'
@@ -122,10 +123,13 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     return lines
   }
 
-  async function inTransaction<T>(work: (connection: PostgresClient) => Promise<T>): Promise<T> {
+  async function inTransaction<T>(
+    work: (connection: PostgresClient) => Promise<T>,
+    level = 'READ COMMITTED',
+  ): Promise<T> {
     const connection = await pool.connect()
     try {
-      await connection.query('BEGIN')
+      await connection.query(`BEGIN ISOLATION LEVEL ${level}`)
       const result = await work(connection)
       await connection.query('COMMIT')
       return result
@@ -202,6 +206,84 @@ describeWith('postgres', 'orders written in a transaction of a server', () => {
     expect(await second).toEqual(first)
     expect(await recover(client())).toEqual(['created twin-1'])
     sandbox.expectChargedOnce('twin-1')
+  })
+
+  const enqueueing = (order: ReturnType<typeof request>) => (connection: PostgresClient) =>
+    client().orders.enqueue(order, { within: store.within(connection) })
+
+  /** Resolves when a statement waits for a lock. */
+  async function untilBlocked(): Promise<string> {
+    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    while ((await pool.query(waiting)).rows.length === 0);
+    return 'waits'
+  }
+
+  it.each(['REPEATABLE READ', 'SERIALIZABLE'])(
+    'with %s, enqueue() rejects if the enqueued order was refused after the transaction began',
+    async (level) => {
+      const reference = `stale-${level.length}`
+      const enqueue = enqueueing({ ...request(reference), serviceId: 'svc_sold_out' })
+      await inTransaction(enqueue)
+      const late = inTransaction(async (connection) => {
+        await connection.query('SELECT FROM checkouts')
+        expect(await recover(client())).toEqual([`rejected ${reference}`])
+        await enqueue(connection)
+      }, level)
+      await expect(late).rejects.toMatchObject({
+        code: 'store',
+        charged: 'unknown',
+        externalOrderId: reference,
+        message: expect.stringContaining('Roll back, and repeat the whole transaction.'),
+        cause: { code: 'store', applied: false, cause: { code: '40001' } },
+      })
+      // The repeated transaction enqueues the order again, so a recovery sends it.
+      expect(await inTransaction(enqueue, level)).toMatchObject({ state: 'open' })
+      expect(await recover(client())).toEqual([`rejected ${reference}`])
+    },
+  )
+
+  it('an order that a transaction has found enqueued is not settled before the commit', async () => {
+    const order = request('held-1')
+    await inTransaction(enqueueing(order))
+    const events: string[] = []
+    let settled: Promise<unknown> = Promise.resolve()
+    await inTransaction(async (connection) => {
+      expect(await enqueueing(order)(connection)).toMatchObject({ state: 'open' })
+      settled = client()
+        .orders.resolve({ externalOrderId: 'held-1' }, { as: 'abandoned' })
+        .then(({ state }) => events.push(state))
+      settled.catch(() => {})
+      events.push(await Promise.race([untilBlocked(), settled.then(() => 'does not wait')]))
+    })
+    events.push('committed')
+    await settled
+    expect(events[0]).toBe('waits')
+    expect(events.toSorted()).toEqual(['committed', 'rejected', 'waits'])
+  })
+
+  it('a transaction locks the row of its order, and neither delays other orders nor reads', async () => {
+    for (const name of ['own-1', 'own-2', 'own-3']) await inTransaction(enqueueing(request(name)))
+    await inTransaction(async (first) => {
+      const held = await enqueueing(request('own-1'))(first)
+      await inTransaction(async (second) => {
+        expect(await enqueueing(request('own-2'))(second)).toMatchObject({ state: 'open' })
+        expect(await enqueueing(request('own-4'))(second)).toMatchObject({ state: 'open' })
+      })
+      const [found] = await client().orders.remembered({ externalOrderId: 'own-1' })
+      expect(found).toEqual(held)
+      await client().orders.create(request('own-3'))
+    })
+    expect(await recover(client())).toEqual(['created own-1', 'created own-2', 'created own-4'])
+  })
+
+  it('an insert in a transaction that finds a row locks it, too', async () => {
+    const row = makeRow(1)
+    await store.insert(row)
+    await inTransaction(async (connection) => {
+      expect(await store.within(connection).insert(row)).toEqual({ inserted: false, current: row })
+      const unlocked = 'SELECT FROM customer_ordering_rows WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED'
+      expect((await pool.query(unlocked, [row.id])).rows).toEqual([])
+    })
   })
 
   it('create() continues an enqueued order as soon as its transaction is committed', async () => {
