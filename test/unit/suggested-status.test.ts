@@ -12,7 +12,8 @@ const refuse = (status: number) => (sandbox: Sandbox) =>
 const fault = (type: 'commitThenDrop' | 'drop') => (sandbox: Sandbox) =>
   void sandbox.faults.add({ action: { type } })
 
-const create = (client: Client) => client.orders.create(order('r1'))
+const create = (client: Client, changes: Parameters<typeof order>[1] = {}) =>
+  client.orders.create(order('r1', changes))
 const balance = (client: Client) => client.balance.retrieve()
 const nothing = () => {}
 
@@ -20,24 +21,14 @@ const cases: readonly [string, (sandbox: Sandbox) => void, (client: Client) => P
   ['the response to an order is lost', fault('commitThenDrop'), create, 202],
   ['an order ends in a 500', refuse(500), create, 202],
   ['the wallet is empty', (sandbox) => sandbox.setBalance(sandbox.customerId, 0), create, 402],
-  [
-    'the service is not known',
-    nothing,
-    (client) => client.orders.create({ ...order('r1'), serviceId: 'svc_none' }),
-    404,
-  ],
-  [
-    'a quantity is refused',
-    nothing,
-    (client) => client.orders.create({ ...order('r1'), quantity: Number.NaN }),
-    400,
-  ],
+  ['the service is not known', nothing, (client) => create(client, { serviceId: 'svc_none' }), 404],
+  ['a quantity is refused', nothing, (client) => create(client, { quantity: Number.NaN }), 400],
   [
     'a reference belongs to another order',
     nothing,
     async (client) => {
       await create(client)
-      return await client.orders.create({ ...order('r1'), quantity: 2 })
+      return await create(client, { quantity: 2 })
     },
     409,
   ],

@@ -177,13 +177,12 @@ describe("a caller's fetch", () => {
     expect(await attempt(async () => own)).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
   })
 
+  const FOUND = { type: 'basic', status: 302 }
+  const reject = (): Promise<never> => Promise.reject(new Error('x'))
   test.each([
     ['an opaque redirect', { type: 'opaqueredirect', status: 0 }],
-    ['a redirect with a body that cannot be let go of', { type: 'basic', status: 302, body: { cancel: 7 } }],
-    [
-      'a redirect with a body that fails to be let go of',
-      { type: 'basic', status: 302, body: { cancel: () => Promise.reject(new Error('x')) } },
-    ],
+    ['a redirect with a body that cannot be let go of', { ...FOUND, body: { cancel: 7 } }],
+    ['a redirect with a body that fails to be let go of', { ...FOUND, body: { cancel: reject } }],
   ])("a caller's fetch that returns %s is not followed", async (_what, fields) => {
     const result = await attempt(async () => ({ headers: new Headers(), ...fields }))
     expect(result).toMatchObject({ kind: 'redirect', status: fields.status })

@@ -80,12 +80,8 @@ describe('a step', () => {
 
   it('the step depends on the row that was found, which must have a record', () => {
     expect(known(found)).toEqual(found)
-    for (const none of [
-      undefined,
-      { id: 'i' },
-      { id: 'i', row: found.row },
-      { id: 'i', record: found.record },
-    ])
+    const { row, record: content } = found
+    for (const none of [undefined, { id: 'i' }, { id: 'i', row }, { id: 'i', record: content }])
       expect(() => known(none)).toThrow(new TypeError('unreachable: there is no record'))
   })
 })

@@ -121,14 +121,10 @@ describe('a request that is not sent', () => {
     const service: Service = { productId: 's', amount: 1, currency: 'EUR', ...rules }
     expect(read(request, { service }).slot).toBe('ref:r1')
     expect(read(request, { service })).not.toHaveProperty('misfit')
-    expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual({
-      path: 'serviceId',
-      message: 'is not the productId of options.service',
-    })
-    expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual({
-      path: 'quantity',
-      message: expect.stringMatching(/10/),
-    })
+    const another = { path: 'serviceId', message: 'is not the productId of options.service' }
+    expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual(another)
+    const tooMuch = { path: 'quantity', message: expect.stringMatching(/10/) }
+    expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual(tooMuch)
   })
 
   it('an undefined reference is rejected unless the order has another name', () => {
@@ -164,13 +160,8 @@ describe('a request that is not sent', () => {
 
 describe('the fields that differ', () => {
   it('differing fields are named in order, including those of one side, except metadata', () => {
-    const other = {
-      serviceId: 's',
-      target: 'u',
-      quantity: 11,
-      color: 'red',
-      metadata: { externalOrderId: 'r2' },
-    }
+    const metadata = { externalOrderId: 'r2' }
+    const other = { serviceId: 's', target: 'u', quantity: 11, color: 'red', metadata }
     expect(differingRequestFields(request, other)).toEqual(['color', 'quantity', 'target'])
     expect(differingRequestFields(request, { ...request, metadata: {} })).toEqual([])
     expect(differingRequestFields({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] })).toEqual([])
@@ -185,16 +176,9 @@ describe('a genuine record', () => {
     fingerprint: fingerprintOf(deriveId, request),
     body: JSON.stringify(request),
   }
-  const record: JournalRecord = {
-    ...LEFT_OPEN,
-    slot: intent.slot,
-    key: derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 0 }),
-    createdAt: 1,
-    updatedAt: 1,
-    version: 1,
-    fingerprint: intent.fingerprint,
-    body: intent.body,
-  }
+  const key = derivedKey(deriveId, { ...labels, externalOrderId: 'r1', generation: 0 })
+  const { rowId: _rowId, ...payload } = intent
+  const record: JournalRecord = { ...LEFT_OPEN, ...payload, key, createdAt: 1, updatedAt: 1, version: 1 }
   const genuine = (changes: Partial<JournalRecord> = {}, rowId = intent.rowId) =>
     isGenuine(deriveId, labels, rowId, { ...record, ...changes })
 

@@ -39,16 +39,7 @@ describe('the phase of a record', () => {
   })
 
   it('the phase is absent without a row, and forgotten if the row has no record', () => {
-    const row = {
-      scope: 's',
-      id: 'i',
-      version: 2,
-      open: false,
-      state: 'rejected',
-      createdAt: 0,
-      updatedAt: 0,
-      data: '',
-    }
+    const row = { scope: 's', id: 'i', version: 2, open: false, createdAt: 0, updatedAt: 0, data: '' }
     expect(phaseOf({}, here)).toBe('absent')
     expect(phaseOf({ row: { ...row, state: 'rejected' } }, here)).toBe('forgotten')
   })

@@ -30,18 +30,7 @@ describe('the arguments of a program', () => {
   })
 
   it.each([
-    'foo',
-    '0',
-    '',
-    '-1',
-    '1.5',
-    '1e3',
-    '0x10',
-    ' 5',
-    '5rounds',
-    '_5',
-    'NaN',
-    'Infinity',
+    ...['foo', '0', '', '-1', '1.5', '1e3', '0x10', ' 5', '5rounds', '_5', 'NaN', 'Infinity'],
     '9007199254740992',
   ])('"%s" is not a count', (text) => {
     expect(() => positiveInteger('COUNT', text)).toThrow(UsageError)
@@ -74,10 +63,9 @@ describe('the arguments of a program', () => {
 
   it('a bug of the program is not reported as wrong usage', () => {
     const mistake = new TypeError('a mistake')
-    expect(() =>
-      parseArguments({ usage: '', options: {} }, [], () => {
-        throw mistake
-      }),
-    ).toThrow(mistake)
+    const broken = (): never => {
+      throw mistake
+    }
+    expect(() => parseArguments({ usage: '', options: {} }, [], broken)).toThrow(mistake)
   })
 })
