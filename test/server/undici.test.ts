@@ -360,7 +360,8 @@ describe('a transport that is closed', () => {
     await expect(placing).rejects.toThrow(ConnectionError)
     const next = 'Create a new transport and client, then call again.'
     await expect(placing).rejects.toMatchObject({
-      ...{ charged: 'no', attempts: 1 },
+      charged: 'no',
+      attempts: 1,
       message: `POST /v1/orders could not be sent: the transport is closed, so this attempt sent nothing (UND_ERR_CLOSED). The wallet was not charged. ${next}`,
     })
     expect(await client.orders.remembered({ externalOrderId: 'r1' })).toMatchObject([

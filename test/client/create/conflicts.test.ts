@@ -53,10 +53,8 @@ describe('IDEMPOTENCY_CONFLICT', () => {
       'a conflict is never retried and never leads to another key, because another payload may be bought',
       [
         ...[...foreign, fails({ ...CONFLICT, attempts: 1, status: 409, serverCode: 'IDEMPOTENCY_CONFLICT' })],
-        recorded({
-          ...{ state: 'rejected', generation: 0, foreign: true },
-          rejection: { kind: 'conflict', status: 409, code: 'IDEMPOTENCY_CONFLICT' },
-        }),
+        recorded({ state: 'rejected', generation: 0, foreign: true }),
+        recorded({ rejection: { kind: 'conflict', status: 409, code: 'IDEMPOTENCY_CONFLICT' } }),
         ...times(3, conflicts),
       ],
       { keys: [0, 0, 0, 0, 0], charges: 1 },

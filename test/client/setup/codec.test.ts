@@ -286,11 +286,11 @@ it.each<[string, unknown]>([
 ])('if encrypt() returns %s, the order is not sent', async (_what, sealed) => {
   const lab = new Lab()
   const encrypt = (async () => sealed) as Codec['encrypt']
-  await rejects(create(coded(lab, { encrypt })), {
-    ...{ ...UNSENT, attempts: 0 },
-    message: expect.stringMatching(/Repair the codec, which could not encrypt the record, and call again\.$/),
-    cause: new TypeError('codec.encrypt() must return a non-empty string without lone surrogates'),
-  })
+  const cause = new TypeError('codec.encrypt() must return a non-empty string without lone surrogates')
+  const repair = /Repair the codec, which could not encrypt the record, and call again\.$/
+  const error = await failure(create(coded(lab, { encrypt })))
+  expect(error).toMatchObject({ ...UNSENT, attempts: 0, cause })
+  expect(error.message).toMatch(repair)
   expect(lab.posts).toHaveLength(0)
   await create(coded(lab))
   lab.charged()

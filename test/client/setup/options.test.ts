@@ -12,10 +12,8 @@ import { fakeRuntime } from '../../support/runtime.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
-const named = {
-  ...{ serviceId: 'svc_standard', target: '@x', quantity: 2 },
-  metadata: { externalOrderId: 'e1' },
-}
+const request = { serviceId: 'svc_standard', target: '@x', quantity: 2 }
+const named = { ...request, metadata: { externalOrderId: 'e1' } }
 
 describe('withOptions', () => {
   it('withOptions changes only the given options', async () => {
