@@ -40,7 +40,7 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * Remembers orders in a browser, for all pages and workers of an origin. An acknowledged write
  * survives the end of the page, its process and the browser. It also survives a power failure if
  * the disk loses no writes that it has acknowledged. Each write is one transaction with strict
- * durability.
+ * durability. In rare cases, a killed Chromium deletes the database (google/leveldb issue 1287).
  *
  * The browser may delete the database: when the user clears site data, when space runs out, or when
  * a private window closes. Give every order an `externalOrderId`, so that its key can be computed
