@@ -118,7 +118,7 @@ const DEAR = 4
 /** Orders of a round of kills that the wallet can pay. */
 export const KILL_CHARGES: number = KILL_ORDERS - KILL_ORDERS / DEAR
 const KILLS = 4
-const ALONE = { timeout: 2_000, totalTimeout: 10_000, maxRetries: 2, safeRetryWindow: 20 * 60_000 } as const
+const ALONE = { timeout: 2_000, totalTimeout: 4_000, maxRetries: 2, safeRetryWindow: 20 * 60_000 } as const
 
 /**
  * One process at a time, which is killed at any moment. Then another one recovers and continues.
