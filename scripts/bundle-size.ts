@@ -64,8 +64,8 @@ const measured: readonly Measured[] = [
 ]
 
 // The documentation takes 105 kB of this.
-const PACKED_BUDGET = 805_000
-const UNPACKED_BUDGET = 2_970_000
+const PACKED_BUDGET = 810_000
+const UNPACKED_BUDGET = 2_985_000
 
 /** @param from the module to import from: the built package, or its source */
 async function bundle(
