@@ -122,6 +122,7 @@ describe.each(Object.entries(calls))('%s', (name, call) => {
         count <= failures ? problem(429, 'slow', { 'retry-after': '1' }) : good(request),
       )
       await call(client, { signal })
+      expect(getEventListeners(signal, 'abort')).toHaveLength(0)
       // Old records are removed in the background after an order.
       await runtime.settle()
       leavesNothing(signal, runtime)

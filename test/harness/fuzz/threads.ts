@@ -36,7 +36,8 @@ export async function fuzz(
       summary.failures.push(...failures)
       const first = summary.seeds <= threads ? Math.max(memory, summary.memory.first) : summary.memory.first
       summary.memory = { first, most: Math.max(memory, summary.memory.most) }
-      onProgress?.(Object.assign(summary, times))
+      Object.assign(summary, times)
+      onProgress?.(summary)
       return false
     },
   )

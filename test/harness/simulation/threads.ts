@@ -64,7 +64,8 @@ export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<S
       summary.charges += charges
       summary.deaths += deaths
       summary.failures.push(...failures)
-      onProgress?.(Object.assign(summary, times))
+      Object.assign(summary, times)
+      onProgress?.(summary)
       return untilFailure && summary.failures.some(({ threw }) => !threw)
     },
     { workerData: { untilFailure, bug }, resourceLimits: { maxYoungGenerationSizeMb: 384 } },

@@ -88,7 +88,7 @@ const NAMED: readonly Line[] = [
   ['open with another payload, busy', 'refuse payload', busy, payload],
   ['open under another key', 'refuse key', {}, key],
   ['enqueued again after a refusal, past the window', 'send stored', { ...unclaimed, ...stale }],
-  ['enqueued so under the caller’s key', 'refuse window', { ...unclaimed, ...caller, ...stale }],
+  ['enqueued again, caller’s key, past the window', 'refuse window', { ...unclaimed, ...caller, ...stale }],
 
   ['created', 'tell', created],
   ['created, long ago, with another API key', 'tell', { ...created, ...stale }, {}, otherApiKey],
@@ -112,8 +112,8 @@ const NAMED: readonly Line[] = [
     'send same',
     rejected('not_processed', { ...unsent, generation: 1, ...first(0) }),
   ],
-  // A package that did not note the first key has written it.
-  ['refused under a later key, opened lately', 'send first', refused({ generation: 1 })],
+  // An earlier version of the package has written it.
+  ['refused under a later key, the first not noted', 'send first', refused({ generation: 1 })],
   // No other store could compute the first key.
   ['refused under a later random key', 'send same', refused({ generation: 1, ...random })],
   ['refused under a random key whose window is over', 'send next', refused({ ...random, ...stale })],
@@ -124,8 +124,11 @@ const NAMED: readonly Line[] = [
   ['refused, a new key is given', 'send given', refused(), key],
   ['in conflict inside the window', 'send same', rejected('conflict', { generation: 1, ...lately })],
   ['in conflict past the window', 'refuse window', rejected('conflict', stale)],
-  // Its key belongs to another payload.
-  ['not processed, past the window', 'refuse window', rejected('not_processed', { ...stale, ...foreign })],
+  [
+    'not processed, another payload has the key, past the window',
+    'refuse window',
+    rejected('not_processed', { ...stale, ...foreign }),
+  ],
   ['not processed, a new key is given', 'refuse key', rejected('not_processed'), key],
   ['never sent, a new key is given', 'send given', rejected('cancelled', { attempts: 0 }), key],
   ['cancelled after a send, a new key is given', 'refuse key', rejected('cancelled'), key],
