@@ -432,7 +432,8 @@ describe('a 201 that is unreadable', () => {
 })
 
 describe('in progress without end', () => {
-  const IN_PROGRESS = { code: 'idempotency_in_progress', ...IN_DOUBT, status: 409 } as const
+  const CODE = { code: 'idempotency_in_progress', serverCode: 'IDEMPOTENCY_IN_PROGRESS' } as const
+  const IN_PROGRESS = { ...CODE, ...IN_DOUBT, status: 409 } as const
   histories([
     [
       'an order in progress is unknown at the deadline, keeps its key, and the next call continues it',

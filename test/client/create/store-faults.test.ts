@@ -52,9 +52,12 @@ describe('a store that refuses the first write', () => {
     expect(lab.posts).toHaveLength(0)
   })
 
-  it.each([order('r1'), anonymousOrder()])(
-    'create() reports charged no if the store is certain that it wrote nothing and rejects every write',
-    async (request) => {
+  it.each([
+    ['with a reference', order('r1')],
+    ['without a name', anonymousOrder()],
+  ])(
+    'create() reports charged no if the store certainly wrote nothing and rejects every write: an order %s',
+    async (_what, request) => {
       const lab = new Lab()
       const message =
         'The order could not be stored. This call sent nothing. The wallet was not charged. Repair the store and call again. The store reported: The disk is full; nothing was written.'

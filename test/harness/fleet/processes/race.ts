@@ -198,33 +198,29 @@ function externalOrderIdOf({ metadata }: Order): unknown {
  * to the client.
  */
 async function decide(references: readonly string[]): Promise<void> {
-  const orders = await client.orders.list({ limit: 100 }).toArray({ max: 10_000 })
-  for (const reference of references) {
-    const order = orders.find((each) => externalOrderIdOf(each) === reference)
-    const how =
-      order === undefined ? ({ as: 'abandoned' } as const) : ({ as: 'created', orderId: order.id } as const)
+  for (const reference of references)
     await called('resolve', reference, async (call) => {
-      while (!(await isResolved(reference, how, call))) await new Promise((done) => setTimeout(done, 100))
+      while (!(await isResolved(reference, call))) await new Promise((done) => setTimeout(done, 100))
       note({ event: 'resolved', call })
     })
-  }
 }
 
 /**
- * Reports a person's decision. Returns false if the client does not accept it yet: a call whose
- * claim another call took over may still send the order, and that the call was killed shows only
- * when its claim ends.
+ * Looks the order up and reports a person's decision. Returns false if the client does not accept
+ * an abandonment yet: a call whose claim another call took over may still send the order, and that
+ * the call was killed shows only when its claim ends.
  */
-async function isResolved(
-  reference: string,
-  how: { readonly as: 'abandoned' } | { readonly as: 'created'; readonly orderId: string },
-  call: string,
-): Promise<boolean> {
+async function isResolved(externalOrderId: string, call: string): Promise<boolean> {
+  const orders = await client.orders.list({ limit: 100 }).toArray({ max: 10_000 })
+  const found = orders.find((each) => externalOrderIdOf(each) === externalOrderId)
+  const how =
+    found === undefined ? ({ as: 'abandoned' } as const) : ({ as: 'created', orderId: found.id } as const)
   try {
-    await client.orders.resolve({ externalOrderId: reference }, how, { headers: { [CALL_HEADER]: call } })
+    await client.orders.resolve({ externalOrderId }, how, { headers: { [CALL_HEADER]: call } })
     return true
   } catch (error) {
-    if (isCustomerOrderingError(error) && error.code === 'unresolved_order') return false
+    const waits = isCustomerOrderingError(error) && error.code === 'unresolved_order'
+    if (waits && found === undefined) return false
     throw error
   }
 }
