@@ -38,11 +38,11 @@ interface Measured {
 const measured: readonly Measured[] = [
   // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
   // prevents growth.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 65_400, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 65_550, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 66_900,
+    budget: 67_050,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },

@@ -35,7 +35,8 @@ export interface CreateOptions extends RequestOptions {
   readonly idempotencyKey?: string | undefined
   /**
    * True to place a second order while an identical order is unresolved. Only for orders without a
-   * reference or key. Default false.
+   * reference or key. To repeat such a call after an error, pass the error's `idempotencyKey`
+   * instead. Default false.
    */
   readonly allowDuplicate?: boolean | undefined
   /** The service to order. If set, the client checks the quantity before anything is sent. */

@@ -79,7 +79,10 @@ export function isFromFuture(
   return latest !== 0 && (latest > known || updatedAt > now + CLOCK_SKEW)
 }
 
-export function isBusy(record: Pick<JournalRecord, 'updatedAt' | 'busyUntil'>, now: number): boolean {
+export function isBusy(
+  record: { readonly updatedAt: number; readonly busyUntil?: number | undefined },
+  now: number,
+): boolean {
   // Ignore a claim from the future: the clock was set back, and the record would look busy until
   // the clock catches up.
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
@@ -216,7 +219,8 @@ export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedA
  * A call whose claim another call took over may still send the order under its old key. After the
  * order was abandoned, the next call uses another key, so both could be charged.
  */
-export const overtaken: Condition<JournalRecord> = ({ othersUntil = 0 }, { now }) => now < othersUntil
+export const overtaken: Condition<JournalRecord> = ({ othersUntil, updatedAt }, { now }) =>
+  isBusy({ busyUntil: othersUntil, updatedAt }, now)
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId

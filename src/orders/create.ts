@@ -79,7 +79,7 @@ export function placeOrder<Output>(
       throw known
     })
   }
-  const errors = new PlaceOrderErrors(intent, settings.signal, duplicateKey !== undefined)
+  const errors = new PlaceOrderErrors(intent, settings.signal, duplicateKey)
   return new Placement({ context, intent, settings, duplicateKey, deadline, errors }).place(options)
 }
 

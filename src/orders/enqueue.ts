@@ -43,7 +43,7 @@ export async function enqueueOrder(
   } catch (error) {
     throw await argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline, within)
   }
-  const errors = new PlaceOrderErrors(intent, undefined, false)
+  const errors = new PlaceOrderErrors(intent, undefined, undefined)
   const stored = run<'enqueue', OrderRecord>(context, {
     command: 'enqueue',
     deadline,
@@ -98,7 +98,8 @@ export async function enqueueOrder(
         // record. A fence inside the caller's transaction proves nothing: a rollback undoes it.
         const fences = written.result === 'failed' && charged === 'no'
         if (fences && (within !== undefined || !(await journal.fence(over, deadline)))) charged = 'unknown'
-        throw errors.notStored(written, charged, content.key, record)
+        const told = within === undefined ? written : { repair: 'Roll back the transaction', ...written }
+        throw errors.notStored(told, charged, content.key, record)
       },
     }
   }

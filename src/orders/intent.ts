@@ -117,7 +117,7 @@ function writtenMember(value: unknown, name: string): unknown {
     const plain = written(value)
     return isObject(plain) && Object.hasOwn(plain, name) ? written(plain[name]) : undefined
   } catch {
-    // A getter or `toJSON()` failed, so an earlier call could not have sent this object either.
+    // Without a name, no record can be found.
     return undefined
   }
 }

@@ -49,9 +49,10 @@ export class PlaceOrderErrors {
   /** See {@link CallContext.change}. */
   readonly #change: string
 
-  /** @param duplicate true for `allowDuplicate`: the same call again would place another order */
-  constructor(intent: Intent, signal: AbortSignal | undefined, duplicate: boolean) {
-    this.#intent = intent
+  /** @param duplicateKey set for `allowDuplicate`: the same call again would place another order */
+  constructor(intent: Intent, signal: AbortSignal | undefined, duplicateKey: string | undefined) {
+    const duplicate = duplicateKey !== undefined
+    this.#intent = duplicate ? { ...intent, idempotencyKey: duplicateKey } : intent
     this.#signal = signal
     this.#change = duplicate ? " with this error's idempotencyKey in place of allowDuplicate" : ''
   }

@@ -21,7 +21,7 @@ export type Which = { readonly open: true } | { readonly since: number }
 export type Applied =
   | { readonly result: 'written' }
   | { readonly result: 'lost' }
-  | { readonly result: 'refused' | 'doubt'; readonly repair?: undefined; readonly cause: unknown }
+  | { readonly result: 'refused' | 'doubt'; readonly repair?: string | undefined; readonly cause: unknown }
 
 export class Rows {
   readonly store: OrderStore
@@ -46,7 +46,7 @@ export class Rows {
         deadline,
       )
     } catch (cause) {
-      throw storeError(UNREADABLE, cause)
+      throw storeError(store === this.store ? UNREADABLE : UNREADABLE_WITHIN, cause)
     }
     return row instanceof Interruption ? endOrThrow(deadline) : row
   }
@@ -181,6 +181,9 @@ function endOrThrow(deadline: Deadline): Interruption {
 
 const UNREADABLE =
   'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'
+
+const UNREADABLE_WITHIN =
+  'The store could not be read, so this call sent nothing. An earlier call may have charged the wallet. Roll back the transaction, then repeat all of it.'
 
 export function storeError(message: string, cause?: unknown): StoreError {
   return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })

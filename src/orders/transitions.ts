@@ -273,9 +273,10 @@ function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }
 /** With a known age, the window of the keys would open again once the clock catches up. */
 function distrusted(record: RecordContent, { busy, claim }: Event<'distrusted'>): RecordContent {
   const { firstSentAt, first } = record
+  const { othersUntil: _others, ...unclaimed } = released(record)
   return {
     // A claim from the future is invalid. This write would make it valid, so release the claim.
-    ...(busy ? record : released(record)),
+    ...(busy ? record : unclaimed),
     claim,
     ...(firstSentAt === undefined ? {} : { firstSentAt: 0 }),
     ...(first === undefined ? {} : { first: { ...first, sentAt: 0 } }),

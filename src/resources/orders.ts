@@ -277,7 +277,8 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * @throws {InvalidRequestError} if there is no such record, or if the order from the service does
    *   not match the record
-   * @throws {UnresolvedOrderError} if a call is working on the order
+   * @throws {UnresolvedOrderError} if a call is working on the order, or, for `abandoned`, if a call
+   *   whose claim was taken over may still send it: try again after `totalTimeout`
    * @throws {NotFoundError} if the service has no order with the id `orderId`
    * @throws {StoreError} if the decision could not be stored
    * @example

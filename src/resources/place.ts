@@ -112,7 +112,7 @@ export async function placeRow<Output>(
         throw await ofNamedOrder(context, error, ownValue(row, 'request') ?? row, row)
       }
     }
-    if (idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined)
+    if (idempotencyKey === undefined && slotOfInvalid(request, undefined) === undefined)
       refuseArgument(`is missing: set it, or use ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
     const { value, info } = await createOrder(context, request, { ...call, ...defined({ idempotencyKey }) })
     return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }

@@ -229,7 +229,7 @@ describe('opening a file', () => {
       replaceMounts(`${mountAt('/proc')}\n${mountAt(realpathSync(path))}\n`)
       const error = await failureOf(open)
       expect(error.message).toMatch(
-        /: the file is mounted without its directory, so the latest orders would be lost with the container\. Nothing was written\. Mount the directory instead of the file\.$/,
+        /: the file is mounted without its directory, so the latest orders could be lost with the container\. Nothing was written\. Mount the directory instead of the file\.$/,
       )
       expect(statSync(path).size).toBe(0)
       expect(readdirSync(directory)).toEqual(['orders.db'])
@@ -242,14 +242,6 @@ describe('opening a file', () => {
     writeFileSync(target, '')
     symlinkSync(target, path)
     replaceMounts(mountAt(realpathSync(target)))
-    await expectFailure(() => new SqliteStore({ path }), 'Mount the directory instead of the file.')
-  })
-
-  it('without a list of mounts, a file on another device than its directory is rejected', async () => {
-    writeFileSync(path, '')
-    const statSync = (file: string) =>
-      Object.assign(fs.statSync(file), file === realpathSync(path) ? { dev: -1 } : {})
-    replaceMounts(undefined, { statSync })
     await expectFailure(() => new SqliteStore({ path }), 'Mount the directory instead of the file.')
   })
 

@@ -26,7 +26,7 @@ function problemOf(path: string): string | undefined {
       )
     if (globalThis.process.platform !== 'win32' && isMountPoint(fs, fs.realpathSync(path)))
       return (
-        'the file is mounted without its directory, so the latest orders would be lost with the ' +
+        'the file is mounted without its directory, so the latest orders could be lost with the ' +
         'container. Nothing was written. Mount the directory instead of the file.'
       )
   } catch {
@@ -41,9 +41,9 @@ function isMountPoint(fs: FileSystem, file: string): boolean {
   try {
     mounts = fs.readFileSync('/proc/self/mountinfo', 'utf8')
   } catch {
-    // Only Linux has this list, and Deno may deny it. The list is better than the device: in some
-    // overlay file systems, every file has another device than its directory.
-    return fs.statSync(file).dev !== fs.statSync(file.slice(0, file.lastIndexOf('/') + 1)).dev
+    // Only Linux has this list, and Deno may deny it. Do not compare devices instead: in some overlay
+    // file systems, every file has another device than its directory.
+    return false
   }
   return mounts.split('\n').some((mount) => {
     const point = mount.split(' ')[4] ?? ''

@@ -1,6 +1,7 @@
 import type { SettledEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/orders/intent.ts'
+import { on } from '../../support/faulty-store.ts'
 import { keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
@@ -290,6 +291,15 @@ describe('allowDuplicate', () => {
     const placed = await client.orders.create(anonymousOrder(), { idempotencyKey })
     expect(placed.id).toBe(lab.charged(idempotencyKey))
     expect(keysOf(lab)).toEqual([0, 0])
+  })
+
+  it('an error names the key of a deliberate duplicate even if the store does not respond', async (lab) => {
+    const client = lab.elsewhere({ totalTimeout: 1000 }, on('get', 'hangs'))
+    const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
+    expect(error).toMatchObject({ code: 'timeout', charged: 'unknown', idempotencyKey: expect.any(String) })
+    const { idempotencyKey } = error
+    await lab.create(anonymousOrder(), { idempotencyKey })
+    lab.charged(idempotencyKey)
   })
 
   it('allowDuplicate is rejected for an order that has a name', async (lab) => {

@@ -115,6 +115,8 @@ describe('arguments that have become wrong since an order was sent', () => {
     expect(await failure(lab.create(request))).toMatchObject(wrong)
     expect(await failure(lab.create(request, { timeout: -1 }))).toMatchObject(wrong)
     expect(await failure(lab.client().orders.enqueue(request).then(String))).toMatchObject(wrong)
+    const { failures } = await lab.client().orders.createMany([request])
+    expect(failures[0]?.error).toMatchObject(wrong)
   })
 
   it('an invalid request whose getter fails reports charged no', async (lab) => {

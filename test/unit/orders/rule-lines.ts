@@ -243,6 +243,7 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
     ['abandon', `${JSON.stringify(changes)}, written since`, 'refuse changed', changes, {}, unseen] as const,
   ]),
   ['abandon', 'written far in the future', 'close', future, {}, seen],
+  ['abandon', 'overtaken by a clock that went back', 'close', { ...future, othersUntil: 2 * NOW }, {}, seen],
   ['abandon', 'written a little ahead', 'refuse changed', { updatedAt: NOW + CLOCK_SKEW }, {}, seen],
   ['abandon', 'open, decided by a clock that went back', 'refuse changed', {}, {}, { decidedAt: NOW + 1 }],
   ['abandon', 'written before a decision of this moment', 'close', {}, {}, { decidedAt: NOW }],

@@ -165,9 +165,13 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
     busy: '-busyUntil claim=new firstSentAt=0',
     open: 'claim=new firstSentAt=0',
     unread: '-busyUntil claim=new firstSentAt=0',
+    overtaken: '-busyUntil claim=new firstSentAt=0 -othersUntil',
     later: 'claim=new first={sentAt:0,refused:true} firstSentAt=0',
   },
-  'distrusted while a call works on it': { busy: 'claim=new firstSentAt=0' },
+  'distrusted while a call works on it': {
+    busy: 'claim=new firstSentAt=0',
+    overtaken: 'claim=new firstSentAt=0',
+  },
   'taken over': { busy: '-busyUntil claim=new', open: 'claim=new' },
   rewritten: { queued: 'claim=new', busy: 'claim=new', open: 'claim=new', rejected: 'claim=new' },
   abandoned: {
