@@ -112,7 +112,9 @@ export async function placeRow<Output>(
         throw await ofNamedOrder(context, error, ownValue(row, 'request') ?? row, row)
       }
     }
-    if (idempotencyKey === undefined && slotOfInvalid(request, undefined) === undefined)
+    const unnamed = idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined
+    // A row with `toJSON()` may have a reference all the same.
+    if (unnamed && slotOfInvalid(request, undefined) === undefined)
       refuseArgument(`is missing: set it, or use ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
     const { value, info } = await createOrder(context, request, { ...call, ...defined({ idempotencyKey }) })
     return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }

@@ -43,6 +43,16 @@ async function failing(sandbox: Sandbox, rows: Rows, options: CreateManyOptions 
 }
 
 describe('placing many orders', () => {
+  it.each([5, null])(
+    'createMany reports what is wrong with a reference that is %s',
+    async (externalOrderId) => {
+      const row = { ...order('r1'), metadata: { externalOrderId } } as unknown as CreateManyRow
+      const [failed] = await all(clientOf(createSandbox()).orders.createMany([row]))
+      expect(failed).toMatchObject({ ok: false, error: { issues: [{ path: 'metadata.externalOrderId' }] } })
+      expect(failed).not.toMatchObject({ error: { message: expect.stringContaining('is missing') } })
+    },
+  )
+
   it('createMany places every row once, and reports which orders are new', async () => {
     const sandbox = createSandbox()
     const { orders } = clientOf(sandbox)
