@@ -493,10 +493,17 @@ describe('a transaction of the caller', () => {
       update: () => Promise.reject(refusal),
     }
     const within: OrderOutbox = { ...reads, get: () => Promise.reject(refusal) }
-    for (const outbox of [reads, within])
+    const cases: [OrderOutbox, RegExp][] = [
+      [reads, / Roll back the transaction and call again\. The store reported: The connection is not/],
+      [
+        within,
+        / Roll back the transaction, then repeat all of it\. The store reported: The connection is not/,
+      ],
+    ]
+    for (const [outbox, message] of cases)
       await expect(lab.client().orders.enqueue(order('r1'), { within: outbox })).rejects.toMatchObject({
         code: 'store',
-        message: expect.stringMatching(/ The store reported: The connection is not inside a transaction\.$/),
+        message: expect.stringMatching(message),
         cause: refusal,
       })
   })
