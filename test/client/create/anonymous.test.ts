@@ -39,6 +39,12 @@ async function buyIdentical(lab: Lab, count: number): Promise<void> {
   for (let call = 0; call < count; call++) await lab.elsewhere().orders.create(anonymousOrder())
 }
 
+/** Where a second call for the same order comes from. */
+const PROCESSES: readonly (readonly [where: string, clientOf: (lab: Lab) => ReturnType<Lab['client']>])[] = [
+  ['the same process', (lab) => lab.client()],
+  ['another process', (lab) => lab.elsewhere()],
+]
+
 describe('an order without reference and key', () => {
   it('each order without a name is a new one after the previous order was returned', async (lab) => {
     const placed = [await buy(lab), await buy(lab), await buy(lab)]
@@ -61,19 +67,19 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(2)
   })
 
-  it.each([
-    ['the same process', (lab: Lab) => lab.client()],
-    ['another process', (lab: Lab) => lab.elsewhere()],
-  ])('the same call within 15 minutes continues the order, from %s', async (_where, clientOf) => {
-    const lab = new Lab()
-    const orderId = await leaveOpen(lab)
-    lab.runtime.jump(15 * MINUTE)
-    const { order: placed, info } = await buy(lab, clientOf(lab))
-    expect(placed?.id).toBe(orderId)
-    expect(info).toMatchObject({ replayed: true })
-    expect(keysOf(lab)).toEqual([0, 0])
-    lab.sandbox.expectCharges(1)
-  })
+  it.each(PROCESSES)(
+    'the same call within 15 minutes continues the order, from %s',
+    async (_where, clientOf) => {
+      const lab = new Lab()
+      const orderId = await leaveOpen(lab)
+      lab.runtime.jump(15 * MINUTE)
+      const { order: placed, info } = await buy(lab, clientOf(lab))
+      expect(placed?.id).toBe(orderId)
+      expect(info).toMatchObject({ replayed: true })
+      expect(keysOf(lab)).toEqual([0, 0])
+      lab.sandbox.expectCharges(1)
+    },
+  )
 
   it.each([
     ['returns the order, and does not buy again, if another call settles it meanwhile', leaveOpen],
@@ -158,19 +164,19 @@ describe('an order without reference and key', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it.each([
-    ['the same process', (lab: Lab) => lab.client()],
-    ['another process', (lab: Lab) => lab.elsewhere()],
-  ])('an order is rejected while %s places an identical one, and the error explains it', async (_, by) => {
-    const lab = new Lab()
-    lab.fault({ type: 'delay', ms: 3000 })
-    const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
-    const { error } = await buy(lab, by(lab))
-    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
-    expect(error?.message).toContain('allowDuplicate')
-    await ending
-    expect(lab.posts).toHaveLength(1)
-  })
+  it.each(PROCESSES)(
+    'an order is rejected while %s places an identical one, and the error explains it',
+    async (_, by) => {
+      const lab = new Lab()
+      lab.fault({ type: 'delay', ms: 3000 })
+      const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
+      const { error } = await buy(lab, by(lab))
+      expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+      expect(error?.message).toContain('allowDuplicate')
+      await ending
+      expect(lab.posts).toHaveLength(1)
+    },
+  )
 
   it('an order after a refusal is a new order with a new key', async () => {
     const lab = new Lab({ preset: 'remembers-refusals' })
