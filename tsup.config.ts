@@ -29,7 +29,7 @@ const published = {
 const parts = {
   'parts/aes-gcm': 'src/aes-gcm.ts',
   'parts/client': 'src/client.ts',
-  'parts/errors': 'src/errors.ts',
+  'parts/errors': 'src/errors/classes.ts',
   'parts/memory': 'src/stores/memory.ts',
   'parts/money': 'src/money.ts',
   'parts/quantity': 'src/quantity.ts',

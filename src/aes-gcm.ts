@@ -1,4 +1,4 @@
-import { ConfigurationError } from './errors.ts'
+import { ConfigurationError } from './errors/classes.ts'
 import type { Codec } from './options.ts'
 
 const NONCE = 12

@@ -1,4 +1,4 @@
-import type { Charged } from './errors.ts'
+import type { Charged } from './errors/classes.ts'
 
 /** Fields of every event. No event contains a header, a body or a query string. */
 export interface CallEvent {

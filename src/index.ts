@@ -48,7 +48,7 @@ export {
   type SupportReference,
   TimeoutError,
   UnresolvedOrderError,
-} from './errors.ts'
+} from './errors/classes.ts'
 export type {
   CallEvent,
   Hooks,

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from './errors.ts'
+import { InvalidRequestError } from './errors/classes.ts'
 
 const MAX_AWAITED_ITEMS = 10_000
 

@@ -1,4 +1,4 @@
-import { type Charged, ConfigurationError } from './errors.ts'
+import { type Charged, ConfigurationError } from './errors/classes.ts'
 
 export class Lifetime {
   #storeOwner: Lifetime | undefined

@@ -1,4 +1,4 @@
-import { InvalidRequestError } from './errors.ts'
+import { InvalidRequestError } from './errors/classes.ts'
 
 /**
  * The input of {@link formatAmount}. `Balance` and `Service` fit as they are. For an `Order`, add

@@ -1,4 +1,4 @@
-import { invalidArgument } from './errors.ts'
+import { invalidArgument } from './errors/classes.ts'
 import type { Service } from './schemas/service.ts'
 
 /** The quantity rules of a service. */

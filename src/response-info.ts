@@ -1,5 +1,5 @@
 import { isObject } from './defined.ts'
-import type { SupportReference } from './errors.ts'
+import type { SupportReference } from './errors/classes.ts'
 
 /** Facts about the response behind a result: everything except its data. */
 export interface ResponseInfo {

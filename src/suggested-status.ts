@@ -1,4 +1,4 @@
-import { type AnyCustomerOrderingError, isCustomerOrderingError } from './errors.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from './errors/classes.ts'
 
 const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
   // The setup of the program that uses this package is wrong. Its callers cannot correct that.

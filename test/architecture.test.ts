@@ -27,8 +27,7 @@ const sources: Sources = Object.fromEntries(
  */
 const LAYERS: readonly (readonly string[])[] = [
   ['defined.ts', 'mulberry32.ts'],
-  ['error-base.ts'],
-  ['errors.ts', 'version.ts'],
+  ['errors/', 'version.ts'],
   ['stores/'],
   ['hooks.ts', 'lifetime.ts', 'response-info.ts', 'money.ts', 'settings/readers.ts', 'schemas/'],
   ['quantity.ts', 'uuid-v5.ts', 'lazy.ts', 'lists/prefetch.ts'],
@@ -195,7 +194,7 @@ function sandboxFaults(files: Sources): string[] {
 function storeFaults(files: Sources): string[] {
   return importsOf(files)
     .filter(({ from, to }) => from.startsWith('stores/') && isOurs(to, files) && !to.startsWith('stores/'))
-    .filter(({ to }) => !['errors.ts', 'defined.ts', 'mulberry32.ts'].includes(to))
+    .filter(({ to }) => !['errors/classes.ts', 'defined.ts', 'mulberry32.ts'].includes(to))
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
@@ -245,7 +244,7 @@ const checks: readonly [
     [
       { 'http/retry.ts': "import { Orders } from '../resources/orders.ts'" },
       { 'orders/wait-for.ts': "import type { CustomerOrderingClient } from '../client.ts'" },
-      { 'errors.ts': "import { VERSION } from './version.ts'" },
+      { 'errors/classes.ts': "import { VERSION } from '../version.ts'" },
       { 'schemas/order.ts': "export * from '../http/request.ts'" },
       { 'http/call.ts': "import {\n  type JournalRecord,\n} from '../orders/record.ts'" },
       { 'lists/pages.ts': "const later = import('../client.ts')" },
@@ -287,7 +286,7 @@ const checks: readonly [
     sandboxFaults,
     [
       { 'sandbox/service/reading.ts': "import { orderSchema } from '../../schemas/order.ts'" },
-      { 'sandbox/service/wire.ts': "import type { Charged } from '../../errors.ts'" },
+      { 'sandbox/service/wire.ts': "import type { Charged } from '../../errors/classes.ts'" },
       { 'sandbox/service/json.ts': `import '../../${ORDERS_FILE}'` },
       { 'client.ts': "import { createSandbox } from './sandbox/index.ts'" },
       { 'client.ts': "import { mulberry32 } from './mulberry32.ts'" },

@@ -1,5 +1,5 @@
 import type { CustomerOrderingClient } from '../client.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 import { formatAmount } from '../money.ts'
 import type { OrderRecord } from '../orders/record.ts'
 import { EXIT, type Exit, plain, print, type Row, type Terminal, time, UsageError } from './terminal.ts'

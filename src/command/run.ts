@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { CustomerOrderingClient } from '../client.ts'
-import { isCustomerOrderingError } from '../errors.ts'
+import { isCustomerOrderingError } from '../errors/classes.ts'
 import { normalizeServer, scopeOf } from '../orders/identity.ts'
 import { nearestName } from '../settings/readers.ts'
 import { VERSION } from '../version.ts'

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import type { CustomerOrderingError, MissingResource, Permission } from '../errors.ts'
+import type { CustomerOrderingError, MissingResource, Permission } from '../errors/classes.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
 import type { Runtime } from '../runtime.ts'
 import { API_KEY_TAG } from './api-key-tag.ts'

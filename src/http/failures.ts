@@ -23,7 +23,7 @@ import {
   RequestAbortedError,
   ServerError,
   TimeoutError,
-} from '../errors.ts'
+} from '../errors/classes.ts'
 import { issuesText } from '../schemas/check.ts'
 import { type IdempotencyCode, readProblem } from '../schemas/problem.ts'
 import type { AttemptResult, BodyProblem } from './attempt.ts'

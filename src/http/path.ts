@@ -1,4 +1,4 @@
-import { invalidArgument } from '../errors.ts'
+import { invalidArgument } from '../errors/classes.ts'
 
 export function segment(name: string, id: unknown): string {
   const refuse = (message: string): never => {

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import type { Charged } from '../errors.ts'
+import type { Charged } from '../errors/classes.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, parseJson, wrong } from '../schemas/check.ts'
 import { type AttemptResult, answerOf } from './attempt.ts'

@@ -1,4 +1,4 @@
-import { invalidArgument } from '../errors.ts'
+import { invalidArgument } from '../errors/classes.ts'
 import { Lazy } from '../lazy.ts'
 import { attachInfo } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchPage, type Start } from './prefetch.ts'

@@ -1,4 +1,4 @@
-import { type Charged, InvalidResponseError, moneySentence } from '../errors.ts'
+import { type Charged, InvalidResponseError, moneySentence } from '../errors/classes.ts'
 import { type InfoSource, infoFrom } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './prefetch.ts'
 

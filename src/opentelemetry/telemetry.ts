@@ -10,7 +10,7 @@ import {
   type TracerProvider,
   trace,
 } from '@opentelemetry/api'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError } from '../errors/classes.ts'
 import type { CallEvent, Hooks } from '../hooks.ts'
 import { baseUrl } from '../settings/base-url.ts'
 import { type Readers, readFields, withMethods } from '../settings/readers.ts'

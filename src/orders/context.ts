@@ -1,4 +1,4 @@
-import type { Charged } from '../errors.ts'
+import type { Charged } from '../errors/classes.ts'
 import type { CallEvent } from '../hooks.ts'
 import type { Connection, Endpoint } from '../http/call.ts'
 import type { ListEnvelope } from '../schemas/list.ts'

@@ -1,5 +1,5 @@
 import type { CreateManyProgress, CreateManyRow } from '../call-options.ts'
-import { type AnyCustomerOrderingError, type Charged, RequestAbortedError } from '../errors.ts'
+import { type AnyCustomerOrderingError, type Charged, RequestAbortedError } from '../errors/classes.ts'
 import type { CreateOrderRequest, Order } from '../schemas/order.ts'
 
 /** A row whose order exists and was paid. */

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type CustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
+import { type CustomerOrderingError, isCustomerOrderingError } from '../errors/classes.ts'
 import type { SettledEvent } from '../hooks.ts'
 import { answerOf } from '../http/attempt.ts'
 import { askCredential, type CallSettings } from '../http/call.ts'

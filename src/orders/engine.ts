@@ -2,7 +2,7 @@
  * The loop behind every command that changes a record: read the record, choose a step by the rules,
  * write, send. If another writer was faster, the loop starts again.
  */
-import type { Charged, CustomerOrderingError } from '../errors.ts'
+import type { Charged, CustomerOrderingError } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { type Deadline, Interruption } from '../http/deadline.ts'
 import type { OrderOutbox } from '../stores/store.ts'

@@ -1,5 +1,5 @@
 import { bare, defined, isObject, isUndefinedIn, ownValue } from '../defined.ts'
-import { InvalidRequestError, type Issue } from '../errors.ts'
+import { InvalidRequestError, type Issue } from '../errors/classes.ts'
 import { checkQuantity } from '../quantity.ts'
 import { checkNow, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'

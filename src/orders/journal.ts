@@ -1,4 +1,4 @@
-import type { StoreError } from '../errors.ts'
+import type { StoreError } from '../errors/classes.ts'
 import type { Reporter } from '../hooks.ts'
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Codec } from '../options.ts'

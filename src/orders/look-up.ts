@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type AnyCustomerOrderingError, UnresolvedOrderError } from '../errors.ts'
+import { type AnyCustomerOrderingError, UnresolvedOrderError } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { segment } from '../http/path.ts'
 import { READ_ITEM, type Reply, read } from '../http/request.ts'

@@ -1,5 +1,5 @@
 import { defined, isObject, ownValue } from '../defined.ts'
-import type { Charged, Issue } from '../errors.ts'
+import type { Charged, Issue } from '../errors/classes.ts'
 import type { AttemptResult } from '../http/attempt.ts'
 import type { Pace } from '../http/retry.ts'
 import { checkNow, isFilled, parseJson, wrong } from '../schemas/check.ts'

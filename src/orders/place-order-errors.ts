@@ -10,7 +10,7 @@ import {
   moneySentence,
   StoreError,
   UnresolvedOrderError,
-} from '../errors.ts'
+} from '../errors/classes.ts'
 import { noTrail } from '../http/call.ts'
 import { type Deadline, Interruption } from '../http/deadline.ts'
 import {

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type AnyCustomerOrderingError, StoreError } from '../errors.ts'
+import { type AnyCustomerOrderingError, StoreError } from '../errors/classes.ts'
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/failures.ts'

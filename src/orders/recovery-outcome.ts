@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../errors/classes.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
 import type { StoredRow } from '../stores/store.ts'

@@ -3,7 +3,7 @@ import {
   InvalidRequestError,
   RequestAbortedError,
   TimeoutError,
-} from '../errors.ts'
+} from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { type OrderContext, recordFacts } from './context.ts'

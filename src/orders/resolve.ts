@@ -1,4 +1,9 @@
-import { type CustomerOrderingError, moneySentence, StoreError, UnresolvedOrderError } from '../errors.ts'
+import {
+  type CustomerOrderingError,
+  moneySentence,
+  StoreError,
+  UnresolvedOrderError,
+} from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { nextKey } from './claim.ts'
 import { type Facts, isFromFuture } from './conditions.ts'

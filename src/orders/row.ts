@@ -1,5 +1,5 @@
 import { defined, isObject } from '../defined.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 import type { Codec } from '../options.ts'
 import type { Order } from '../schemas/order.ts'
 import type { StoredRow } from '../stores/store.ts'

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Runtime } from '../runtime.ts'
 import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/store.ts'

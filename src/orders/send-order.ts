@@ -1,6 +1,6 @@
 /** Sends a claimed order, under its next key if the service repeats a refusal, and stores the outcome. */
 import { defined } from '../defined.ts'
-import type { Charged } from '../errors.ts'
+import type { Charged } from '../errors/classes.ts'
 import type { Ending, Trail } from '../http/call.ts'
 import { redact } from '../http/redact.ts'
 import type { Order } from '../schemas/order.ts'

@@ -1,5 +1,5 @@
 import { ownValue } from '../defined.ts'
-import { isCustomerOrderingError, TimeoutError } from '../errors.ts'
+import { isCustomerOrderingError, TimeoutError } from '../errors/classes.ts'
 import { type CallSettings, type Connection, type Endpoint, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf, UNKNOWN_CALL } from '../http/failures.ts'

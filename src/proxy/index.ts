@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError } from '../errors/classes.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
 import { pathProblem } from '../http/path.ts'
 import { LIKE_A_KEY, REQUEST_ID_HEADERS, redact } from '../http/redact.ts'

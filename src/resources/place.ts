@@ -7,7 +7,7 @@ import {
   RequestAbortedError,
   type SupportReference,
   TimeoutError,
-} from '../errors.ts'
+} from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence } from '../http/failures.ts'

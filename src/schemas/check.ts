@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { isObject } from '../defined.ts'
-import type { Issue } from '../errors.ts'
+import type { Issue } from '../errors/classes.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 export function mustBe(what: string): MustBe {

@@ -11,7 +11,7 @@ import type {
   WaitForOptions,
 } from '../call-options.ts'
 import { bare, isObject, isUndefinedIn } from '../defined.ts'
-import { invalidArgument } from '../errors.ts'
+import { invalidArgument } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { checkIdempotencyKey } from '../orders/identity.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError } from '../errors/classes.ts'
 import type { Credentials } from '../http/call.ts'
 import type { ApiKey } from '../options.ts'
 import type { Read } from './readers.ts'

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError } from '../errors/classes.ts'
 import { Reporter } from '../hooks.ts'
 import { sendOver } from '../http/attempt.ts'
 import type { CallSettings, Connection } from '../http/call.ts'

@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 import { Connection } from './indexeddb/connection.ts'
 import { codeOf, explain, outOfTurn } from './indexeddb/failure.ts'
 import { type RowIndex, toIndexed, toRow } from './indexeddb/schema.ts'

@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 import { explain, isMisfit } from './postgres/failure.ts'
 import { checkVersion, migrate } from './postgres/migrate.ts'
 import { fromCursor, toPage, toRow, wholeTime } from './postgres/rows.ts'

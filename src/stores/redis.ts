@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 import { type Evaluate, evaluateWith, onConnected, type RedisClient } from './redis/client.ts'
 import { explain } from './redis/failures.ts'
 import { type Inspected, inspect, type Vouched } from './redis/inspection.ts'

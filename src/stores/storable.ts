@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 
 /**
  * Throws if the string contains half of a surrogate pair, which has no UTF-8 form. A database would

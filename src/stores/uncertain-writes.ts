@@ -1,4 +1,4 @@
-import { StoreError } from '../errors.ts'
+import { StoreError } from '../errors/classes.ts'
 import type { StoredRow } from './store.ts'
 
 /** Beyond this number of rows, no later error promises that nothing was written. */

@@ -1,6 +1,6 @@
 import { Agent, buildConnector, type Dispatcher, EnvHttpProxyAgent } from 'undici'
 import { bare } from '../defined.ts'
-import { ConfigurationError } from '../errors.ts'
+import { ConfigurationError } from '../errors/classes.ts'
 import { provenUnsent } from '../http/proof.ts'
 import type { Transport, TransportRequest } from '../http/transport.ts'
 import { integer, only, type Readers, readFields, withMethods } from '../settings/readers.ts'

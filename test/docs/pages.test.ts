@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../../scripts/ensure-built.ts'
-import * as errors from '../../src/errors.ts'
+import * as errors from '../../src/errors/classes.ts'
 import { blocksOf, type Page, proseOf, readPages } from './support/pages.ts'
 
 const run = promisify(execFile)

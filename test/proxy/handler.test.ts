@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigurationError } from '../../src/errors.ts'
+import { ConfigurationError } from '../../src/errors/classes.ts'
 import { apiKeyTag, proxiedTag } from '../../src/orders/identity.ts'
 import { createProxy, type ProxyLoss, type ProxyOptions } from '../../src/proxy/index.ts'
 import { uuidV5 } from '../../src/uuid-v5.ts'

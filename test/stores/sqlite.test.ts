@@ -27,7 +27,7 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { type SqliteDatabase, type SqliteFileOptions, SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { StoreError } from '../../src/errors.ts'
+import { StoreError } from '../../src/errors/classes.ts'
 import {
   EVERYTHING,
   makeRow,

@@ -1,4 +1,4 @@
-import { StoreError } from '../../src/errors.ts'
+import { StoreError } from '../../src/errors/classes.ts'
 import type { Runtime } from '../../src/runtime.ts'
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 import { storeOver } from './store-over.ts'

@@ -7,7 +7,7 @@ import {
 } from 'customer-ordering-sdk/sandbox'
 import type { CreateOptions } from '../../src/call-options.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
-import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../src/errors.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../src/errors/classes.ts'
 import type { SettledEvent } from '../../src/hooks.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { rowIdOf, scopeOf } from '../../src/orders/identity.ts'

@@ -1,4 +1,4 @@
-import { isCustomerOrderingError } from '../../src/errors.ts'
+import { isCustomerOrderingError } from '../../src/errors/classes.ts'
 import type { JournalRecord } from '../../src/orders/record.ts'
 import type { AttentionReason, RecoveryOutcome } from '../../src/orders/recovery-outcome.ts'
 import type { StoredRow } from '../../src/stores/store.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { aesGcm } from '../../src/aes-gcm.ts'
-import { ConfigurationError } from '../../src/errors.ts'
+import { ConfigurationError } from '../../src/errors/classes.ts'
 
 const key = (byte: number): Uint8Array => new Uint8Array(32).fill(byte)
 const TEXT = 'order of @ada – 注文 \u{1f6d2} \ufeff'

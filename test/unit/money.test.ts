@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { InvalidRequestError } from '../../src/errors.ts'
+import { InvalidRequestError } from '../../src/errors/classes.ts'
 import { formatAmount } from '../../src/money.ts'
 
 /** Replaces every kind of space with a plain one, so that expectations are readable. */

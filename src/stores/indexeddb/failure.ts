@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 
 export type Access = 'open' | 'read' | 'write'
 

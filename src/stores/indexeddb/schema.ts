@@ -1,5 +1,5 @@
 import { isObject } from '../../defined.ts'
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import type { StoredRow } from '../store.ts'
 
 /** Every change of the schema increments this number, and drops nothing. */

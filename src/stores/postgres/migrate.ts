@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import { KEYLESS } from './failure.ts'
 import { inspection, migration, type Names, SCHEMA_VERSION, type Statements } from './schema.ts'
 import type { Query, Row } from './session.ts'

@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import type { RowPage, StoredRow } from '../store.ts'
 import type { Row } from './session.ts'
 import { fromStored } from './text.ts'

@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 
 /** Quoted SQL names. Those of the two tables, `rows` and `versions`, include the schema. */
 export interface Names {

@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import { plainError } from '../plain-error.ts'
 import { codeOf, isConflict, isInFailedTransaction, isRefusal } from './failure.ts'
 import { READ_MARK, SET_MARK } from './schema.ts'

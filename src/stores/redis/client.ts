@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import type { Script } from './scripts.ts'
 
 /** Parameters of a script, in the form that node-redis accepts. */

@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import { isRefusedInScript } from './failures.ts'
 
 export interface Vouched {

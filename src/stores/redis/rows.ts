@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import { storable } from '../storable.ts'
 import type { StoredRow } from '../store.ts'
 import { FORMAT } from './scripts.ts'

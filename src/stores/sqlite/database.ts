@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import { plainError } from '../plain-error.ts'
 import type { StoreDurability } from '../store.ts'
 import { codeOf, explain } from './failure.ts'

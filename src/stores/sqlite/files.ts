@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import { nodeModule } from './node-module.ts'
 
 type FileSystem = typeof import('node:fs')

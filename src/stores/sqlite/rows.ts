@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import type { RowPage, StoredRow } from '../store.ts'
 
 export function toRow(scope: string, found: unknown, utf8: TextDecoder): StoredRow {

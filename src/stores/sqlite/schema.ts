@@ -1,4 +1,4 @@
-import { StoreError } from '../../errors.ts'
+import { StoreError } from '../../errors/classes.ts'
 import type { SqliteDatabase, SqliteStatement } from './database.ts'
 
 /** Rows per statement of `prune`: other processes can take the lock between two statements. */

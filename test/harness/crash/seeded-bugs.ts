@@ -4,7 +4,7 @@
  * `seams.ts`), so that lines may move and names may change without breaking a bug.
  */
 import { defined } from '../../../src/defined.ts'
-import { InvalidRequestError, isCustomerOrderingError, StoreError } from '../../../src/errors.ts'
+import { InvalidRequestError, isCustomerOrderingError, StoreError } from '../../../src/errors/classes.ts'
 import { perform } from '../../../src/http/call.ts'
 import { Deadline } from '../../../src/http/deadline.ts'
 import { kyTransport } from '../../../src/http/ky-transport.ts'

@@ -6,7 +6,7 @@
  */
 import { inspect } from 'node:util'
 import fc from 'fast-check'
-import * as errors from '../../../src/errors.ts'
+import * as errors from '../../../src/errors/classes.ts'
 import {
   CustomerOrderingClient,
   type CustomerOrderingError,

@@ -6,7 +6,7 @@ import {
   PostgresStore,
 } from 'customer-ordering-sdk/stores/postgres'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { StoreError } from '../../../src/errors.ts'
+import { StoreError } from '../../../src/errors/classes.ts'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { AnswerProxy, type AnswerProxyOptions } from '../support/answer-proxy.ts'
 import { expectHistoryThrough } from '../support/disaster.ts'

@@ -1,6 +1,6 @@
 import { type RedisClient, RedisStore } from 'customer-ordering-sdk/stores/redis'
 import { describe, expect, it } from 'vitest'
-import { StoreError } from '../../../src/errors.ts'
+import { StoreError } from '../../../src/errors/classes.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { expectFailure, failureOf } from '../support/failures.ts'
 

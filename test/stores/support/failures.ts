@@ -2,7 +2,7 @@
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { expect } from 'vitest'
-import { StoreError } from '../../../src/errors.ts'
+import { StoreError } from '../../../src/errors/classes.ts'
 import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 

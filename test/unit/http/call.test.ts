@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { ConfigurationError } from '../../../src/errors.ts'
+import { ConfigurationError } from '../../../src/errors/classes.ts'
 import { type Hooks, Reporter } from '../../../src/hooks.ts'
 import type { AttemptRequest, AttemptResult, Send } from '../../../src/http/attempt.ts'
 import {

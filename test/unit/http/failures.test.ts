@@ -18,7 +18,7 @@ import {
   RequestAbortedError,
   ServerError,
   TimeoutError,
-} from '../../../src/errors.ts'
+} from '../../../src/errors/classes.ts'
 import type { AttemptResult, BodyProblem } from '../../../src/http/attempt.ts'
 import type { Endpoint } from '../../../src/http/call.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL } from '../../../src/http/failures.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { InvalidRequestError } from '../../../src/errors.ts'
+import { InvalidRequestError } from '../../../src/errors/classes.ts'
 import { queryString, segment } from '../../../src/http/path.ts'
 
 describe('an identifier in a path', () => {

@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { InvalidRequestError, InvalidResponseError } from '../../../src/errors.ts'
+import { InvalidRequestError, InvalidResponseError } from '../../../src/errors/classes.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchedPage } from '../../../src/lists/prefetch.ts'
 import { responseInfo } from '../../../src/response-info.ts'

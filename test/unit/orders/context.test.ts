@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { moneySentence } from '../../../src/errors.ts'
+import { moneySentence } from '../../../src/errors/classes.ts'
 import { CREATE_ORDER, chargedOf, ORDERS_PATH } from '../../../src/orders/context.ts'
 
 describe('the request that makes an order', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { InvalidRequestError } from '../../../src/errors.ts'
+import { InvalidRequestError } from '../../../src/errors/classes.ts'
 import { derivedKey, fingerprintOf, rowIdOf } from '../../../src/orders/identity.ts'
 import {
   differingRequestFields,

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { StoreError } from '../../../src/errors.ts'
+import { StoreError } from '../../../src/errors/classes.ts'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
 import type { Codec } from '../../../src/options.ts'
 import { type Found, type FoundRecord, Journal, type Written } from '../../../src/orders/journal.ts'

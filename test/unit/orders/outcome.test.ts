@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { OUTCOME_WORDS } from '../../../scripts/outcome-words.ts'
-import type { Charged } from '../../../src/errors.ts'
+import type { Charged } from '../../../src/errors/classes.ts'
 import { type History, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 
 const kinds = Object.keys(OUTCOMES) as OutcomeKind[]

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { InvalidResponseError, RequestAbortedError } from '../../../src/errors.ts'
+import { InvalidResponseError, RequestAbortedError } from '../../../src/errors/classes.ts'
 import { markCreated, newestRecord } from '../../../src/orders/newest.ts'
 import { publicRecord } from '../../../src/orders/record.ts'
 import { finished, settledOutcome, unreadableRecord } from '../../../src/orders/recovery-outcome.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isCustomerOrderingError } from '../../../src/errors.ts'
+import { isCustomerOrderingError } from '../../../src/errors/classes.ts'
 import type { Send } from '../../../src/http/attempt.ts'
 import type { OrderContext } from '../../../src/orders/context.ts'
 import type { ListedOrder } from '../../../src/orders/evidence.ts'

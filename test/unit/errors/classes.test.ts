@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import * as errors from '../../src/errors.ts'
+import * as errors from '../../../src/errors/classes.ts'
 import {
   type AnyCustomerOrderingError,
   ApiError,
@@ -9,10 +9,10 @@ import {
   isCustomerOrderingError,
   NotFoundError,
   supportReference,
-} from '../../src/errors.ts'
+} from '../../../src/errors/classes.ts'
 
 /** The module as the other module format loads it: the same text with other classes. */
-const copyOf = './../../src/errors.ts?copy'
+const copyOf = './../../../src/errors/classes.ts?copy'
 const copy: typeof errors = await import(/* @vite-ignore */ copyOf)
 
 type ErrorClass = new (message: string, facts?: ErrorFacts) => CustomerOrderingError

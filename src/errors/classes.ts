@@ -1,4 +1,4 @@
-import { bare } from './defined.ts'
+import { bare } from '../defined.ts'
 import {
   brand,
   type Charged,
@@ -8,7 +8,7 @@ import {
   type MissingResource,
   type Permission,
   type StoreErrorFacts,
-} from './error-base.ts'
+} from './base.ts'
 
 export {
   type Charged,
@@ -20,7 +20,7 @@ export {
   type StoreErrorFacts,
   type SupportReference,
   supportReference,
-} from './error-base.ts'
+} from './base.ts'
 
 /**
  * An option is missing, unknown or wrong, the `apiKey` function failed, or the client was closed.

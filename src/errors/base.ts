@@ -1,4 +1,4 @@
-import { bare, defined, isObject } from './defined.ts'
+import { bare, defined, isObject } from '../defined.ts'
 
 /**
  * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` if
