@@ -1,6 +1,6 @@
 /**
- * Writes the generated tables of docs/guide/responses.md, docs/protocol.md and
- * docs/architecture.md:
+ * Writes the generated tables of README.md, docs/guide/errors.md, docs/guide/responses.md,
+ * docs/protocol.md and docs/architecture.md:
  *
  * npm run docs:tables
  *
@@ -9,6 +9,8 @@
  */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ApiError } from '../src/errors/classes.ts'
+import { CONFLICTS, STATUSES, type StatusRow, statusRow } from '../src/errors/statuses.ts'
 import {
   aborted,
   bodyGone,
@@ -48,7 +50,7 @@ import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../sr
 import { type Phase, RULES } from '../src/orders/rules.ts'
 import { filesOfCreate } from './create-path.ts'
 import { root } from './ensure-built.ts'
-import { OUTCOME_WORDS } from './outcome-words.ts'
+import { outcomeWords } from './outcome-words.ts'
 
 const next: Readonly<Record<OutcomeRow['next'], string>> = {
   stop: 'stop',
@@ -79,8 +81,49 @@ function outcomeTable(): string {
     '| --- | --- | --- | --- |',
     ...entries.map(
       ([kind, row]) =>
-        `| ${OUTCOME_WORDS[kind]} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
+        `| ${outcomeWords(kind)} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
     ),
+  ].join('\n')
+}
+
+/** Every status that has a class of its own, then those without. */
+function statusClasses(): readonly (readonly [statuses: string, StatusRow])[] {
+  const own = Object.entries(STATUSES).filter(([, { error }]) => error !== ApiError)
+  const conflicts = Object.entries(CONFLICTS).map(([code, row]) => [`409 ${code}`, row] as const)
+  const classes = [...own, ...conflicts].sort(([a], [b]) => (a < b ? -1 : 1))
+  return [...classes, ['5xx', statusRow(500)], ['any other', statusRow(0)]]
+}
+
+const chargedBy = ({ outcome }: StatusRow): string => `\`'${OUTCOMES[outcome].clean.charged}'\``
+function nextStep({ advice: [next], outcome }: StatusRow): string {
+  const again = OUTCOMES[outcome].clean.charged === 'no' ? 'call again' : 'make the same call again'
+  const then = outcome === 'conflict' ? '' : `, then ${again}`
+  return `${next[0]?.toLowerCase()}${next.slice(1)}${then}`
+}
+
+/** Returns the table of the error classes that come from a status. */
+function statusTable(): string {
+  return [
+    '| class | `code` | status | `charged` | next step | `suggestedStatus()` |',
+    '| --- | --- | --- | --- | --- | --- |',
+    ...statusClasses().map(([status, row]) => {
+      const { code, name } = new row.error('', {})
+      return `| \`${name}\` | \`${code}\` | ${status}: ${row.meaning} | ${chargedBy(row)} | ${nextStep(row)} | ${row.suggested} |`
+    }),
+  ].join('\n')
+}
+
+/** Returns the short table of README.md. */
+function shortTable(): string {
+  return [
+    '| status | `error.code` | `charged` | what to do |',
+    '| --- | --- | --- | --- |',
+    "| 201, unreadable | `invalid_response` | `'yes'` | the order was paid: make the same call again to read it |",
+    ...statusClasses().map(
+      ([status, row]) =>
+        `| ${status} | \`${new row.error('', {}).code}\` | ${chargedBy(row)} | ${nextStep(row)} |`,
+    ),
+    "| no response | `connection`, `timeout`, `aborted` | `'unknown'` or `'no'` | make the same call again |",
   ].join('\n')
 }
 
@@ -216,6 +259,8 @@ if (files.length > MOST_FILES) {
 }
 
 const PAGES: Readonly<Record<string, readonly (readonly [name: string, table: string])[]>> = {
+  'README.md': [['statuses', shortTable()]],
+  'docs/guide/errors.md': [['statuses', statusTable()]],
   'docs/guide/responses.md': [['outcomes', outcomeTable()]],
   'docs/protocol.md': [
     ['rules', ruleTables()],

@@ -1,27 +1,22 @@
-import { type AnyCustomerOrderingError, isCustomerOrderingError } from './errors/classes.ts'
+import {
+  type AnyCustomerOrderingError,
+  ApiError,
+  type ApiErrorCode,
+  isCustomerOrderingError,
+} from './errors/classes.ts'
+import { suggestedOf } from './errors/statuses.ts'
 
-const UNCHARGED: Readonly<Record<AnyCustomerOrderingError['code'], number>> = {
+/** For errors that no response caused, by code. Without a status there is no row to take it from. */
+const LOCAL: Readonly<Record<Exclude<AnyCustomerOrderingError['code'], ApiErrorCode>, number>> = {
   // The setup of the program that uses this package is wrong. Its callers cannot correct that.
   configuration: 500,
-  authentication: 500,
-  permission_denied: 500,
   invalid_request: 400,
-  bad_request: 400,
-  payment_required: 402,
-  not_found: 404,
   duplicate_order: 409,
-  conflict: 409,
-  idempotency_conflict: 409,
-  idempotency_in_progress: 409,
   unresolved_order: 409,
-  order_not_accepted: 422,
-  api: 502,
   invalid_response: 502,
-  server: 502,
   store: 503,
   connection: 503,
   aborted: 503,
-  rate_limit: 503,
   timeout: 504,
 }
 
@@ -44,5 +39,5 @@ export function suggestedStatus(error: unknown): number {
   if (error.charged !== 'no') return 202
   // The wallet belongs to the API key, so the program's callers cannot correct this.
   if (error.code === 'not_found' && error.resource === 'wallet') return 500
-  return UNCHARGED[error.code]
+  return error instanceof ApiError ? suggestedOf(error.name) : LOCAL[error.code]
 }

@@ -1,31 +1,23 @@
 import {
   type AnyCustomerOrderingError,
-  ApiError,
-  AuthenticationError,
-  BadRequestError,
   type Charged,
   ConfigurationError,
-  ConflictError,
   ConnectionError,
   CustomerOrderingError,
   type ErrorFacts,
   IdempotencyConflictError,
-  IdempotencyInProgressError,
   InvalidResponseError,
   type Issue,
   knownError,
   moneySentence,
   NotFoundError,
-  OrderNotAcceptedError,
-  PaymentRequiredError,
   PermissionDeniedError,
-  RateLimitError,
   RequestAbortedError,
-  ServerError,
   TimeoutError,
 } from '../errors/classes.ts'
+import { type Advice, type ErrorClass, statusRow } from '../errors/statuses.ts'
 import { issuesText } from '../schemas/check.ts'
-import { type IdempotencyCode, readProblem } from '../schemas/problem.ts'
+import { readProblem } from '../schemas/problem.ts'
 import type { AttemptResult, BodyProblem } from './attempt.ts'
 import type { Ending, Endpoint } from './call.ts'
 import type { FailureDetail } from './proof.ts'
@@ -70,50 +62,10 @@ interface UnexpectedAnswer {
 
 type Failure = Exclude<Ending<unknown>, { readonly end: 'done' }>
 type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
-type ErrorClass = new (message: string, facts: ErrorFacts) => CustomerOrderingError
-
-/**
- * `true` marks a step that is also advised while the order is ambiguous. Then the other steps are
- * omitted: some would change the request, and another payload under the same key is a conflict.
- */
-type Advice = readonly [next: string, inDoubt?: true]
-
-type Refusal = readonly [ErrorClass, meaning: string, ...Advice]
-
-const TRANSIENT: Refusal = [ApiError, 'unexpected status', 'Wait']
-
-const BY_STATUS: Readonly<Record<number, Refusal>> = {
-  400: [BadRequestError, 'invalid request body or headers', 'Correct the request'],
-  401: [AuthenticationError, 'missing or invalid API key', 'Check the API key or sign in at the proxy', true],
-  402: [PaymentRequiredError, 'payment required', 'Top up the wallet', true],
-  403: [PermissionDeniedError, 'the API key lacks a permission', 'Give this API key that permission', true],
-  404: [NotFoundError, 'not found', 'Check the ids, the API key and baseUrl'],
-  408: TRANSIENT,
-  409: [ConflictError, 'conflict', 'Wait'],
-  422: [OrderNotAcceptedError, 'order cannot be accepted', 'Change the order'],
-  425: TRANSIENT,
-  429: [RateLimitError, 'too many requests', 'Wait'],
-}
-const BY_CODE: Readonly<Record<IdempotencyCode, Refusal>> = {
-  IDEMPOTENCY_CONFLICT: [
-    IdempotencyConflictError,
-    'this key belongs to an order with another payload',
-    'Use another key',
-  ],
-  IDEMPOTENCY_IN_PROGRESS: [
-    IdempotencyInProgressError,
-    'an earlier request with this key is still running',
-    'Wait',
-  ],
-}
-const HTML_PAGE = [
-  "HTML or XML, not this service's response",
-  'Check baseUrl and any proxy or gateway in between',
-  true,
-] as const
-const SERVER_FAILED: Refusal = [ServerError, 'server error', 'Wait']
-const UNEXPECTED: Refusal = [ApiError, 'unexpected status', 'Check baseUrl and the request']
-
+const HTML_PAGE = {
+  meaning: "HTML or XML, not this service's response",
+  advice: ['Check baseUrl and any proxy or gateway in between', true],
+} as const
 const UNSENT: Readonly<Record<Unsent, string>> = {
   unreachable: 'could not connect',
   certificate: "could not connect: the server's certificate is not trusted",
@@ -307,11 +259,10 @@ function refused(
   // Truncates after redaction, because half an API key would not be recognised.
   const serverMessage = message && redact(message, secrets).slice(0, LONGEST_MESSAGE)
   const retryAfter = parseRetryAfter(headers.get('retry-after'), context.now)
-  const known = status === 409 && idempotency !== undefined ? BY_CODE[idempotency] : BY_STATUS[status]
-  const refusal = known ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
+  const row = statusRow(status, idempotency)
   // HTML or XML comes from a gateway or another server, so ids and permissions are not the cause.
   const isPage = status < 500 && /^\s*</.test(text)
-  const [Class, meaning, ...advice]: Refusal = isPage ? [refusal[0], ...HTML_PAGE] : refusal
+  const { error: Class, meaning, advice } = isPage ? { ...row, ...HTML_PAGE } : row
   const denied = Class === PermissionDeniedError ? endpoint.permission : undefined
   const needs = denied === undefined || isPage ? '' : ` The call needs the permission ${denied}.`
   const wait =

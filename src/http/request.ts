@@ -1,5 +1,6 @@
 import { defined } from '../defined.ts'
 import type { Charged } from '../errors/classes.ts'
+import { statusRow } from '../errors/statuses.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, parseJson, wrong } from '../schemas/check.ts'
 import { type AttemptResult, answerOf } from './attempt.ts'
@@ -149,7 +150,7 @@ export function isTransient(result: AttemptResult): boolean {
   const { status, problem } = result
   if (status >= 200 && status < 300)
     return problem === 'cut' || problem === 'undecodable' || problem === 'timeout'
-  return status === 408 || status === 425 || status === 429 || status >= 500
+  return statusRow(status).repeat !== 'none'
 }
 
 /**
@@ -213,9 +214,7 @@ function isTruncated(text: string): boolean {
 }
 
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
-  // 425 and 429 mean that the server did not process the request, so even a request that must not
-  // run twice may be sent again.
-  const refused = result.kind === 'answer' && (result.status === 425 || result.status === 429)
-  if (!isTransient(result) || !(call.repeatable || unsent || refused)) return { next: 'stop' }
+  const always = result.kind === 'answer' && statusRow(result.status).repeat === 'all'
+  if (!isTransient(result) || !(call.repeatable || unsent || always)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
 }

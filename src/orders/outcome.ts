@@ -1,5 +1,6 @@
 import { defined, isObject, ownValue } from '../defined.ts'
 import type { Charged, Issue } from '../errors/classes.ts'
+import { outcomeOfStatus, type StatusOutcome } from '../errors/statuses.ts'
 import type { AttemptResult } from '../http/attempt.ts'
 import type { Pace } from '../http/retry.ts'
 import { checkNow, isFilled, parseJson, wrong } from '../schemas/check.ts'
@@ -15,18 +16,7 @@ export type OutcomeKind =
   | 'success_unreadable'
   | 'contradicted'
   | 'redirected'
-  | 'refused'
-  | 'refused_unprocessed'
-  | 'unauthorized'
-  | 'forbidden'
-  | 'too_early'
-  | 'rate_limited'
-  | 'conflict'
-  | 'in_progress'
-  | 'conflict_unknown'
-  | 'request_timeout'
-  | 'server_error'
-  | 'unrecognised'
+  | StatusOutcome
   | 'unreachable'
   | 'untrusted'
   | 'transport_closed'
@@ -142,30 +132,6 @@ export interface Outcome {
   readonly code?: string
 }
 
-const WITH_ERROR_BODY: Readonly<Record<number, OutcomeKind>> = {
-  400: 'refused',
-  402: 'refused',
-  404: 'refused',
-  422: 'refused',
-  403: 'forbidden',
-  405: 'refused_unprocessed',
-  406: 'refused_unprocessed',
-  411: 'refused_unprocessed',
-  413: 'refused_unprocessed',
-  414: 'refused_unprocessed',
-  415: 'refused_unprocessed',
-  431: 'refused_unprocessed',
-}
-
-// 421 is missing on purpose: browsers and Node's fetch repeat the request after a 421, so the first
-// request may have been charged.
-const BY_STATUS: Readonly<Record<number, OutcomeKind>> = {
-  401: 'unauthorized',
-  408: 'request_timeout',
-  425: 'too_early',
-  429: 'rate_limited',
-}
-
 /** @param contradiction returns the field in which the order differs from its request, if any */
 export function classify(
   result: AttemptResult,
@@ -212,12 +178,6 @@ function classifySuccess(
 }
 
 function classifyError(status: number, text: string): Outcome {
-  const problem = readProblem(text)
-  const refusal = { status, ...defined({ code: problem.code }) }
-  if (status === 409) {
-    if (problem.idempotency === 'IDEMPOTENCY_CONFLICT') return { kind: 'conflict', ...refusal }
-    return { kind: problem.idempotency === undefined ? 'conflict_unknown' : 'in_progress', ...refusal }
-  }
-  const named = BY_STATUS[status] ?? (problem.recognised ? WITH_ERROR_BODY[status] : undefined)
-  return { kind: named ?? (status >= 500 ? 'server_error' : 'unrecognised'), ...refusal }
+  const { recognised, idempotency, code } = readProblem(text)
+  return { kind: outcomeOfStatus(status, recognised, idempotency), status, ...defined({ code }) }
 }

@@ -1,4 +1,5 @@
 import { bare, defined, isObject } from '../defined.ts'
+import type { IdempotencyCode } from '../errors/statuses.ts'
 import { anyObject, parseJson } from './check.ts'
 
 /**
@@ -9,9 +10,6 @@ import { anyObject, parseJson } from './check.ts'
 export interface ErrorResponse {
   readonly [field: string]: unknown
 }
-
-/** The two error codes in the API document. */
-export type IdempotencyCode = 'IDEMPOTENCY_CONFLICT' | 'IDEMPOTENCY_IN_PROGRESS'
 
 export interface Problem {
   /** True if the body seems to be an error of the service: an object with a code or a message. */

@@ -337,7 +337,7 @@ describe('a whole message', () => {
   ])('a message states what happened, whether the wallet may be charged, and what to do (%#)', expectMessages)
 
   test.each([
-    [undefined, 'Use another key, then call again.'],
+    [undefined, 'Give each order its own reference or key, then call again.'],
     ['no', 'The existing order was not charged. A different order needs its own reference or key.'],
     ['yes', 'The existing order was charged. A different order needs its own reference or key.'],
     [

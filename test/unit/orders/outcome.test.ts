@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { OUTCOME_WORDS } from '../../../scripts/outcome-words.ts'
+import { outcomeWords } from '../../../scripts/outcome-words.ts'
 import type { Charged } from '../../../src/errors/classes.ts'
 import { type History, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 
@@ -87,7 +87,7 @@ describe('the outcome table', () => {
     // Recovery is held back only while the record is open.
     const hold = expected.clean.endsWith('open') ? expected.hold : undefined
     expect([clean?.hold, ambiguous?.hold, proven?.hold]).toEqual([hold, expected.hold, undefined])
-    expect(OUTCOME_WORDS[kind]).toMatch(/\w/)
+    expect(outcomeWords(kind)).toMatch(/\w/)
   })
 
   it('every kind that leaves the record open leaves doubt, so a later refusal cannot close it', () => {
