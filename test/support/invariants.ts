@@ -6,7 +6,7 @@
  * A function returns the broken promises, one sentence each. An empty list means that the promise
  * held.
  */
-import type { JournalRecord } from '../../src/orders/record.ts'
+import { isConflict, type StoredRecord } from '../harness/core.ts'
 import { spellingsIn } from './leaks.ts'
 import {
   chargedBy,
@@ -18,7 +18,7 @@ import {
   type Recovered,
   type RunLog,
 } from './run-log.ts'
-import { CHECKED_REFUSALS, DEFINITE, PASSING } from './statuses.ts'
+import { CHECKED_REFUSALS, DEFINITE } from './statuses.ts'
 
 /** One promise. */
 export type Invariant = (log: RunLog) => string[]
@@ -53,30 +53,8 @@ const chargedOften: Invariant = (log) =>
 /**
  * I2: after a recovery, every charged order was returned to a caller, is remembered as created, or
  * is listed as needing a person for a valid reason. An order in the service's list needs no person.
- * An enqueued order is not lost either: it is created, closed because the service or a person
- * refused it, or still open, which I12 judges.
  */
-export const noneLost: Invariant = (log) => [...noneUnheardOf(log), ...noneGivenUp(log)]
-
-const noneGivenUp: Invariant = (log) => {
-  if (!log.recovered || !log.everyWrite) return []
-  return log.calls.flatMap(({ kind, intent, succeeded, at }) => {
-    if (kind !== 'enqueue' || succeeded !== true || intent === undefined) return []
-    const rows = inForceSince(rowsOf(log, intent), at)
-    const isSettled = ({ record }: LoggedRow): boolean => {
-      if (record?.state !== 'rejected') return record?.state === 'created'
-      const { kind: why, status } = record.rejection ?? {}
-      return (
-        why !== 'cancelled' && (why !== 'not_processed' || (status !== undefined && !PASSING.has(status)))
-      )
-    }
-    return rows.at(-1)?.record?.state === 'open' || rows.some(isSettled)
-      ? []
-      : [`I2: ${intent} was written down to be sent, and was given up without being refused`]
-  })
-}
-
-const noneUnheardOf: Invariant = (log) => {
+export const noneLost: Invariant = (log) => {
   if (!log.recovered) return []
   return log.charges.flatMap(({ intent, key, orderId }) => {
     const returned = log.calls.some(({ told }) => told?.orderId === orderId)
@@ -207,7 +185,7 @@ const truthOfCallers: Invariant = (log) =>
       return [`I5: ${intent} heard 201 and was told '${told.charged}' (${told.code})`]
     if (told.charged === 'yes')
       return before.length > 0 ? [] : [`I5: ${intent} was told 'yes' but not charged`]
-    if (told.charged === 'unknown' || isNameless(log, call)) return []
+    if (told.charged === 'unknown') return []
     const other = charges.filter((charge) => !askedAgain(log, call, charge))
     if (other.some(({ at }) => at < endedAt) && wantedOf(log, intent) === 1)
       return [`I5: ${intent} was told 'no' (${told.code}) after it was charged`]
@@ -229,7 +207,7 @@ const truthOfRecoveries: Invariant = (log) =>
     if (outcome !== 'rejected' || !log.everyWrite) return []
     const closed = inForce(log, said, call.at, until).filter(({ record }) => record?.state === 'rejected')
     // A refusal of another payload with the key proves nothing about the payload that owns the key.
-    if (closed.some(({ record }) => record?.rejection?.kind === 'conflict')) return []
+    if (closed.some(({ record }) => record !== undefined && isConflict(record))) return []
     const first = closed.at(0)
     // I6 checks whether it was rejected at all.
     if (first === undefined) return []
@@ -266,8 +244,7 @@ function askedAfter(
       // then.
       (endedAt === undefined ||
         endedAt > moment ||
-        (told?.charged === 'unknown' &&
-          (kind === 'enqueue' || (told.code === 'store' && endedAt > call.at)))),
+        (told?.charged === 'unknown' && told.code === 'store' && endedAt > call.at)),
   )
   return asked && charge.call !== call.id && charge.requestedAt > moment
 }
@@ -306,21 +283,12 @@ export const agreement: Invariant = (log) => [
   ...agreementOfSuccesses(log),
 ]
 
-/**
- * An `enqueue()` that took an order has its record stored, not closed, and a `resolve()` that took a decision has it stored, at
- * some moment between their beginning and their end.
- */
+/** A `resolve()` that took a decision has it stored at some moment between its beginning and its end. */
 const agreementOfSuccesses: Invariant = (log) => {
   if (!log.everyWrite) return []
-  return log.calls.flatMap(({ kind, intent, succeeded, decision, at, endedAt = at }) => {
-    if (succeeded !== true || intent === undefined) return []
+  return log.calls.flatMap(({ intent, succeeded, decision, at, endedAt = at }) => {
+    if (succeeded !== true || intent === undefined || decision === undefined) return []
     const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
-    if (kind === 'enqueue') {
-      const isKept = ({ record }: LoggedRow): boolean =>
-        record?.state === 'open' || record?.state === 'created'
-      return rows.some(isKept) ? [] : [`I6: enqueue() took ${intent} and no record says so`]
-    }
-    if (decision === undefined) return []
     const { orderId } = decision
     if (
       orderId !== undefined &&
@@ -329,7 +297,7 @@ const agreementOfSuccesses: Invariant = (log) => {
       return [`I5: resolve() took ${intent} for ${orderId}, which is another order`]
     const isDecided = ({ record }: LoggedRow): boolean =>
       orderId === undefined
-        ? record?.state === 'rejected' && record.rejection?.kind !== 'conflict'
+        ? record?.state === 'rejected' && !isConflict(record)
         : record?.state === 'created' && record.order?.id === orderId
     return rows.some(isDecided)
       ? []
@@ -388,7 +356,7 @@ const agreementOfRecoveries: Invariant = (log) =>
     if (outcome === 'rejected') {
       const closed = rows.filter(({ record }) => record?.state === 'rejected')
       if (closed.length === 0) return broken('whose record was not')
-      const conflict = closed.some(({ record }) => record?.rejection?.kind === 'conflict')
+      const conflict = closed.some(({ record }) => record !== undefined && isConflict(record))
       return charged === undefined || charged === 'no' || (charged === 'unknown' && conflict)
         ? []
         : broken(`and that it is charged: '${charged}'`)
@@ -445,7 +413,7 @@ export const generations: Invariant = (log) => {
     if (
       record.keyOrigin === 'caller'
         ? sent.length > 0 && refusals.length === 0
-        : !again && record.first?.sentAt !== 0 && !isUntimed(before, request) && !isOver(log, request, sent)
+        : !again && record.firstKeySentAt !== 0 && !isUntimed(before, request) && !isOver(log, request, sent)
     )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
@@ -457,7 +425,7 @@ export const generations: Invariant = (log) => {
  * was ahead or went back.
  */
 function isUntimed(
-  versions: readonly Pick<JournalRecord, 'firstSentAt' | 'updatedAt'>[],
+  versions: readonly Pick<StoredRecord, 'firstSentAt' | 'updatedAt'>[],
   { wall = Number.POSITIVE_INFINITY }: Pick<LoggedRequest, 'wall'>,
 ): boolean {
   return versions.some(
@@ -497,8 +465,7 @@ function hasNoRoom(
   sent: readonly LoggedRequest[],
 ): boolean {
   if (clockSet === true) return true
-  // A recovery that repeats everything has no such limit.
-  if (sendsFor === undefined || wall === undefined) return kind === 'recover'
+  if (sendsFor === undefined || wall === undefined) return false
   const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - totalTimeout
   return sent.some((other) => {
     // The window counts from the claim, which is stored after the call began and before the request
@@ -590,10 +557,9 @@ const MAX_SWEEPS = 2
 
 /**
  * I10: a call sends at most 1 + maxRetries requests, plus in-progress polls and body replays. A
- * recovery sends one request per record, and one more if it moves to the next key of a queued order
- * that was refused again. A recovery reads an order by its id once, if it could not read it before.
- * Any other call does so 1 + maxRetries times at most. Recoveries, and a `create` of an order that
- * was enqueued long ago, read each page of the list once in a sweep.
+ * recovery sends one request per record. A recovery reads an order by its id once, if it could not
+ * read it before. Any other call does so 1 + maxRetries times at most. Recoveries read each page of
+ * the list once in a sweep.
  */
 export const amplification: Invariant = (log) => [
   ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
@@ -627,8 +593,7 @@ function amplificationOfReads(log: RunLog): string[] {
   for (const { call, path, sent, answered } of counts.values()) {
     const recovers = call.kind === 'recover'
     const isPage = !BY_ID.test(path)
-    const sweeps = recovers || call.kind === 'create' ? MAX_SWEEPS : 0
-    const times = isPage ? sweeps : 1
+    const times = !isPage ? 1 : recovers ? MAX_SWEEPS : 0
     const tries = recovers && !isPage ? 1 : 1 + call.maxRetries
     if (sent > times * tries || answered > times)
       broken.push(
@@ -649,8 +614,7 @@ const BY_ID = /\/orders\/[^/?]+$/
 
 function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: LoggedCall): string[] {
   const sent = log.requests.filter(({ call }) => call === id)
-  const own =
-    kind === 'recover' ? log.intents.length + nextKeys(sent) : kind === 'create' ? 1 + maxRetries : 0
+  const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
   if (sent.length <= own) return []
   const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
   // After a proven charge, or after another order's response, further requests of a call only read
@@ -669,24 +633,6 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
 }
 
 /**
- * Orders whose next key a recovery sent immediately after it received a refusal of the previous
- * key.
- */
-function nextKeys(sent: readonly LoggedRequest[]): number {
-  const moved = new Set<string>()
-  for (const { intent, key, at } of sent) {
-    const isRefused = (other: LoggedRequest): boolean =>
-      other.intent === intent &&
-      other.key !== key &&
-      other.heard === true &&
-      CHECKED_REFUSALS.has(other.status ?? 0) &&
-      (other.answeredAt ?? at) < at
-    if (!moved.has(intent) && sent.some(isRefused)) moved.add(intent)
-  }
-  return moved.size
-}
-
-/**
  * I11: no record is removed while it may be needed. No record leaves `created`, except that the
  * next anonymous order takes its row over. Versions increase by one.
  */
@@ -701,7 +647,7 @@ export const monotony: Invariant = (log) => {
     if (log.everyWrite && version > 0 ? version !== expected : version > 0 && version < expected - 1)
       broken.push(`I11: version ${version} of ${record?.slot ?? id} follows version ${expected - 1}`)
     const left = before?.record
-    if (left !== undefined && version === 0 && (left.state === 'open' || left.rejection?.kind === 'conflict'))
+    if (left !== undefined && version === 0 && (left.state === 'open' || isConflict(left)))
       broken.push(`I11: ${left.slot} was removed as ${left.rejection?.kind ?? left.state}`)
     if (left?.state !== 'created' || record === undefined) continue
     // Only the claim of the next anonymous order takes the row.
@@ -733,8 +679,7 @@ export const convergence: Invariant = (log) => {
  * safe-retry window of the first request with its first key. Excludes calls that disagree about the
  * key or (in a shared store) about the body. Also excludes a charge with a later key, if the same
  * call received a refusal of the first key immediately before, or had to repeat the later key
- * because it was in doubt: the first key bought nothing then, and may buy later. An order that was
- * enqueued is looked up before a late send, as far as the service's list shows references.
+ * because it was in doubt: the first key bought nothing then, and may buy later.
  */
 export const oneChargeOfLost: Invariant = (log) =>
   log.intents.flatMap(({ name, wanted }) => {
@@ -751,7 +696,7 @@ export const oneChargeOfLost: Invariant = (log) =>
       const request = sent.find(({ at }) => at === charge.requestedAt)
       const { sendsFor = 0 } = log.calls[charge.call ?? -1] ?? {}
       const age = (request?.time ?? 0) - (first.time ?? 0)
-      if (age > sendsFor) return log.listsReferences && wasEnqueued(log, charge)
+      if (age > sendsFor) return false
       const isRefused = ({ call, key, heard, status, answeredAt = charge.at }: LoggedRequest): boolean =>
         call === charge.call &&
         key === first.key &&
@@ -768,14 +713,6 @@ export const oneChargeOfLost: Invariant = (log) =>
     const keys = claimed.map(({ key, orderId }) => `${orderId} by key ${key}`).join(', ')
     return [`I1: ${name} was charged ${claimed.length} times although its key was known: ${keys}`]
   })
-
-/** True if the store's record of the order was unsent when the buying call was made. */
-function wasEnqueued(log: RunLog, { intent, requestedAt }: LoggedCharge): boolean {
-  const rows = rowsOf(log, intent).filter(({ at }) => at < requestedAt)
-  const since = rows.findLastIndex(({ version }) => version === 0)
-  const restored = rows[since + 1]?.record
-  return restored?.state === 'open' && restored.apiKeyTag === ''
-}
 
 /** The promises for a store that keeps acknowledged rows. */
 export const INVARIANTS: readonly Invariant[] = [
@@ -904,7 +841,7 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
         )
       )
     case 'conflict':
-      return pending.some(({ state, rejection }) => state === 'rejected' && rejection?.kind === 'conflict')
+      return pending.some(isConflict)
     case 'api_key_changed':
       return log.rotated && pending.some(({ apiKeyTag }) => apiKeyTag !== '')
     case 'unreadable':
@@ -946,11 +883,6 @@ function inForce(log: RunLog, { intent, key }: Recovered, from: number, to: numb
 
 function creates(log: RunLog): LoggedCall[] {
   return log.calls.filter(({ kind }) => kind === 'create')
-}
-
-/** True for an `enqueue()` without a name: it is rejected, and is about no order. */
-function isNameless(log: RunLog, { kind, intent, told }: LoggedCall): boolean {
-  return kind === 'enqueue' && told?.code === 'invalid_request' && isAnonymous(log, intent)
 }
 
 function wantedOf(log: RunLog, name: string | undefined): number {

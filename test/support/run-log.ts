@@ -1,7 +1,10 @@
-import { isCustomerOrderingError } from '../../src/errors/classes.ts'
-import type { JournalRecord } from '../../src/orders/record.ts'
-import type { AttentionReason, RecoveryOutcome } from '../../src/orders/recovery-outcome.ts'
-import type { StoredRow } from '../../src/stores/store.ts'
+import {
+  type AttentionReason,
+  isCustomerOrderingError,
+  type RecoveryOutcome,
+  type StoredRow,
+} from '../../src/index.ts'
+import { isConflict, recordOf, type StoredRecord } from '../harness/core.ts'
 
 /**
  * The log of one run of any harness. Every entry has its place in one order of events (`at`), so
@@ -81,9 +84,9 @@ export interface Told {
 }
 
 /** What a record says of the charge. */
-export function chargedBy(record: Pick<JournalRecord, 'state' | 'rejection'> | undefined): Told['charged'] {
+export function chargedBy(record: Pick<StoredRecord, 'state' | 'rejection'> | undefined): Told['charged'] {
   if (record?.state === 'created') return 'yes'
-  return record?.state === 'open' || record?.rejection?.kind === 'conflict' ? 'unknown' : 'no'
+  return record !== undefined && (record.state === 'open' || isConflict(record)) ? 'unknown' : 'no'
 }
 
 /**
@@ -138,7 +141,7 @@ export function recoveredOf(
 /** One public call. */
 export interface LoggedCall {
   readonly id: number
-  readonly kind: 'create' | 'enqueue' | 'recover' | 'resolve'
+  readonly kind: 'create' | 'recover' | 'resolve'
   /** Present for every call except `recover`. */
   readonly intent?: string
   /** The caller's Idempotency-Key, if the harness logs it. */
@@ -160,8 +163,7 @@ export interface LoggedCall {
    */
   readonly repeatsFor?: number
   /**
-   * How long after its first send a key may be sent again, in milliseconds, if the harness logs it
-   * and there is a limit.
+   * How long after its first send a key may be sent again, in milliseconds, if the harness logs it.
    */
   readonly sendsFor?: number
   /** True if its process's wall clock was set meanwhile. */
@@ -178,7 +180,7 @@ export interface LoggedCall {
   storeTrouble?: boolean
   /** When the caller's signal fired, if the harness logs it and it fired before the call's end. */
   abortedAt?: number
-  /** True if it resolved: an `enqueue()` or a `resolve()` of a harness that checks them. */
+  /** True if it resolved: a `resolve()` of a harness that checks them. */
   succeeded?: boolean
   /**
    * For `resolve`, if the harness logs it: the order that a person has found, or that it is
@@ -254,7 +256,7 @@ export interface LoggedRow {
   readonly version: number
   readonly open: boolean
   /** Absent if the record was forgotten or the row removed. */
-  readonly record?: JournalRecord
+  readonly record?: StoredRecord
 }
 
 /** A log that a harness fills. */
@@ -327,14 +329,8 @@ export class RunRecorder extends RunData {
 
   /** Logs that a row was written. Its text must be plain, even if it is marked as sealed. */
   row(row: StoredRow): void {
-    const { id, version, open, createdAt, updatedAt } = row
-    const logged = { at: this.next(), id, version, open }
-    const data = row.data.replace(/^sealed:/, '')
-    if (!data.startsWith('{')) {
-      this.rows.push(logged)
-      return
-    }
-    const content = JSON.parse(data) as JournalRecord
-    this.rows.push({ ...logged, record: { ...content, version, createdAt, updatedAt } })
+    const { id, version, open } = row
+    const record = recordOf(row)
+    this.rows.push({ at: this.next(), id, version, open, ...(record && { record }) })
   }
 }

@@ -22,5 +22,3 @@ export const DEFINITE: ReadonlySet<number> = new Set([
   ...UNPROCESSED,
   ...UNPROCESSED_ALONE,
 ])
-/** Statuses that are no evidence against the order itself. */
-export const PASSING: ReadonlySet<number> = new Set([...UNPROCESSED_ALONE, 403])

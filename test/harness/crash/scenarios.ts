@@ -16,8 +16,6 @@ export interface Scenario {
   readonly naming: OrderNaming
   readonly behaviour: Partial<SandboxBehaviour>
   readonly ending: Ending
-  /** How the order begins: with create(), or with enqueue() and a recovery. */
-  readonly begin: 'create' | 'enqueue'
 }
 
 /** The service's reaction to the first request, and the wallet. */
@@ -57,8 +55,6 @@ const ENDINGS: readonly Ending[] = [
   { name: 'charged with the last money, unheard', balance: 250, fault: { type: 'commitThenDrop' } },
 ]
 
-const BEGINNINGS = ['create', 'enqueue'] as const
-
 const REMEDIES: readonly Remedy[] = ['recover', 'take over', 'create', 'recover late']
 
 const DEATHS: ReadonlySet<Mishap> = new Set(['crash before', 'crash after', 'crash while it flies'])
@@ -86,17 +82,11 @@ export function scenarios(complete: boolean): Scenario[] {
     for (const remembers of [false, true])
       for (const balanceFirst of [false, true])
         for (const [index, ending] of ENDINGS.entries())
-          for (const [begin, replayStatus] of BEGINNINGS.flatMap((begin) => [
-            [begin, 200] as const,
-            [begin, 201] as const,
-          ])) {
-            if (begin === 'enqueue' && isAnonymous(naming)) continue
-            if (begin === 'enqueue' && !complete && remembers !== balanceFirst) continue
+          for (const replayStatus of [200, 201] as const) {
             if (!complete && replayStatus !== 200 + ((index + Number(remembers)) % 2)) continue
             found.push({
               name: [
                 naming.name,
-                ...(begin === 'enqueue' ? ['written down first'] : []),
                 ending.name,
                 remembers ? 'refusals remembered' : 'refusals forgotten',
                 balanceFirst ? 'balance before key' : 'key before balance',
@@ -104,7 +94,6 @@ export function scenarios(complete: boolean): Scenario[] {
               ].join(', '),
               naming,
               ending,
-              begin,
               behaviour: {
                 replayStatus,
                 rememberedRefusals: remembers ? [400, 402, 404, 422] : [],
@@ -186,7 +175,7 @@ export async function runSchedule(scenario: Scenario, { first, remedy, second }:
   }
 }
 
-async function direct(world: World, { ending: { topUp }, begin }: Scenario, remedy: Remedy): Promise<void> {
+async function direct(world: World, { ending: { topUp } }: Scenario, remedy: Remedy): Promise<void> {
   const { time, sandbox } = world
   const [intent] = world.intents
   if (intent === undefined) return
@@ -196,13 +185,12 @@ async function direct(world: World, { ending: { topUp }, begin }: Scenario, reme
       .create(intent, { at: 0, kind: 'create', worker, intent: 0, quantity: 1, otherKey: false }, false)
   const fill = (): void => sandbox.topUp(sandbox.customerId, 1000)
 
-  if (begin === 'create') await create(CALLER)
-  else await world.process(CALLER).enqueue(intent)
+  await create(CALLER)
   if (topUp === 'before recovery') fill()
   const helper = world.process(HELPER)
   if (remedy === 'recover' || remedy === 'create') await time.sleep(world, AFTER_BUSY)
   if (remedy === 'recover late') await time.sleep(world, PAST_WINDOW)
-  if (remedy !== 'create') await helper.recover({ takeOver: remedy === 'take over', replay: 'safe' })
+  if (remedy !== 'create') await helper.recover({ takeOver: remedy === 'take over' })
   else if (mayAskAgain(world)) await create(HELPER)
 
   await time.sleep(world, AFTER_BUSY)

@@ -3,47 +3,57 @@
  * the real ones. Only the order of effects is implemented here: read, decide, write, send, receive,
  * settle.
  */
-import {
-  askedContent,
-  begunContent,
-  claimedContent,
-  nextKey,
-  refusalUnder,
-  repeatedContent,
-  sameApiKey,
-  tagOf,
-} from '../../../src/orders/claim.ts'
-import {
-  CLOCK_SKEW,
-  type Condition,
-  type Facts,
-  isBusy,
-  isFromFuture,
-  PLAIN_FACTS,
-} from '../../../src/orders/conditions.ts'
-import { chargedOf, type OrderContext } from '../../../src/orders/context.ts'
-import { type Intent, readIntent } from '../../../src/orders/intent.ts'
-import { Journal } from '../../../src/orders/journal.ts'
-import { isTooLate, mayBeSentUnder } from '../../../src/orders/key-attempts.ts'
-import { isAnother } from '../../../src/orders/newest.ts'
-import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
-import {
-  isAskedAgain,
-  isPending,
-  isUnsent,
-  type JournalRecord,
-  type RecordContent,
-  type Rejection,
-} from '../../../src/orders/record.ts'
-import { mayReturn } from '../../../src/orders/reply.ts'
-import { type Command, decide, phaseOf, RULES, type StepOf } from '../../../src/orders/rules.ts'
-import { isShared, meaningOf, movesOn } from '../../../src/orders/send-order.ts'
-import { apply, isKnown, type RecordEvent } from '../../../src/orders/transitions.ts'
+
 import { platformRuntime } from '../../../src/runtime.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { orderContext } from '../../support/order-context.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 import { storeOver } from '../../support/store-over.ts'
+import {
+  apply,
+  askedContent,
+  begunContent,
+  CLOCK_SKEW,
+  type Command,
+  type Condition,
+  chargedOf,
+  claimedContent,
+  decide,
+  type Facts,
+  type Intent,
+  isAnother,
+  isAskedAgain,
+  isBusy,
+  isFromFuture,
+  isKnown,
+  isPending,
+  isShared,
+  isTooLate,
+  isUnsent,
+  Journal,
+  type JournalRecord,
+  judgeOutcome,
+  mayBeSentUnder,
+  mayReturn,
+  meaningOf,
+  movesOn,
+  nextKey,
+  type OrderContext,
+  OUTCOMES,
+  type OutcomeKind,
+  PLAIN_FACTS,
+  phaseOf,
+  type RecordContent,
+  type RecordEvent,
+  type Rejection,
+  RULES,
+  readIntent,
+  refusalUnder,
+  repeatedContent,
+  type StepOf,
+  sameApiKey,
+  tagOf,
+} from './core.ts'
 import {
   API_KEYS,
   ATTEMPT,

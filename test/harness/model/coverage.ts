@@ -1,6 +1,7 @@
 /** Shows which entries of the rules are used, and which check detects each changed entry. */
-import { type Command, type Phase, RULES } from '../../../src/orders/rules.ts'
+
 import { wrongLine } from '../../unit/orders/rule-lines.ts'
+import { type Command, type Phase, RULES } from './core.ts'
 import type { Found } from './search.ts'
 
 /** An entry of a cell: a step with a condition, or the last step. */

@@ -3,9 +3,10 @@
  * real rules and transitions. `npm run test:all` adds pairs of wide calls and every wrong
  * neighbour, `npm run verify model` the other wide settings.
  */
+
 import { describe, expect, it } from 'vitest'
-import type { RecordEvent } from '../../../src/orders/transitions.ts'
 import { effort, FULL, sample } from '../../support/effort.ts'
+import type { RecordEvent } from './core.ts'
 import { ENTRIES, NEIGHBOURS, noticed, unused } from './coverage.ts'
 import { type Found, search } from './search.ts'
 import { SETTINGS } from './settings.ts'

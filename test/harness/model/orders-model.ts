@@ -10,11 +10,11 @@ import {
   MemoryStore,
   type OrderRecord,
 } from '../../../src/index.ts'
-import { scopeOf } from '../../../src/orders/identity.ts'
 import { createSandbox, type FaultAction, type Sandbox } from '../../../src/sandbox/index.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { all } from '../../support/all.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
+import { scopeOf } from '../core.ts'
 
 const PRICE = 250
 const START = 10 * PRICE

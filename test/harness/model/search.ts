@@ -1,5 +1,5 @@
 /** Walks all worlds of a setting, and the worlds that a wrong rule leads to. */
-import type { RecordEvent } from '../../../src/orders/transitions.ts'
+import type { RecordEvent } from './core.ts'
 import { Broken, numberOf, type Setting, type World } from './world.ts'
 import { worldsOf } from './worlds.ts'
 

@@ -2,9 +2,7 @@
  * The states of the model checker: an order's rows, a service, two processes, and the messages
  * between them.
  */
-import type { Intent } from '../../../src/orders/intent.ts'
-import type { JournalRecord, RecordContent, Rejection } from '../../../src/orders/record.ts'
-import type { Command } from '../../../src/orders/rules.ts'
+import type { Command, Intent, JournalRecord, RecordContent, Rejection } from './core.ts'
 
 export const MINUTE = 60_000
 /** Durations of a call and of an attempt. */

@@ -1,7 +1,7 @@
 /** The possible next events in a world: the calls' steps, the service, and faults. */
-import type { OutcomeKind } from '../../../src/orders/outcome.ts'
-import { isPending } from '../../../src/orders/record.ts'
+
 import { calls, rawKey, type Watch } from './calls.ts'
+import { isPending, type OutcomeKind } from './core.ts'
 import {
   broken,
   type Call,

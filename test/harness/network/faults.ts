@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import type { OutcomeKind } from '../../../src/orders/outcome.ts'
 import { EXPIRED, OTHER_HOST, SELF_SIGNED } from '../../support/certificates.ts'
 import { answerText } from '../../support/raw-http.ts'
+import type { OutcomeKind } from '../core.ts'
 import { type Behaviour, bytesOf, type Exchange, headOf, type ServiceAnswer } from './fault-proxy.ts'
 
 /** The age of a connection when the fault strikes. */

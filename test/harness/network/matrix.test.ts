@@ -1,7 +1,7 @@
 /** Tests every fault on every kind of connection with every transport on every version of Node. */
 import { beforeAll, describe, expect, inject, it } from 'vitest'
-import { OUTCOMES } from '../../../src/orders/outcome.ts'
 import { nodeVersions } from '../../package/node-versions.ts'
+import { OUTCOMES } from '../core.ts'
 import { CELLS } from './cells.ts'
 import { FAULTS } from './faults.ts'
 import { type MatrixResult, runMatrix } from './matrix.ts'

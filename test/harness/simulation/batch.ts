@@ -1,8 +1,7 @@
-/** Runs seeds in a worker thread, from a bundle with seams for a seeded bug. */
+/** Runs seeds in a worker thread. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { type Batch, cpuClock, type Report } from '../../support/seeds.ts'
 import { nextLoop } from '../../support/virtual-time.ts'
-import { sow } from '../crash/seeded-bugs.ts'
 import { planOf } from './plan.ts'
 import { simulate } from './simulate.ts'
 
@@ -12,7 +11,6 @@ interface Task extends Batch {
    * broken promise.
    */
   readonly untilFailure: boolean
-  readonly bug?: string | undefined
 }
 
 export interface Failure {
@@ -37,8 +35,7 @@ export interface Progress extends Counts, Report {}
 
 const REPORT = 500
 
-async function run({ from, to, stride, untilFailure, bug }: Task): Promise<void> {
-  if (bug !== undefined) sow(bug)
+async function run({ from, to, stride, untilFailure }: Task): Promise<void> {
   // Omit stack traces: thousands of runs a second throw errors.
   Error.stackTraceLimit = 0
   const cpu = cpuClock()

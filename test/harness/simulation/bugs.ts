@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
 import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
-import { bundle, runSeeds } from './threads.ts'
+import { bundleWithSeams, runSeeds } from './threads.ts'
 
 /** A bug that is not detected within this many runs counts as missed. */
 export const MOST_SEEDS = 50_000
@@ -62,7 +62,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       return { bugs, most: positiveInteger('MOST_SEEDS', most) }
     },
   )
-  const built = await bundle()
+  const built = await bundleWithSeams()
   let missed = 0
   let slowest = 0
   for (const bug of bugs) {

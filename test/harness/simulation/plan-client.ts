@@ -1,6 +1,4 @@
-import type { ClientOptions, Schemas } from '../../../src/options.ts'
-import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
-import { resolveSettings, type Settings } from '../../../src/settings/resolve.ts'
+import type { ClientOptions, CreateOrderRequest } from '../../../src/index.ts'
 import type { IntentPlan, Plan } from './plan.ts'
 
 export function requestOf(
@@ -23,20 +21,4 @@ export function payloadOf({ serviceId, target, quantity }: CreateOrderRequest): 
 
 export function optionsOf({ account, client }: Plan): ClientOptions {
   return { ...client, logLevel: 'off', ...(account === undefined ? {} : { account }) }
-}
-
-const resolved = new Map<string, Settings<Schemas>>()
-
-/**
- * A client's checked options with all defaults. Cached, because checking is slow and few options
- * differ.
- */
-export function settingsOf(plan: Plan, baseUrl: string): Settings<Schemas> {
-  const options = { ...optionsOf(plan), baseUrl }
-  const name = JSON.stringify(options)
-  const known = resolved.get(name)
-  if (known !== undefined) return known
-  const settings = resolveSettings<Schemas>({ ...options, apiKey: 'replaced' }, {})
-  resolved.set(name, settings)
-  return settings
 }

@@ -86,18 +86,11 @@ export type Action =
       readonly otherKey: boolean
       /** When the caller aborts, in milliseconds from the call. */
       readonly abortAfter?: number
-      /** The service that the caller passes, if any: the quantity fits it, or no longer does. */
-      readonly service?: 'fits' | 'changed'
     }
-  | {
-      readonly kind: 'recover'
-      readonly worker: number
-      readonly takeOver: boolean
-      readonly replay: 'safe' | 'all'
-    }
+  | { readonly kind: 'recover'; readonly worker: number; readonly takeOver: boolean }
   /** `correct`: a worker's clock is corrected. */
   | { readonly kind: 'kill' | 'rotate' | 'correct'; readonly worker: number }
-  | { readonly kind: 'enqueue' | 'resolve'; readonly worker: number; readonly intent: number }
+  | { readonly kind: 'resolve'; readonly worker: number; readonly intent: number }
   | { readonly kind: 'topUp'; readonly amount: number }
   | { readonly kind: 'jump'; readonly worker: number; readonly by: number }
   | { readonly kind: 'backup' | 'revoke' }
@@ -170,9 +163,7 @@ export function planOf(seed: number): Plan {
     server,
     balance: swarm?.balance ?? draw.weighted([100_000, 4], [1000, 2], [2 * PRICE, 2], [PRICE, 3], [0, 3]),
     faults: swarm?.faults ?? drawFaults(draw),
-    // `replay: 'all'` sends regardless of the window, so it is used only with servers that never
-    // forget a key.
-    steps: server.keyLifetime === null ? steps : steps.map(onlySafe),
+    steps,
     intents,
     rates: swarm?.rates ?? {
       crash: draw.pick(0, 0, 0.02, 0.1),
@@ -198,10 +189,6 @@ export function skewOf(steps: readonly Step[]): number {
     (sum, step) => sum + (step.kind === 'jump' && Math.abs(step.by) < LONG_AGO ? Math.abs(step.by) : 0),
     0,
   )
-}
-
-function onlySafe(step: Step): Step {
-  return step.kind === 'recover' ? { ...step, replay: 'safe' } : step
 }
 
 function drawIntents(draw: Draw, swarm: Swarm | undefined): IntentPlan[] {
@@ -262,7 +249,6 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
             ['rotate', kinds.rotate ?? 0],
             ['revoke', kinds.revoke ?? 0],
             ['publish', kinds.publish ?? 0],
-            ['enqueue', kinds.enqueue ?? 0],
           ))
     switch (kind) {
       case 'create':
@@ -279,20 +265,13 @@ function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast
         })
         break
       case 'recover':
-        steps.push({
-          at,
-          kind,
-          worker,
-          takeOver: draw.chance(0.4),
-          replay: draw.chance(0.15) ? 'all' : 'safe',
-        })
+        steps.push({ at, kind, worker, takeOver: draw.chance(0.4) })
         break
       case 'kill':
       case 'rotate':
         steps.push({ at, kind, worker })
         break
       case 'resolve':
-      case 'enqueue':
         steps.push({ at, kind, worker, intent: draw.below(intents.length) })
         break
       case 'topUp':
@@ -330,7 +309,6 @@ function usualKinds(jumps: boolean, rotates: boolean): Swarm['kinds'] {
     rotate: rotates ? 2 : 0,
     revoke: rotates ? 0.5 : 0,
     publish: 0.3,
-    enqueue: 0.7,
   }
 }
 

@@ -1,23 +1,22 @@
 import { getEventListeners } from 'node:events'
-import type { RequestOptions } from '../../../src/call-options.ts'
-import { CustomerOrderingClient } from '../../../src/client.ts'
-import type { AttemptRequest, AttemptResult, Send } from '../../../src/http/attempt.ts'
-import type { ResponseHeaders } from '../../../src/http/transport.ts'
-import { Lifetime } from '../../../src/lifetime.ts'
-import type { Codec, Schemas } from '../../../src/options.ts'
-import type { PlacedOrder } from '../../../src/orders/context.ts'
-import { scopeOf } from '../../../src/orders/identity.ts'
-import { Journal } from '../../../src/orders/journal.ts'
-import { liveCalls } from '../../../src/orders/live.ts'
-import type { RecoveryOutcome } from '../../../src/orders/recovery-outcome.ts'
-import { Orders } from '../../../src/resources/orders.ts'
-import type { Runtime } from '../../../src/runtime.ts'
+import {
+  type BodyText,
+  type Codec,
+  type CreateOrderRequest,
+  CustomerOrderingClient,
+  MemoryStore,
+  type OrderStore,
+  type RecoveryOutcome,
+  type RequestOptions,
+  type ResponseHeaders,
+  type Runtime,
+  type StoredRow,
+  type Transport,
+  type TransportRequest,
+  type TransportResponse,
+} from '../../../src/index.ts'
 import { messageOf, respond } from '../../../src/sandbox/http/fetch.ts'
 import type { SandboxReply } from '../../../src/sandbox/index.ts'
-import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
-import { credentialsOf } from '../../../src/settings/credentials.ts'
-import { MemoryStore } from '../../../src/stores/memory.ts'
-import type { OrderStore, StoredRow } from '../../../src/stores/store.ts'
 import { Draw } from '../../support/draw.ts'
 import { walked } from '../../support/leaks.ts'
 import {
@@ -79,8 +78,6 @@ interface CallFacts {
   readonly decision?: LoggedCall['decision']
   readonly anew?: number
   readonly signal?: AbortSignal | undefined
-  /** True if it may send keys after the safe-retry window. */
-  readonly sendsLate?: boolean
 }
 
 /** One process of a worker: a client with its own memory and the world's store. */
@@ -91,12 +88,7 @@ export class Process {
   readonly #world: World
   readonly #number: number
   readonly #draw: Draw
-  readonly #orders: Pick<Orders<Schemas>, 'create' | 'enqueue' | 'list' | 'recover' | 'resolve'>
-  // An object, not a function: if the constructor stored a function that it creates in a private
-  // field, V8 would keep the process and its world until the next full garbage collection.
-  // Functions of field initializers are harmless (measured with Node 24: all worlds survived the
-  // scavenges, which took a tenth of the time).
-  readonly #client: { close(): Promise<void> }
+  readonly #client: CustomerOrderingClient
   readonly #worker: number
   /** The wall clock. */
   readonly #now = (): number => this.#world.time.now + this.#world.offset(this.#worker)
@@ -127,42 +119,15 @@ export class Process {
       random: () => random.next(),
     }
     const own = world.plan.stores === 'own' ? new MemoryStore() : undefined
-    const store = this.#storeOf(() => own ?? world.store)
-    const apiKey = world.rotates ? () => world.apiKey(worker) : sandbox.apiKey
-    if (plan.whole) {
-      const options = {
-        ...optionsOf(plan),
-        baseUrl: sandbox.baseUrl,
-        apiKey,
-        store,
-        fetch: this.#fetch,
-        ...(plan.sealed ? { codec: this.#codec } : {}),
-      }
-      const client = new CustomerOrderingClient(options, runtime)
-      this.#orders = client.orders
-      this.#client = client
-      return
+    const options = {
+      ...optionsOf(plan),
+      baseUrl: sandbox.baseUrl,
+      apiKey: world.rotates ? () => world.apiKey(worker) : sandbox.apiKey,
+      store: this.#storeOf(() => own ?? world.store),
+      ...(plan.whole ? { fetch: this.#fetch } : { transport: this.#transport }),
+      ...(plan.sealed ? { codec: this.#codec } : {}),
     }
-    // Built as the client's constructor does, except for the transport.
-    const resolved = world.settings
-    const connection = {
-      ...resolved.connection,
-      runtime,
-      credentials: credentialsOf(apiKey),
-      send: this.#transport,
-    }
-    const settings = { ...resolved, store, connection, lifetime: new Lifetime() }
-    const scope = scopeOf(settings.server, settings.account)
-    const journal = new Journal({ store, scope, codec: plan.sealed ? this.#codec : undefined, runtime })
-    const live = liveCalls<PlacedOrder>(store, scope)
-    this.#orders = new Orders(settings, { ...settings, journal, live })
-    this.#client = {
-      close: async () => {
-        await settings.lifetime.end()
-        await live.idle()
-        await journal.flush({ whole: true })
-      },
-    }
+    this.#client = new CustomerOrderingClient(options, runtime)
   }
 
   async create(intent: Intent, step: Extract<Step, { kind: 'create' }>, anew: boolean): Promise<void> {
@@ -181,9 +146,8 @@ export class Process {
         ...call,
         ...(given === undefined ? {} : { signal: given }),
         ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-        ...(step.service === undefined ? {} : { service: SERVICES[step.service] }),
       }
-      const told = await this.#orders
+      const told = await this.#client.orders
         .create(request, options)
         .then(({ id }): Told => ({ charged: 'yes', orderId: id }), this.#toldBy)
       if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
@@ -193,25 +157,15 @@ export class Process {
     await this.#run('create', facts, action)
   }
 
-  async enqueue(intent: Intent): Promise<void> {
-    const { idempotencyKey } = intent.plan
-    const request = requestOf(intent.plan, 1, undefined)
-    await this.#run('enqueue', { intent, payload: payloadOf(request) }, async () => {
-      return await this.#orders
-        .enqueue(request, idempotencyKey === undefined ? {} : { idempotencyKey })
-        .then(() => SUCCEEDED, this.#refusedBy)
-    })
-  }
-
   async list(limit: number): Promise<ReadonlySet<string>> {
     const ids = new Set<string>()
-    for await (const { id } of this.#orders.list({ limit })) ids.add(id)
+    for await (const { id } of this.#client.orders.list({ limit })) ids.add(id)
     return ids
   }
 
   /** Runs `recover()` to its end and logs its outcomes. */
-  async recover(options: { readonly takeOver: boolean; readonly replay: 'safe' | 'all' }): Promise<void> {
-    await this.#run('recover', { sendsLate: options.replay === 'all' }, async (call, logged) => {
+  async recover(options: { readonly takeOver: boolean }): Promise<void> {
+    await this.#run('recover', {}, async (call, logged) => {
       const world = this.#world
       const report = (outcome: RecoveryOutcome): void => {
         // Dead processes report nothing.
@@ -226,7 +180,7 @@ export class Process {
         world.log.said(logged, recoveredOf(world.intentOf(record), outcome, this.#now()))
       }
       try {
-        for await (const outcome of this.#orders.recover({ ...call, ...options })) report(outcome)
+        for await (const outcome of this.#client.orders.recover({ ...call, ...options })) report(outcome)
       } catch (error) {
         return { told: this.#toldBy(error) }
       }
@@ -242,7 +196,7 @@ export class Process {
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
     const decision = orderId === undefined ? {} : { orderId }
     await this.#run('resolve', { intent, decision }, (call) =>
-      this.#orders
+      this.#client.orders
         .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
         .then(() => SUCCEEDED, this.#refusedBy),
     )
@@ -291,7 +245,7 @@ export class Process {
 
   async #run(
     kind: LoggedCall['kind'],
-    { intent, idempotencyKey, payload, decision, anew = 0, signal, sendsLate = false }: CallFacts,
+    { intent, idempotencyKey, payload, decision, anew = 0, signal }: CallFacts,
     action: (options: RequestOptions, logged: LoggedCall) => Promise<CallEnd>,
   ): Promise<void> {
     const { log, plan } = this.#world
@@ -308,7 +262,8 @@ export class Process {
       wall: this.#now(),
       totalTimeout,
       maxRetries,
-      ...(sendsLate ? {} : { repeatsFor: safeRetryWindow - timeout, sendsFor: safeRetryWindow }),
+      repeatsFor: safeRetryWindow - timeout,
+      sendsFor: safeRetryWindow,
     })
     // A call that waits for another one's order receives the result of that call's writes.
     for (const { logged: other, intent: same } of this.#running)
@@ -601,7 +556,7 @@ export class Process {
       url,
       body,
     }: { readonly method: string; readonly url: string; readonly body?: string | undefined },
-    headers: AttemptRequest['headers'],
+    headers: TransportRequest['headers'],
     send: () => Promise<SandboxReply>,
   ): { readonly request: LoggedRequest | LoggedRead; readonly arrive: () => Promise<SandboxReply> } {
     const world = this.#world
@@ -654,53 +609,32 @@ export class Process {
     this.#world.note(this.name, () => `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
   }
 
-  /** One attempt, instead of ky and fetch. */
-  #transport: Send = (request) =>
-    new Promise<AttemptResult>((resolve) => {
-      const { signal } = request
-      if (signal?.aborted === true) return resolve({ kind: 'aborted' })
-      let partly: ((problem: 'timeout' | 'aborted') => AttemptResult) | undefined
-      let over = false
-      const settle = (result: AttemptResult): void => {
-        if (over) return
-        over = true
-        cancel()
-        signal?.removeEventListener('abort', onAbort)
-        resolve(result)
-      }
-      const onAbort = (): void => settle(partly?.('aborted') ?? { kind: 'aborted' })
-      const cancel = this.#world.time.setTimer(
-        this,
-        () => settle(partly?.('timeout') ?? { kind: 'timeout' }),
-        request.timeout,
-      )
-      signal?.addEventListener('abort', onAbort, { once: true })
-      let sent: LoggedRequest | LoggedRead | undefined
-      const exchange = this.#effect<SandboxReply | 'reset' | 'unsent'>(
-        request.method === 'POST' ? 'send' : 'fetch',
+  /** Replaces ky and fetch. */
+  readonly #transport: Transport = {
+    send: async (request) => {
+      const { method, url, headers, body = '', signal } = request
+      let left: LoggedRequest | LoggedRead | undefined
+      const reply = await this.#effect<SandboxReply | typeof RESET>(
+        method === 'POST' ? 'send' : 'fetch',
         () => {
-          const { method, url, headers, body = '' } = request
-          const left = this.#leave(request, headers, () =>
+          const leaving = this.#leave(request, headers, () =>
             this.#world.sandbox.handle({ method, url, headers, body }),
           )
-          sent = left.request
-          return left.arrive
+          left = leaving.request
+          return leaving.arrive
         },
-        (unsent) => (unsent ? 'unsent' : 'reset'),
+        (unsent) => (unsent ? UNREACHABLE : RESET),
       )
-      exchange.then((reply) => {
-        if (over || this.died) return
-        if (typeof reply === 'string') return settle(reply === 'unsent' ? UNREACHABLE : RESET)
-        const { delivery } = reply
-        if (delivery.type === 'stall') return
-        if (delivery.type === 'drop') return settle(RESET)
-        if (delivery.type === 'refuse') return settle(UNREACHABLE)
-        this.#answered(sent, reply, delivery.type === 'complete')
-        const result = resultOf(reply)
-        if (delivery.type === 'stallBody') partly = (problem) => ({ ...result, problem })
-        else settle(result)
-      })
-    })
+      if (reply instanceof Error) throw reply
+      const { delivery } = reply
+      if (delivery.type === 'stall') return await new Promise(() => {})
+      if (delivery.type === 'drop') throw RESET
+      if (delivery.type === 'refuse') throw UNREACHABLE
+      if (!signal.aborted) this.#answered(left, reply, delivery.type === 'complete')
+      return responseOf(reply)
+    },
+    whyUnsent: (error) => error === UNREACHABLE && 'unreachable',
+  }
 
   /** Replaces fetch, below ky. */
   #fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> =>
@@ -732,10 +666,7 @@ export class Process {
       () => undefined,
     )
     const reply = await untilAborted(exchange, signal)
-    if (reply === undefined)
-      throw new TypeError('fetch failed', {
-        cause: Object.assign(new Error('reset'), { code: 'ECONNRESET', syscall: 'read' }),
-      })
+    if (reply === undefined) throw new TypeError('fetch failed', { cause: RESET })
     const { type } = reply.delivery
     if (plan.cached && request.method === 'GET' && reply.status === 200) cache.set(url, reply)
     if (type !== 'stall' && type !== 'drop' && type !== 'refuse')
@@ -752,13 +683,6 @@ export class Process {
   }
 }
 
-/** The service that a caller has read before, with unchanged or changed limits. */
-const SERVICE = { productId: 'svc_standard', amount: 250, currency: 'EUR', maxQuantity: 1000 } as const
-const SERVICES = {
-  fits: { ...SERVICE, minQuantity: 1, stepQuantity: 1 },
-  changed: { ...SERVICE, minQuantity: 5, stepQuantity: 5 },
-} as const
-
 const GIVEN_UP = 'the caller has given up'
 
 /** Maximum duration of a slow effect, in milliseconds. A store is given up after ten seconds. */
@@ -769,14 +693,10 @@ function lateness(part: number): number {
   return 11_000 + Math.floor(part * part * (LONGEST_FLIGHT - 12_000))
 }
 
-const failed = (unsent: false | 'unreachable', code: string, syscall: string): AttemptResult => ({
-  kind: 'failed',
-  unsent,
-  closed: unsent === false,
-  detail: { name: 'Error', code, syscall },
-})
-const RESET = failed(false, 'ECONNRESET', 'read')
-const UNREACHABLE = failed('unreachable', 'ECONNREFUSED', 'connect')
+const failed = (code: string, syscall: string): Error =>
+  Object.assign(new Error(`${syscall} ${code}`), { code, syscall })
+const RESET = failed('ECONNRESET', 'read')
+const UNREACHABLE = failed('ECONNREFUSED', 'connect')
 
 /** Headers with lower-case names. The platform's class is slow, because it checks them. */
 function answerHeaders(headers: SandboxReply['headers']): ResponseHeaders {
@@ -788,19 +708,17 @@ function answerHeaders(headers: SandboxReply['headers']): ResponseHeaders {
   }
 }
 
-/** The transport's result for a response that has begun. */
-function resultOf({
-  delivery,
-  status,
-  headers,
-  body,
-}: SandboxReply): AttemptResult & { readonly status: number } {
-  const answer = { status, headers: answerHeaders(headers) }
-  if (status >= 300 && status < 400) return { kind: 'redirect', ...answer }
-  if (delivery.type === 'complete') return { kind: 'answer', ...answer, text: body }
+/** A response that has begun. */
+function responseOf({ delivery, status, headers, body }: SandboxReply): TransportResponse {
   const text = 'after' in delivery ? body.slice(0, delivery.after) : body
-  const cleanly = delivery.type === 'cut' && delivery.cleanly
-  return { kind: 'answer', ...answer, text, ...(cleanly ? {} : { problem: 'cut' as const }) }
+  const isWhole = delivery.type === 'complete' || (delivery.type === 'cut' && delivery.cleanly)
+  const read: BodyText = { text, problem: isWhole ? undefined : 'cut' }
+  let discard = (): void => {}
+  const stalled = new Promise<BodyText>((resolve) => {
+    discard = () => resolve(read)
+  })
+  if (delivery.type !== 'stallBody') discard()
+  return { status, headers: answerHeaders(headers), read: () => stalled, discard }
 }
 
 function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {

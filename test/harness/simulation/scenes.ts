@@ -36,7 +36,7 @@ export interface Minutes {
 }
 type Scripted = readonly [
   gap: Gaps | Minutes,
-  what: 'create' | 'enqueue' | 'kill' | 'resolve' | 'recover' | 'rotate' | 'topUp' | Action,
+  what: 'create' | 'kill' | 'resolve' | 'recover' | 'rotate' | 'topUp' | Action,
   worker?: number,
 ]
 
@@ -90,7 +90,6 @@ export function drawSwarm(draw: Draw): Swarm {
     [sleepingBeginning, 3],
     [slowRefusal, 2],
     [slowPerson, 2],
-    [queue, 3],
     [manyLookedUp, 1],
     [undefined, 3],
   )
@@ -199,8 +198,7 @@ const slowPerson = (draw: Draw): Scene => ({
 })
 
 /**
- * A call falls asleep after it stored its order. Another process takes it for dead, and the order
- * is sent later.
+ * A call falls asleep after it stored its order, and another process takes it for dead.
  */
 const sleepingBeginning = (draw: Draw): Scene => ({
   habits: [habit(draw.pick(['insert'], ['insert'], ['insert', 'update']), 'sleeps', 0.6)],
@@ -210,8 +208,8 @@ const sleepingBeginning = (draw: Draw): Scene => ({
   server: { processingTime: 0 },
   script: [
     [AT_ONCE, 'create', 0],
-    [AFTER, 'enqueue', 1],
-    [USUAL_GAPS, draw.pick('create', 'recover', 'enqueue')],
+    [AFTER, draw.pick('create', 'recover'), 1],
+    [USUAL_GAPS, draw.pick('create', 'recover')],
   ],
 })
 
@@ -231,28 +229,6 @@ const slowRefusal = (draw: Draw): Scene => ({
     [USUAL_GAPS, draw.pick('create', 'recover')],
   ],
 })
-
-/** An order is enqueued and sent by several recoveries, while the service is busy. */
-function queue(draw: Draw): Scene {
-  const writes: Habit = habit(
-    ['insert', 'update'],
-    draw.pick('late', 'crash after', 'unacknowledged', 'sleeps'),
-    0.2,
-  )
-  return {
-    habits: draw.chance(0.5) ? [writes] : [],
-    rates: { crash: draw.pick(0, 0.05), store: 0, network: draw.pick(0, 0.2) },
-    faults: [onOrders({ skip: draw.pick(0, 0, 1), times: draw.pick(1, 2, 4), action: drawFault(draw) })],
-    intents: [draw.pick(REFERENCE, KEY)],
-    server: { processingTime: 0, orphanedMarkLifetime: 0, rememberServerErrors: false },
-    script: [
-      [AT_ONCE, 'enqueue'],
-      [USUAL_GAPS, draw.pick('recover', 'recover', 'kill')],
-      [USUAL_GAPS, 'recover'],
-      [USUAL_GAPS, 'recover'],
-    ],
-  }
-}
 
 /** Several orders get no response, and are looked up much later in a list with short pages. */
 const manyLookedUp = (draw: Draw): Scene => ({
@@ -291,7 +267,6 @@ function anySwarm(draw: Draw): Swarm {
         { kill: 2 },
         { recover: 2, kill: 1 },
         { recover: 2, resolve: 2 },
-        { recover: 2, enqueue: 2 },
       ),
     },
     client: { totalTimeout: draw.pick(20_000, 120_000), timeout: draw.pick(30_000, 5000) },
@@ -305,7 +280,6 @@ export function drawScene(draw: Draw): Swarm {
   const scene = draw.weighted(
     [lostStore, 3],
     [unsharedStores, 3],
-    [restoredQueue, 2],
     [correctedClock, 2],
     [farAhead, 2],
     [restartedWindow, 2],
@@ -313,7 +287,6 @@ export function drawScene(draw: Draw): Swarm {
     [otherResponses, 2],
     [cachedReads, 1],
     [longList, 0.1],
-    [changedService, 2],
     [oldConflict, 1],
   )
   return { ...SCENE, ...scene(draw), scene: scene.name }
@@ -381,32 +354,6 @@ function unsharedStores(draw: Draw): Scene {
     ],
   }
 }
-
-/**
- * An order is enqueued, the store is backed up, the order is sent, and the backup is restored much
- * later.
- */
-const restoredQueue = (draw: Draw): Scene => ({
-  habits: draw.chance(0.5) ? [SEND_LOST] : [],
-  changes: 0,
-  workers: 2,
-  intents: [draw.pick(REFERENCE, { ...REFERENCE, sourceSystem: 'shop' })],
-  client: PATIENT,
-  server: {
-    ...LISTED,
-    ordering: draw.pick('newest', 'oldest'),
-    maxLimit: draw.pick(100, 1),
-    sourceSystemFrom: draw.pick('metadata', 'apiKey'),
-  },
-  script: [
-    [AT_ONCE, 'enqueue'],
-    [SOON, { kind: 'backup' }],
-    [SOON, draw.pick('recover', 'create'), 0],
-    [minutes(25, 40), { kind: 'lose', to: 'backup' }],
-    [SOON, draw.pick('recover', 'create'), 1],
-    [SOON, draw.pick('recover', 'create'), 1],
-  ],
-})
 
 /** A clock is an hour ahead when an order is first sent, and right at the next read. */
 const correctedClock = (draw: Draw): Scene => ({
@@ -520,21 +467,6 @@ const longList = (draw: Draw): Scene => ({
   server: { ...LISTED, maxLimit: 1, ordering: draw.pick('oldest', 'oldest', 'newest') },
   script: [[AT_ONCE, 'create']],
   ending: 'late',
-})
-
-/** The service that a caller passes no longer permits the quantity. */
-const changedService = (draw: Draw): Scene => ({
-  habits: draw.chance(0.7) ? [SEND_LOST] : [],
-  changes: 0,
-  workers: 2,
-  intents: [draw.pick(REFERENCE, KEY, ANONYMOUS)],
-  client: PATIENT,
-  server: PROMPT,
-  script: [
-    [AT_ONCE, { ...CREATE, service: 'fits' }],
-    [draw.pick(SOON, A_MINUTE), { ...CREATE, worker: draw.pick(0, 1), service: 'changed' }],
-    [USUAL_GAPS, { ...CREATE, service: draw.pick('changed', 'fits') }],
-  ],
 })
 
 /**

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { hunt, MOST_SEEDS } from './bugs.ts'
-import { bundle, runSeeds } from './threads.ts'
+import { bundleWithSeams, runSeeds } from './threads.ts'
 
 const SAMPLE = 4
 const DAY = 24 * 60 * 60 * 1000
@@ -21,7 +21,7 @@ const chosen = Array.from(
 describe('the simulation', () => {
   let built: Bundle
   beforeAll(async () => {
-    built = await bundle()
+    built = await bundleWithSeams()
   })
   afterAll(() => built.remove())
 

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { hunt } from './bugs.ts'
 import { type Plan, planOf } from './plan.ts'
 import { withoutSwitch } from './shrink.ts'
-import { bundle, withBug } from './threads.ts'
+import { bundleWithSeams, withBug } from './threads.ts'
 
 /** Both fail early, in runs with many steps and mishaps. */
 const BUGS = ['an attempt in doubt leaves no doubt', 'a first refusal moves the order to a new key'] as const
 
 describe('a failing run', () => {
   it.each(BUGS)('a failing run is shortened until every part is needed, if %s', async (name) => {
-    const built = await bundle()
+    const built = await bundleWithSeams()
     const { noticed } = await hunt(built, name, 1).finally(built.remove)
     if (noticed === undefined) throw new Error('no seed fails')
     const plan = planOf(noticed.seed)

@@ -115,12 +115,7 @@ export async function settle(world: World): Promise<void> {
   // A correct clock, and the newest API key.
   const last = plan.workers
   world.rotateToNewest(last)
-  // Enqueued orders are sent for the first time now, and a slow service may not respond in time.
-  if (plan.steps.some(({ kind }) => kind === 'enqueue')) {
-    await world.process(last).recover({ takeOver: true, replay: 'safe' })
-    await time.sleep(world, plan.client.safeRetryWindow + AFTER_BUSY + skewOf(plan.steps))
-  }
-  await world.process(last).recover({ takeOver: true, replay: 'safe' })
+  await world.process(last).recover({ takeOver: true })
   log.recovered = true
   log.secrets.push(...world.apiKeys)
 }
@@ -167,12 +162,7 @@ async function act(world: World, step: Step): Promise<void> {
         intent.logged.wanted++
         running.anew++
       }
-      const { takeOver, replay } = step
-      return await world.process(step.worker).recover({ takeOver, replay })
-    }
-    case 'enqueue': {
-      const intent = world.intents[step.intent]
-      return intent && (await world.process(step.worker).enqueue(intent))
+      return await world.process(step.worker).recover({ takeOver: step.takeOver })
     }
     case 'kill':
       return world.process(step.worker).kill()

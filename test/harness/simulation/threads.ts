@@ -5,15 +5,20 @@ import { inThreads } from '../../support/seeds.ts'
 import { seamsForEsbuild } from '../crash/seams.ts'
 import { type Counts, noCounts, type Progress } from './batch.ts'
 
+const BATCH = new URL('./batch.ts', import.meta.url)
+
+/** Bundles the simulation. */
+export async function bundle(): Promise<Bundle> {
+  return await bundleOf('simulation', { entryPoints: [fileURLToPath(BATCH)] })
+}
+
 /**
- * Bundles the simulation, or another test program, with seams. The bug that the bundle's `sow`
- * inserts applies to the whole program.
+ * Bundles the simulation, or another test program, with seams. The bug of the thread, or the one
+ * that the bundle's `sow` inserts, applies to the whole program.
  */
-export async function bundle(program: URL = new URL('./batch.ts', import.meta.url)): Promise<Bundle> {
-  const parts = [program, new URL('../crash/seeded-bugs.ts', import.meta.url)].map((url) =>
-    fileURLToPath(url),
-  )
-  const contents = parts.map((part) => `export * from ${JSON.stringify(part)}`).join('\n')
+export async function bundleWithSeams(program: URL = BATCH): Promise<Bundle> {
+  const parts = [new URL('../crash/sow-in-thread.ts', import.meta.url), program]
+  const contents = parts.map((url) => `export * from ${JSON.stringify(fileURLToPath(url))}`).join('\n')
   return await bundleOf('simulation', { stdin: { contents, resolveDir: root }, plugins: [seamsForEsbuild] })
 }
 
@@ -23,7 +28,7 @@ export async function withBug<Program>(
   program: URL,
   use: (program: Program) => Promise<void>,
 ): Promise<void> {
-  const { file, remove } = await bundle(program)
+  const { file, remove } = await bundleWithSeams(program)
   try {
     const loaded: Program & typeof import('../crash/seeded-bugs.ts') = await import(pathToFileURL(file).href)
     loaded.sow(name)
@@ -48,6 +53,7 @@ export interface RunOptions {
    * promise.
    */
   readonly untilFailure?: boolean
+  /** A seeded bug, for a bundle with seams. */
   readonly bug?: string
   readonly onProgress?: (summary: Summary) => void
 }

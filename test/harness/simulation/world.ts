@@ -1,21 +1,16 @@
-import type { Schemas } from '../../../src/options.ts'
-import { scopeOf } from '../../../src/orders/identity.ts'
-import { readIntent } from '../../../src/orders/intent.ts'
-import type { JournalRecord } from '../../../src/orders/record.ts'
+import { MemoryStore, type StoredRow } from '../../../src/index.ts'
 import {
   createSandbox,
   type Sandbox,
   type SandboxReply,
   type SandboxRequest,
 } from '../../../src/sandbox/index.ts'
-import type { Settings } from '../../../src/settings/resolve.ts'
-import { MemoryStore } from '../../../src/stores/memory.ts'
-import type { StoredRow } from '../../../src/stores/store.ts'
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
 import { afterMicrotasks, nextLoop, VirtualTime } from '../../support/virtual-time.ts'
+import { namelessSlot, type StoredRecord, scopeOf } from '../core.ts'
 import { mishapAt, type Strategy } from './mishaps.ts'
 import { HERE, type IntentPlan, type Plan } from './plan.ts'
-import { requestOf, settingsOf } from './plan-client.ts'
+import { requestOf } from './plan-client.ts'
 import { Process, type Running } from './process.ts'
 
 /** Steps and mishaps that a run omits, to shrink a failing run. */
@@ -73,7 +68,6 @@ export class World {
   readonly #processing = new Set<Processing>()
   #charges = 0
   #backup: readonly StoredRow[] = []
-  #settings: Settings<Schemas> | undefined
 
   constructor(
     plan: Plan,
@@ -109,7 +103,6 @@ export class World {
     this.apiKeys = [this.sandbox.apiKey]
     this.log.storesDiffer = plan.stores === 'own'
     for (let order = 0; order < plan.otherOrders; order++) this.addOrder(`other-${order}`)
-    const { deriveId } = this.time.runtime(server, 0)
     this.intents = plan.intents.map((intent) => {
       const { name, externalOrderId, idempotencyKey } = intent
       const slot =
@@ -117,7 +110,7 @@ export class World {
           ? `ref:${externalOrderId}`
           : idempotencyKey !== undefined
             ? `key:${idempotencyKey}`
-            : readIntent(deriveId, requestOf(intent, 1, undefined), {}).slot
+            : namelessSlot(requestOf(intent, 1, undefined))
       return { plan: intent, logged: this.log.intent(name, [slot]) }
     })
   }
@@ -125,12 +118,6 @@ export class World {
   /** Logs an event. Its description is built only if requested. */
   note(who: string, what: () => string): void {
     this.trace?.push(`${String(Math.round(this.time.now - START)).padStart(8)} ms  ${who}: ${what()}`)
-  }
-
-  /** The checked settings of all processes' clients, with all defaults. */
-  get settings(): Settings<Schemas> {
-    this.#settings ??= settingsOf(this.plan, this.sandbox.baseUrl)
-    return this.#settings
   }
 
   /** The living process of a worker. A dead one is restarted without memory. */
@@ -165,8 +152,8 @@ export class World {
   }
 
   async backUp(): Promise<void> {
-    const { server, account } = this.settings
-    this.#backup = (await this.store.list(scopeOf(server, account), { limit: 1000 })).rows
+    const scope = scopeOf(this.sandbox.baseUrl, this.plan.account)
+    this.#backup = (await this.store.list(scope, { limit: 1000 })).rows
   }
 
   /** The store has what it had at the last backup, or nothing. */
@@ -207,7 +194,7 @@ export class World {
   }
 
   /** The newest record of an intent, as stored. */
-  recordOf({ logged }: Intent): JournalRecord | undefined {
+  recordOf({ logged }: Intent): StoredRecord | undefined {
     return this.log.rows.findLast(({ record }) => record !== undefined && logged.slots.includes(record.slot))
       ?.record
   }

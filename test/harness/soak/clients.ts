@@ -7,11 +7,11 @@ import {
   type Order,
   type PruneOptions,
 } from '../../../src/index.ts'
-import { scopeOf } from '../../../src/orders/identity.ts'
 import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
 import type { Sandbox } from '../../../src/sandbox/index.ts'
 import { walk } from '../../../src/stores/contract/rows.ts'
 import { kept } from '../../support/heap.ts'
+import { scopeOf } from '../core.ts'
 import type { Look } from './flat.ts'
 
 export const HOUR = 3_600_000

@@ -1,15 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { JournalRecord } from '../../../src/orders/record.ts'
-import {
-  agreement,
-  amplification,
-  generations,
-  noneLost,
-  oneCharge,
-  termination,
-  truth,
-} from '../../support/invariants.ts'
-import { LEFT_OPEN } from '../../support/order-context.ts'
+import type { StoredRecord } from '../../harness/core.ts'
+import { agreement, generations, oneCharge, termination, truth } from '../../support/invariants.ts'
 import { type LoggedCall, type LoggedRequest, RunRecorder, type Told } from '../../support/run-log.ts'
 
 const REFERENCE = 'ref:a'
@@ -42,11 +33,22 @@ function bought(log: RunRecorder, call: LoggedCall, payload?: string): void {
 
 const NAMES = { slot: REFERENCE, key: 'k', externalOrderId: 'a' }
 const TIMES = { firstSentAt: 1, createdAt: 1, updatedAt: 1 }
-const RECORD: JournalRecord = { ...LEFT_OPEN, ...NAMES, ...TIMES, version: 1 }
+const RECORD: StoredRecord = {
+  ...NAMES,
+  ...TIMES,
+  version: 1,
+  keyOrigin: 'derived',
+  generation: 0,
+  state: 'open',
+  ambiguous: true,
+  body: '{}',
+  apiKeyTag: 'tag',
+  readable: false,
+}
 
 let versions = 0
 
-function stored(log: RunRecorder, base: JournalRecord, changes: Partial<JournalRecord> = {}): void {
+function stored(log: RunRecorder, base: StoredRecord, changes: Partial<StoredRecord> = {}): void {
   const record = { ...base, ...changes }
   const open = record.state === 'open' || (record.state === 'created' && !record.readable)
   log.rows.push({ at: log.next(), id: 'row', version: ++versions, open, record })
@@ -156,7 +158,7 @@ describe('a call that overslept its deadline', () => {
   /** A call that reports this about a record which an earlier call has settled. */
   const reporting = (
     told: Told,
-    { overslept, record = CREATED }: { overslept: boolean; record?: Partial<JournalRecord> },
+    { overslept, record = CREATED }: { overslept: boolean; record?: Partial<StoredRecord> },
   ): string[] => {
     const log = logOf()
     const first = began(log)
@@ -195,10 +197,10 @@ describe('a call that overslept its deadline', () => {
   })
 })
 
-describe('results of enqueue() and resolve()', () => {
+describe('results of resolve()', () => {
   const taken = (
     facts: Partial<LoggedCall>,
-    record: Partial<JournalRecord> | undefined,
+    record: Partial<StoredRecord> | undefined,
     /** The source system of the charged order `o`. */
     buyer?: string,
   ): string[] => {
@@ -213,20 +215,18 @@ describe('results of enqueue() and resolve()', () => {
   const decided = { kind: 'resolve', decision: { orderId: 'o' } } as const
   const created = { state: 'created', readable: true, order: { id: 'o' } } as const
 
-  it('an enqueued order is stored when enqueue() returns', () => {
-    expect(taken({ kind: 'enqueue' }, {})).toEqual([])
-    expect(taken({ kind: 'enqueue' }, undefined)).toEqual(['I6: enqueue() took a and no record says so'])
+  it('a decision is stored when resolve() returns', () => {
     expect(taken(decided, created, 'a')).toEqual([])
     expect(taken(decided, { state: 'open' }, 'a')).toEqual([
       'I6: resolve() took a for o and no record says so',
     ])
   })
 
-  it("an enqueued order is not another integration's", () => {
+  it("an order that a person names is not another integration's", () => {
     expect(taken(decided, created, 'b')).toEqual(['I5: resolve() took a for o, which is another order'])
   })
 
-  it('an enqueued order is not reported as uncharged if it is charged', () => {
+  it('an order that a person settles is not reported as uncharged if it is charged', () => {
     const told = (charged: 'no' | 'unknown'): string[] => {
       const log = logOf()
       bought(log, began(log))
@@ -236,22 +236,6 @@ describe('results of enqueue() and resolve()', () => {
     }
     expect(told('unknown')).toEqual([])
     expect(told('no')).toEqual([expect.stringMatching(/^I5: a was told 'no' \(store\) after it was charged/)])
-  })
-
-  it('an order is not abandoned without a refusal', () => {
-    const closed = (rejection: JournalRecord['rejection']): string[] => {
-      const log = logOf()
-      log.recovered = true
-      const call = began(log, { kind: 'enqueue' })
-      stored(log, RECORD)
-      log.ended(call, 1, { succeeded: true })
-      stored(log, RECORD, { state: 'rejected', ...(rejection === undefined ? {} : { rejection }) })
-      return noneLost(log)
-    }
-    expect(closed({ kind: 'refused', status: 402 })).toEqual([])
-    expect(closed({ kind: 'not_processed', status: 429 })).toEqual([
-      'I2: a was written down to be sent, and was given up without being refused',
-    ])
   })
 })
 
@@ -333,20 +317,5 @@ describe('the next key of an order', () => {
     const { id } = began(log, { wall: 100, sendsFor: 300_000 })
     log.request({ intent: 'a', key: 'k1', body: '{}', call: id, wall: 100 })
     expect(generations(log)).toEqual(allowed ? [] : [expect.stringMatching(/^I7: .* not refused twice/)])
-  })
-
-  it('a recovery may send the next key after it received the refusal of the previous one', () => {
-    const sending = (statuses: readonly number[]): string[] => {
-      const log = logOf()
-      const call = began(log, { kind: 'recover' })
-      for (const [index, status] of statuses.entries()) {
-        const request = log.request({ intent: 'a', key: `k${index}`, body: '{}', call: call.id })
-        log.answered(request, status, undefined, true)
-      }
-      return amplification(log)
-    }
-    expect(sending([402, 201])).toEqual([])
-    expect(sending([503, 201])).toEqual([expect.stringMatching(/^I10: 2 requests by recover/)])
-    expect(sending([402, 402, 201])).toEqual([expect.stringMatching(/^I10: 3 requests by recover/)])
   })
 })

@@ -1,0 +1,48 @@
+/**
+ * All that the harnesses know of the inside of `src/orders`. Otherwise they use the public surface,
+ * the rows of the store and the service, so that another core runs under the same judge after
+ * changes to this file. The model and the seeded bugs know more, and nothing else imports them.
+ */
+import type { OrderRecord } from '../../src/index.ts'
+import { readIntent } from '../../src/orders/intent.ts'
+import type { JournalRecord } from '../../src/orders/record.ts'
+import { platformRuntime } from '../../src/runtime.ts'
+import type { CreateOrderRequest } from '../../src/schemas/order.ts'
+import type { StoredRow } from '../../src/stores/store.ts'
+
+export { scopeOf } from '../../src/orders/identity.ts'
+export { OUTCOMES, type OutcomeKind } from '../../src/orders/outcome.ts'
+
+/** A record as the invariants read it. */
+export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts'> {
+  /** Who made the key. A derived key is the same in every store. */
+  readonly keyOrigin: 'caller' | 'derived' | 'random'
+  readonly body?: string
+  readonly hold?: string
+  /** Empty until a call claims the record. */
+  readonly apiKeyTag: string
+  /** True if the order is as complete as it can be. */
+  readonly readable: boolean
+  /** First send of the first key, while a later one is current. 0 if it must not be sent again. */
+  readonly firstKeySentAt?: number
+  readonly updatedAt: number
+}
+
+/** The record of a row, or nothing if it is forgotten. Sealed text must be plain behind its mark. */
+export function recordOf({ data, version, createdAt, updatedAt }: StoredRow): StoredRecord | undefined {
+  const text = data.replace(/^sealed:/, '')
+  if (!text.startsWith('{')) return undefined
+  const content: JournalRecord = JSON.parse(text)
+  const { first } = content
+  return { ...content, version, createdAt, updatedAt, ...(first && { firstKeySentAt: first.sentAt }) }
+}
+
+/** True if the key of a record belongs to another payload, which may have been bought. */
+export function isConflict({ rejection }: Pick<StoredRecord, 'rejection' | 'hold'>): boolean {
+  return rejection?.kind === 'conflict'
+}
+
+/** The slot of an order without a reference or key. */
+export function namelessSlot(request: CreateOrderRequest): string {
+  return readIntent(platformRuntime.deriveId, request, {}).slot
+}
