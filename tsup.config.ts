@@ -22,6 +22,7 @@ const published = {
   'sandbox/server': 'src/sandbox/http/server.ts',
   msw: 'src/sandbox/http/msw.ts',
   proxy: 'src/proxy/index.ts',
+  'proxy/node': 'src/proxy/node.ts',
   opentelemetry: 'src/opentelemetry/index.ts',
 }
 

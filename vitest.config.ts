@@ -12,6 +12,7 @@ const alias = [
   { find: /^customer-ordering-sdk\/sandbox\/server$/, replacement: source('sandbox/http/server.ts') },
   { find: /^customer-ordering-sdk\/undici$/, replacement: source('undici/index.ts') },
   { find: /^customer-ordering-sdk\/proxy$/, replacement: source('proxy/index.ts') },
+  { find: /^customer-ordering-sdk\/proxy\/node$/, replacement: source('proxy/node.ts') },
   { find: /^customer-ordering-sdk\/opentelemetry$/, replacement: source('opentelemetry/index.ts') },
   { find: /^customer-ordering-sdk\/msw$/, replacement: source('sandbox/http/msw.ts') },
 ]

@@ -58,7 +58,14 @@ const measured: readonly Measured[] = [
   { entry: './sandbox', name: 'createSandbox', budget: 15_950 },
   { entry: './sandbox/server', name: 'serveSandbox', budget: 33_200, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
-  { entry: './proxy', name: 'createProxy', budget: 7_500, dependencies: ['uuid'] },
+  { entry: './proxy', name: 'createProxy', budget: 8_750, dependencies: ['uuid'] },
+  {
+    entry: './proxy/node',
+    name: 'createNodeProxy',
+    budget: 8_600,
+    dependencies: ['uuid'],
+    platform: 'node',
+  },
   { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_800 },
   { entry: './undici', name: 'undiciTransport', budget: 4_750, platform: 'node' },
 ]

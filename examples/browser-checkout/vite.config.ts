@@ -1,6 +1,6 @@
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { defineConfig, type Plugin, type ViteDevServer } from 'vite'
-import { passOn, type Upstream } from './server/proxy.ts'
+import { createShopProxy, type Upstream } from './server/proxy.ts'
 import { createShopSandbox } from './server/sandbox.ts'
 import { isThisMachine } from './server/visitors.ts'
 
@@ -15,11 +15,9 @@ function proxy(): Plugin {
     async configureServer(server) {
       const { baseUrl, apiKey } = await serviceOf(server)
       const apiKeyFor: Upstream['apiKeyFor'] = (request) => (isThisMachine(request) ? apiKey : undefined)
-      server.middlewares.use('/api', (request, response) => {
-        // The addresses are known once the server listens.
-        const origins = (server.resolvedUrls?.local ?? []).map((address) => new URL(address).origin)
-        void passOn({ baseUrl, origins, apiKeyFor }, request.url ?? '/', request, response)
-      })
+      // The addresses are known once the server listens.
+      const origins = () => (server.resolvedUrls?.local ?? []).map((address) => new URL(address).origin)
+      server.middlewares.use('/api', createShopProxy({ baseUrl, origins, apiKeyFor }))
     },
   }
 }

@@ -16,10 +16,13 @@ const run = promisify(execFile)
 const folder = join(root, '.tmp/docs')
 
 const blocks = readPages().flatMap(blocksOf)
-// These pages need other packages: frameworks.test.ts and test/stores/postgres/orms.test.ts run
-// them.
+// These need other packages: frameworks.test.ts, proxy.test.ts and test/stores/postgres/orms.test.ts
+// run them.
 const modules = blocks.filter(
-  ({ info, at }) => info === 'ts' && !/^docs\/guide\/(frameworks|orms)\.md/.test(at),
+  ({ info, at, code }) =>
+    info === 'ts' &&
+    !/^docs\/guide\/(frameworks|orms)\.md/.test(at) &&
+    !/ from '(express|fastify)'/.test(code),
 )
 
 const fileOf = (block: Block): string => join(folder, `${block.at.replaceAll(/\W+/g, '-')}.ts`)

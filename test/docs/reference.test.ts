@@ -12,6 +12,7 @@ const ENTRIES = [
   'stores/contract',
   'undici/index',
   'proxy/index',
+  'proxy/node',
   'opentelemetry/index',
   'sandbox/index',
   'sandbox/http/server',

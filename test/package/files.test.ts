@@ -13,7 +13,9 @@ describe('the packed file', () => {
     const others = inject('packedFiles').filter(
       (path) =>
         !/^docs\/([\w-]+\/)*[\w-]+\.(md|svg)$/.test(path) &&
-        !/^dist\/((node\/)?stores\/|sandbox\/|node\/)?[\w-]+(\.d-[\w-]+)?\.(js|cjs|d\.ts|d\.cts)$/.test(path),
+        !/^dist\/((node\/)?stores\/|sandbox\/|proxy\/|node\/)?[\w-]+(\.d-[\w-]+)?\.(js|cjs|d\.ts|d\.cts)$/.test(
+          path,
+        ),
     )
     expect(others.toSorted()).toEqual([
       'AGENTS.md',

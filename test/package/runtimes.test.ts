@@ -34,6 +34,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
         './msw': ['sandboxHandlers'],
         './undici': ['undiciTransport'],
         './proxy': ['createProxy'],
+        './proxy/node': ['createNodeProxy'],
         './opentelemetry': ['observeOpenOrders', 'telemetryHooks', 'traceHeaders'],
       })
     },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '../../src/errors/classes.ts'
 import { apiKeyTag, proxiedTag } from '../../src/orders/identity.ts'
-import { createProxy, type ProxyLoss, type ProxyOptions } from '../../src/proxy/index.ts'
+import { createProxy, type ProxyLoss, type ProxyOptions, type ProxyRoute } from '../../src/proxy/index.ts'
 import { uuidV5 } from '../../src/uuid-v5.ts'
 
 const API_KEY = 'key-that-stays-here'
@@ -42,7 +42,7 @@ function proxyTo(
     await proxy(new Request(`https://shop.example/api${path}`, { method, headers, body: body ?? null }))
   const named = { 'idempotency-key': 'k-1', 'content-type': 'application/json' }
   const order = (headers = {}, body = '{}') => ask('POST', '/v1/orders', { ...named, ...headers }, body)
-  return { sent, losses, ask, order }
+  return { proxy, sent, losses, ask, order }
 }
 
 describe('createProxy', () => {
@@ -84,17 +84,21 @@ describe('createProxy', () => {
     })
   })
 
-  it.each([
-    ['GET', '/v1/services?limit=2&offset=4'],
-    ['GET', '/v1/services/svc_1'],
-    ['GET', '/v1/services/50%25%20off'],
-    ['GET', '/v1/balance'],
-    ['GET', '/v1/orders?sourceSystem=shop'],
-    ['GET', '/v1/orders/ord_1'],
-  ])('the proxy forwards %s %s', async (method, path) => {
-    const { ask, sent } = proxyTo()
-    expect((await ask(method, path)).status).toBe(201)
+  it.each<[string, string, ProxyRoute]>([
+    ['GET', '/v1/services?limit=2&offset=4', { operation: 'listServices' }],
+    ['GET', '/v1/services/svc_1', { operation: 'retrieveService', id: 'svc_1' }],
+    ['GET', '/v1/services/50%25%20off', { operation: 'retrieveService', id: '50% off' }],
+    ['GET', '/v1/balance', { operation: 'retrieveBalance' }],
+    ['GET', '/v1/orders?sourceSystem=shop+1', { operation: 'listOrders' }],
+    ['GET', '/v1/orders/ord_1', { operation: 'retrieveOrder', id: 'ord_1' }],
+    ['POST', '/v1/orders', { operation: 'createOrder' }],
+  ])('the proxy forwards %s %s, and tells authorize which call that is', async (method, path, expected) => {
+    const routes: ProxyRoute[] = []
+    const { ask, sent } = proxyTo(undefined, { authorize: (_request, route) => routes.push(route) > 0 })
+    const named = { 'idempotency-key': 'k-1', 'content-type': 'application/json; charset=utf-8' }
+    expect((await ask(method, path, named)).status).toBe(201)
     expect(sent.map(({ url }) => url)).toEqual([`https://service.example/base${path}`])
+    expect(routes).toEqual([expected])
   })
 
   it.each([
@@ -112,12 +116,66 @@ describe('createProxy', () => {
     ['GET', '/v1/orders/a%252fcancel'],
     ['GET', '/v1/orders/%252e%252e'],
     ['GET', '/v1/orders/%0a'],
+    ['GET', '/v1/orders/%ff'],
+    ['POST', '/v1/services/v1/orders'],
+    ['GET', '/api/v1/balance'],
+    ['GET', '2/v1/balance'],
+    ['HEAD', '/v1/balance'],
     ['OPTIONS', '/v1/orders'],
     ['GET', ''],
   ])('the proxy does not forward %s %s', async (method, path) => {
     const { ask, sent } = proxyTo(undefined, { authorize: () => Promise.reject(new Error('not asked')) })
     expect((await ask(method, path)).status).toBe(404)
     expect(sent).toEqual([])
+  })
+
+  it.each([
+    ['/orders/', 'https://shop.example/orders/v1/balance', 201],
+    ['/', 'https://shop.example/v1/balance', 201],
+    ['/a b', 'https://shop.example/a%20b/v1/balance', 201],
+    ['/', 'https://shop.example/api/v1/balance', 404],
+    ['/shop', 'https://shop.example/x/shop/v1/balance', 404],
+    ['/shop', 'https://shop.example/v1/balance', 404],
+    ['/shop', 'https://shop.example/SHOP/v1/balance', 404],
+  ])('the proxy that is mounted at %s responds to %s with %i', async (mountPath, url, status) => {
+    const { proxy } = proxyTo(undefined, { mountPath })
+    expect((await proxy(new Request(url))).status).toBe(status)
+  })
+
+  it.each([
+    ['/v1/services?sourceSystem=shop', 'sourceSystem'],
+    ['/v1/orders?expand=wallet', 'expand'],
+    ['/v1/orders?limit=1&limit=1000', 'limit'],
+    ['/v1/orders/ord_1?limit=1', 'limit'],
+    ['/v1/balance?customer=eve', 'customer'],
+  ])(
+    'the proxy rejects %s because of a query parameter that the API document does not show',
+    async (path, name) => {
+      const { ask, sent } = proxyTo(undefined, { authorize: () => Promise.reject(new Error('not asked')) })
+      const response = await ask('GET', path)
+      expect([response.status, (await response.json()).message]).toEqual([
+        400,
+        expect.stringContaining(`: ${name}.`),
+      ])
+      expect(sent).toEqual([])
+    },
+  )
+
+  it.each([
+    [{ 'content-type': 'text/plain' }],
+    [{ 'content-type': 'application/json-patch+json' }],
+    [{ 'content-type': '' }],
+    [{ 'content-encoding': 'gzip' }],
+  ])('the proxy forwards an order only as plain JSON, not with %o', async (headers) => {
+    const { order, sent } = proxyTo()
+    expect((await order(headers)).status).toBe(415)
+    expect(sent).toEqual([])
+  })
+
+  it('the handler says what to use for a request of Node, and the page learns nothing', async () => {
+    const { proxy } = proxyTo()
+    for (const request of [{ headers: {}, url: '/api/v1/orders', method: 'POST' }, { req: {} }, undefined])
+      await expect(proxy(request as never)).rejects.toThrow('use createNodeProxy')
   })
 
   it.each<[string, ProxyOptions['authorize'], number]>([
@@ -151,11 +209,32 @@ describe('createProxy', () => {
     expect(sent).toEqual([])
   })
 
-  it('the proxy rejects a body of more than a megabyte', async () => {
-    const { order, sent } = proxyTo()
-    expect((await order({}, ' '.repeat(1_000_001))).status).toBe(400)
+  it('the proxy rejects a body that is larger than its limit, also without a declared length', async () => {
+    const { order, ask, sent } = proxyTo(undefined, { maxBodyBytes: 10 })
+    expect((await order({}, 'x'.repeat(11))).status).toBe(413)
+    const declared = { 'idempotency-key': 'k-1', 'content-type': 'application/json', 'content-length': '11' }
+    expect((await ask('POST', '/v1/orders', declared, '{}')).status).toBe(413)
     expect(sent).toEqual([])
-    expect((await order({}, ' '.repeat(1_000_000))).status).toBe(201)
+    expect((await order({}, 'x'.repeat(10))).status).toBe(201)
+  })
+
+  it('the proxy accepts the largest body that the client sends', async () => {
+    const { order } = proxyTo()
+    expect((await order({}, 'x'.repeat(262_144))).status).toBe(201)
+    expect((await order({}, 'x'.repeat(262_145))).status).toBe(413)
+  })
+
+  it('the proxy rejects a body that ends early', async () => {
+    const { proxy, sent } = proxyTo()
+    const pull = (controller: ReadableStreamDefaultController) => controller.error(new Error('aborted'))
+    const request = new Request('https://shop.example/api/v1/orders', {
+      method: 'POST',
+      headers: { 'idempotency-key': 'k-1', 'content-type': 'application/json' },
+      body: new ReadableStream({ pull }),
+      duplex: 'half',
+    } as RequestInit)
+    expect((await proxy(request)).status).toBe(400)
+    expect(sent).toEqual([])
   })
 
   it("the proxy requests each visitor's key after authorization", async () => {
@@ -277,6 +356,10 @@ describe('createProxy', () => {
     ['apiKey', { apiKey: null }],
     ['apiKey', { apiKey: 'Bearer x' }],
     ['authorize', { authorize: undefined }],
+    ['mountPath', { mountPath: 'api' }],
+    ['mountPath', { mountPath: '/api/v1' }],
+    ['mountPath', { mountPath: '/api?x' }],
+    ['maxBodyBytes', { maxBodyBytes: 0 }],
     ['timeout', { timeout: 0 }],
     ['autorize', { autorize: () => true }],
   ])('the proxy rejects the option %s of %o', (name, wrong) => {

@@ -13,9 +13,10 @@ import { createSite } from './site.ts'
 import { whoKnows } from './visitors.ts'
 
 const { env } = process
+const origins = required('SHOP_ORIGIN').split(',').map(originOf)
 const site = createSite(fileURLToPath(new URL('../dist', import.meta.url)), {
   baseUrl: required('CUSTOMER_ORDERING_BASE_URL'),
-  origins: required('SHOP_ORIGIN').split(',').map(originOf),
+  origins: () => origins,
   apiKeyFor: whoKnows(required('SHOP_PASSWORD'), required('CUSTOMER_ORDERING_API_KEY')),
 })
 const host = env['HOST'] ?? '127.0.0.1'

@@ -3,16 +3,15 @@
  * API key, which never leaves this side. The page and the proxy have the same origin, so they need
  * no CORS, and no other site can use the proxy through a visitor's browser.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import { Readable } from 'node:stream'
-import { createProxy } from 'customer-ordering-sdk/proxy'
+import type { IncomingMessage } from 'node:http'
+import { createNodeProxy, type NodeProxy } from 'customer-ordering-sdk/proxy/node'
 
 /** The service, and the pages and visitors that may call it. */
 export interface Upstream {
   /** Address of the service, before `/v1`. */
   readonly baseUrl: string
-  /** Origins of the page, as browsers name them: `https://shop.example.com`. */
-  readonly origins: readonly string[]
+  /** Returns the origins of the page, as browsers name them: `https://shop.example.com`. */
+  readonly origins: () => readonly string[]
   /**
    * Returns the API key of the wallet that this visitor may read and spend, or undefined to reject
    * the call.
@@ -20,31 +19,14 @@ export interface Upstream {
   readonly apiKeyFor: (request: IncomingMessage) => string | undefined
 }
 
-/** Handles a request below `/api`; `path` is the rest of its path. */
-export async function passOn(
-  { baseUrl, origins, apiKeyFor }: Upstream,
-  path: string,
-  incoming: IncomingMessage,
-  outgoing: ServerResponse,
-): Promise<void> {
-  const apiKey = apiKeyFor(incoming)
-  const proxy = createProxy({
+/** Handles requests below `/api`. */
+export function createShopProxy({ baseUrl, origins, apiKeyFor }: Upstream): NodeProxy<IncomingMessage> {
+  return createNodeProxy<IncomingMessage>({
     baseUrl,
-    apiKey: () => apiKey ?? '',
-    authorize: () => (isFromPage(incoming, origins) ? apiKey !== undefined : FOREIGN()),
+    apiKey: (request) => apiKeyFor(request) ?? '',
+    authorize: (request) => (isFromPage(request, origins()) ? apiKeyFor(request) !== undefined : FOREIGN()),
     onLost: (loss) => console.error(loss),
   })
-  const { method = 'GET', headers } = incoming
-  const named = Object.entries(headers).flatMap(([name, value]) =>
-    typeof value === 'string' ? [[name, value] as [string, string]] : [],
-  )
-  const body = method === 'POST' ? { body: Readable.toWeb(incoming), duplex: 'half' } : {}
-  // Do not resolve the path against a base: anybody can send `//elsewhere.example`.
-  const response = await proxy(
-    new Request(`http://page${path}`, { method, headers: named, ...body } as RequestInit),
-  )
-  const content = Buffer.from(await response.arrayBuffer())
-  outgoing.writeHead(response.status, Object.fromEntries(response.headers)).end(content)
 }
 
 /** Has the shape of the service's errors, so that the client knows that nothing was charged. */

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import { extname, join } from 'node:path'
-import { passOn, type Upstream } from './proxy.ts'
+import { createShopProxy, type Upstream } from './proxy.ts'
 import { ASK } from './visitors.ts'
 
 /**
@@ -48,11 +48,12 @@ export function createSite(folder: string, upstream: Upstream): Server {
         readFileSync(path),
       ]),
   )
+  const proxy = createShopProxy(upstream)
   return createServer((request, response) => {
     const { url = '/' } = request
     for (const [name, value] of Object.entries(HEADERS)) response.setHeader(name, value)
     if (url.startsWith('/api/')) {
-      void passOn(upstream, url.slice('/api'.length), request, response)
+      proxy(request, response).catch(console.error)
       return
     }
     if (upstream.apiKeyFor(request) === undefined) {

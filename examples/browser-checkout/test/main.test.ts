@@ -98,7 +98,13 @@ describe('the server in production', () => {
       await ask({
         method: 'POST',
         path: '/api/v1/orders',
-        headers: { authorization, 'sec-fetch-site': 'same-origin', origin: from, 'idempotency-key': 'k-1' },
+        headers: {
+          authorization,
+          'sec-fetch-site': 'same-origin',
+          origin: from,
+          'idempotency-key': 'k-1',
+          'content-type': 'application/json',
+        },
       })
     assert.equal((await ask({ path: '/', headers: { authorization } })).status, 200)
     assert.equal((await order('https://other.example')).status, 403)

@@ -58,7 +58,7 @@ describe('the proxy', () => {
     await once(service, 'listening')
     site = createSite(dist, {
       baseUrl: `http://127.0.0.1:${(service.address() as AddressInfo).port}/base/`,
-      origins: ['https://shop.example'],
+      origins: () => ['https://shop.example'],
       apiKeyFor: () => (signedIn ? API_KEY : undefined),
     }).listen(0, '127.0.0.1')
     await once(site, 'listening')
@@ -136,6 +136,8 @@ describe('the proxy', () => {
       ['GET', '//elsewhere.example/v1/orders/a/b'],
       ['GET', ''],
       ['GET', '//'],
+      ['TRACE', '/v1/balance'],
+      ['POST', '/v1/services/v1/orders'],
     ] as const)
       assert.equal((await ask(method, `/api/${path.slice(1)}`)).status, 404, path)
     assert.equal(seen.length, before)

@@ -22,7 +22,7 @@ export async function openShop(): Promise<Shop> {
   const origins: string[] = []
   const site = createSite(fileURLToPath(new URL('../dist', import.meta.url)), {
     baseUrl: service.url,
-    origins,
+    origins: () => origins,
     apiKeyFor: () => sandbox.apiKey,
   })
   site.listen(0, '127.0.0.1')

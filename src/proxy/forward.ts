@@ -1,0 +1,164 @@
+/** Decides about one request, adds the API key, sends it once, and passes on the response. */
+import { ConfigurationError } from '../errors/classes.ts'
+import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
+import { LIKE_A_KEY, REQUEST_ID_HEADERS, redact } from '../http/redact.ts'
+import { apiKeyTag, proxiedTag } from '../orders/identity.ts'
+import { credentialsOf } from '../settings/credentials.ts'
+import { uuidV5 } from '../uuid-v5.ts'
+import type { Settings } from './options.ts'
+import { targetOf } from './routes.ts'
+
+/** A request, whichever server received it. */
+export interface Received<Incoming> {
+  /** Given to the functions in the options. */
+  readonly request: Incoming
+  readonly method: string
+  /** Only its path and query count. Undefined if they are not valid. */
+  readonly url: URL | undefined
+  header(name: string): string | null
+  /** Reads at most `limit` bytes into memory. */
+  readBody(limit: number): Promise<Body>
+}
+
+/** The bytes, or why there are none. */
+export type Body = Uint8Array<ArrayBuffer> | BodyProblem
+type BodyProblem = 'too_large' | 'cut_off' | 'not_json'
+
+const BODY_PROBLEMS: Readonly<Record<BodyProblem, Parameters<typeof refusal>>> = {
+  too_large: [413, 'PAYLOAD_TOO_LARGE', 'The request body is larger than the proxy allows.'],
+  cut_off: [400, 'BAD_REQUEST', 'The request body ended early.'],
+  not_json: [400, 'BAD_REQUEST', 'The request body is not valid JSON.'],
+}
+
+/** No content-length and no content-encoding, because the proxy returns the body decoded. */
+const RETURNED_HEADERS = ['content-type', 'retry-after', 'idempotent-replayed', ...REQUEST_ID_HEADERS]
+
+/**
+ * Statuses after which browsers silently resend a POST: Chromium after both, Firefox and WebKit
+ * after 421. Neither status proves that the order was not created
+ * (docs/decisions/a-browser-may-repeat.md).
+ */
+const RESENT_BY_BROWSERS: readonly number[] = [408, 421]
+
+const STATUSES_WITHOUT_BODY: readonly number[] = [204, 205]
+
+const SALT = 'customer-ordering-sdk/proxy'
+
+export async function forward<Incoming>(
+  settings: Settings<Incoming>,
+  received: Received<Incoming>,
+): Promise<Response> {
+  const { service, mountPath, maxBodyBytes, timeout, onLost } = settings
+  const { method, request, url } = received
+  const target = url && targetOf(method, url, mountPath)
+  if (target === undefined) {
+    const below = `The proxy forwards only the calls of the API, below ${mountPath}/v1.`
+    return refusal(404, 'NOT_FOUND', below)
+  }
+  if ('wrong' in target)
+    return refusal(
+      400,
+      'BAD_REQUEST',
+      `The query has a parameter that is unknown or repeated: ${target.wrong}.`,
+    )
+  if (Number(received.header('content-length')) > maxBodyBytes) return refusal(...BODY_PROBLEMS.too_large)
+  const { route, path, query } = target
+  const verdict = await settings.authorize(request, route)
+  if (verdict instanceof Response) return verdict
+  if (verdict !== true) return refusal(401, 'UNAUTHENTICATED', 'Sign in first.')
+
+  const source = settings.apiKey
+  const key = await credentialsOf(typeof source === 'string' ? source : () => source(request)).get()
+  if (key === null)
+    throw new ConfigurationError('The proxy has no API key. Nothing was sent. Set the option apiKey.')
+  const tag = apiKeyTag(uuidV5, SALT, key)
+  const tagged = (response: Response): Response => {
+    response.headers.set(API_KEY_TAG, tag)
+    return response
+  }
+  const headers = new Headers({ authorization: `Bearer ${key}` })
+  const accept = received.header('accept')
+  if (accept !== null) headers.set('accept', accept)
+  let body: Uint8Array<ArrayBuffer> | undefined
+  if (route.operation === 'createOrder') {
+    const idempotencyKey = received.header('idempotency-key')
+    // Requiring this header also stops forms on other sites: a browser sends the header to
+    // another origin only after a preflight.
+    if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
+    if (!isJson(received))
+      return refusal(415, 'UNSUPPORTED_MEDIA_TYPE', 'The header Content-Type must be application/json.')
+    headers.set('idempotency-key', idempotencyKey)
+    headers.set('content-type', 'application/json')
+    const expected = received.header(IF_API_KEY_TAG)
+    // After a 425, the client sends the order again under the new API key, unless an earlier
+    // request may have created the order.
+    if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
+      return tagged(refusal(425, 'API_KEY_CHANGED', 'The API key of the proxy has changed.'))
+    const read = await received.readBody(maxBodyBytes)
+    if (typeof read === 'string') return tagged(refusal(...BODY_PROBLEMS[read]))
+    body = read
+  }
+
+  const lose = (status: 502 | 504, reason: string): Response => {
+    onLost?.({ method, path, reason: redact(reason, [key]) })
+    const doubt = method === 'GET' ? '' : ' An order may have been created and charged.'
+    return tagged(refusal(status, 'SERVICE_LOST', `The service returned no usable response.${doubt}`))
+  }
+  const send = settings.fetch ?? fetch
+  const signal = AbortSignal.timeout(timeout)
+  let response: Response
+  try {
+    const init = {
+      method,
+      headers,
+      redirect: 'manual',
+      signal,
+      ...(body && { body }),
+      ...noStore(),
+    } as const
+    response = await send(service + path + query, init)
+  } catch (error) {
+    return lose(signal.aborted ? 504 : 502, reasonOf(error))
+  }
+  const { status } = response
+  if (RESENT_BY_BROWSERS.includes(status)) return lose(504, `The service responded with ${status}.`)
+  if (status < 200 || (status >= 300 && status < 400) || status > 599)
+    return lose(502, `The service responded with ${status || 'a redirect'}.`)
+  let text = ''
+  try {
+    text = await response.text()
+  } catch (error) {
+    // Forward a success without its body: the status proves the charge, and the client sends the
+    // same key again to read the order.
+    if (method === 'GET' || status >= 300) return lose(502, reasonOf(error))
+  }
+  const returned = new Headers({ 'cache-control': 'no-store' })
+  for (const name of RETURNED_HEADERS) {
+    const value = response.headers.get(name)
+    if (value !== null) returned.set(name, redact(value, [key]))
+  }
+  const content = STATUSES_WITHOUT_BODY.includes(status) ? null : redact(text, [key], LIKE_A_KEY)
+  return tagged(new Response(content, { status, headers: returned }))
+}
+
+/** The service cannot decode a compressed body, because the proxy does not forward its encoding. */
+function isJson(received: Received<unknown>): boolean {
+  const [type = ''] = (received.header('content-type') ?? '').split(';')
+  const encoding = received.header('content-encoding') ?? 'identity'
+  return type.trim().toLowerCase() === 'application/json' && encoding.toLowerCase() === 'identity'
+}
+
+function refusal(status: number, code: string, message: string): Response {
+  const text = status < 500 ? `${message} Nothing was sent.` : message
+  return Response.json({ code, message: text }, { status, headers: { 'cache-control': 'no-store' } })
+}
+
+function noStore(): { readonly cache?: 'no-store' } {
+  return 'cache' in Request.prototype ? { cache: 'no-store' } : {}
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause } = error
+  return cause instanceof Error ? `${error.message}: ${cause.message}` : error.message
+}
