@@ -19,13 +19,13 @@ describe('a failing run', () => {
     await withBug<typeof import('./shrink.ts')>(name, program, async ({ shrink, simulate }) => {
       const promisesOf = async (smaller: Plan, without: ReadonlySet<string>) =>
         (await simulate(smaller, { without })).broken.map((sentence) => sentence.split(':')[0])
-      const whole = await simulate(plan, { traced: true })
+      const whole = await simulate(plan)
       const shrunk = await shrink(plan)
 
       expect(shrunk.broken.map((sentence) => sentence.split(':')[0])).toContain(promise)
       expect(shrunk.parts.length).toBeLessThan(whole.parts.length / 2)
-      expect(shrunk.trace.length).toBeGreaterThan(0)
-      expect(shrunk.trace.length).toBeLessThan(whole.trace.length)
+      // Without its mishaps a run may take longer, and its trace with it: only parts are judged.
+      expect(shrunk.trace).not.toEqual([])
       for (const part of shrunk.parts)
         expect(await promisesOf(shrunk.plan, new Set([...shrunk.without, part])), part).not.toContain(promise)
       expect(Object.keys(shrunk.plan.server).length).toBeLessThan(Object.keys(plan.server).length / 2)
