@@ -59,6 +59,7 @@ const request = (): CreateOrderRequest => ({
 const connection: Connection = {
   baseUrl,
   send: sendOver(kyTransport(), runtime),
+  mayResend: false,
   credentials: { get: () => apiKey, rotates: false },
   headers: {},
   runtime,

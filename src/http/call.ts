@@ -33,6 +33,12 @@ export interface Connection {
   /** Base URL without a trailing slash. */
   readonly baseUrl: string
   readonly send: Send
+  /**
+   * True if something between the client and the network may send a request more than once: the
+   * caller's own or patched `fetch`, a dispatcher that is not Node's, or a service worker. A refusal
+   * then does not prove that the first request was refused.
+   */
+  readonly mayResend: boolean
   readonly credentials: Credentials
   /** Headers of every request, with lower-case names. */
   readonly headers: Readonly<Record<string, string>>

@@ -87,7 +87,30 @@ export function kyTransport(given?: typeof fetch): Transport {
     send,
     whyUnsent: (error) =>
       globalThis.fetch === platform && isNodeFetch(platform) && provenUnsent(error, false),
+    sendsOnce: () => {
+      if (globalThis.fetch !== platform || behindServiceWorker()) return false
+      return isNative(platform) || isNodeFetch(platform)
+    },
   }
+}
+
+/** True for a fetch that the platform implements outside JavaScript. A bound function has no name. */
+function isNative(candidate: typeof fetch): boolean {
+  return /^function fetch\(\)\s*\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(candidate))
+}
+
+ * True if a service worker may respond to the requests of this page or web worker, which it may send
+ * True if a service worker may answer the requests of this page or web worker, which it may send
+ * more than once.
+ */
+function behindServiceWorker(): boolean {
+  const { WorkerGlobalScope, ServiceWorkerGlobalScope, navigator }: Readonly<Record<string, unknown>> =
+    globalThis
+  const workers = isObject(navigator) ? navigator['serviceWorker'] : undefined
+  if (isObject(workers) && 'controller' in workers) return workers['controller'] !== null
+  // Most browsers do not tell a web worker whether a service worker controls it.
+  const inside = (scope: unknown) => typeof scope === 'function' && globalThis instanceof scope
+  return inside(WorkerGlobalScope) && !inside(ServiceWorkerGlobalScope)
 }
 
 /** Has no prototype, so that fetch reads no option from a polluted `Object.prototype`. */

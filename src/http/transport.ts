@@ -47,6 +47,12 @@ export interface Transport {
    * more than once.
    */
   whyUnsent?(error: unknown): false | Unsent
+  /**
+   * Returns true if the last request was sent at most once. Without this method, the client assumes
+   * that a refusal may be the response to a hidden repetition of a request that was charged. Omit
+   * this method in a wrapper that may send a request more than once.
+   */
+  sendsOnce?(): boolean
 }
 
 /**

@@ -150,6 +150,7 @@ export function resolveSettings<S extends Schemas>(
   if (rejected < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
   }
+  const transport = read.transport ?? kyTransport(read.fetch)
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
     // The cast is safe: the reader of `schemas` returns its value unchanged.
@@ -158,7 +159,12 @@ export function resolveSettings<S extends Schemas>(
     ) as Partial<ClientOptions<S>>,
     connection: Object.freeze({
       baseUrl: address,
-      send: sendOver(read.transport ?? kyTransport(read.fetch), runtime),
+      send: sendOver(transport, runtime),
+      // Read after each response: fetch may be patched, and a service worker may take over the page,
+      // while the client lives.
+      get mayResend() {
+        return transport.sendsOnce?.() !== true
+      },
       credentials: credentialsOf(key),
       headers: Object.freeze({ ...agent, ...read.defaultHeaders }),
       runtime,

@@ -102,6 +102,7 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
       error instanceof HeldBack
         ? error.why
         : errorsAreProof && provenUnsent(error, error instanceof Error && unconnected.has(error)),
+    sendsOnce: () => given === undefined,
     close: async () => {
       if (given !== undefined) return
       closing ??= dispatcher.close()

@@ -51,6 +51,48 @@ describe('a fetch that is not the one that Node came with never proves that noth
   })
 })
 
+describe('whether a request may be sent more than once', () => {
+  const original = globalThis.fetch
+  const scope = globalThis as unknown as { navigator: object }
+
+  function withServiceWorker(controller: object | null): void {
+    const before = Object.getOwnPropertyDescriptor(scope, 'navigator')
+    onTestFinished(() => {
+      if (before !== undefined) Object.defineProperty(scope, 'navigator', before)
+    })
+    Object.defineProperty(scope, 'navigator', {
+      value: { serviceWorker: { controller } },
+      configurable: true,
+    })
+  }
+
+  test("Node's own fetch sends a request once", async () => {
+    const transport = kyTransport()
+    await attempt(await refusing(), {}, { transport })
+    expect(transport.sendsOnce?.()).toBe(true)
+  })
+
+  test("the caller's fetch and a patched fetch may repeat a request", () => {
+    expect(kyTransport(original).sendsOnce?.()).toBe(undefined)
+    const transport = kyTransport()
+    onTestFinished(() => {
+      globalThis.fetch = original
+    })
+    for (const patch of [original.bind(globalThis), ((...args) => original(...args)) as typeof fetch]) {
+      globalThis.fetch = patch
+      expect(transport.sendsOnce?.()).toBe(false)
+      expect(kyTransport().sendsOnce?.()).toBe(false)
+    }
+  })
+
+  test('a service worker that controls the page may repeat a request', () => {
+    withServiceWorker({})
+    expect(kyTransport().sendsOnce?.()).toBe(false)
+    withServiceWorker(null)
+    expect(kyTransport().sendsOnce?.()).toBe(true)
+  })
+})
+
 describe('a dispatcher that is not the one that Node came with never proves that nothing was sent', () => {
   type Slots = Record<symbol, unknown>
   const slots = globalThis as unknown as Slots

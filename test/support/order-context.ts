@@ -23,6 +23,7 @@ export function orderContext(
     connection: {
       baseUrl: 'https://api.example.com',
       send: () => Promise.reject(new Error('nothing is sent')),
+      mayResend: false,
       credentials: { rotates: false, get: () => 'key' },
       headers: {},
       runtime,

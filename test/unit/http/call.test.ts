@@ -71,6 +71,7 @@ function run(
   const connection: Connection = {
     baseUrl: 'https://api.example.com/base',
     send: transport,
+    mayResend: false,
     credentials: given.credentials ?? literal,
     headers: given.headers ?? {},
     runtime,
