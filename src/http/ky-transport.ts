@@ -99,8 +99,8 @@ function isNative(candidate: typeof fetch): boolean {
   return /^function fetch\(\)\s*\{\s*\[native code\]\s*\}$/.test(Function.prototype.toString.call(candidate))
 }
 
+/**
  * True if a service worker may respond to the requests of this page or web worker, which it may send
- * True if a service worker may answer the requests of this page or web worker, which it may send
  * more than once.
  */
 function behindServiceWorker(): boolean {
