@@ -166,9 +166,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Milliseconds from the first send of an Idempotency-Key during which it may be sent again. The
    * API document does not state how long the service remembers keys, and a forgotten key would
    * charge a second time. Widen the window once your provider confirms how long it remembers keys.
-   * Orders past the window are looked up, and only `replay: 'all'` of `orders.recover` sends them
-   * again. A call's `totalTimeout` is subtracted from the window, so a later call can repeat a
-   * request only if the window is longer than `totalTimeout`. Default 20 minutes (1,200,000).
+   * Orders past the window are looked up, and never sent again. A call's `totalTimeout` is
+   * subtracted from the window, so a later call can repeat a request only if the window is longer
+   * than `totalTimeout`. Default 20 minutes (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 

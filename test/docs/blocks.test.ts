@@ -16,13 +16,10 @@ const run = promisify(execFile)
 const folder = join(root, '.tmp/docs')
 
 const blocks = readPages().flatMap(blocksOf)
-// These need other packages: frameworks.test.ts, proxy.test.ts and test/stores/postgres/orms.test.ts
-// run them.
+// These need other packages: frameworks.test.ts and proxy.test.ts run them.
 const modules = blocks.filter(
   ({ info, at, code }) =>
-    info === 'ts' &&
-    !/^docs\/guide\/(frameworks|orms)\.md/.test(at) &&
-    !/ from '(express|fastify)'/.test(code),
+    info === 'ts' && !/^docs\/guide\/(frameworks)\.md/.test(at) && !/ from '(express|fastify)'/.test(code),
 )
 
 const fileOf = (block: Block): string => join(folder, `${block.at.replaceAll(/\W+/g, '-')}.ts`)
@@ -38,7 +35,7 @@ describe('blocks of code in README.md and docs', () => {
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
   test('blocks are TypeScript that is run, or not a program', () => {
-    const kinds = new Set(['ts', 'sh', 'json', 'yaml', 'mermaid', 'text', ''])
+    const kinds = new Set(['ts', 'sh', 'json', 'yaml', 'mermaid', 'sql', 'text', ''])
     expect(blocks.filter(({ info }) => !kinds.has(info)).map(({ at, info }) => `${at} ${info}`)).toEqual([])
     const disguised = blocks.filter(({ info, code }) => info !== 'ts' && /^(import|const|await) /m.test(code))
     expect(disguised.map(({ at }) => at)).toEqual([])

@@ -149,9 +149,6 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'an order that a transaction has found enqueued is not settled before the commit',
       'an insert in a transaction that finds a row locks it, too',
     ],
-    'stores/postgres/orms.test.ts': [
-      "%s commits and rolls back an enqueued order together with the application's rows",
-    ],
   },
   25: {
     'stores/sqlite.test.ts': [

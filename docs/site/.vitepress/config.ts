@@ -147,7 +147,6 @@ export default defineConfig({
           guide('Lists and pagination', 'lists'),
           guide('Many orders', 'many-orders'),
           guide('Outbox', 'outbox'),
-          guide('ORMs', 'orms'),
           guide('Frameworks', 'frameworks'),
           guide('Browsers', 'browsers'),
           guide('Proxy', 'proxy'),
