@@ -32,11 +32,15 @@ export const oneCharge: Invariant = (log) => [...chargedOften(log), ...sentLate(
 const sentLate: Invariant = (log) => {
   // A mark of another process whose clock is behind does not show when the key was sent.
   const timed = log.rows.filter(({ record }) => record?.firstSentAt !== 0)
-  return log.requests.flatMap(({ at, call, intent, key, wall: left, awake: wall = left }) => {
-    const { sendsFor, clockSet } = log.calls[call ?? -1] ?? {}
+  return log.requests.flatMap(({ at, call, intent, key, time, wall: left, awake: wall = left }) => {
+    const sender = log.calls[call ?? -1]
+    if (sender === undefined) return []
+    const { sendsFor, clockSet, attempt = 0, totalTimeout, time: began } = sender
     if (wall === undefined || sendsFor === undefined || clockSet === true) return []
     const { firstSentAt } = timed.findLast((row) => row.at < at && row.record?.key === key)?.record ?? {}
-    return firstSentAt === undefined || wall - firstSentAt <= sendsFor
+    // An attempt lasts no longer than its call.
+    const lasts = Math.min(attempt, Math.max(0, began + totalTimeout - (time ?? began)))
+    return firstSentAt === undefined || wall + lasts - firstSentAt <= sendsFor
       ? []
       : [`I1: ${intent} was sent with key ${key} ${wall - firstSentAt} ms after its first send`]
   })
@@ -286,7 +290,9 @@ export const agreement: Invariant = (log) => [
 /** A `resolve()` that took a decision has it stored at some moment between its beginning and its end. */
 const agreementOfSuccesses: Invariant = (log) => {
   if (!log.everyWrite) return []
-  return log.calls.flatMap(({ intent, succeeded, decision, at, endedAt = at }) => {
+  return log.calls.flatMap(({ intent, succeeded, decision, told, at, endedAt = at }) => {
+    if (decision?.isOwn === true && told?.code === 'invalid_request')
+      return [`I2: a person could not say that ${decision.orderId} is the order of ${intent}`]
     if (succeeded !== true || intent === undefined || decision === undefined) return []
     const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
     const { orderId } = decision
@@ -460,13 +466,14 @@ function isOver(log: RunLog, request: LoggedRequest, sent: readonly LoggedReques
 /** True if there is no room at that time, by the clock of a call. */
 function hasNoRoom(
   { calls }: RunLog,
-  { kind, sendsFor, repeatsFor, totalTimeout = 0, clockSet }: Partial<LoggedCall> = {},
+  { kind, sendsFor, repeatsFor, attempt, totalTimeout = 0, clockSet }: Partial<LoggedCall> = {},
   wall: number | undefined,
   sent: readonly LoggedRequest[],
 ): boolean {
   if (clockSet === true) return true
   if (sendsFor === undefined || wall === undefined) return false
-  const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - totalTimeout
+  const lasts = attempt ?? totalTimeout
+  const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - lasts
   return sent.some((other) => {
     // The window counts from the claim, which is stored after the call began and before the request
     // leaves.

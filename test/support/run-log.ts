@@ -166,6 +166,8 @@ export interface LoggedCall {
    * How long after its first send a key may be sent again, in milliseconds, if the harness logs it.
    */
   readonly sendsFor?: number
+  /** The timeout of an attempt, which must end within {@link sendsFor}, if the harness checks it. */
+  readonly attempt?: number
   /** True if its process's wall clock was set meanwhile. */
   clockSet?: boolean
   /** Absent while the call runs, and forever if its process died, unless the time is known. */
@@ -186,7 +188,7 @@ export interface LoggedCall {
    * For `resolve`, if the harness logs it: the order that a person has found, or that it is
    * abandoned.
    */
-  readonly decision?: { readonly orderId?: string } | undefined
+  readonly decision?: { readonly orderId?: string; readonly isOwn?: boolean } | undefined
   /** True if a write of a call that had ended or died was applied during this one. */
   disturbed?: boolean
   /**

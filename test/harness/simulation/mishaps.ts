@@ -29,6 +29,8 @@ export type Mishap =
   | 'slow'
   /** The effect happens long after its caller gave up, without a response. */
   | 'late'
+  /** For requests only: it arrives at the very moment when its caller gives up. */
+  | 'lasts'
   /** The effect never happens, and there is no response. */
   | 'hangs'
 

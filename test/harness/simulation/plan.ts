@@ -2,6 +2,7 @@ import type { SandboxBehaviour, SandboxCheck } from '../../../src/sandbox/servic
 import type { FaultRule } from '../../../src/sandbox/service/faults.ts'
 import { Draw } from '../../support/draw.ts'
 import { drawFaults } from './faults.ts'
+import { drawHarderScene } from './harder-scenes.ts'
 import { type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
 import {
   drawScene,
@@ -50,9 +51,17 @@ export interface Plan {
   /** True if an HTTP cache returns reads forever, unless they forbid it. */
   readonly cached: boolean
   readonly scene?: string | undefined
+  /** How the service changes the fields that it shows of an order. Absent: not at all. */
+  readonly shows?: Shown | undefined
   /** Page size for the read of the list at the end. Absent if the list is not read. */
   readonly listedBy?: number
 }
+
+/**
+ * `tidied`: the target is trimmed and in lower case. `counted`: the quantity is what is left to
+ * deliver.
+ */
+export type Shown = 'tidied' | 'counted'
 
 export interface ClientPlan {
   readonly safeRetryWindow: number
@@ -90,14 +99,26 @@ export type Action =
   | { readonly kind: 'recover'; readonly worker: number; readonly takeOver: boolean }
   /** `correct`: a worker's clock is corrected. */
   | { readonly kind: 'kill' | 'rotate' | 'correct'; readonly worker: number }
-  | { readonly kind: 'resolve'; readonly worker: number; readonly intent: number }
+  /**
+   * `hasty`: the person decides by what is charged at that moment, even while a call or a request is
+   * under way.
+   */
+  | {
+      readonly kind: 'resolve'
+      readonly worker: number
+      readonly intent: number
+      readonly hasty?: true
+    }
   | { readonly kind: 'topUp'; readonly amount: number }
   | { readonly kind: 'jump'; readonly worker: number; readonly by: number }
   | { readonly kind: 'backup' | 'revoke' }
   /** The store is wiped or restored. */
   | { readonly kind: 'lose'; readonly to: 'nothing' | 'backup' }
-  /** Another integration orders something else with the same reference. */
-  | { readonly kind: 'elsewhere'; readonly intent: number }
+  /**
+   * Another integration orders with the same reference: something else, or `alike` the same for
+   * another target.
+   */
+  | { readonly kind: 'elsewhere'; readonly intent: number; readonly alike?: true }
   | { readonly kind: 'publish'; readonly published: boolean }
 
 /** An action at a time, in milliseconds from the start. A dead worker is restarted for it. */
@@ -113,10 +134,17 @@ const WHOLE_SHARE = 32
 /** Streams that belong to no process. */
 const MOOD = 1_000_000
 const SCENES = 1_000_001
+/**
+ * True to draw the scenes of harder-scenes.ts, and to check that an attempt ends within the window.
+ * Turn this on when the core has the rules that they need.
+ */
+export const HARDER: boolean = false
 /** Share of the seeds that do a few things often, instead of everything now and then. */
 const SWARM_SHARE = 0.1
 /** Share of the seeds with unusual behaviour of stores, clocks, proxies or another integration. */
 const SCENE_SHARE = 0.08
+/** Share of the seeds with a scene of harder-scenes.ts. */
+const HARDER_SHARE = 0.08
 /** Share of the seeds whose service has unusual settings, even those that rarely matter. */
 const FURTHER_SHARE = 0.2
 
@@ -126,7 +154,8 @@ export function planOf(seed: number): Plan {
   const sealed = mood.chance(0.1)
   const scenes = new Draw(seed, SCENES)
   const often = mood.chance(SWARM_SHARE) ? drawSwarm(mood) : undefined
-  const swarm = scenes.chance(SCENE_SHARE) ? drawScene(scenes) : often
+  const harder = HARDER && scenes.chance(HARDER_SHARE) ? drawHarderScene(scenes) : undefined
+  const swarm = harder ?? (scenes.chance(SCENE_SHARE) ? drawScene(scenes) : often)
   const workers = swarm?.workers ?? draw.weighted([1, 3], [2, 4], [3, 2], [4, 1])
   const hasAccount = draw.chance(0.9)
   const account = hasAccount || swarm?.stores === 'own' ? 'shop' : undefined
@@ -178,6 +207,7 @@ export function planOf(seed: number): Plan {
     otherOrders: swarm?.otherOrders ?? 0,
     cached: swarm?.cached ?? false,
     scene: swarm?.scene,
+    shows: swarm?.shows,
     ...(mood.chance(0.05) ? { listedBy: mood.pick(1, 2, 50) } : {}),
     ending: swarm?.ending ?? (sticky || draw.chance(0.3) ? 'late' : 'soon'),
   }

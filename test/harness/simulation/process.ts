@@ -30,7 +30,7 @@ import {
 import { writesNoted } from '../../support/store-over.ts'
 import { ELSEWHERE } from './faults.ts'
 import { type EffectKind, LONGEST_FLIGHT, type Mishap } from './mishaps.ts'
-import { HERE, type Step } from './plan.ts'
+import { HARDER, HERE, type Step } from './plan.ts'
 import { optionsOf, payloadOf, requestOf } from './plan-client.ts'
 import type { Intent, World } from './world.ts'
 
@@ -189,12 +189,12 @@ export class Process {
   }
 
   /** Closes the intent's record with a person's findings. */
-  async resolve(intent: Intent, orderId: string | undefined): Promise<void> {
+  async resolve(intent: Intent, orderId: string | undefined, isOwn: boolean): Promise<void> {
     const record = this.#world.recordOf(intent)
     if (record === undefined) return
     const { externalOrderId } = intent.plan
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
-    const decision = orderId === undefined ? {} : { orderId }
+    const decision = orderId === undefined ? {} : { orderId, isOwn }
     await this.#run('resolve', { intent, decision }, (call) =>
       this.#client.orders
         .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
@@ -262,8 +262,13 @@ export class Process {
       wall: this.#now(),
       totalTimeout,
       maxRetries,
-      repeatsFor: safeRetryWindow - timeout,
-      sendsFor: safeRetryWindow,
+      ...(HARDER
+        ? {
+            attempt: timeout,
+            repeatsFor: safeRetryWindow - timeout - 30_000,
+            sendsFor: safeRetryWindow - 30_000,
+          }
+        : { repeatsFor: safeRetryWindow - timeout, sendsFor: safeRetryWindow }),
     })
     // A call that waits for another one's order receives the result of that call's writes.
     for (const { logged: other, intent: same } of this.#running)
@@ -324,7 +329,12 @@ export class Process {
    * One effect outside the process. It may be lost or late in transit, and so may its response.
    * `leave` is called when it leaves the process. Its result is called when the effect happens.
    */
-  #effect<T>(kind: EffectKind, leave: () => () => Promise<T>, lost: (unsent: boolean) => T): Promise<T> {
+  #effect<T>(
+    kind: EffectKind,
+    leave: () => () => Promise<T>,
+    lost: (unsent: boolean) => T,
+    patience?: AbortSignal,
+  ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.died) return
       const world = this.#world
@@ -367,6 +377,12 @@ export class Process {
         return void time.setTimer(this, () => tell(() => lost(mishap === 'unsent')), out)
       const take = leave()
       if (mishap === 'hangs') return
+      if (mishap === 'lasts') {
+        world.underWay++
+        const arrive = (): void => void take().finally(() => world.underWay--)
+        patience?.addEventListener('abort', arrive, { once: true })
+        return
+      }
       if (mishap === 'crash while it flies') this.kill()
       const away =
         mishap === 'late' || mishap === 'crash while it flies'
@@ -564,7 +580,7 @@ export class Process {
     if (method !== 'POST') {
       const path = url.slice(world.sandbox.baseUrl.length)
       const read = world.log.read({ path, ...(call === undefined ? {} : { call: Number(call) }) })
-      return { request: read, arrive: send }
+      return { request: read, arrive: () => send().then((reply) => world.shown(reply)) }
     }
     const asked = JSON.parse(body ?? '') as CreateOrderRequest
     const { target } = asked
@@ -585,7 +601,7 @@ export class Process {
         const pending = send()
         const entry = world.sandbox.requests.at(-1)
         if (entry !== undefined) world.arrived(order, entry)
-        return pending
+        return pending.then((reply) => world.shown(reply))
       },
     }
   }
@@ -624,6 +640,7 @@ export class Process {
           return leaving.arrive
         },
         (unsent) => (unsent ? UNREACHABLE : RESET),
+        signal,
       )
       if (reply instanceof Error) throw reply
       const { delivery } = reply
@@ -664,6 +681,7 @@ export class Process {
         return leaving.arrive
       },
       () => undefined,
+      signal,
     )
     const reply = await untilAborted(exchange, signal)
     if (reply === undefined) throw new TypeError('fetch failed', { cause: RESET })

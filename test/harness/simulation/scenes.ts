@@ -14,7 +14,7 @@ const DAY = 24 * 60
 export interface Swarm
   extends Pick<Plan, 'habits' | 'rates' | 'faults'>,
     Partial<Pick<Plan, 'workers' | 'intents' | 'ending' | 'balance' | 'scene'>>,
-    Partial<Pick<Plan, 'stores' | 'otherOrders' | 'cached'>> {
+    Partial<Pick<Plan, 'stores' | 'otherOrders' | 'cached' | 'shows'>> {
   /** Weights of the kinds of steps. Absent kinds do not occur. */
   readonly kinds: Partial<Record<Action['kind'], number>>
   /** Weights of the times between steps: immediately, soon, after the call, late. */
@@ -34,7 +34,7 @@ export interface Minutes {
   readonly from: number
   readonly to: number
 }
-type Scripted = readonly [
+export type Scripted = readonly [
   gap: Gaps | Minutes,
   what: 'create' | 'kill' | 'resolve' | 'recover' | 'rotate' | 'topUp' | Action,
   worker?: number,
@@ -42,33 +42,33 @@ type Scripted = readonly [
 
 /** Steps overlap, follow and outlast each other equally often. */
 export const USUAL_GAPS: Gaps = [4, 3, 4, 1]
-const AT_ONCE: Gaps = [1, 0, 0, 0]
-const SOON: Gaps = [1, 3, 0, 0]
+export const AT_ONCE: Gaps = [1, 0, 0, 0]
+export const SOON: Gaps = [1, 3, 0, 0]
 const AFTER: Gaps = [0, 0, 3, 1]
-const A_MINUTE: Gaps = [0, 1, 3, 0]
+export const A_MINUTE: Gaps = [0, 1, 3, 0]
 
 const ANONYMOUS: IntentPlan = { name: 'intent-1' }
-const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
-const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
-const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }
+export const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
+export const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
+export const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }
 
 /** A call of create() for the first order. */
-const CREATE = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey: false } as const
+export const CREATE = { kind: 'create', worker: 0, intent: 0, quantity: 1, otherKey: false } as const
 
-const habit = (effects: Habit['effects'], mishap: Mishap, chance: number): Habit => ({
+export const habit = (effects: Habit['effects'], mishap: Mishap, chance: number): Habit => ({
   effects,
   mishap,
   chance,
 })
-const onOrders = (rule: Omit<FaultRule, 'match'>): FaultRule => ({
+export const onOrders = (rule: Omit<FaultRule, 'match'>): FaultRule => ({
   match: { operation: 'createOrder' },
   ...rule,
 })
 /** A pause of this many minutes. */
-const minutes = (from: number, to: number): Minutes => ({ from, to })
+export const minutes = (from: number, to: number): Minutes => ({ from, to })
 
 /** Defaults of scenes: only the named mishaps and the scripted steps happen. */
-const SCENE = {
+export const SCENE = {
   habits: [],
   rates: { crash: 0, store: 0, network: 0 },
   faults: [],
@@ -79,7 +79,7 @@ const SCENE = {
 } as const
 
 /** What a scene changes of {@link SCENE}. */
-type Scene = Partial<Swarm>
+export type Scene = Partial<Swarm>
 
 export function drawSwarm(draw: Draw): Swarm {
   const scene = draw.weighted(
@@ -292,12 +292,17 @@ export function drawScene(draw: Draw): Swarm {
   return { ...SCENE, ...scene(draw), scene: scene.name }
 }
 
-const TOP_UP = { kind: 'topUp', amount: 4 * PRICE } as const
+export const TOP_UP = { kind: 'topUp', amount: 4 * PRICE } as const
 const WINDOW = 20 * MINUTE
-const SEND_LOST: Habit = habit(['send'], 'unacknowledged', 0.8)
-const PATIENT = { safeRetryWindow: WINDOW, timeout: 5000, totalTimeout: 20_000, maxRetries: 0 } as const
+export const SEND_LOST: Habit = habit(['send'], 'unacknowledged', 0.8)
+export const PATIENT = {
+  safeRetryWindow: WINDOW,
+  timeout: 5000,
+  totalTimeout: 20_000,
+  maxRetries: 0,
+} as const
 /** A service that acts immediately, and forgets a key as soon as it may. */
-const PROMPT = {
+export const PROMPT = {
   keyLifetime: WINDOW + LONGEST_FLIGHT,
   processingTime: 0,
   orphanedMarkLifetime: 0,
@@ -306,7 +311,7 @@ const PROMPT = {
   unknownFields: 'ignore',
 } as const
 /** A service whose list shows the source of each order. */
-const LISTED = {
+export const LISTED = {
   ...PROMPT,
   orderFields: ['metadata', 'serviceId', 'quantity'],
   ordering: 'newest',

@@ -1,8 +1,10 @@
 import type { SandboxOrder } from '../../../src/sandbox/index.ts'
 import { brokenPromises } from '../../support/invariants.ts'
 import { Deadlock, Livelock } from '../../support/virtual-time.ts'
+import { isConflict } from '../core.ts'
 import { LONGEST_FLIGHT } from './mishaps.ts'
-import { type Plan, type Step, skewOf } from './plan.ts'
+import { HARDER, type Plan, type Step, skewOf } from './plan.ts'
+import { PRICE } from './scenes.ts'
 import { type Without, World } from './world.ts'
 
 export interface Result {
@@ -57,6 +59,8 @@ export async function simulate(
   broken.push(...brokenPromises(world.log))
   // These checks use nothing from the log of the invariants.
   if (plan.listedBy !== undefined && broken.length === 0) await run(readList(world, plan.listedBy, broken))
+  if (HARDER && broken.length === 0 && !world.log.lost && plan.stores === 'shared')
+    await run(buyAgain(world, broken))
   const { log, processes, mishaps } = world
   return {
     broken,
@@ -133,6 +137,46 @@ async function readList(world: World, limit: number, broken: string[]): Promise<
     if (!listed.has(orderId)) broken.push(`I2: order ${orderId} is not in the list`)
 }
 
+/**
+ * Once its cause is gone, an order that was cleanly refused can be bought again: perhaps not by the
+ * next call, which may hear a refusal that the service remembers.
+ */
+async function buyAgain(world: World, broken: string[]): Promise<void> {
+  const { plan, sandbox, log } = world
+  sandbox.topUp(sandbox.customerId, 100 * PRICE)
+  sandbox.addService({ productId: 'svc_standard', amount: PRICE, published: true })
+  for (const [index, intent] of world.intents.entries()) {
+    const record = world.recordOf(intent)
+    if (record?.state !== 'rejected' || isConflict(record)) continue
+    const { plan: naming, logged } = intent
+    const otherKey = record.key === `other-${naming.name}`
+    const step = {
+      at: 0,
+      kind: 'create',
+      worker: plan.workers,
+      intent: index,
+      quantity: 1,
+      otherKey,
+    } as const
+    const buyer = world.process(plan.workers)
+    for (let call = 0; call < CALLS_TO_BUY; call++) {
+      if (log.calls.at(-1)?.told?.orderId !== undefined && call > 0) break
+      await buyer.create(intent, step, false)
+    }
+    const { told } = log.calls.at(-1) ?? {}
+    if (told?.orderId !== undefined && told.code === undefined) continue
+    // A key that its caller gave never changes, and is not sent after its window.
+    const isGiven = record.keyOrigin === 'caller'
+    if (isGiven && told?.code === 'invalid_request') continue
+    const { status } = await world.sell(intent, isGiven ? record.key : `another key of ${naming.name}`)
+    if (status < 300)
+      broken.push(`I12: ${logged.name} was refused, is told '${told?.code}' since, and the service sells it`)
+  }
+}
+
+/** How many calls it takes at most to leave a key whose refusal the service remembers. */
+const CALLS_TO_BUY = 3
+
 async function act(world: World, step: Step): Promise<void> {
   const { sandbox, time } = world
   // A sleeping process acts when it wakes.
@@ -170,7 +214,7 @@ async function act(world: World, step: Step): Promise<void> {
       const intent = world.intents[step.intent]
       // A person decides on evidence: an existing order, or nothing in transit that could still
       // become one.
-      if (intent === undefined || world.isUncertain(intent)) return
+      if (intent === undefined || (step.hasty !== true && world.isUncertain(intent))) return
       world.observe()
       const record = world.recordOf(intent)
       if (record?.state !== 'open') return
@@ -181,7 +225,7 @@ async function act(world: World, step: Step): Promise<void> {
       const isNamed = ({ metadata }: SandboxOrder): boolean =>
         metadata?.['externalOrderId'] === externalOrderId
       const other = world.log.otherOrders > 0 ? sandbox.orders().find(isNamed)?.id : undefined
-      return await world.process(step.worker).resolve(intent, charge?.orderId ?? other)
+      return await world.process(step.worker).resolve(intent, charge?.orderId ?? other, charge !== undefined)
     }
     case 'topUp':
       return sandbox.topUp(sandbox.customerId, step.amount)
@@ -205,7 +249,7 @@ async function act(world: World, step: Step): Promise<void> {
       return await world.lose(step.to)
     case 'elsewhere': {
       const reference = world.intents[step.intent]?.plan.externalOrderId
-      if (reference !== undefined) world.addOrder(reference)
+      if (reference !== undefined) world.addOrder(reference, step.alike === true ? 1 : 7)
       return
     }
     case 'publish':

@@ -98,6 +98,7 @@ export class World {
     })
     this.log.listsReferences =
       plan.server.orderFields?.includes('metadata') === true &&
+      plan.shows === undefined &&
       plan.server.ordering !== 'random' &&
       plan.server.ignoreOffset !== true
     this.apiKeys = [this.sandbox.apiKey]
@@ -146,9 +147,41 @@ export class World {
   }
 
   /** An order of another integration with the same wallet. */
-  addOrder(externalOrderId: string): void {
+  addOrder(externalOrderId: string, quantity = 7): void {
     this.log.otherOrders++
-    this.sandbox.addOrder({ quantity: 7, sourceSystem: 'elsewhere', metadata: { externalOrderId } })
+    this.sandbox.addOrder({ quantity, sourceSystem: 'elsewhere', metadata: { externalOrderId } })
+  }
+
+  /** Orders what an intent wants under another key, without the client. */
+  async sell({ plan }: Intent, key: string): Promise<SandboxReply> {
+    return await this.sandbox.handle({
+      method: 'POST',
+      url: `${this.sandbox.baseUrl}/v1/orders`,
+      headers: {
+        authorization: `Bearer ${this.apiKey(this.plan.workers)}`,
+        'content-type': 'application/json',
+        'idempotency-key': key,
+      },
+      body: JSON.stringify(requestOf(plan, 1, undefined)),
+    })
+  }
+
+  /** The response as the service shows it. */
+  shown(reply: SandboxReply): SandboxReply {
+    const { shows } = this.plan
+    if (
+      shows === undefined ||
+      reply.status >= 300 ||
+      (!reply.body.startsWith('{') && !reply.body.startsWith('['))
+    )
+      return reply
+    const body = JSON.stringify(
+      JSON.parse(reply.body, (name, value: unknown) => {
+        if (shows === 'tidied' && name === 'target') return `@${String(value)}`
+        return shows === 'counted' && name === 'quantity' ? Number(value) - 1 : value
+      }),
+    )
+    return { ...reply, body }
   }
 
   async backUp(): Promise<void> {
