@@ -19,11 +19,9 @@ import {
   damaged,
   damagedAgain,
   foreignKeyTooOld,
-  held,
   keyLeftBefore,
   keyTooOld,
   live,
-  maybeRestored,
   misfit,
   named,
   nameless,
@@ -131,7 +129,6 @@ const PHASES: Readonly<Record<Phase, string>> = {
   absent: 'The store has no row for the order.',
   forgotten:
     '`forget()` emptied the record, but the row remains. A new record in this row gets the next version number.',
-  queued: 'The order is enqueued. The client treats it as never sent, and may send its key.',
   busy: 'A call has claimed the order and may still be running.',
   open: 'The outcome is unknown, and the client may send the key again.',
   stale:
@@ -160,8 +157,6 @@ const CONDITIONS: Readonly<Record<string, unknown>> = {
   damagedAgain,
   startsFirst,
   startsNext,
-  maybeRestored,
-  held,
   aborted,
   refusedAfterDoubt,
   replaced,

@@ -1,6 +1,5 @@
 import type { CreateOrderRequest, Order } from './schemas/order.ts'
 import type { Service } from './schemas/service.ts'
-import type { OrderOutbox } from './stores/store.ts'
 
 /**
  * Options of one call, always its last argument. `timeout`, `totalTimeout` and `maxRetries` default
@@ -41,16 +40,6 @@ export interface CreateOptions extends RequestOptions {
   readonly allowDuplicate?: boolean | undefined
   /** The service to order. If set, the client checks the quantity before anything is sent. */
   readonly service?: Service | undefined
-}
-
-/** Options of `orders.enqueue`. */
-export interface EnqueueOptions extends Pick<CreateOptions, 'idempotencyKey' | 'service'> {
-  /**
-   * The client's store inside your own transaction, for example `store.within(connection)` of a
-   * `PostgresStore`. The order is remembered only if the transaction commits. Default: the store
-   * itself, outside any transaction.
-   */
-  readonly within?: OrderOutbox | undefined
 }
 
 /**

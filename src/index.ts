@@ -4,7 +4,6 @@ export type {
   CreateManyProgress,
   CreateManyRow,
   CreateOptions,
-  EnqueueOptions,
   ListOptions,
   ListOrdersParams,
   ListParams,
@@ -116,7 +115,6 @@ export { MemoryStore } from './stores/memory.ts'
 export type {
   InsertResult,
   ListRowsOptions,
-  OrderOutbox,
   OrderStore,
   PruneOptions,
   RowPage,

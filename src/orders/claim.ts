@@ -1,11 +1,10 @@
-import { type Start, startOf } from './conditions.ts'
+import type { Start } from './conditions.ts'
 import type { OrderContext } from './context.ts'
 import { requestOf } from './evidence.ts'
 import { apiKeyTag, derivedKey, fieldTags, isProxied, proxiedTag } from './identity.ts'
 import type { Intent } from './intent.ts'
 import {
   highestGeneration,
-  isUnsent,
   type JournalRecord,
   type KeyOrigin,
   type RecordContent,
@@ -15,27 +14,18 @@ import type { Sends } from './rules.ts'
 import type { IntentKey } from './transitions.ts'
 import { apply } from './transitions.ts'
 
-export interface Beginning {
-  readonly totalTimeout: number
-  /** Set if the caller passed `allowDuplicate`. */
-  readonly duplicateKey: string | undefined
-}
-
+/** @param duplicateKey set if the caller passed `allowDuplicate` */
 export function begunContent(
   context: OrderContext,
   intent: Intent,
   record: JournalRecord | undefined,
   as: Sends,
-  { totalTimeout, duplicateKey }: Beginning,
+  duplicateKey: string | undefined,
 ): RecordContent {
-  if (record !== undefined && as === 'stored')
-    return isUnsent(record)
-      ? repeatedContent(context, record, totalTimeout)
-      : apply(record, { type: 'resumed', by: 'call' })
-  const moved = as === 'given'
+  if (record !== undefined && as === 'stored') return apply(record, { type: 'resumed', by: 'call' })
   const isStart = as === 'same' || as === 'first' || as === 'next'
   const again = record !== undefined && isStart ? startedWith(context, record, as) : record
-  return askedContent(context, intent, again, { moved, duplicateKey })
+  return askedContent(context, intent, again, { moved: as === 'given', duplicateKey })
 }
 
 export function askedContent(
@@ -45,29 +35,19 @@ export function askedContent(
   {
     moved,
     duplicateKey,
-    heard,
   }: {
     /** True if the caller's key differs from the key of the closed record. */
     readonly moved: boolean
     readonly duplicateKey?: string | undefined
-    readonly heard?: Rejection | undefined
   },
 ): RecordContent {
   const key = beginningKey(context, intent, closed, { moved, duplicateKey })
   const claim = context.connection.runtime.randomId()
-  return apply(closed, { type: 'asked', order: intent, key, moved, heard, claim })
+  return apply(closed, { type: 'asked', order: intent, key, moved, claim })
 }
 
-export function repeatedContent(
-  context: OrderContext,
-  record: JournalRecord,
-  totalTimeout: number,
-): RecordContent {
-  const { connection, safeRetryWindow } = context
-  const timing = { now: connection.runtime.now(), safeRetryWindow, totalTimeout }
-  // Choose the key again: an order may be queued for longer than the service remembers its key.
-  const start = isUnsent(record) ? startOf(record, timing) : undefined
-  return apply(startedWith(context, record, start ?? 'same'), { type: 'resumed', by: 'recovery' })
+export function repeatedContent(record: JournalRecord): RecordContent {
+  return apply(record, { type: 'resumed', by: 'recovery' })
 }
 
 export function claimedContent(
@@ -173,7 +153,6 @@ export function tagOf(context: OrderContext, key: string, credential: string | n
 export function sameApiKey(context: OrderContext, record: RecordContent, credential: string | null): boolean {
   return (
     context.idempotencyScope === 'customer' ||
-    record.apiKeyTag === tagOf(context, record.key, credential, record.apiKeyTag) ||
-    isUnsent(record)
+    record.apiKeyTag === tagOf(context, record.key, credential, record.apiKeyTag)
   )
 }

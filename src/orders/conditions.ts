@@ -1,11 +1,11 @@
 /** Checks of a record's times, and the conditions of the table in rules.ts. */
 import { isAnonymous } from './identity.ts'
 import type { Intent } from './intent.ts'
-import { isPending, isUnsent, type JournalRecord } from './record.ts'
+import { isPending, type JournalRecord } from './record.ts'
 
 /**
- * The key under which a rejected or enqueued order is sent: its current key, its first key, or a
- * key that was never sent.
+ * The key under which a rejected order is sent: its current key, its first key, or a key that was
+ * never sent.
  */
 export type Start = 'same' | 'first' | 'next'
 
@@ -38,7 +38,7 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 }
 
 /**
- * Chooses the key of a rejected or enqueued order, or undefined if no key may be sent. Prefers a
+ * Chooses the key of a rejected order, or undefined if no key may be sent. Prefers a
  * derived first key: a process that has lost the record derives the same key, and the service
  * charges each key only once.
  */
@@ -56,17 +56,7 @@ export function startOf(record: JournalRecord, timing: Timing): Start | undefine
 }
 
 export function inWindow(record: JournalRecord, timing: Timing): boolean {
-  return isUnsent(record)
-    ? startOf(record, timing) !== undefined
-    : isRemembered(record.firstSentAt ?? record.createdAt, timing)
-}
-
-/**
- * True if the record looks unsent but is so old that it may come from a restored backup. The order
- * may have been sent after the backup, under a key that the service has forgotten since.
- */
-export function mayBeRestored(record: JournalRecord, timing: Timing): boolean {
-  return isUnsent(record) && !isRemembered(record.updatedAt, timing)
+  return isRemembered(record.firstSentAt ?? record.createdAt, timing)
 }
 
 /** If true, the clock was set back, so it is unknown when the record's keys were first sent. */
@@ -91,7 +81,7 @@ export function isBusy(
 export type Wanted = Pick<Intent, 'slot' | 'fingerprint' | 'idempotencyKey' | 'misfit'>
 
 export interface Facts extends Timing {
-  /** Undefined for commands other than `create` and `enqueue`. */
+  /** Undefined for commands other than `create`. */
   readonly wanted: Wanted | undefined
   /** True if the current API key may send the record's key. */
   readonly sameApiKey: boolean
@@ -102,8 +92,6 @@ export interface Facts extends Timing {
   readonly outwaited: boolean
   /** Key of the unfinished anonymous order that this call found at its start and continues. */
   readonly asked: string | undefined
-  /** True if this call read the service's whole order list and did not find the order. */
-  readonly isNotListed: boolean
   /** True for `recover({ replay: 'all' })`. */
   readonly replaysAll: boolean
   /** When a person called `resolve()`, in milliseconds since 1970. */
@@ -119,7 +107,6 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   isLive: false,
   outwaited: false,
   asked: undefined,
-  isNotListed: false,
   replaysAll: false,
   decidedAt: 0,
   orderId: undefined,
@@ -190,10 +177,6 @@ export const damagedAgain: Condition<JournalRecord> = (record, facts) =>
 export const startsFirst: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'first'
 export const startsNext: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'next'
 
-export const maybeRestored: Condition<JournalRecord> = (record, facts) =>
-  record.externalOrderId !== undefined && !facts.isNotListed && mayBeRestored(record, facts)
-
-export const held: Condition<JournalRecord> = ({ hold }) => hold !== undefined
 export const aborted: Condition<JournalRecord> = ({ hold }) => hold === 'aborted'
 export const refusedAfterDoubt: Condition<JournalRecord> = ({ hold }) => hold === 'refused'
 export const replaysAll: Condition<JournalRecord> = (_record, facts) => facts.replaysAll

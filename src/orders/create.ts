@@ -26,10 +26,9 @@ import { type Intent, isGenuine, readIntent, slotOfInvalid } from './intent.ts'
 import type { Found, FoundRecord } from './journal.ts'
 import { newestRecord } from './newest.ts'
 import { argumentError, PlaceOrderErrors } from './place-order-errors.ts'
-import { isAskedAgain, isUnsent, type JournalRecord } from './record.ts'
+import { isAskedAgain, type JournalRecord } from './record.ts'
 import {
   joinedReply,
-  listedReply,
   mayReturn,
   type OrderReply,
   type Placed,
@@ -93,7 +92,6 @@ interface Before {
 
 class Placement implements Task<'create', Placed> {
   readonly command = 'create'
-  readonly store = undefined
   readonly deadline: Deadline
   readonly #call: OrderCall
   readonly #context: OrderContext
@@ -112,7 +110,6 @@ class Placement implements Task<'create', Placed> {
   #losses = 0
   #interval = FIRST_LOOK / 2
   #waited = 0
-  #notListed = false
 
   constructor(call: OrderCall) {
     const { runtime } = call.context.connection
@@ -190,7 +187,6 @@ class Placement implements Task<'create', Placed> {
       isGenuine: (found) => isGenuine(deriveId, this.#context, this.#intent.rowId, found),
       outwaited: pauseBefore(this.#interval, this.#waited) <= 0,
       asked: this.#before?.asked?.key,
-      isNotListed: this.#notListed,
     }
   }
 
@@ -211,11 +207,6 @@ class Placement implements Task<'create', Placed> {
         const about = step.because === 'replaced' ? this.#before?.asked : record
         throw this.#call.errors.refused(this.#context.connection.runtime.deriveId, step.because, about)
       }
-      case 'look_up': {
-        const bought = await listedReply(this.#call, known(found))
-        this.#notListed = true
-        return bought === undefined ? { again: 0 } : { end: bought }
-      }
       case 'send':
         return this.#send(step.as, found)
       default:
@@ -224,16 +215,13 @@ class Placement implements Task<'create', Placed> {
   }
 
   #send(as: Sends, found: Found): Turn<Placed> {
-    const { row, record } = found
+    const { row } = found
     // A new order must not inherit the times or `charged` of the earlier order in its row.
     const over: Found = as === 'new' ? { id: found.id, ...defined({ row }) } : found
-    const { duplicateKey } = this.#call
-    const further = { totalTimeout: this.#settings.totalTimeout, duplicateKey }
-    const send = begunContent(this.#context, this.#intent, over.record, as, further)
+    const send = begunContent(this.#context, this.#intent, over.record, as, this.#call.duplicateKey)
     // A repeated refusal moves the order to a new key. Count only a refusal under the same key that
     // came before this call.
-    const queued = record !== undefined && isUnsent(record)
-    const earlier = queued || as !== 'stored' ? this.#before?.earlier : undefined
+    const earlier = as === 'stored' ? undefined : this.#before?.earlier
     return {
       over,
       send,
@@ -244,10 +232,9 @@ class Placement implements Task<'create', Placed> {
         earlier: earlier && refusalUnder(earlier, send),
         operation: CREATE_ORDER.operation,
         once: false,
-        queued,
         sendUntil: undefined,
       },
-      sent: (sent, claimed) => this.#sent(sent, claimed, as === 'stored' && !queued),
+      sent: (sent, claimed) => this.#sent(sent, claimed, as === 'stored'),
       // From the second lost write on, wait, so that the other writers can finish.
       lost: () => ({ again: ++this.#losses > 1 ? this.#interval : 0 }),
       unwritten: async (written, content) => {

@@ -5,7 +5,6 @@
 import type { Charged, CustomerOrderingError } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { type Deadline, Interruption } from '../http/deadline.ts'
-import type { OrderOutbox } from '../stores/store.ts'
 import { askedContent, claimedContent } from './claim.ts'
 import { type Facts, isBusy, isFromFuture, PLAIN_FACTS } from './conditions.ts'
 import type { OrderContext } from './context.ts'
@@ -49,8 +48,6 @@ interface Send<Result> extends Conditional<Result> {
 export interface Task<C extends Command, Result> {
   readonly command: C
   readonly deadline: Deadline
-  /** The store inside the caller's transaction. Undefined for the client's own store. */
-  readonly store: OrderOutbox | undefined
   /**
    * Reads the record, and fetches whatever the facts depend on.
    * @param interrupted why the wait before this read ended early
@@ -65,7 +62,7 @@ export async function run<C extends Command, Result>(
   context: OrderContext,
   task: Task<C, Result>,
 ): Promise<Result> {
-  const { deadline, store } = task
+  const { deadline } = task
   let interrupted: Interruption | undefined
   for (;;) {
     const found = await task.look(interrupted)
@@ -75,7 +72,7 @@ export async function run<C extends Command, Result>(
         'write' in turn
           ? turn.write
           : claimedContent(context, turn.send, deadline.remaining(), turn.how.credential)
-      const written = await context.journal.write(turn.over, content, deadline, store)
+      const written = await context.journal.write(turn.over, content, deadline)
       if (written.result === 'written') {
         if ('write' in turn) return turn.written(written.found)
         const how = { ...turn.how, deadline, unused: turn.send.firstSentAt === undefined }
@@ -103,7 +100,6 @@ export async function withTrustedTimes<F extends Found>(
   { connection, journal }: OrderContext,
   found: F,
   deadline: Deadline,
-  store?: OrderOutbox,
 ): Promise<F> {
   const { runtime } = connection
   const now = runtime.now()
@@ -113,7 +109,7 @@ export async function withTrustedTimes<F extends Found>(
   const content = apply(record, { type: 'distrusted', busy, claim: runtime.randomId() })
   const marked = { ...found, record: { ...content, createdAt, updatedAt, version } }
   if (!isPending(content)) return marked
-  const written = await journal.write(found, content, deadline, store)
+  const written = await journal.write(found, content, deadline)
   return written.result === 'written' ? { ...marked, ...written.found } : marked
 }
 

@@ -182,7 +182,6 @@ const PLACES: Readonly<Record<string, string>> = {
   idempotencyKey: 'options',
   allowDuplicate: 'options',
   service: 'options',
-  within: 'options',
   signal: 'options',
   timeout: 'options',
   totalTimeout: 'options',

@@ -3,7 +3,7 @@ import type { Reporter } from '../hooks.ts'
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Codec } from '../options.ts'
 import type { Runtime } from '../runtime.ts'
-import type { OrderOutbox, OrderStore, StoredRow } from '../stores/store.ts'
+import type { OrderStore, StoredRow } from '../stores/store.ts'
 import type { JournalRecord, RecordContent } from './record.ts'
 import {
   decodeRow,
@@ -78,8 +78,8 @@ export class Journal {
     backgrounds.set(store, this.#background)
   }
 
-  async load(id: string, deadline: Deadline, store: OrderOutbox = this.store): Promise<Found | Interruption> {
-    const row = await this.#rows.read(id, deadline, store)
+  async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
+    const row = await this.#rows.read(id, deadline)
     if (row instanceof Interruption) return row
     if (row === undefined) return { id }
     const decoded = await this.#decoded(row, deadline)
@@ -98,20 +98,14 @@ export class Journal {
     return decoded instanceof Interruption ? 'unanswered' : decoded
   }
 
-  write(
-    found: Found,
-    content: RecordContent,
-    deadline: Deadline,
-    store: OrderOutbox = this.store,
-  ): Promise<Written> {
-    return this.#write(found, content, deadline, store, deadline)
+  write(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
+    return this.#write(found, content, deadline, deadline)
   }
 
   async #write(
     found: Found,
     content: RecordContent,
     deadline: Deadline,
-    store: OrderOutbox,
     codecDeadline: Deadline,
   ): Promise<Written> {
     const now = this.#runtime.now()
@@ -139,7 +133,7 @@ export class Journal {
         cause instanceof RoundTripError ? 'cannot decrypt what it encrypts' : 'could not encrypt the record'
       return { result: 'failed', repair: `Repair the codec, which ${failed},`, cause }
     }
-    const applied = await this.#rows.apply(found.row, row, deadline, store)
+    const applied = await this.#rows.apply(found.row, row, deadline)
     return applied.result === 'written'
       ? { result: 'written', found: { id: found.id, row, record } }
       : applied
@@ -155,7 +149,7 @@ export class Journal {
       base === undefined
         ? emptyRow(this.scope, id, now)
         : { ...base, version: base.version + 1, updatedAt: now }
-    return (await this.#rows.apply(base, row, deadline, this.store)).result === 'written'
+    return (await this.#rows.apply(base, row, deadline)).result === 'written'
   }
 
   /**
@@ -279,7 +273,7 @@ export class Journal {
   #learnt(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     // Give the codec time even after the deadline: without encryption, the outcome is not stored.
     const codecDeadline = new Deadline(this.#runtime, Math.max(deadline.remaining(), GRACE), undefined)
-    return this.#write(found, content, deadline, this.store, codecDeadline)
+    return this.#write(found, content, deadline, codecDeadline)
   }
 
   /** Has a deadline because a codec may call a key service that never responds. */

@@ -39,8 +39,6 @@ export interface SendOptions {
   readonly operation: string
   /** True in recovery: the request is sent once per key, whatever the response. */
   readonly once: boolean
-  /** True for an enqueued order, which stays enqueued if the service processes no request. */
-  readonly queued: boolean
   /**
    * True if the service has processed no request with the key: its window begins with this call.
    */

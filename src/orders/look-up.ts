@@ -11,7 +11,7 @@ import { ORDERS_PATH, type OrderContext, recordFacts } from './context.ts'
 import { type Asked, contradiction, echoOf, hasOtherTarget, sourceSystemOf } from './evidence.ts'
 import type { FoundRecord } from './journal.ts'
 import { markCreated } from './newest.ts'
-import { isUnsent, type JournalRecord, publicRecord } from './record.ts'
+import { type JournalRecord, publicRecord } from './record.ts'
 import { type AttentionReason, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
 import { scanOrders } from './scan-orders.ts'
 
@@ -19,17 +19,6 @@ import { scanOrders } from './scan-orders.ts'
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
-  /**
-   * True if the order was never sent, according to a record that may come from an old backup. Such
-   * an order may be sent if the whole order list does not contain it.
-   */
-  readonly unsent: boolean
-}
-
-/** Returned only for `unsent` records, and only after the whole list was read. */
-export interface NotListed {
-  readonly outcome: 'not_listed'
-  readonly found: FoundRecord
 }
 
 const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
@@ -78,7 +67,7 @@ export async function lookUpAlone(
   const { record } = found
   const orderId = record.state === 'created' ? record.order?.id : undefined
   return orderId === undefined
-    ? { found, reason, unsent: reason === 'past_window' && isUnsent(record) }
+    ? { found, reason }
     : await lookUpById(context, operation, found, orderId, settings)
 }
 
@@ -109,7 +98,7 @@ export async function* lookUp(
   lookups: readonly Lookup[],
   settings: CallSettings,
   { reachable, checkOpen }: { readonly reachable: boolean; readonly checkOpen: () => void },
-): AsyncGenerator<RecoveryOutcome | NotListed, void, undefined> {
+): AsyncGenerator<RecoveryOutcome, void, undefined> {
   const { deriveId } = context.connection.runtime
   const cuts = new Cuts(context)
   let looked = reachable
@@ -120,32 +109,23 @@ export async function* lookUp(
       const { externalOrderId } = lookup.found.record
       if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
     }
-    // References listed under another source system or with another target. These orders are not
-    // sent again: the service may name the source system, or spell the target, differently.
-    const elsewhere = new Set<string | undefined>()
     let cut = false
     const onCut = (): void => {
       cut = true
     }
     const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
     try {
-      for (const source of placesToLook(sourceSystem)) {
-        const narrowed = source === sourceSystem
-        const isWanted = (): boolean =>
-          narrowed ? wanted.size > 0 : [...wanted.values()].some(({ unsent }) => unsent)
-        for (let sweep = 0; sweep < SWEEPS && isWanted() && looked && !cut; sweep++) {
-          for await (const listed of scanOrders(context, { ...scan, sourceSystem: source, onCut })) {
-            const lookup = wanted.get(listed.externalOrderId)
-            // Another integration of the same customer may use the same references.
-            if (lookup === undefined || contradiction(deriveId, lookup.found.record, listed, 'list')) continue
-            if (!narrowed || hasOtherTarget(deriveId, lookup.found.record, listed)) {
-              elsewhere.add(listed.externalOrderId)
-              continue
-            }
-            wanted.delete(listed.externalOrderId)
-            yield await markCreated(context, lookup.found, listed)
-            if (wanted.size === 0) break
-          }
+      for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && looked && !cut; sweep++) {
+        for await (const listed of scanOrders(context, { ...scan, sourceSystem, onCut })) {
+          const lookup = wanted.get(listed.externalOrderId)
+          if (lookup === undefined) continue
+          const { record } = lookup.found
+          // Another integration of the same customer may use the same references.
+          if (contradiction(deriveId, record, listed, 'list')) continue
+          if (hasOtherTarget(deriveId, record, listed)) continue
+          wanted.delete(listed.externalOrderId)
+          yield await markCreated(context, lookup.found, listed)
+          if (wanted.size === 0) break
         }
       }
     } catch (caught) {
@@ -156,7 +136,7 @@ export async function* lookUp(
     }
     if (cut) cuts.add(wanted.values())
     for (const lookup of group) {
-      const { found, reason, unsent } = lookup
+      const { found, reason } = lookup
       const { externalOrderId } = found.record
       const record = publicRecord(found.record)
       if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
@@ -164,20 +144,10 @@ export async function* lookUp(
         yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
       else if (wanted.has(externalOrderId)) {
         if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
-        else if (unsent && error === undefined && !elsewhere.has(externalOrderId))
-          yield { outcome: 'not_listed', found }
         else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
       }
     }
   }
-}
-
-/**
- * Searches all source systems second: the service may derive an order's source system from the API
- * key.
- */
-export function placesToLook(sourceSystem: string | undefined): ReadonlySet<string | undefined> {
-  return new Set([sourceSystem, undefined])
 }
 
 function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {

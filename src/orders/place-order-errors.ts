@@ -21,7 +21,6 @@ import {
   unexpectedBody,
 } from '../http/failures.ts'
 import { factsOf } from '../http/info.ts'
-import type { OrderOutbox } from '../stores/store.ts'
 import {
   CREATE_ORDER,
   chargedOf,
@@ -39,7 +38,7 @@ import { reasonOf } from './rows.ts'
 import type { StepOf } from './rules.ts'
 import type { Sent } from './send-order.ts'
 
-type OrderRefusal = Extract<StepOf['create' | 'enqueue'], { readonly step: 'refuse' }>['because']
+type OrderRefusal = Extract<StepOf['create'], { readonly step: 'refuse' }>['because']
 
 type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
 
@@ -107,17 +106,13 @@ export class PlaceOrderErrors {
       age: 'is so old that this call may be for another order',
       api_key: 'used another API key, and the service may scope idempotency keys by API key',
       unreadable: 'created it, but the response was never readable',
-      held: 'was aborted, or refused after an ambiguous attempt, so recovery does not repeat it',
-      busy: 'may still be running',
       replaced: 'left a record that a later, identical order has overwritten',
     }[because]
     const charged = chargedOf(record)
     const next =
-      because === 'busy'
-        ? 'call again after that call has ended'
-        : because === 'replaced'
-          ? 'look for the earlier order among the `only_remote` results of orders.reconcile()'
-          : 'run orders.recover(). If the order stays unresolved, settle it with orders.resolve()'
+      because === 'replaced'
+        ? 'look for the earlier order among the `only_remote` results of orders.reconcile()'
+        : 'run orders.recover(). If the order stays unresolved, settle it with orders.resolve()'
     return new UnresolvedOrderError(
       `An earlier call for this order ${why}. This call placed no order. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: ${next}.`,
       { ...this.#facts(record), charged },
@@ -230,12 +225,11 @@ export async function argumentError(
   error: unknown,
   slot: string | undefined,
   deadline: Deadline,
-  store?: OrderOutbox,
 ): Promise<unknown> {
   if (!(error instanceof InvalidRequestError)) return error
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
-  const found = await journal.load(rowId, deadline, store).catch((cause: unknown) => ({ cause }))
+  const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
   if ('record' in found && found.record !== undefined)
     return invalidOver(error.message, error.issues, recordFacts(found.record))
   // The record may belong to an earlier call that was charged.

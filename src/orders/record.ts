@@ -48,10 +48,7 @@ export interface OrderRecord {
    * readable. Absent if no response was readable.
    */
   readonly order?: Partial<Order>
-  /**
-   * Why the record was closed without an order. An open record has a `rejection` if the order was
-   * refused and then enqueued again.
-   */
+  /** Why the record was closed without an order. */
   readonly rejection?: Rejection
   /** Number of HTTP requests that finished calls have made for the order. */
   readonly attempts: number
@@ -146,15 +143,6 @@ export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updat
 export function isPending(record: Pick<JournalRecord, 'state' | 'readable' | 'rejection'>): boolean {
   if (record.state === 'rejected') return record.rejection?.kind === 'conflict'
   return record.state === 'open' || !record.readable
-}
-
-/**
- * True if the service cannot have processed the order since its record was opened: each send first
- * stores `apiKeyTag`. The tag is cleared only when the order is enqueued again because the service
- * has not processed it.
- */
-export function isUnsent(record: Pick<JournalRecord, 'state' | 'apiKeyTag'>): boolean {
-  return record.state === 'open' && record.apiKeyTag === ''
 }
 
 export function highestGeneration({

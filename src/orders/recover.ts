@@ -3,7 +3,7 @@ import { type AnyCustomerOrderingError, StoreError } from '../errors/classes.ts'
 import { askCredential, type CallSettings, noTrail } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { errorOf } from '../http/failures.ts'
-import { refusalUnder, repeatedContent, sameApiKey } from './claim.ts'
+import { repeatedContent, sameApiKey } from './claim.ts'
 import type { Facts } from './conditions.ts'
 import { chargedOf, type OrderContext, orderEvent, recordFacts } from './context.ts'
 import { known, plainFacts, run, type Turn, withTrustedTimes } from './engine.ts'
@@ -13,7 +13,7 @@ import type { Found, FoundRecord } from './journal.ts'
 import { type Lookup, lookUp, lookUpAlone } from './look-up.ts'
 import { newestRecord } from './newest.ts'
 import { orderCall } from './place-order-errors.ts'
-import { isPending, isUnsent, type JournalRecord, publicRecord } from './record.ts'
+import { isPending, type JournalRecord, publicRecord } from './record.ts'
 import {
   type Finish,
   failureOf,
@@ -37,10 +37,6 @@ export interface RecoverSettings<Output> {
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
-  /**
-   * True if the whole order list was read and does not contain the order. The order may be sent.
-   */
-  readonly notListed?: boolean
   /** Throws once the client is closed. */
   readonly checkOpen: () => void
 }
@@ -75,10 +71,7 @@ export async function* recover<Output>(
   for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
-  const settle = async (
-    id: string,
-    notListed: boolean,
-  ): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
+  const settle = async (id: string): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
     checkOpen()
     if (settings.signal?.aborted === true) throw failure('aborted', undefined, settings)
     const callId = runtime.randomId()
@@ -86,7 +79,7 @@ export async function* recover<Output>(
     try {
       step =
         failures < MAX_FAILURES
-          ? await recoverOne(context, id, { ...options, notListed, callId })
+          ? await recoverOne(context, id, { ...options, callId })
           : await leaveOpen(context, id)
     } catch (error) {
       step = await leaveOpen(context, id, failureOf(error))
@@ -100,25 +93,14 @@ export async function* recover<Output>(
     return await report(step, callId)
   }
   for (const id of ids) {
-    const step = await settle(id, false)
+    const step = await settle(id)
     if (step === undefined) continue
     if ('found' in step) lookups.push(step)
     else yield step
   }
   const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
-  for await (const looked of lookUp(context, OPERATION, lookups, settings, conditions)) {
-    if (looked.outcome !== 'not_listed') {
-      yield await report(looked)
-      continue
-    }
-    const step = await settle(looked.found.id, true)
-    if (step === undefined) continue
-    // The list does not contain the order, but another rule prevents sending it.
-    if ('found' in step) {
-      const { found, reason } = step
-      yield await report({ outcome: 'needs_attention', record: publicRecord(found.record), reason })
-    } else yield step
-  }
+  for await (const looked of lookUp(context, OPERATION, lookups, settings, conditions))
+    yield await report(looked)
   context.journal.pruneHourly(context.retention, context.connection.reporter)
 }
 
@@ -145,10 +127,8 @@ async function pendingRecords(
       unusable.push({ outcome: 'needs_attention', record: unreadableRecord(row), reason: record })
     else {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
-      // Records that were never sent have no window. They come later, oldest first.
-      if (isUnsent(record)) times.set(row.id, now + context.safeRetryWindow + record.createdAt)
       // Records past their window come last: a late lookup loses nothing.
-      else times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
+      times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
     }
   }
   const ids = [...times].sort(([, a], [, b]) => a - b).map(([id]) => id)
@@ -179,7 +159,6 @@ export async function recoverOne(
     // Once there is a credential, an earlier read has found no valid claim of another call.
     // `withTrustedTimes` must not make an expired claim valid again.
     outwaited: options.takeOver || credential !== undefined,
-    isNotListed: options.notListed === true,
     replaysAll: options.replay === 'all',
     ...(credential !== undefined &&
       record !== undefined && {
@@ -225,7 +204,7 @@ export async function recoverOne(
   }
   try {
     const facts = (found: Found): Facts => decided ?? factsOf(found)
-    return await run(context, { command: 'recover', deadline, store: undefined, look, facts, perform })
+    return await run(context, { command: 'recover', deadline, look, facts, perform })
   } finally {
     leave(undefined)
   }
@@ -240,20 +219,17 @@ function repeating(
 ): Turn<RecoveryOutcome> {
   const { record } = over
   const view = publicRecord(record)
-  const send = repeatedContent(context, record, settings.timeout)
-  const earlier = refusalUnder(record, send)
+  const send = repeatedContent(record)
   return {
     over,
     send,
     how: {
-      // If the service repeats the earlier refusal, a second request uses a new key.
-      settings: { ...settings, maxRetries: earlier === undefined ? 0 : 1 },
+      settings: { ...settings, maxRetries: 0 },
       callId,
       credential,
       operation: OPERATION,
       once: true,
-      queued: isUnsent(record),
-      earlier,
+      earlier: undefined,
       sendUntil: overdue ? Number.POSITIVE_INFINITY : undefined,
     },
     sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),

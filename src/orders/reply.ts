@@ -1,17 +1,16 @@
 import { defined } from '../defined.ts'
-import type { CallSettings } from '../http/call.ts'
 import { Interruption } from '../http/deadline.ts'
 import { answerFacts, noHeaders } from '../http/info.ts'
 import { segment } from '../http/path.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { checkNow } from '../schemas/check.ts'
 import { type Order, orderSchema } from '../schemas/order.ts'
-import { CREATE_ORDER, type PlacedOrder } from './context.ts'
+import type { PlacedOrder } from './context.ts'
 import type { OrderCall } from './engine.ts'
 import { differingRequestFields } from './intent.ts'
 import type { FoundRecord } from './journal.ts'
 import { copyOf, type LiveCall, whyNotJoin } from './live.ts'
-import { lookUp, readOrder } from './look-up.ts'
+import { readOrder } from './look-up.ts'
 import { rememberedOrder } from './newest.ts'
 import type { JournalRecord } from './record.ts'
 import { apply } from './transitions.ts'
@@ -105,39 +104,6 @@ export async function readReply(call: OrderCall, found: FoundRecord): Promise<Pl
   const answered = { ...answerFacts(info), headers: () => headers }
   const remembered = result === 'written' || result === 'lost'
   return replyOf(call, read.value, { key: record.key, answered, attempts, replayed: true, remembered })
-}
-
-/**
- * Returns undefined if the whole list does not contain the order. Throws if the list does not
- * settle whether the order was sent.
- */
-export async function listedReply(call: OrderCall, found: FoundRecord): Promise<Placed | undefined> {
-  const { context, deadline, errors } = call
-  const { record } = found
-  const settings: CallSettings = {
-    ...call.settings,
-    // A getter, because each page may use only the time that is left.
-    get totalTimeout() {
-      return Math.max(1, deadline.remaining())
-    },
-  }
-  const checkOpen = (): void => {
-    const over = deadline.over()
-    if (over !== undefined) throw errors.interrupted(over, 'unknown', record.key)
-  }
-  const lookups = [{ found, reason: 'past_window', unsent: true }] as const
-  const conditions = { reachable: true, checkOpen }
-  for await (const looked of lookUp(context, CREATE_ORDER.operation, lookups, settings, conditions)) {
-    if (looked.outcome === 'not_listed') return undefined
-    if (looked.outcome !== 'created') throw looked.error ?? errors.unresolved(record, 'window')
-    const remembered = looked.record.state === 'created'
-    if (looked.order !== undefined)
-      return replyOf(call, looked.order, { ...WAS_THERE, key: record.key, remembered })
-    // Without a stored proof, the record still looks unsent, and this call would buy the order
-    // again.
-    if (!remembered) throw errors.unresolved({ ...record, state: 'created' }, 'unreadable')
-  }
-  return undefined
 }
 
 /**

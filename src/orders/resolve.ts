@@ -100,10 +100,9 @@ function taskOf(
   name: OrderName,
   look: NamedLook,
   further: Partial<Facts>,
-): Pick<Task<Command, unknown>, 'deadline' | 'store' | 'look' | 'facts'> {
+): Pick<Task<Command, unknown>, 'deadline' | 'look' | 'facts'> {
   return {
     deadline: look.deadline,
-    store: undefined,
     look: () => lookFor(context, name, look),
     facts: ({ id }) => {
       const isLive = context.live.get(id) !== undefined

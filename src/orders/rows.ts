@@ -2,7 +2,7 @@ import { defined } from '../defined.ts'
 import { StoreError } from '../errors/classes.ts'
 import { Deadline, GRACE, Interruption } from '../http/deadline.ts'
 import type { Runtime } from '../runtime.ts'
-import type { OrderOutbox, OrderStore, RowPage, StoredRow } from '../stores/store.ts'
+import type { OrderStore, RowPage, StoredRow } from '../stores/store.ts'
 
 export const STORE_TIMEOUT = 10_000
 
@@ -34,35 +34,26 @@ export class Rows {
     this.#runtime = runtime
   }
 
-  async read(
-    id: string,
-    deadline: Deadline,
-    store: OrderOutbox = this.store,
-  ): Promise<StoredRow | Interruption | undefined> {
+  async read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
     let row: StoredRow | Interruption | undefined
     try {
       row = await this.bounded(
-        this.#call(() => store.get(this.scope, id)),
+        this.#call(() => this.store.get(this.scope, id)),
         deadline,
       )
     } catch (cause) {
-      throw storeError(store === this.store ? UNREADABLE : UNREADABLE_WITHIN, cause)
+      throw storeError(UNREADABLE, cause)
     }
     return row instanceof Interruption ? endOrThrow(deadline) : row
   }
 
-  async apply(
-    base: StoredRow | undefined,
-    row: StoredRow,
-    deadline: Deadline,
-    store: OrderOutbox,
-  ): Promise<Applied> {
+  async apply(base: StoredRow | undefined, row: StoredRow, deadline: Deadline): Promise<Applied> {
     const { id, version } = row
     const written = { result: 'written' } as const
     const pending =
       base === undefined
-        ? this.#call(() => store.insert(row)).then(({ inserted }) => inserted)
-        : this.#call(() => store.update(row, base.version))
+        ? this.#call(() => this.store.insert(row)).then(({ inserted }) => inserted)
+        : this.#call(() => this.store.update(row, base.version))
     let failure: unknown
     let applied: boolean | Interruption | undefined
     let grace: Deadline | undefined
@@ -80,7 +71,7 @@ export class Rows {
     // Read the row even if the store reported that another writer was faster: a database client may
     // have repeated this write after a lost response.
     grace ??= new Deadline(this.#runtime, GRACE, undefined)
-    const read = await this.read(id, grace, store).catch(() => 'unreadable' as const)
+    const read = await this.read(id, grace).catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
     if (isThisWrite(current, row)) return written
@@ -181,9 +172,6 @@ function endOrThrow(deadline: Deadline): Interruption {
 
 const UNREADABLE =
   'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'
-
-const UNREADABLE_WITHIN =
-  'The store could not be read, so this call sent nothing. An earlier call may have charged the wallet. Roll back the transaction, then repeat all of it.'
 
 export function storeError(message: string, cause?: unknown): StoreError {
   return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })

@@ -2,14 +2,13 @@ import type { Condition, Facts } from './conditions.ts'
 import * as when from './conditions.ts'
 import { inWindow, isBusy, type Start } from './conditions.ts'
 import type { Found } from './journal.ts'
-import { isUnsent, type JournalRecord } from './record.ts'
+import type { JournalRecord } from './record.ts'
 import type { AttentionReason } from './recovery-outcome.ts'
 
 /**
  * Phase of an order in the store:
  * - `absent`: no row was ever stored;
  * - `forgotten`: the row exists, but its record was deleted;
- * - `queued`: the order was enqueued and never sent, and its key may be sent;
  * - `busy`: a call is working on the order;
  * - `open`: the outcome is unknown, and the key may be sent again;
  * - `stale`: the outcome is unknown, and the service may have forgotten the key;
@@ -18,10 +17,10 @@ import type { AttentionReason } from './recovery-outcome.ts'
  * - `rejected`: the record was closed without an order.
  */
 export type Phase = 'absent' | 'forgotten' | KnownPhase
-type KnownPhase = 'queued' | 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
+type KnownPhase = 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
 
 /** A person confirms the order (`resolve`), or closes its record without an order (`abandon`). */
-export type Command = 'create' | 'enqueue' | 'recover' | 'resolve' | 'abandon' | 'forget'
+export type Command = 'create' | 'recover' | 'resolve' | 'abandon' | 'forget'
 
 /**
  * Which order is sent, and under which key:
@@ -44,8 +43,6 @@ export type Refusal =
   | 'age'
   /** Another API key sent the order. */
   | 'api_key'
-  /** The order is on hold, so recovery would not send it. */
-  | 'held'
   | 'busy'
   | 'unreadable'
   /** A later identical order overwrote the record, so the outcome is no longer stored. */
@@ -91,7 +88,6 @@ type Differs = 'payload' | 'key'
 export interface StepOf {
   readonly create:
     | Send<Sends>
-    | LookUp
     | Tell
     /** Waits for the call that is working on the order. */
     | { readonly step: 'wait' }
@@ -99,12 +95,6 @@ export interface StepOf {
     | { readonly step: 'read' }
     | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
     | Refuse<'spent' | 'corrupt' | 'misfit'>
-  readonly enqueue:
-    | { readonly step: 'write'; readonly as: 'new' | 'again' | 'given' }
-    /** Rewrites the record, so that the store rejects late writes of a call presumed dead. */
-    | { readonly step: 'take_over' }
-    | Tell
-    | Refuse<Differs | 'window' | 'held' | 'busy' | 'spent' | 'misfit'>
   readonly recover: Send<'stored' | 'overdue'> | LookUp | Tell | Nothing | { readonly step: 'leave' }
   readonly resolve: { readonly step: 'verify' } | Refuse<'unknown' | 'busy' | 'other_order'>
   readonly abandon: { readonly step: 'close' } | Tell | Refuse<'unknown' | 'busy' | 'created' | 'changed'>
@@ -144,7 +134,6 @@ const HELD_BACK = [
 
 const NOT_REMEMBERED: Row<undefined> = {
   create: [[when.misfit, refuse('misfit')], send('new')],
-  enqueue: [[when.misfit, refuse('misfit')], { step: 'write', as: 'new' }],
   recover: [nothing],
   resolve: [refuse('unknown')],
   abandon: [refuse('unknown')],
@@ -157,30 +146,8 @@ export const RULES: Readonly<
 > = {
   absent: NOT_REMEMBERED,
   forgotten: NOT_REMEMBERED,
-  queued: {
-    create: [
-      ...DIFFERS,
-      [when.damaged, refuse('corrupt')],
-      [when.misfit, refuse('misfit')],
-      [when.maybeRestored, lookUp('past_window')],
-      send('stored'),
-    ],
-    enqueue: [...DIFFERS, tell],
-    recover: [
-      [when.damaged, lookUp('corrupt')],
-      [when.replaysAll, send('overdue')],
-      [when.maybeRestored, lookUp('past_window')],
-      send('stored'),
-    ],
-    resolve: [{ step: 'verify' }],
-    abandon: [[when.changedSince, refuse('changed')], { step: 'close' }],
-    forget: [refuse('unsettled')],
-  },
   busy: {
     create: [REPLACED, ...DIFFERS, [when.namelessTwin, refuse('duplicate')], { step: 'wait' }],
-    // The running call may still close the record, so the order would not stay enqueued. Waiting
-    // for that call would block the caller's transaction.
-    enqueue: [...DIFFERS, refuse('busy')],
     recover: [{ step: 'leave' }],
     resolve: [refuse('busy')],
     abandon: [refuse('busy')],
@@ -195,7 +162,6 @@ export const RULES: Readonly<
       [when.damaged, refuse('corrupt')],
       send('stored'),
     ],
-    enqueue: [...DIFFERS, [when.held, refuse('held')], { step: 'take_over' }],
     recover: [...HELD_BACK, send('stored')],
     resolve: [{ step: 'verify' }],
     abandon: [[when.overtaken, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
@@ -203,7 +169,6 @@ export const RULES: Readonly<
   },
   stale: {
     create: [REPLACED, ...DIFFERS, refuse('window')],
-    enqueue: [...DIFFERS, refuse('window')],
     recover: [...HELD_BACK, lookUp('past_window')],
     resolve: [{ step: 'verify' }],
     abandon: [[when.overtaken, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
@@ -218,7 +183,6 @@ export const RULES: Readonly<
       [when.misfit, refuse('misfit')],
       send('new'),
     ],
-    enqueue: [...DIFFERS, tell],
     recover: [tell],
     resolve: [[when.live, refuse('busy')], [when.otherOrder, refuse('other_order')], { step: 'verify' }],
     abandon: [[when.live, refuse('busy')], refuse('created')],
@@ -233,7 +197,6 @@ export const RULES: Readonly<
       [when.damaged, refuse('corrupt')],
       send('stored'),
     ],
-    enqueue: [...DIFFERS, tell],
     recover: [
       [when.bodyGone, lookUp('unreadable')],
       [when.damaged, lookUp('corrupt')],
@@ -259,12 +222,6 @@ export const RULES: Readonly<
       [when.startsNext, send('next')],
       send('same'),
     ],
-    enqueue: [
-      ...SPENT,
-      [when.misfit, refuse('misfit')],
-      [when.otherKey, { step: 'write', as: 'given' }],
-      { step: 'write', as: 'again' },
-    ],
     recover: [[when.settled, tell], [when.live, { step: 'leave' }], lookUp('conflict')],
     resolve: [[when.live, refuse('busy')], { step: 'verify' }],
     abandon: [
@@ -288,7 +245,7 @@ function knownPhase(record: JournalRecord, facts: Facts): KnownPhase {
   if (facts.isLive || (!facts.outwaited && isBusy(record, facts.now))) return 'busy'
   if (record.state === 'created') return 'unread'
   if (!inWindow(record, facts)) return 'stale'
-  return isUnsent(record) ? 'queued' : 'open'
+  return 'open'
 }
 
 export function decide<C extends Command>(

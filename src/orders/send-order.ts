@@ -9,7 +9,7 @@ import type { OrderContext } from './context.ts'
 import type { FoundRecord, Written } from './journal.ts'
 import { KeyAttempts, type SendOptions } from './key-attempts.ts'
 import { proveCreated, rememberedOrder } from './newest.ts'
-import { type History, judgeOutcome, type Meaning, OUTCOMES, type Outcome, type Verdict } from './outcome.ts'
+import { type History, judgeOutcome, type Meaning, type Outcome, type Verdict } from './outcome.ts'
 import type { JournalRecord, RecordContent, Rejection } from './record.ts'
 import { apply, type Proof, type RecordEvent } from './transitions.ts'
 
@@ -66,7 +66,7 @@ export async function sendOrder(
       }
       // The failed write may still be applied later. Closing the record below prevents that.
     }
-    return await stored(context, options, tried, { ending, attempts, meaning, rejection, moves, earlier })
+    return await stored(context, options, tried, { ending, attempts, meaning, rejection, moves })
   }
 }
 
@@ -91,7 +91,6 @@ interface Learnt {
   readonly meaning: Meaning
   readonly rejection: Rejection | undefined
   readonly moves: boolean
-  readonly earlier: Rejection | undefined
 }
 
 /** Stores what the last key's attempts have shown. */
@@ -99,7 +98,7 @@ async function stored(
   context: OrderContext,
   options: SendOptions,
   { claimed, mine, history, verdict, outcome, unused }: KeyAttempts,
-  { ending, attempts, meaning, rejection, moves, earlier }: Learnt,
+  { ending, attempts, meaning, rejection, moves }: Learnt,
 ): Promise<Sent> {
   const { journal } = context
   const { attempts: made } = ending.trail
@@ -130,10 +129,6 @@ async function stored(
     const { ambiguous } = history
     return await settled({ type: 'left_open', ambiguous, hold, attempts: made }, meaning.charged)
   }
-  const refused = outcome !== undefined && OUTCOMES[outcome.kind].hold === 'refused'
-  // Do not report 'no' for a queued order: nothing was bought so far, but the next recovery sends it.
-  if (options.queued && !refused)
-    return await settled({ type: 'requeued', heard: earlier, attempts: made, unused }, 'unknown')
   const shared = isShared(context, claimed)
   const charged = moves ? 'no' : meaning.charged
   return await settled({ type: 'closed', rejection, attempts: made, shared, unused }, charged)

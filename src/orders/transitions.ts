@@ -1,14 +1,7 @@
 import { defined } from '../defined.ts'
 import type { Order } from '../schemas/order.ts'
 import type { Intent } from './intent.ts'
-import {
-  type FirstKey,
-  type Hold,
-  highestGeneration,
-  isUnsent,
-  type RecordContent,
-  type Rejection,
-} from './record.ts'
+import { type FirstKey, type Hold, highestGeneration, type RecordContent, type Rejection } from './record.ts'
 
 /** `key` is the salt of the tags in `fields`. */
 export interface IntentKey extends Pick<RecordContent, 'key' | 'keyOrigin' | 'generation' | 'fields'> {}
@@ -32,8 +25,6 @@ export type RecordEvent =
       readonly key: IntentKey
       /** True if the caller gave a closed record another key. */
       readonly moved: boolean
-      /** An earlier refusal under this key. */
-      readonly heard: Rejection | undefined
       readonly claim: string
     }
   /** A call or a recovery continues an order that an earlier call opened. */
@@ -71,19 +62,10 @@ export type RecordEvent =
       readonly hold: Hold | undefined
       readonly attempts: number
     }
-  /** The service has not processed an enqueued order, so the next recovery sends it again. */
-  | {
-      readonly type: 'requeued'
-      readonly heard: Rejection | undefined
-      readonly attempts: number
-      readonly unused: boolean
-    }
   /** An order exists and was charged. */
   | ({ readonly type: 'proven' } & Proof)
   /** The clock went back, so the age of the keys is unknown. */
   | { readonly type: 'distrusted'; readonly busy: boolean; readonly claim: string }
-  /** `enqueue()` takes the record from a call that is presumed dead. */
-  | { readonly type: 'taken_over'; readonly claim: string }
   /** The record is rewritten, so that the store rejects a write that an earlier call abandoned. */
   | { readonly type: 'rewritten'; readonly claim: string }
   /** A person abandoned the order. */
@@ -118,14 +100,10 @@ export function apply(record: RecordContent | undefined, event: RecordEvent): Re
       return closed(record, event)
     case 'left_open':
       return leftOpen(record, event)
-    case 'requeued':
-      return requeued(record, event)
     case 'proven':
       return proven(record, event)
     case 'distrusted':
       return distrusted(record, event)
-    case 'taken_over':
-      return { ...released(record), claim: event.claim }
     case 'rewritten':
       return { ...record, claim: event.claim }
     case 'abandoned':
@@ -144,7 +122,7 @@ export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof):
 
 function asked(
   record: RecordContent | undefined,
-  { order, key, moved, heard, claim }: Event<'asked'>,
+  { order, key, moved, claim }: Event<'asked'>,
 ): RecordContent {
   const same = moved ? undefined : record
   const { highest, first, firstSentAt } = same ?? {}
@@ -165,13 +143,12 @@ function asked(
     readable: false,
     refused: same?.refused === true,
     foreign: same?.foreign === true,
-    ...defined({ externalOrderId, highest, first, firstSentAt, left, rejection: heard }),
+    ...defined({ externalOrderId, highest, first, firstSentAt, left }),
   }
 }
 
 function resumed(record: RecordContent, { by }: Event<'resumed'>): RecordContent {
   const { rejection: _rejection, hold, ...rest } = record
-  if (isUnsent(record)) return { ...rest, ...defined({ hold }) }
   // An earlier call may have sent the record, so a later refusal does not prove that nothing was
   // bought. A recovery keeps the hold, because it may not reach the service.
   return { ...rest, ambiguous: true, ...(by === 'recovery' ? defined({ hold }) : {}) }
@@ -243,11 +220,6 @@ function leftOpen(record: RecordContent, { ambiguous, hold, attempts }: Event<'l
     // Keep an earlier hold: this call may be a recovery that did not reach the service.
     ...defined({ hold: hold ?? record.hold }),
   }
-}
-
-function requeued(record: RecordContent, { heard, attempts, unused }: Event<'requeued'>): RecordContent {
-  const queued = unused ? neverSent(released(record)) : released(record)
-  return { ...queued, apiKeyTag: '', attempts: record.attempts + attempts, ...defined({ rejection: heard }) }
 }
 
 function proven(newest: RecordContent, { sent, order, orderId, attempts, claim }: Proof): RecordContent {

@@ -2,7 +2,6 @@ import type {
   CreateManyOptions,
   CreateManyRow,
   CreateOptions,
-  EnqueueOptions,
   ListOptions,
   ListOrdersParams,
   ReconcileParams,
@@ -35,7 +34,7 @@ import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
 import { rowReader, withId } from '../schemas/parse.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
-import { createOrder, enqueue, finishOf, type OrdersContext, placeRow } from './place.ts'
+import { createOrder, finishOf, type OrdersContext, placeRow } from './place.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
@@ -82,28 +81,6 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async create(request: CreateOrderRequest, options?: CreateOptions): Promise<OrderOf<S>> {
     return (await createOrder(this.#context, request, options)).value
-  }
-
-  /**
-   * Stores an order without sending it. The next `recover()`, in any process, places the order.
-   *
-   * With `within`, the order is stored in your own transaction, together with your data (an
-   * outbox). If you roll back, the order is never sent. References and keys work as in `create()`:
-   * a remembered order is returned as it is, and a refused order is stored again.
-   *
-   * @throws {InvalidRequestError} if the order has neither a reference nor a key
-   * @throws {IdempotencyConflictError} if the reference or key belongs to another order
-   * @throws {UnresolvedOrderError} if a call is placing the order right now, or if the order was
-   *   sent before and `recover()` would not repeat it
-   * @throws {StoreError} if the order could not be stored; roll back the transaction
-   * @example
-   * await connection.query('BEGIN')
-   * await connection.query('INSERT INTO checkouts (id) VALUES ($1)', [checkout.id])
-   * await client.orders.enqueue(requestOf(checkout), { within: store.within(connection) })
-   * await connection.query('COMMIT')
-   */
-  async enqueue(request: CreateOrderRequest, options?: EnqueueOptions): Promise<OrderRecord> {
-    return await enqueue(this.#context, request, options)
   }
 
   /**
@@ -241,7 +218,7 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Places enqueued orders, and settles orders that an earlier call left without a known outcome.
+   * Settles orders that an earlier call left without a known outcome.
    * Reports an order that it cannot settle safely. Run it when your program starts.
    *
    * Many processes can run it at the same time, and a run that was killed can be repeated safely.

@@ -1,4 +1,4 @@
-import type { CreateManyRow, CreateOptions, EnqueueOptions, RequestOptions } from '../call-options.ts'
+import type { CreateManyRow, CreateOptions, RequestOptions } from '../call-options.ts'
 import { defined, isUndefinedIn, ownValue } from '../defined.ts'
 import {
   type ErrorFacts,
@@ -16,10 +16,8 @@ import type { ListEndpoint } from '../lists/envelope.ts'
 import type { OrderContext } from '../orders/context.ts'
 import { placeOrder } from '../orders/create.ts'
 import type { CreateManyResult } from '../orders/create-many.ts'
-import { enqueueOrder } from '../orders/enqueue.ts'
 import { slotOfInvalid } from '../orders/intent.ts'
 import { argumentError } from '../orders/place-order-errors.ts'
-import type { OrderRecord } from '../orders/record.ts'
 import type { Finish } from '../orders/recovery-outcome.ts'
 import { type OrderReply, responseInfoOf } from '../orders/reply.ts'
 import { attachInfo } from '../response-info.ts'
@@ -64,20 +62,6 @@ export async function createOrder<Output>(
   )
   attachInfo(reply.value, responseInfoOf(reply.info))
   return reply
-}
-
-export async function enqueue(
-  context: OrdersContext<unknown>,
-  request: CreateOrderRequest,
-  options?: EnqueueOptions,
-): Promise<OrderRecord> {
-  let read: EnqueueOptions
-  try {
-    read = readArguments.enqueue(options)
-  } catch (error) {
-    throw await ofNamedOrder(context, error, request, options)
-  }
-  return await context.lifetime.use(() => enqueueOrder(context, request, read, context.defaults))
 }
 
 /** Adds to the error whether an earlier call for the same order may have charged the wallet. */

@@ -1,7 +1,6 @@
 import type {
   CreateManyOptions,
   CreateOptions,
-  EnqueueOptions,
   ListOptions,
   ListOrdersParams,
   ListParams,
@@ -10,12 +9,11 @@ import type {
   RequestOptions,
   WaitForOptions,
 } from '../call-options.ts'
-import { bare, isObject, isUndefinedIn } from '../defined.ts'
+import { bare, isObject } from '../defined.ts'
 import { invalidArgument } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { checkIdempotencyKey } from '../orders/identity.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
-import type { OrderOutbox } from '../stores/store.ts'
 import {
   callable,
   duration,
@@ -29,7 +27,6 @@ import {
   type Refuse,
   readFields,
   text,
-  withMethods,
 } from './readers.ts'
 
 export const standardSchema: Read<StandardSchemaV1> = only((value) => {
@@ -57,17 +54,11 @@ export const idempotencyKey: Read<string> = (value, refuse) => {
   return problem === undefined ? String(value) : refuse(problem)
 }
 
-const ENQUEUE: Readers<EnqueueOptions> = {
-  idempotencyKey,
-  service: only(isObject, 'must be a service object'),
-  within: withMethods<OrderOutbox>('get', 'insert', 'update'),
-}
-
 const CREATE: Readers<CreateOptions> = {
   ...CALL,
   allowDuplicate: flag,
   idempotencyKey,
-  service: ENQUEUE.service,
+  service: only(isObject, 'must be a service object'),
 }
 
 const since: Read<number> = only(
@@ -106,7 +97,6 @@ export const readArguments: {
   readonly call: ReadArgument<RequestOptions>
   readonly listCall: ReadArgument<ListOptions>
   readonly create: ReadArgument<CreateOptions>
-  readonly enqueue: ReadArgument<EnqueueOptions>
   readonly createMany: ReadArgument<CreateManyOptions>
   readonly waitFor: ReadArgument<WaitForOptions<never>>
   readonly recover: ReadArgument<RecoverOptions>
@@ -120,7 +110,6 @@ export const readArguments: {
   call: argument(CALL),
   listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
   create: argument(CREATE),
-  enqueue: readEnqueue,
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
   waitFor: argument<WaitForOptions<never>>({
     ...CALL,
@@ -141,16 +130,6 @@ export const readArguments: {
     since,
     sourceSystem: text,
   }),
-}
-
-/**
- * Rejects `within: undefined`, which may come from a forgotten connection. Without this check, the
- * order would be stored outside the caller's transaction, and would remain after a rollback.
- */
-function readEnqueue(value: unknown): Partial<EnqueueOptions> {
-  const read = argument(ENQUEUE)(value)
-  if (isUndefinedIn(value, 'within')) refuseArgument('must be store.within(transaction) or omitted', 'within')
-  return read
 }
 
 const RESOLUTION: Readers<{ as: 'created' | 'abandoned'; orderId: string }> = {

@@ -3,18 +3,11 @@ import { explain, isMisfit } from './postgres/failure.ts'
 import { checkVersion, migrate } from './postgres/migrate.ts'
 import { fromCursor, toPage, toRow, wholeTime } from './postgres/rows.ts'
 import { type Names, namesOf, PRUNE_BATCH, type Statements, statementsFor } from './postgres/schema.ts'
-import {
-  type PostgresClient,
-  type Query,
-  type Session,
-  sessionOf,
-  transactionOf,
-} from './postgres/session.ts'
+import { type PostgresClient, type Query, type Session, sessionOf } from './postgres/session.ts'
 import { fromStored, toStored } from './postgres/text.ts'
 import type {
   InsertResult,
   ListRowsOptions,
-  OrderOutbox,
   OrderStore,
   PruneOptions,
   RowPage,
@@ -197,40 +190,7 @@ export class PostgresStore implements OrderStore {
     this.#closed = true
   }
 
-  /**
-   * Returns the store's rows inside your transaction, for `orders.enqueue`. Enqueued orders are
-   * committed or rolled back together with everything else in the transaction. An order is sent
-   * only after the commit, by any process that runs `orders.recover()`.
-   *
-   * Pass the connection on which the transaction began. Call {@link PostgresStore.migrate} first,
-   * when the program starts. Keep the transaction short: a concurrent call for the same order waits
-   * until the transaction ends.
-   *
-   * With `REPEATABLE READ` or `SERIALIZABLE`, `enqueue` rejects if the order's row has changed since
-   * the transaction began. Then roll back, and repeat the whole transaction.
-   *
-   * @throws {StoreError} if `client` has no method `query`
-   * @example
-   * await client.orders.enqueue(request, { within: store.within(connection) })
-   */
-  within(client: PostgresClient): OrderOutbox {
-    checkClient(client)
-    const session = transactionOf(client)
-    // Without a lock, `enqueue` could find an enqueued order that is closed before the commit, and
-    // acknowledge it although nobody will send it.
-    const { lock } = this.#statements
-    return {
-      get: async (scope, id) => {
-        const parameters = [toStored(scope), toStored(id)]
-        return await this.#run('read from', session, (query) => this.#get(query, parameters, lock))
-      },
-      insert: (row) => this.#uncertain.run(row, () => this.#insert(session, row, lock)),
-      update: (row, expectedVersion) =>
-        this.#uncertain.run(row, () => this.#update(session, row, expectedVersion)),
-    }
-  }
-
-  async #insert(session: Session, row: StoredRow, read?: string): Promise<InsertResult> {
+  async #insert(session: Session, row: StoredRow): Promise<InsertResult> {
     const name = [toStored(row.scope), toStored(row.id)]
     const parameters = [
       ...name,
@@ -245,7 +205,7 @@ export class PostgresStore implements OrderStore {
           if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
           // A second statement reads the existing row: the INSERT cannot see a row that was
           // committed while it waited.
-          const current = await this.#get(query, name, read)
+          const current = await this.#get(query, name)
           if (current !== undefined) return { inserted: false, current }
           await this.#checkVersion(query)
         }
@@ -259,12 +219,8 @@ export class PostgresStore implements OrderStore {
     )
   }
 
-  async #get(
-    query: Query,
-    name: string[],
-    statement: string = this.#statements.get,
-  ): Promise<StoredRow | undefined> {
-    const [found] = await query(statement, name)
+  async #get(query: Query, name: string[]): Promise<StoredRow | undefined> {
+    const [found] = await query(this.#statements.get, name)
     return found === undefined ? undefined : toRow(fromStored(name[0] ?? ''), found)
   }
 

@@ -120,14 +120,3 @@ export interface OrderStore {
   /** Closes what the store itself opened. A database client that the caller passed stays open. */
   close(): Promise<void>
 }
-
-/**
- * The rows of a store inside one of the caller's transactions, for `orders.enqueue` only. Writes
- * are committed or rolled back with everything else in the transaction. A client does not accept an
- * outbox as its store.
- *
- * `get` must lock the row until the transaction ends, and so must an `insert` that returns the
- * existing row. Otherwise, `enqueue` could acknowledge an order that another call closes before the
- * commit.
- */
-export type OrderOutbox = Pick<OrderStore, 'get' | 'insert' | 'update'>

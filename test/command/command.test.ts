@@ -47,14 +47,15 @@ async function program(
   await client.close()
 }
 
-/** A store with an order in doubt (charged), an unsent order, and a settled order. */
+/** A store with an order in doubt (charged), a lost order (not charged), and a settled order. */
 beforeEach(async () => {
   sandbox.reset()
   path = join(folder, `orders-${files++}.db`)
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
   await program(async ({ orders }) => {
     await failure(orders.create(order('in-doubt')))
-    await orders.enqueue(order('queued'))
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'drop' } })
+    await failure(orders.create(order('lost')))
     await orders.create(order('settled'))
   })
 })
@@ -111,7 +112,7 @@ describe('customer-ordering-sdk', () => {
         .toSorted(),
     ).toEqual([
       ['in-doubt', 'open', 'yes', '1'],
-      ['queued', 'open', 'no', '0'],
+      ['lost', 'open', 'yes', '1'],
     ])
     expect(code).toBe(3)
   })
@@ -155,9 +156,9 @@ describe('customer-ordering-sdk', () => {
       'recover tries to settle 2 open orders. It sends an order again only if that is safe, and charges each order at most once. Continue? [y/N] ',
     )
     const outcomes = json().map(({ outcome, record }) => `${record.externalOrderId} ${outcome}`)
-    expect(outcomes.toSorted()).toEqual(['in-doubt created', 'queued created'])
+    expect(outcomes.toSorted()).toEqual(['in-doubt created', 'lost created'])
     expect(code).toBe(0)
-    for (const reference of ['in-doubt', 'queued', 'settled']) sandbox.expectChargedOnce(reference)
+    for (const reference of ['in-doubt', 'lost', 'settled']) sandbox.expectChargedOnce(reference)
     expect(await command('recover ~')).toMatchObject({ code: 0, out: 'none\n', asked: '' })
     expect(await command('unresolved ~')).toMatchObject({ code: 0, out: 'none\n' })
   })
@@ -172,7 +173,7 @@ describe('customer-ordering-sdk', () => {
     expect(out).toMatch(/still_open +in-doubt /)
     expect(code).toBe(3)
     sandbox.expectChargedOnce('in-doubt')
-    sandbox.expectNotCharged('queued')
+    sandbox.expectNotCharged('lost')
   })
 
   it.each(['recover ~', 'resolve in-doubt --as abandoned ~', 'forget settled ~'])(
@@ -197,10 +198,10 @@ describe('customer-ordering-sdk', () => {
     const created = await command(`resolve in-doubt --as created --order-id ${orderId} ~`)
     expect(created).toMatchObject({ code: 0, asked: '' })
     expect(created.out).toMatch(new RegExp(`^state +created\\n[\\s\\S]*^order +${orderId}$`, 'm'))
-    const abandoned = await command('resolve queued --as abandoned --json ~', { reply: 'yes' })
-    expect(abandoned.json()).toMatchObject([{ externalOrderId: 'queued', state: 'rejected' }])
+    const abandoned = await command('resolve lost --as abandoned --json ~', { reply: 'yes' })
+    expect(abandoned.json()).toMatchObject([{ externalOrderId: 'lost', state: 'rejected' }])
     expect((await command('unresolved ~')).code).toBe(0)
-    sandbox.expectNotCharged('queued')
+    sandbox.expectNotCharged('lost')
   })
 
   it('the command forgets a settled order, and rejects an open one', async () => {
@@ -215,7 +216,7 @@ describe('customer-ordering-sdk', () => {
   it('the command reconciles, and exits with 3 if store and service differ', async () => {
     const { code, json } = await command('reconcile --json ~')
     const lines = json().map(({ kind, record }) => `${record.externalOrderId} ${kind}`)
-    expect(lines.toSorted()).toEqual(['in-doubt matched', 'queued only_local', 'settled matched'])
+    expect(lines.toSorted()).toEqual(['in-doubt matched', 'lost only_local', 'settled matched'])
     expect(code).toBe(3)
     // An open order that the service lists is not settled yet.
     const listed = await command('reconcile ~')
@@ -325,7 +326,8 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command prints no control characters from a store', async () => {
-    await program(({ orders }) => orders.enqueue(order('\u001b[2Jgone')))
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'drop' } })
+    await program(({ orders }) => failure(orders.create(order('\u001b[2Jgone'))))
     const { out } = await command('unresolved ~')
     expect(out).toContain('?[2Jgone')
     expect(out).not.toContain('\u001b')
@@ -356,7 +358,10 @@ describe('customer-ordering-sdk', () => {
 
   it('the command reports rows with a codec as unreadable, and sends nothing for them', async () => {
     path = join(folder, `orders-${files++}.db`)
-    await program(({ orders }) => orders.enqueue(order('sealed')), { codec: aesGcm(new Uint8Array(32)) })
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'drop' } })
+    await program(({ orders }) => failure(orders.create(order('sealed'))), {
+      codec: aesGcm(new Uint8Array(32)),
+    })
     const requests = sandbox.requests.length
     const listed = await command('unresolved ~')
     expect(listed.code).toBe(1)
@@ -409,6 +414,6 @@ describe('customer-ordering-sdk', () => {
     expect(await start('unresolved')).toEqual({ code: 3, lines: 2 })
     expect(await start('recover')).toEqual({ code: 0, lines: 2 })
     expect(await start('unresolved')).toEqual({ code: 0, lines: 0 })
-    for (const reference of ['in-doubt', 'queued']) sandbox.expectChargedOnce(reference)
+    for (const reference of ['in-doubt', 'lost']) sandbox.expectChargedOnce(reference)
   })
 })

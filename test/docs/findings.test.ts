@@ -7,9 +7,7 @@ import { readPages } from './support/pages.ts'
 /** The tests of each finding: their files below `test`, and parts of their titles. */
 const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   1: {
-    'server/unsent.test.ts': [
-      'an order whose response is lost together with its route is charged once, even if it was enqueued',
-    ],
+    'server/unsent.test.ts': ['an order whose response is lost together with its route is charged once'],
   },
   2: {
     'client/create/generations.test.ts': [
@@ -56,7 +54,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       "resolve() rejects another integration's order whose %s differs",
       'an order that differs only in its target is neither adopted nor bought again',
     ],
-    'client/recover/restored.test.ts': [
+    'client/recover/long-list.test.ts': [
       'the look-up of an order is filtered by the source system of its request',
     ],
   },
@@ -94,7 +92,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     ],
   },
   15: {
-    'client/recover/restored.test.ts': [
+    'client/recover/long-list.test.ts': [
       'caller and logger are told that the list was too long to find the order',
       'a list that is too long is not read again for the same order within 15 minutes, by any client',
     ],
@@ -143,13 +141,6 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   23: {
     'sandbox/yaml.test.ts': ['YAML with very many spaces %s is parsed quickly'],
   },
-  24: {
-    'stores/postgres/outbox.test.ts': [
-      'with %s, enqueue() rejects if the enqueued order was refused after the transaction began',
-      'an order that a transaction has found enqueued is not settled before the commit',
-      'an insert in a transaction that finds a row locks it, too',
-    ],
-  },
   25: {
     'stores/sqlite.test.ts': [
       'a file with a second hard link is rejected and not changed, opened %s',
@@ -164,11 +155,6 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   27: {
     'client/create/changed-arguments.test.ts': [
       'a charged order is reported as charged if its invalid request names it by %s',
-    ],
-  },
-  28: {
-    'client/create/enqueue.test.ts': [
-      'an invalid repetition in the same transaction does not report that nothing was charged',
     ],
   },
   29: {
@@ -194,12 +180,6 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     'browser/faults.test.ts': [
       'with no quota at all, an order that could not be stored is not bought, and the error states it',
       'if another page holds a transaction, a write rejects in time, has no late effect, and later succeeds',
-    ],
-  },
-  e: {
-    'client/recover/restored.test.ts': [
-      'recover() finds an enqueued order at the service if a restored backup forgot its purchase',
-      'create() finds an enqueued order at the service if a restored backup forgot its purchase',
     ],
   },
   f: {

@@ -151,21 +151,6 @@ describe('the spans', () => {
       expect(attributes['ordering.idempotency_key']).toBe(idempotencyKey)
   })
 
-  it('spans of a recovery stay together when the order moves to its next key', async () => {
-    const { sandbox, client, fault } = shop()
-    fault({ type: 'status', status: 402, code: 'PAYMENT_REQUIRED' }, 2)
-    await client.orders.create(order('cart-key')).catch(() => {})
-    await client.orders.enqueue(order('cart-key'))
-    collected.reset()
-    await client.orders.recover({ takeOver: true })
-    const { span, children } = collected.tree('orders.recover')
-    expect(children.map(({ attributes }) => attributes['http.response.status_code'])).toEqual([402, 201])
-    const [first, second] = children.map(({ attributes }) => attributes['ordering.idempotency_key'])
-    expect(first).not.toBe(second)
-    expect(span.attributes['ordering.idempotency_key']).toBe(second)
-    sandbox.expectChargedOnce('cart-key')
-  })
-
   it('spans end when calls are aborted, time out or find the client closed', async () => {
     const { sandbox, client } = shop()
     let stalled = () => {}
@@ -279,8 +264,9 @@ describe('the numbers', () => {
   })
 
   it('metrics of a recovery report the outcome of the orders', async () => {
-    const { client } = shop()
-    await client.orders.enqueue(order('queued'))
+    const { client, fault } = shop()
+    fault({ type: 'drop' }, 2)
+    await client.orders.create(order('lost')).catch(() => {})
     await collected.numbers('')
     await client.orders.recover()
     expect(await collected.numbers('ordering.calls')).toMatchObject([

@@ -11,26 +11,14 @@ const POSTGRES = `
 import { PGlite } from '@electric-sql/pglite'
 import { Client, Pool } from 'pg'
 import postgres from 'postgres'
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 
 const pool = new Pool()
-const store = new PostgresStore({ client: pool })
 export const stores: PostgresStore[] = [
-  store,
+  new PostgresStore({ client: pool }),
   new PostgresStore({ client: new Client() }),
   new PostgresStore({ client: await PGlite.create() }),
 ]
-
-const connection = await pool.connect()
-export const outbox = store.within(connection)
-await new PGlite().transaction(async (transaction) => {
-  await store.within(transaction).get('scope', 'id')
-  await new CustomerOrderingClient().orders.enqueue(
-    { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r' } },
-    { within: store.within(transaction) },
-  )
-})
 
 const sql = postgres()
 const client: PostgresClient = {

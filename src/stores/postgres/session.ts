@@ -1,6 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
-import { plainError } from '../plain-error.ts'
-import { codeOf, isConflict, isInFailedTransaction, isRefusal } from './failure.ts'
+import { isConflict, isInFailedTransaction, isRefusal } from './failure.ts'
 import { READ_MARK, SET_MARK } from './schema.ts'
 
 /**
@@ -150,43 +149,6 @@ class UnknownSession implements Session {
   }
 }
 
-export function transactionOf(client: PostgresClient): Session {
-  return {
-    use: async (action) => {
-      const query = queryOf(client)
-      if (isPool(client) || !(await isInLiveTransaction(client, query))) {
-        throw new StoreError(
-          'The connection passed to `within` is not inside a transaction, or its transaction has failed. ' +
-            'Nothing was written. Roll back, or pass the connection on which BEGIN was run.',
-          { applied: false },
-        )
-      }
-      try {
-        return await action(query)
-      } catch (error) {
-        throw isConflict(error) ? changedMeanwhile(error) : error
-      }
-    },
-  }
-}
-
-/** Repeating only the statement would fail: PostgreSQL rejects it until the transaction ends. */
-function changedMeanwhile(error: unknown): StoreError {
-  return new StoreError(
-    'Another transaction changed or locked the same row, so the transaction passed to `within` has ' +
-      'failed. Nothing was written. Roll back, and repeat the whole transaction.',
-    { applied: false, cause: plainError(error, codeOf(error)) },
-  )
-}
-
-async function isInLiveTransaction(client: PostgresClient, query: Query): Promise<boolean> {
-  const status = client.getTransactionStatus?.()
-  if (status === 'T') return true
-  if (status === 'I' || status === 'E') return false
-  await query(SET_MARK)
-  return await isMarked(query)
-}
-
 async function asksInTransaction(query: Query): Promise<boolean> {
   try {
     await query(SET_MARK)
@@ -208,7 +170,7 @@ function insideTransaction(written: typeof NOTHING | typeof WRITTEN_INSIDE): Sto
   return new StoreError(
     `The order store cannot be used while its connection is inside a transaction (${written}): ` +
       'a rollback could remove an order from the store after it was sent. Give the store a pool, or ' +
-      'its own connection; to write an order together with your own data, use `within`.',
+      'its own connection.',
     written === NOTHING ? { applied: false } : {},
   )
 }

@@ -218,9 +218,10 @@ function suite(): void {
 
   describe('orders in IndexedDB', () => {
     it('are written down, and sent by whoever recovers', async () => {
+      await goWrong({ type: 'drop' }, 'createOrder')
       const request = order()
-      const client = clientOf({ store: storeOf() })
-      expect(await client.orders.enqueue(request)).toMatchObject({ state: 'open', attempts: 0 })
+      const client = clientOf({ store: storeOf(), maxRetries: 0 })
+      expect(await errorOf(client.orders.create(request))).toMatchObject({ charged: 'unknown' })
       expect(await charges(request.metadata.externalOrderId)).toEqual([])
       const outcomes: unknown[] = []
       for await (const { outcome } of client.orders.recover()) outcomes.push(outcome)

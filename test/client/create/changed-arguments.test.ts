@@ -17,8 +17,6 @@ describe('arguments that have become wrong since an order was sent', () => {
     const placed = await lab.create()
     const again = await lab.create(order('r1'), { service: await changedService(lab) })
     expect(again.id).toBe(placed.id)
-    const enqueued = await lab.client().orders.enqueue(order('r1'), { service: await changedService(lab) })
-    expect(enqueued.state).toBe('created')
     lab.sandbox.expectCharges(1)
   })
 
@@ -32,7 +30,6 @@ describe('arguments that have become wrong since an order was sent', () => {
     const service = await changedService(lab)
     const wrong = { code: 'invalid_request', charged: 'no', issues: [{ path: 'quantity' }] }
     expect(await failure(lab.create(order('r1'), { service }))).toMatchObject(wrong)
-    await expect(lab.client().orders.enqueue(order('r1'), { service })).rejects.toMatchObject(wrong)
     expect(lab.posts).toHaveLength(0)
     lab.drain()
     const refused = await failure(lab.create())
@@ -69,8 +66,6 @@ describe('arguments that have become wrong since an order was sent', () => {
   it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
     ['an option of create()', (client) => client.orders.create(order('r1'), { timeout: -1 })],
     ['a key of create()', (client) => client.orders.create(order('r1'), { idempotencyKey: 'a b' })],
-    ['a request of enqueue()', (client) => client.orders.enqueue(order('r1', { quantity: -1 }))],
-    ['an option of enqueue()', (client) => client.orders.enqueue(order('r1'), { idempotencyKey: '' })],
     [
       'the shape of a row of createMany()',
       async (client) => {
@@ -114,7 +109,6 @@ describe('arguments that have become wrong since an order was sent', () => {
     const wrong = { code: 'invalid_request', charged: 'yes', orderId: id }
     expect(await failure(lab.create(request))).toMatchObject(wrong)
     expect(await failure(lab.create(request, { timeout: -1 }))).toMatchObject(wrong)
-    expect(await failure(lab.client().orders.enqueue(request).then(String))).toMatchObject(wrong)
     const { failures } = await lab.client().orders.createMany([request])
     expect(failures[0]?.error).toMatchObject(wrong)
   })

@@ -6,7 +6,6 @@ import {
   buys,
   type Call,
   drain,
-  enqueues,
   fails,
   fault,
   finds,
@@ -77,14 +76,6 @@ describe('IDEMPOTENCY_CONFLICT', () => {
       [
         ...[...foreign, conflicts],
         fails({ ...CONFLICT, local: true, attempts: 0 }, { idempotencyKey: 'mine' }),
-      ],
-      { charges: 1 },
-    ],
-    [
-      'recovery reports a conflict of an enqueued order, each time',
-      [
-        ...[...foreign, noReferences, enqueues],
-        ...times(2, finds({ outcome: 'needs_attention', reason: 'conflict' })),
       ],
       { charges: 1 },
     ],

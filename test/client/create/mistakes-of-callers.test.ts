@@ -72,7 +72,6 @@ describe('a name of an order that did not arrive', () => {
       const refused = { code: 'invalid_request', charged: 'no', issues: [{ path }] }
       await expect(orders.create(request as never, options)).rejects.toMatchObject(refused)
       if (options === undefined && path !== 'metadata') {
-        await expect(orders.enqueue(request as never)).rejects.toMatchObject(refused)
         const keyed = { request, idempotencyKey: 'k1' } as never
         for await (const result of orders.createMany([keyed]))
           expect(result).toMatchObject({ charged: 'no', error: refused })

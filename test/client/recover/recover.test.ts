@@ -694,7 +694,6 @@ describe('a clock that was ahead when an order was sent', () => {
   it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
     ['recover()', (client) => all(client.orders.recover())],
     ['create()', (client) => failure(client.orders.create(order('r1')))],
-    ['enqueue()', (client) => client.orders.enqueue(order('r1')).catch(() => {})],
   ])(
     'after a clock that was ahead is corrected, %s never reopens the window of the key',
     async (_what, look) => {

@@ -14,7 +14,6 @@ const first = async (items: AsyncIterable<unknown>): Promise<unknown> =>
 
 const CALLS: Readonly<Record<string, (client: CustomerOrderingClient) => Promise<unknown>>> = {
   'orders.create': (client) => client.orders.create(order('r1')),
-  'orders.enqueue': (client) => client.orders.enqueue(order('r1')),
   'orders.retrieve': (client) => client.orders.retrieve('ord_1'),
   'orders.list': (client) => first(client.orders.list()),
   'orders.list(), awaited': (client) => client.orders.list(),
@@ -74,7 +73,7 @@ describe('closing a client', () => {
     expect((await own.orders.create(order('r2'))).status).toBe('pending')
   })
 
-  it('close() waits for an order that is being enqueued', async (lab) => {
+  it('close() waits for an order that is being placed', async (lab) => {
     const events: string[] = []
     const memory = new MemoryStore()
     const store = storeOver(memory, {
@@ -86,10 +85,10 @@ describe('closing a client', () => {
       close: async () => void events.push('closed'),
     })
     const client = lab.client({ store })
-    const written = client.orders.enqueue(order('r1'))
+    const placed = client.orders.create(order('r1'))
     await client.close()
     expect(events).toEqual(['inserted', 'closed'])
-    expect((await written).state).toBe('open')
+    expect((await placed).id).toBe(lab.charged())
   })
 
   it('close() retries closing a store that could not be closed', async () => {

@@ -3,7 +3,7 @@ import { inspect } from 'node:util'
 import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
-import { faultyStore, firstWriteLate, on } from '../../support/faulty-store.ts'
+import { firstWriteLate, on } from '../../support/faulty-store.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
@@ -35,7 +35,7 @@ const recover = (lab: Lab) => all(coded(lab).orders.recover())
 /** The call must fail like this. */
 const rejects = async (call: Promise<unknown>, like: object) =>
   expect(await failure(call)).toMatchObject(like)
-const CALLS = { create, enqueue: ({ orders }: CustomerOrderingClient) => orders.enqueue(order('r1')) }
+const CALLS = { create }
 const UNSENT = { code: 'store', charged: 'no' } as const
 const UNKNOWN = { code: 'store', charged: 'unknown' } as const
 const SECRETS = /secret|@someone|svc_standard|quantity|ord_/
@@ -227,13 +227,6 @@ describe('a codec that cannot encrypt', () => {
     await neverSent(lab)
   })
 
-  it('if the codec cannot encrypt an order in a transaction, its outcome is unknown', async (lab) => {
-    const within = faultyStore(lab.rows, lab.runtime)
-    await rejects(lab.client({ codec: broken }).orders.enqueue(order('r1'), { within }), UNKNOWN)
-    expect(within.calls).toEqual(['get'])
-    expect(lab.posts).toHaveLength(0)
-  })
-
   it('if the codec cannot encrypt, a refused order stays open, because recovery may send it again', async (lab) => {
     lab.drain()
     let calls = 0
@@ -300,8 +293,7 @@ describe('a codec that never answers', () => {
   const never = (): Promise<string> => new Promise(() => {})
 
   it('a record whose decryption hangs does not hide the other records', async (lab) => {
-    const client = lab.elsewhere({ codec })
-    for (const name of ['r1', 'r2', 'r3']) await client.orders.enqueue(order(name))
+    for (const name of ['r1', 'r2', 'r3']) await lab.doubted('drop', order(name), { codec })
     let asked = 0
     const decrypt = (text: string): string | Promise<string> =>
       ++asked === 2 ? never() : codec.decrypt(text)
@@ -310,7 +302,8 @@ describe('a codec that never answers', () => {
     const outcomes = await recovering
     expect(outcomes.map(({ outcome }) => outcome).sort()).toEqual(['created', 'created', 'still_open'])
     expect(outcomes.find(({ outcome }) => outcome === 'still_open')?.error).toMatchObject({ code: 'store' })
-    expect(lab.posts).toHaveLength(2)
+    // Each order was sent once before.
+    expect(lab.posts).toHaveLength(5)
 
     asked = 0
     const seen: string[] = []
@@ -412,10 +405,10 @@ describe('a codec that never answers', () => {
     ['remembered() of a key', (client) => all(client.orders.remembered({ idempotencyKey: 'k1' }))],
   ])('a hanging decrypt() ends %s after ten seconds with an unknown outcome', async (_name, ask) => {
     const lab = new Lab()
-    await lab.elsewhere({ codec }).orders.enqueue(order('r1'))
+    await lab.doubted('drop', order('r1'), { codec })
     const pending = failure(ask(coded(lab, { decrypt: never })))
     await lab.runtime.advance(11_000)
     expect(await pending).toMatchObject({ code: 'store', charged: 'unknown' })
-    expect(lab.posts).toHaveLength(0)
+    expect(lab.posts).toHaveLength(1)
   })
 })

@@ -34,7 +34,7 @@ it.each(sample(PROTOTYPES, 2))(
       await server.close()
     }
     expect(JSON.stringify(sandbox.requests)).not.toContain(POLLUTION)
-    expect(sandbox.ledger).toHaveLength(6)
+    expect(sandbox.ledger).toHaveLength(5)
   },
 )
 

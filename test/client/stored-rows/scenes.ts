@@ -100,8 +100,6 @@ const conflicting = asks([CONFLICT], once)
 /** The order is refused with its first key, and with the second key in the same call. */
 const moved: readonly Step[] = [refused, asks([NO_FUNDS, NO_FUNDS])]
 const unread = asksWhile({ type: 'cutBody' })
-const queued: Step = (lab, subject) =>
-  clientFor(lab, subject).orders.enqueue(requestOf(subject.slot), optionsOf(subject.slot))
 const abandoned: readonly Step[] = [
   waits(1),
   (lab, { slot }) => lab.client().orders.resolve(nameOf(slot), { as: 'abandoned' }),
@@ -131,23 +129,6 @@ export const SCENES: readonly Scene[] = [
   ['busy, named by its key', KEYED, killed],
   ['busy, without a name', ANONYMOUS, killed],
   ['busy, continued after doubt', NAMED, lost, killed],
-  ['queued', NAMED, queued],
-  ['queued, with a random key', UNLABELLED, queued],
-  ['queued, named by its key', KEYED, queued],
-  ['queued again after a refusal', NAMED, refused, queued],
-  ['queued again after refusals under two keys', NAMED, ...moved, queued],
-  ['queued again after a conflict', NAMED, conflicting, queued],
-  ["queued again under the caller's key, which was refused", KEYED, refused, queued],
-  [
-    'queued, and not accepted when it was sent',
-    NAMED,
-    queued,
-    async (lab) => {
-      lab.fault({ type: 'status', status: 429 })
-      await lab.client().orders.recover()
-    },
-  ],
-  ['taken over by enqueue()', NAMED, lost, queued],
   ['created', NAMED, created],
   ['created, named by its key', KEYED, created],
   ['created, without a name', ANONYMOUS, created],
@@ -219,7 +200,6 @@ const ACTS: Readonly<Record<string, Act>> = {
   'create, another payload': (lab, subject) => create(lab, subject, { quantity: 20 }),
   'create, another key': (lab, subject) => create(lab, subject, {}, { idempotencyKey: 'k0' }),
   'create, another API key': (lab, subject) => create(lab, subject, {}, {}, SECOND_API_KEY),
-  enqueue: named((orders, slot) => orders.enqueue(requestOf(slot), optionsOf(slot))),
   recover: (lab, subject) => recover(lab, subject, {}),
   'recover, refused': (lab, subject) => {
     lab.fault(NO_FUNDS, 'always', 'createOrder')
@@ -306,11 +286,9 @@ async function stateOf(lab: Lab, { slot, account }: Subject): Promise<string> {
     .filter((row) => (name === undefined ? row.data.includes('"slot":"anon:') : row.id === id))
     .map(({ data }) => {
       if (!data.startsWith('{')) return data
-      const { state, generation, ambiguous, readable, rejection, hold, busyUntil, apiKeyTag } =
-        JSON.parse(data)
+      const { state, generation, ambiguous, readable, rejection, hold, busyUntil } = JSON.parse(data)
       const facts = [
         ambiguous && 'ambiguous',
-        state === 'open' && apiKeyTag === '' && 'unsent',
         state === 'created' && !readable && 'unreadable',
         rejection?.kind,
         hold && `hold ${hold}`,

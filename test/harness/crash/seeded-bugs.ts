@@ -24,7 +24,6 @@ import {
   isBusy,
   isFromFuture,
   isRemembered,
-  mayBeRestored,
   otherApiKey,
   otherPayload,
   overtaken,
@@ -37,12 +36,11 @@ import { type Intent, isGenuine, readIntent, slotOfInvalid } from '../../../src/
 import { Journal, type JournalOptions } from '../../../src/orders/journal.ts'
 import { isTooLate, mayBeSentUnder } from '../../../src/orders/key-attempts.ts'
 import { whyNotJoin } from '../../../src/orders/live.ts'
-import { lookUpById, placesToLook, readOrder } from '../../../src/orders/look-up.ts'
+import { lookUpById, readOrder } from '../../../src/orders/look-up.ts'
 import { isAnother, markCreated, newestRecord } from '../../../src/orders/newest.ts'
 import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
 import {
   isPending,
-  isUnsent,
   type JournalRecord,
   publicRecord,
   type RecordContent,
@@ -85,8 +83,8 @@ const BUGS = {
       around(mayBeSentUnder, (_original, _context, _record, _history, credential) => credential !== null),
     'a machine that slept while it wrote down another API key sends when it wakes': () => {
       const rewritten = new WeakSet<JournalRecord>()
-      swapMethod(Journal, 'write', async (original, found, content, deadline, store) => {
-        const written = await original(found, content, deadline, store)
+      swapMethod(Journal, 'write', async (original, found, content, deadline) => {
+        const written = await original(found, content, deadline)
         const again = found.record?.claim === content.claim && found.record.apiKeyTag !== content.apiKeyTag
         if (again && written.result === 'written') rewritten.add(written.found.record)
         return written
@@ -121,23 +119,6 @@ const BUGS = {
     'a conflict moves to another key although stores are not shared': () => around(isShared, () => false),
     'an order in conflict is settled as if it were refused': () =>
       around(isPending, (original, record) => record.state !== 'rejected' && original(record)),
-  },
-  'client/create/enqueue': {
-    'an order that was sent counts as one that never was': () =>
-      around(isUnsent, (_original, record) => record.state === 'open'),
-    'a queued order is given up when the service is busy': () =>
-      around(sendOrder, (original, context, claimed, options) =>
-        original(context, claimed, { ...options, queued: false }),
-      ),
-    'an order is taken to be sent later and not written down': () =>
-      swapMethod(Journal, 'write', async function (original, found, content, deadline, store) {
-        const written = await original(found, content, deadline, store)
-        const enqueued = found.row === undefined && isUnsent(content)
-        if (enqueued && written.result === 'written') await this.forget(written.found, deadline)
-        return written
-      }),
-    'an order that is to be sent later is left to a call that may only be asleep': () =>
-      Object.assign(RULES.open, { enqueue: [{ step: 'tell' }] }),
   },
   'client/create/generations': {
     'a first refusal moves the order to a new key': () =>
@@ -279,10 +260,7 @@ const BUGS = {
   },
   'client/recover/recover': {
     'recovery takes the record of a dead call for clean': () =>
-      around(repeatedContent, (original, context, record, totalTimeout) => {
-        const content = original(context, record, totalTimeout)
-        return isUnsent(record) ? content : { ...content, ambiguous: record.ambiguous }
-      }),
+      around(repeatedContent, (original, record) => ({ ...original(record), ambiguous: record.ambiguous })),
     'recovery does nothing and leaves every order to a person': () =>
       insteadOfRecovery((record) => ({
         outcome: 'needs_attention',
@@ -341,6 +319,11 @@ const BUGS = {
         if (deadline === undefined) return await original(context, found, listed, deadline)
         return createdOutcome(publicRecord({ ...found.record, state: 'created' }), listed.order)
       }),
+    'a proof that the store did not take counts as stored': () =>
+      around(markCreated, async (original, context, found, listed, deadline) => {
+        const { record } = await original(context, found, listed, deadline)
+        return createdOutcome({ ...record, state: 'created' }, listed.order)
+      }),
     'a decision that the store does not take is told as not charged': () =>
       around(resolve, async (original, ...args) => {
         try {
@@ -355,18 +338,9 @@ const BUGS = {
         }
       }),
   },
-  'client/recover/restored': {
-    'an old order that looks never sent is sent without a look at the list': () =>
-      around(mayBeRestored, () => false),
+  'client/recover/long-list': {
     'a look-up that could not read the whole list says nothing of it': () =>
       around(scanOrders, (original, context, { onCut: _onCut, ...options }) => original(context, options)),
-    'a proof that the store did not take counts as stored': () =>
-      around(markCreated, async (original, context, found, listed, deadline) => {
-        const { record } = await original(context, found, listed, deadline)
-        return createdOutcome({ ...record, state: 'created' }, listed.order)
-      }),
-    'an old order that looks never sent is looked up within its source system alone': () =>
-      around(placesToLook, (_original, sourceSystem) => new Set([sourceSystem])),
   },
   'client/setup/codec': {
     'a call whose codec fails believes the record that it has only read': () =>
@@ -483,11 +457,8 @@ type BugName = NamesIn<(typeof BUGS)[keyof typeof BUGS]>
 /** Why the simulation cannot detect a bug. The project's tests detect it all the same. */
 const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
   'a service that has changed makes an order that was sent look like none': 'it passes no service',
-  ...Object.fromEntries(
-    [BUGS['client/create/enqueue'], BUGS['client/recover/restored']]
-      .flatMap(Object.keys)
-      .map((name) => [name, 'it enqueues no orders']),
-  ),
+  'a look-up that could not read the whole list says nothing of it':
+    'no list of the service is longer than a look-up reads',
   'a write whose answer was lost is not read back':
     "no promise is broken: the call ends as 'unknown' where it could have gone on",
   'a key is sent again after its safe-retry window':
@@ -578,7 +549,7 @@ function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial
   around(begunContent, (original, context, intent, record, as, further) => {
     const content = original(context, intent, record, as, further)
     const resumes = record !== undefined && as === 'stored'
-    return resumes && !isUnsent(record) ? { ...content, ...change(record, intent) } : content
+    return resumes ? { ...content, ...change(record, intent) } : content
   })
 }
 

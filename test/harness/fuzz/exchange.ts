@@ -84,7 +84,7 @@ interface Call {
    * The history before the call, so that there is an order to settle: the response to a first call,
    * if it was sent, and the time since then.
    */
-  readonly before?: { readonly answer: AnswerPlan | 'queued'; readonly pause: number }
+  readonly before?: { readonly answer: AnswerPlan; readonly pause: number }
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -134,7 +134,7 @@ const reading = (suits: TemplateName, make: Call['make'], fits: Call['fits']): C
   fits,
 })
 const placing = (make: Call['make']): Call => ({ money: 'order', suits: 'order', make, fits: isOrder })
-const settling = (settles: Settling, call: Call, answer: AnswerPlan | 'queued', pause: number): Call => ({
+const settling = (settles: Settling, call: Call, answer: AnswerPlan, pause: number): Call => ({
   ...call,
   settles,
   before: { answer, pause },
@@ -200,7 +200,6 @@ export const CALLS: Readonly<Record<string, Call>> = {
   'orders.recover by replay': settling('recover', recovering('order'), DISTURBED, MINUTE),
   'orders.recover by a look-up': settling('recover', recovering('orders'), DISTURBED, 40 * MINUTE),
   'orders.recover by id': settling('recover', recovering('order'), UNREADABLE, 40 * MINUTE),
-  'orders.recover of a queued order': settling('recover', recovering('order'), 'queued', MINUTE),
   'orders.reconcile': settling('reconcile', reconciling, DISTURBED, MINUTE),
   'orders.reconcile of a created order': settling('reconcile', reconciling, PLACED, MINUTE),
   'orders.resolve': settling('resolve', resolving, DISTURBED, MINUTE),
@@ -252,7 +251,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   /** Include the requests of the call before. */
   const allHeard: Heard[] = []
   const { before } = call
-  let early = before === undefined || before.answer === 'queued' ? undefined : before.answer
+  let early = before?.answer
   const store = writesNoted(new MemoryStore(), (row) => {
     log.row(row)
     log.printed.push(row.data)
@@ -315,8 +314,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   try {
     await time.run(
       (async () => {
-        if (before?.answer === 'queued') await client.orders.enqueue(named)
-        else if (before !== undefined) {
+        if (before !== undefined) {
           current = log.call(callFacts('create', time.now, plan))
           await client.orders.create(named).then(
             ({ id }) => current && log.ended(current, time.now, { told: { charged: 'yes', orderId: id } }),

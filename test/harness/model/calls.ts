@@ -29,7 +29,6 @@ import {
   isPending,
   isShared,
   isTooLate,
-  isUnsent,
   Journal,
   type JournalRecord,
   judgeOutcome,
@@ -76,7 +75,7 @@ export interface Watch {
 const ORDER = { id: 'o', serviceId: 's', target: 't', quantity: 1, amount: 1, currency: 'EUR', status: 's' }
 
 /** Effects that may lead to a charge after the end of a call. */
-const SENDING: ReadonlySet<Command> = new Set(['create', 'enqueue', 'recover'])
+const SENDING: ReadonlySet<Command> = new Set(['create', 'recover'])
 
 /** Cache the ids: equal names give equal ids, and each costs a hash. */
 const ids = new Map<string, string>()
@@ -103,7 +102,7 @@ export function calls(setting: Setting, watch: Watch) {
   const credentialOf = ({ apiKey }: World): string => API_KEYS[apiKey] ?? broken('there is no API key')
 
   function intentOf({ command, payload = 'a', key, misfit }: Call): Intent | undefined {
-    if (command !== 'create' && command !== 'enqueue') return undefined
+    if (command !== 'create') return undefined
     const request = {
       serviceId: 's',
       target: 't',
@@ -147,10 +146,8 @@ export function calls(setting: Setting, watch: Watch) {
   function stored(world: World, index: number, row: Row): World {
     const { record } = row
     const drawn = world.drawn + (record?.key === `random-${world.drawn}` ? 1 : 0)
-    // A claimed order may have been charged since, with any key.
-    const backup = world.backup ?? (record !== undefined && isUnsent(record) ? row : undefined)
     // A tick, which separates earlier writes from later ones.
-    return { ...world, now: world.now + 1, rows: world.rows.with(storeOf(index), row), drawn, backup }
+    return { ...world, now: world.now + 1, rows: world.rows.with(storeOf(index), row), drawn }
   }
 
   function goOn(world: World, index: number, process: Process, changes: Partial<Process>): World {
@@ -251,23 +248,16 @@ export function calls(setting: Setting, watch: Watch) {
       wanted: intent,
       outwaited: process.outwaited || call.takesOver === true,
       isLive: call.command !== 'create' && live,
-      isNotListed: process.notListed,
       isGenuine: () => !row.damaged,
       asked: asked?.key,
       replaysAll: call.all === true,
       decidedAt: process.began,
       orderId: call.otherOrder ? 'x' : 'o',
-      sameApiKey:
-        person ||
-        call.command === 'enqueue' ||
-        record === undefined ||
-        sameApiKey(context, record, credential),
+      sameApiKey: person || record === undefined || sameApiKey(context, record, credential),
     }
     switch (call.command) {
       case 'create':
         return creates(world, index, looked, row, facts)
-      case 'enqueue':
-        return enqueues(world, index, looked, row, facts)
       case 'recover':
         return recovers(world, index, looked, row, facts)
       case 'resolve': {
@@ -323,20 +313,12 @@ export function calls(setting: Setting, watch: Watch) {
         if (record?.order?.id === undefined) return ended(world, index, 'yes')
         return proves(world, index, record)
       }
-      case 'look_up':
-        return isListed(world, record)
-          ? proves(world, index, record)
-          : goOn(world, index, process, { notListed: true })
       case 'send': {
         const same = step.as === 'new' ? undefined : record
-        const further = { totalTimeout: TOTAL, duplicateKey: undefined }
-        const begun = noted(same, () => begunContent(context, intent, same, step.as, further))
-        const unsent = record !== undefined && isUnsent(record)
-        const again = unsent || step.as !== 'stored'
+        const begun = noted(same, () => begunContent(context, intent, same, step.as, undefined))
         const { older } = process
         return claims(world, index, process, begun, {
-          earlier: again && older !== undefined ? refusalUnder(older, begun) : undefined,
-          queued: unsent,
+          earlier: step.as !== 'stored' && older !== undefined ? refusalUnder(older, begun) : undefined,
           retries: 1,
           overdue: false,
         })
@@ -359,28 +341,6 @@ export function calls(setting: Setting, watch: Watch) {
     return ended(world, index, 'yes', record.key)
   }
 
-  function enqueues(world: World, index: number, process: Process, row: Row, facts: Facts): World {
-    const step = decided('enqueue', row, facts)
-    const { record } = row
-    const intent = process.intent ?? broken('nothing is wanted')
-    if (step.step === 'refuse') return ended(world, index)
-    // A caller that enqueued an order relies on this order.
-    const kept =
-      step.step === 'write' ||
-      (record?.fingerprint === intent.fingerprint && (intent.idempotencyKey ?? record.key) === record.key)
-    if (!kept) broken('I2: an order is taken that is not written down')
-    if (step.step === 'write' && intent.misfit !== undefined)
-      broken('I4: what does not fit the service is written down')
-    if (step.step === 'tell') return ended(world, index)
-    const writes = (content: RecordContent): World =>
-      goOn(world, index, process, { at: 'writes', content: by(index, content) })
-    if (step.step === 'take_over')
-      return writes(changed(record ?? broken('nothing is taken over'), { type: 'taken_over', claim: '' }))
-    const moved = step.as === 'given'
-    const heard = moved ? undefined : record?.rejection
-    return writes(noted(record, () => askedContent(context, intent, record, { moved, heard })))
-  }
-
   function recovers(world: World, index: number, process: Process, row: Row, facts: Facts): World {
     const early = decided('recover', row, { ...facts, sameApiKey: true, isGenuine: () => true })
     if (early.step !== 'send' && early.step !== 'look_up') return ended(world, index)
@@ -388,19 +348,13 @@ export function calls(setting: Setting, watch: Watch) {
     const record = idle(world, index) && (row.record ?? broken('nothing is recovered'))
     if (step.step === 'look_up') {
       const byId = record.state === 'created' && record.order?.id !== undefined
-      if (byId || isListed(world, record)) return proves(world, index, record)
-      const unsent = step.because === 'past_window' && isUnsent(record)
-      return unsent && !process.notListed
-        ? goOn(world, index, process, { notListed: true })
-        : ended(world, index)
+      return byId || isListed(world, record) ? proves(world, index, record) : ended(world, index)
     }
     if (step.step !== 'send') return ended(world, index)
-    const repeated = noted(record, () => repeatedContent(context, record, ATTEMPT))
-    const earlier = refusalUnder(record, repeated)
+    const repeated = noted(record, () => repeatedContent(record))
     return claims(world, index, process, repeated, {
-      earlier,
-      queued: isUnsent(record),
-      retries: earlier === undefined ? 0 : 1,
+      earlier: undefined,
+      retries: 0,
       overdue: step.as === 'overdue',
     })
   }
@@ -439,7 +393,7 @@ export function calls(setting: Setting, watch: Watch) {
     index: number,
     process: Process,
     begun: RecordContent,
-    how: Pick<Process, 'earlier' | 'queued' | 'retries' | 'overdue'>,
+    how: Pick<Process, 'earlier' | 'retries' | 'overdue'>,
   ): World {
     const { intent } = process
     const fits =
@@ -495,13 +449,10 @@ export function calls(setting: Setting, watch: Watch) {
     if (world.clock > process.ends)
       return command === 'create' ? goOn(world, index, process, { at: 'leaves' }) : ended(world, index)
     if (rowOf(world, index).version !== process.base)
-      return command === 'create' || command === 'enqueue'
-        ? goOn(world, index, process, { at: 'reads' })
-        : ended(world, index)
+      return command === 'create' ? goOn(world, index, process, { at: 'reads' }) : ended(world, index)
     const after = written(world, index, content)
     if (command === 'abandon' || command === 'forget')
       return ended(given(world, after, index, process), index)
-    if (command === 'enqueue') return ended(after, index)
     const mine = rowOf(after, index).record ?? broken('nothing is written')
     const { ambiguous, state } = mine
     return goOn(after, index, process, { at: 'sends', mine, ambiguous, proven: state === 'created' })
@@ -596,12 +547,6 @@ export function calls(setting: Setting, watch: Watch) {
       })
     }
     if (meaning.state === 'created') return bought(after, index, heardBy, kind)
-    const refused = kind !== undefined && OUTCOMES[kind].hold === 'refused'
-    if (rejection !== undefined && process.queued && !refused)
-      return settles(
-        changed(mine, { type: 'requeued', heard: process.earlier, attempts: 1, unused }),
-        'unknown',
-      )
     const hold = kind !== 'aborted' ? verdict?.hold : once ? undefined : 'aborted'
     return rejection === undefined
       ? settles(changed(mine, { type: 'left_open', ambiguous, hold, attempts: 1 }), meaning.charged)
@@ -694,12 +639,11 @@ export function calls(setting: Setting, watch: Watch) {
     at(world)
     const { content, base, call, intent } = process
     if (content === undefined) return broken('nothing is to be written')
-    const { rows, drawn, backup } = written(world, index, content)
+    const { rows, drawn } = written(world, index, content)
     const row = rows[storeOf(index)] ?? broken('there is no store')
     const late = {
       ...world,
       drawn,
-      backup: world.backup ?? backup,
       late: { store: storeOf(index), base, row },
     }
     // From now on, the decision may take effect at any time.

@@ -26,7 +26,6 @@ export { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/ou
 export {
   isAskedAgain,
   isPending,
-  isUnsent,
   type JournalRecord,
   type RecordContent,
   type Rejection,

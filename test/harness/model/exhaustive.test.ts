@@ -42,10 +42,8 @@ const EVENTS: Readonly<Record<RecordEvent['type'], true>> = {
   went_back: true,
   closed: true,
   left_open: true,
-  requeued: true,
   proven: true,
   distrusted: true,
-  taken_over: true,
   rewritten: true,
   abandoned: true,
 }

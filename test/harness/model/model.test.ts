@@ -14,7 +14,6 @@ const RUNS = effort(60, 1_500)
 const NOTICED = [
   'a refusal settles what an earlier attempt left in doubt',
   'an error of the server counts as a refusal',
-  'a queued order is given up when the service is busy',
   'a refusal after doubt does not keep recovery from repeating the request',
 ] as const
 

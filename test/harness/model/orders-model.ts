@@ -22,7 +22,7 @@ const HOUR = 3_600_000
 /** Together below the safe-retry window, whatever their number in a run. */
 const MOMENT = 1_000
 
-type State = 'none' | 'queued' | 'open' | 'created' | 'rejected'
+type State = 'none' | 'open' | 'created' | 'rejected'
 
 interface Key {
   readonly generation: number
@@ -38,7 +38,6 @@ interface Intent {
   state: State
   /** True if recovery must not repeat the request. */
   held: boolean
-  queuedAt: number
   key: Key
   /** The first key while a later one is current. 0 if it must not be sent again. */
   first?: Key | undefined
@@ -51,7 +50,6 @@ interface Intent {
 const unknownIntent = (): Omit<Intent, 'bought'> => ({
   state: 'none',
   held: false,
-  queuedAt: 0,
   key: { generation: 0 },
   first: undefined,
   highest: 0,
@@ -160,7 +158,7 @@ const isListed = ({ bought }: Intent, index: number): boolean => isReference(ind
 const inWindow = ({ now }: Model, since: number = now): boolean => now - since < HOUR / 3 - 60_000
 
 /**
- * Selects the key for a closed or queued order: the first one while its window is open, else an
+ * Selects the key for a closed order: the first one while its window is open, else an
  * unsent one. Returns false if neither is possible, because the caller gave the key.
  */
 function takeKey(model: Model, intent: Intent, index: number): boolean {
@@ -179,13 +177,6 @@ function takeNextKey(intent: Intent): void {
   if (key.generation === 0) intent.first = { ...key, since: key.since ?? 0 }
   intent.key = { generation: ++intent.highest }
 }
-
-/**
- * True if a queued order is so old that its store may have been restored. Then it is looked up
- * before it is sent.
- */
-const isLookedFor = (model: Model, { queuedAt }: Intent, index: number): boolean =>
-  isReference(index) && !inWindow(model, queuedAt)
 
 async function told(call: Promise<unknown>): Promise<string> {
   try {
@@ -228,7 +219,7 @@ function fits(record: OrderRecord | undefined, { state, key }: Intent): boolean 
   if (record === undefined) return state === 'none'
   const { generation, firstSentAt, busyUntil } = record
   return (
-    record.state === (state === 'queued' ? 'open' : state) &&
+    record.state === state &&
     generation === key.generation &&
     firstSentAt === key.since &&
     busyUntil === undefined
@@ -289,16 +280,7 @@ function create(index: number, fault: Fault): Command {
       const expected = state === 'rejected' ? 'invalid_request no' : 'unresolved_order unknown'
       return must(said === expected, `an order past its window was told '${said}'`)
     }
-    if (state === 'queued' && isLookedFor(model, intent, index) && isListed(intent, index)) {
-      intent.state = 'created'
-      return must(said === 'done', `an order that is listed was told '${said}'`)
-    }
     const heard = send(model, intent, fault)
-    // An enqueued order stays open until the service refuses it.
-    if (state === 'queued' && heard === 'not processed') {
-      intent.queuedAt = model.now
-      return must(said.endsWith(' unknown'), `an enqueued order was told '${said}'`)
-    }
     // After another refusal, it stays refused with its key: no retry is left for another one.
     settle(intent, heard, state === 'open', fault)
     const expected = intent.state === 'created' ? 'done' : intent.state === 'rejected' ? ' no' : ' unknown'
@@ -320,51 +302,26 @@ function createAnonymous(): Command {
   })
 }
 
-function enqueue(index: number): Command {
-  return new Step(`enqueue(${NAMES[index]})`, async (model, real) => {
-    const intent = intentOf(model, index)
-    const said = await real.time.run(told(real.client.orders.enqueue(request(index), options(index))))
-    const { state, key } = intent
-    const late = state !== 'created' && !inWindow(model, key.since)
-    if (state === 'open' || (late && !isReference(index))) {
-      const expected =
-        !late && !intent.held
-          ? 'done'
-          : state === 'rejected'
-            ? 'invalid_request no'
-            : 'unresolved_order unknown'
-      return must(said === expected, `told '${said}' of an order that is ${state}`)
-    }
-    must(said === 'done', `told '${said}'`)
-    if (state === 'none' || state === 'rejected')
-      Object.assign(intent, { state: 'queued', queuedAt: model.now })
-  })
-}
-
 /** `recover()` without faults, or with every request lost. */
 function recover(fault: 'none' | 'lost'): Command {
   return new Step(`recover() while ${fault}`, async (model, real) => {
     real.sandbox.faults.clear()
     if (fault === 'lost') real.sandbox.faults.add({ times: 1_000, action: { type: 'drop' } })
     const outcomes = await real.time.run(all(real.client.orders.recover()))
-    // Repeatable orders come first, those near the end of their window before others. Queued ones
-    // come last, the oldest first.
+    // Repeatable orders come first, those near the end of their window before others.
     for (const { record, outcome } of outcomes) {
       const index = NAMES.findIndex((name) => record.slot === `${name.slice(0, 3)}:${name}`)
       if (index < 0) continue
       const intent = intentOf(model, index)
-      const queued = intent.state === 'queued'
       if (intent.state === 'created') continue
-      must(intent.state === 'open' || queued, `recover() spoke of ${NAMES[index]}, which is ${intent.state}`)
-      if (queued) recoverQueued(model, intent, index, fault)
-      else if (inWindow(model, intent.key.since) && !intent.held)
+      must(intent.state === 'open', `recover() spoke of ${NAMES[index]}, which is ${intent.state}`)
+      if (inWindow(model, intent.key.since) && !intent.held)
         settle(intent, send(model, intent, fault), true, fault)
       else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
       const expected: readonly string[] = {
         created: ['created'],
         rejected: ['rejected'],
         open: ['still_open', 'needs_attention'],
-        queued: fault === 'lost' && isReference(index) ? ['still_open'] : ['needs_attention'],
         none: [],
       }[intent.state]
       must(
@@ -373,31 +330,12 @@ function recover(fault: 'none' | 'lost'): Command {
       )
     }
     for (const [index, intent] of model.intents.entries())
-      if (intent.state === 'open' || intent.state === 'queued')
+      if (intent.state === 'open')
         must(
           outcomes.some(({ record }) => record.slot.endsWith(`:${NAMES[index]}`)),
           `recover() said nothing of ${NAMES[index]}`,
         )
   })
-}
-
-function recoverQueued(model: Model, intent: Intent, index: number, fault: 'none' | 'lost'): void {
-  if (isLookedFor(model, intent, index)) {
-    // An unreadable list proves nothing, so the order is not sent.
-    if (fault === 'lost') return
-    if (isListed(intent, index)) {
-      intent.state = 'created'
-      return
-    }
-  }
-  if (!takeKey(model, intent, index)) return
-  const again = intent.key.refusal === '402' && isReference(index)
-  let heard = send(model, intent, fault)
-  if (heard === 'refused' && again) {
-    takeNextKey(intent)
-    heard = send(model, intent, fault)
-  }
-  settle(intent, heard, false, fault)
 }
 
 function resolve(index: number, as: 'created' | 'abandoned'): Command {
@@ -425,8 +363,7 @@ function resolve(index: number, as: 'created' | 'abandoned'): Command {
       takeNextKey(intent)
       Object.assign(intent, { state: 'rejected', held: false, first: { generation: 0, since: 0 } })
     },
-    (model) =>
-      !model.closed && ['open', 'queued'].includes(intentOf(model, index).state) && isReference(index),
+    (model) => !model.closed && intentOf(model, index).state === 'open' && isReference(index),
   )
 }
 
@@ -434,8 +371,7 @@ function forget(index: number): Command {
   return new Step(`forget(${NAMES[index]})`, async (model, real) => {
     const intent = intentOf(model, index)
     const said = await real.time.run(told(real.client.orders.forget(nameOf(index))))
-    if (intent.state === 'open' || intent.state === 'queued')
-      return must(said !== 'done', 'an open order was forgotten')
+    if (intent.state === 'open') return must(said !== 'done', 'an open order was forgotten')
     must(said === 'done', `told '${said}'`)
     Object.assign(intent, unknownIntent())
   })
@@ -508,7 +444,6 @@ export const commands = (maxCommands: number): fc.Arbitrary<Iterable<Command>> =
       anIntent.map((index) => create(index, 'none')),
       anIntent.map((index) => create(index, 'answer lost')),
       fc.constant(createAnonymous()),
-      anIntent.map(enqueue),
       fc.constantFrom<'none' | 'lost'>('none', 'none', 'lost').map(recover),
       fc
         .tuple(fc.nat(1), fc.constantFrom<'created' | 'abandoned'>('created', 'abandoned'))

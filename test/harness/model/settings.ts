@@ -3,7 +3,6 @@ import type { Call, Fault, Pass, Setting } from './world.ts'
 
 const create = { command: 'create' } as const
 const createB = { command: 'create', payload: 'b' } as const
-const enqueue = { command: 'enqueue' } as const
 const recover = { command: 'recover' } as const
 const PEOPLE: readonly Call[] = [
   { command: 'resolve' },
@@ -49,20 +48,16 @@ const wide = (...[name, ...given]: Parameters<typeof setting>): readonly Setting
     })),
   )
 
-const NAMED: readonly Call[] = [create, createB, enqueue, recover, ...PEOPLE]
+const NAMED: readonly Call[] = [create, createB, recover, ...PEOPLE]
 const EVERYTHING: readonly Call[] = [
   ...NAMED,
-  { command: 'enqueue', payload: 'b' },
   { command: 'create', misfit: true },
-  { command: 'enqueue', misfit: true },
   { command: 'recover', all: true },
   { command: 'recover', takesOver: true },
 ]
 const GIVEN: readonly Call[] = [
   { command: 'create', key: 'k' },
   { command: 'create', key: 'l' },
-  { command: 'enqueue', key: 'k' },
-  { command: 'enqueue', key: 'l' },
 ]
 
 const HIDDEN: readonly Pass[] = ['25 minutes pass', 'the row is damaged', 'the API key changes']
@@ -80,7 +75,7 @@ export const SETTINGS: readonly Setting[] = [
   ),
   setting('refused again and again', 'ref:r', [4, 0, 1], {
     processes: 1,
-    calls: [create, enqueue, recover, { command: 'create', misfit: true }],
+    calls: [create, recover, { command: 'create', misfit: true }],
     faults: [],
     passes: ['25 minutes pass', 'the wallet is filled'],
     funds: false,
@@ -93,7 +88,7 @@ export const SETTINGS: readonly Setting[] = [
   }),
   setting('a key, one call after the other', 'key:k', [2, 1, 1], {
     processes: 1,
-    calls: [create, createB, enqueue, recover, ...PEOPLE],
+    calls: [create, createB, recover, ...PEOPLE],
     faults: ['a response is lost', 'the service fails'],
     funds: false,
   }),
@@ -116,7 +111,7 @@ export const SETTINGS: readonly Setting[] = [
   setting('a key that another order has, one call after the other', 'key:k', [2, 0, 1], {
     processes: 1,
     taken: true,
-    calls: [create, enqueue, recover],
+    calls: [create, recover],
     faults: [],
     passes: ['25 minutes pass'],
   }),
@@ -133,14 +128,9 @@ export const SETTINGS: readonly Setting[] = [
     faults: [],
     passes: [],
   }),
-  setting('a store that is restored', 'ref:r', [3, 0, 2], {
-    processes: 1,
-    calls: [create, recover, enqueue],
-    passes: ['25 minutes pass', 'the store is restored'],
-  }),
   // Two concurrent calls.
   setting('two orders of one name at the same time', 'ref:r', [2, 0, 0], {
-    calls: [...GIVEN, createB, { command: 'enqueue', payload: 'b' }],
+    calls: [...GIVEN, createB],
     faults: [],
     passes: [],
   }),
@@ -174,11 +164,6 @@ export const SETTINGS: readonly Setting[] = [
     faults: ['nothing is sent'],
     passes: [],
   }),
-  setting('a person gives a queued order up meanwhile', 'ref:r', [2, 0, 0], {
-    calls: [enqueue, recover, { command: 'abandon' }],
-    faults: [],
-    passes: [],
-  }),
   setting('another API key', 'ref:r', [2, 1, 1], {
     calls: [create, recover],
     faults: ['a response is lost', 'a response cannot be read'],
@@ -192,7 +177,7 @@ export const SETTINGS: readonly Setting[] = [
   }),
   setting('stores that are not shared', 'ref:r', [2, 1, 0], {
     unshared: true,
-    calls: [create, recover, enqueue],
+    calls: [create, recover],
     passes: [],
   }),
   // Wide settings.
@@ -218,7 +203,7 @@ export const SETTINGS: readonly Setting[] = [
   setting('three over stores that are not shared', 'ref:r', [3, 1, 0], {
     wide: true,
     unshared: true,
-    calls: [create, recover, enqueue],
+    calls: [create, recover],
     passes: [],
   }),
 ]

@@ -17,11 +17,11 @@ export interface Call {
   readonly command: Command
   /** The process that makes the call. Default: either. */
   readonly by?: number
-  /** For `create` and `enqueue`. Default: `a`. */
+  /** For `create`. Default: `a`. */
   readonly payload?: 'a' | 'b'
-  /** For `create` and `enqueue`: the caller's key in addition to the reference. */
+  /** For `create`: the caller's key in addition to the reference. */
   readonly key?: 'k' | 'l'
-  /** For `create` and `enqueue`: the order does not fit the given service. */
+  /** For `create`: the order does not fit the given service. */
   readonly misfit?: true
   /** For `recover`: repeats everything, and takes over claims. */
   readonly all?: true
@@ -48,7 +48,6 @@ export type Pass =
   | 'the wallet is filled'
   | 'the API key changes'
   | 'the row is damaged'
-  | 'the store is restored'
 
 /** One kind of order with one kind of service, and the number of events. */
 export interface Setting {
@@ -101,7 +100,6 @@ export interface Process {
   readonly reads: number
   readonly sent: number
   readonly outwaited: boolean
-  readonly notListed: boolean
   /** The anonymous order that this call requests again. */
   readonly asked: JournalRecord | undefined
   /** The stored row before this call was made. */
@@ -113,7 +111,6 @@ export interface Process {
   readonly ambiguous: boolean
   readonly proven: boolean
   readonly unused: boolean
-  readonly queued: boolean
   readonly earlier: Rejection | undefined
   readonly retries: number
   /** True if the key may be sent past its window. */
@@ -133,7 +130,6 @@ export interface World {
   /** The monotonic clock. */
   readonly clock: number
   readonly rows: readonly Row[]
-  readonly backup: Row | undefined
   readonly apiKey: number
   readonly keys: Readonly<
     Record<string, { readonly body: string; readonly bought: boolean; readonly at: number }>

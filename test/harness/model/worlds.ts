@@ -83,7 +83,7 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
 
   function begin(world: World, index: number, call: Call): World {
     const { command } = call
-    const asks = command === 'create' || command === 'enqueue'
+    const asks = command === 'create'
     const sent = [...world.doubtful, ...world.bought.map(({ key }) => key)].map(rawKey)
     const process: Process = {
       call,
@@ -94,7 +94,6 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
       reads: 0,
       sent: 0,
       outwaited: false,
-      notListed: false,
       asked: undefined,
       older: undefined,
       base: 0,
@@ -104,7 +103,6 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
       ambiguous: false,
       proven: false,
       unused: false,
-      queued: false,
       earlier: undefined,
       retries: 0,
       overdue: false,
@@ -142,14 +140,6 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
         return row?.record === undefined
           ? undefined
           : { ...passed, rows: world.rows.with(0, { ...row, damaged: true }) }
-      case 'the store is restored': {
-        const { backup } = world
-        const idle = world.processes.every((process) => process === undefined)
-        if (backup === undefined || !idle) return undefined
-        // No store knows of later or pending purchases any more.
-        const heard = [...world.bought.map(({ key }) => key), ...world.doubtful].map(rawKey)
-        return { ...passed, rows: world.rows.with(0, backup), heard }
-      }
     }
   }
 
@@ -259,7 +249,6 @@ export function worldsOf(setting: Setting, watch: Watch): Worlds {
     now: START,
     clock: 0,
     rows: unshared ? [empty, empty] : [empty],
-    backup: undefined,
     apiKey: 0,
     keys: taken ? { '0 k': { body: 'of another order', bought: true, at: 0 } } : {},
     funds,

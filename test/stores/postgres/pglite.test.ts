@@ -74,21 +74,6 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
   })
 
-  it("within() takes part in the caller's transaction", async () => {
-    const store = new PostgresStore({ client: database(), table })
-    await store.migrate()
-    const failed = database().transaction(async (transaction) => {
-      expect(await store.within(transaction).insert(makeRow(1))).toEqual({ inserted: true })
-      throw new Error('rolled back')
-    })
-    await expect(failed).rejects.toThrow('rolled back')
-    await database().transaction(async (transaction) => {
-      expect(await store.within(transaction).insert(makeRow(2))).toEqual({ inserted: true })
-    })
-    expect((await store.listOpen(SCOPE, { limit: 5 })).rows).toEqual([makeRow(2)])
-    await expect(store.within(database()).insert(makeRow(3))).rejects.toThrow('is not inside a transaction')
-  })
-
   it('rows survive closing and reopening the data directory', async () => {
     await new PostgresStore({ client: database(), table }).insert(makeRow(1))
     await database().close()

@@ -224,17 +224,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     describe('tables that a newer version updates during a write', () => {
-      const raise = () => execute(url, 'INSERT INTO customer_ordering_rows_versions VALUES (2)')
-
-      it("a caller's transaction inserts no row after the update", async () => {
-        const store = await openReady()
-        await raise()
-        const client = await begin()
-        await expectFailure(() => store.within(client).insert(makeRow(1)), NEWER)
-        await client.query('COMMIT')
-        expect(await countRows()).toBe(0)
-      })
-
       it('a write that waited for the update inserts no row', async () => {
         const store = await openReady()
         const newer = await begin()
@@ -412,102 +401,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await expectFailure(() => store.insert(makeRow(1)), INSIDE)
       expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
       expect(await countRows()).toBe(1)
-    })
-  })
-
-  describe('within()', () => {
-    it("within() commits or rolls back a row together with the caller's transaction", async () => {
-      const pool = openPool()
-      const store = new PostgresStore({ client: pool })
-      await store.migrate()
-      await execute(url, 'CREATE TABLE theirs (id int)')
-      for (const [number, end] of ['COMMIT', 'ROLLBACK'].entries()) {
-        const connection = await pool.connect()
-        await connection.query('BEGIN')
-        await connection.query(`INSERT INTO theirs VALUES (${number})`)
-        const outbox = store.within(connection)
-        expect(await outbox.insert(makeRow(number))).toEqual({ inserted: true })
-        expect(await outbox.get(SCOPE, makeRow(number).id)).toEqual(makeRow(number))
-        expect(await store.get(SCOPE, makeRow(number).id)).toBeUndefined()
-        await connection.query(end)
-        connection.release()
-      }
-      expect(await store.listOpen(SCOPE, { limit: 5 })).toEqual({ rows: [makeRow(0)] })
-      expect(await execute(url, 'SELECT id FROM theirs')).toEqual([{ id: 0 }])
-    })
-
-    it('within() accepts the transaction of an unknown client', async () => {
-      const store = await openReady()
-      const client = await openClient()
-      const outbox = store.within(unknownClient(client))
-      await expectFailure(() => outbox.insert(makeRow(1)), 'is not inside a transaction')
-      await client.query('BEGIN')
-      expect(await outbox.insert(makeRow(1))).toEqual({ inserted: true })
-      await client.query('COMMIT')
-      expect(await countRows()).toBe(1)
-    })
-
-    it('within() rejects a pool, a connection without a transaction, and a failed transaction', async () => {
-      const pool = openPool()
-      const store = new PostgresStore({ client: pool })
-      const client = await openClient()
-      const wanted = 'is not inside a transaction, or its transaction has failed. Nothing was written'
-      for (const wrong of [pool, client])
-        await expectFailure(() => store.within(wrong).insert(makeRow(1)), wanted)
-      await client.query('BEGIN')
-      await client.query('SELECT 1/0').catch(() => {})
-      // pg learns of the failure only when the server is ready for the next statement.
-      await expectFailure(() => store.within(client).insert(makeRow(1)), /transaction (that )?has failed/)
-      await expectFailure(() => store.within(client).insert(makeRow(1)), wanted)
-      await client.query('ROLLBACK')
-      expect(await countRows()).toBe(0)
-    })
-
-    it('within() returns an existing row unchanged', async () => {
-      const store = open()
-      await store.insert(makeRow(1, { data: 'first' }))
-      const client = await begin()
-      const result = await store.within(client).insert(makeRow(1, { data: 'second' }))
-      expect(result).toEqual({ inserted: false, current: makeRow(1, { data: 'first' }) })
-      await client.query('COMMIT')
-    })
-
-    it.each(['COMMIT', 'ROLLBACK'])(
-      'concurrent writers of the row wait for the %s of the transaction',
-      async (end) => {
-        const store = await openReady()
-        const client = await begin()
-        await store.within(client).insert(makeRow(1, { data: 'theirs' }))
-        let settled = false
-        const other = store.insert(makeRow(1, { data: 'other' })).finally(() => {
-          settled = true
-        })
-        await untilBlocked()
-        expect(settled).toBe(false)
-        await client.query(end)
-        expect(await other).toEqual(
-          end === 'COMMIT'
-            ? { inserted: false, current: makeRow(1, { data: 'theirs' }) }
-            : { inserted: true },
-        )
-      },
-    )
-
-    it.each([
-      ['off', 'on'],
-      ['local', 'on'],
-      ['remote_write', 'remote_write'],
-      ['on', 'on'],
-      ['remote_apply', 'remote_apply'],
-    ])('within() commits a transaction with synchronous_commit %s as %s', async (setting, raised) => {
-      const store = await openReady()
-      const client = await openClient({ options: `-c synchronous_commit=${setting}` })
-      const current = async () => (await client.query('SHOW synchronous_commit')).rows
-      await client.query('BEGIN')
-      await store.within(client).insert(makeRow(1))
-      expect(await current()).toEqual([{ synchronous_commit: raised }])
-      await client.query('COMMIT')
-      expect(await current()).toEqual([{ synchronous_commit: setting }])
     })
   })
 

@@ -76,14 +76,6 @@ async function left(
   })
 }
 
-/** Stores a record of the order that waits to be sent. */
-async function queued(place: Place, changes: Partial<RecordContent> = {}): Promise<void> {
-  const unclaimed = { apiKeyTag: '', ambiguous: false, attempts: 0 }
-  const { record, id, row } = await left(place, { ...unclaimed, ...changes })
-  const { firstSentAt: _sent, ...unsent } = record
-  await remember(place.context, unsent, { id, row, record })
-}
-
 /** A service with these responses, and the record that an earlier call left. */
 async function placeLeft(
   changes: Partial<RecordContent>,
@@ -141,7 +133,6 @@ describe('what comes with an order', () => {
     [true, 'the service says true of a key that is new', () => {}, UNNAMED, replay('true')],
     [true, 'an earlier call may have sent it', left, NAMED, replay('false')],
     [true, 'it exists', (place) => left(place, { state: 'created', ambiguous: false }), NAMED, CREATED],
-    [undefined, 'it only waited to be sent', queued, NAMED, CREATED],
   ])('replayed is %s if %s', async (replayed, _what, first, request, result) => {
     const place = placeWith([result])
     await first(place)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { CreateOptions, EnqueueOptions } from '../../../src/call-options.ts'
+import type { CreateOptions } from '../../../src/call-options.ts'
 import { misnamedFields } from '../../../src/orders/intent.ts'
 import { throwing } from '../../support/throwing.ts'
 
@@ -13,7 +13,7 @@ const found = (fields: object): string[] =>
   })
 
 /** A new option of a call does not compile until it is listed here. */
-const OPTIONS: Readonly<Record<keyof CreateOptions | keyof EnqueueOptions, true>> = {
+const OPTIONS: Readonly<Record<keyof CreateOptions, true>> = {
   signal: true,
   timeout: true,
   totalTimeout: true,
@@ -22,7 +22,6 @@ const OPTIONS: Readonly<Record<keyof CreateOptions | keyof EnqueueOptions, true>
   idempotencyKey: true,
   allowDuplicate: true,
   service: true,
-  within: true,
 }
 
 describe('a field of an order that can only be meant as something else', () => {

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../../src/errors/classes.ts'
 import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
 import type { FoundRecord } from '../../../src/orders/journal.ts'
-import { type Lookup, lookUp, lookUpById, type NotListed } from '../../../src/orders/look-up.ts'
+import { type Lookup, lookUp, lookUpById } from '../../../src/orders/look-up.ts'
 import type { RecoveryOutcome } from '../../../src/orders/recovery-outcome.ts'
 import { LEFT_OPEN, remember } from '../../support/order-context.ts'
 import {
@@ -33,7 +33,7 @@ const named = ({ context }: Place, reference: string): Promise<FoundRecord> =>
 async function lookups(place: Place, ...references: string[]): Promise<Lookup[]> {
   const found: Lookup[] = []
   for (const reference of references)
-    found.push({ found: await named(place, reference), reason: 'past_window', unsent: false })
+    found.push({ found: await named(place, reference), reason: 'past_window' })
   return found
 }
 
@@ -49,9 +49,7 @@ async function looked(
   return outcomes
 }
 
-const textOf = (looked: RecoveryOutcome | NotListed): string => {
-  if (looked.outcome === 'not_listed') throw new Error('an order that was sent')
-  const { outcome, record, order, reason, error } = looked
+const textOf = ({ outcome, record, order, reason, error }: RecoveryOutcome): string => {
   return [record.externalOrderId, outcome, order?.id ?? record.order?.id, reason, error?.code]
     .filter(Boolean)
     .join(' ')

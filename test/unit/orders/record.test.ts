@@ -1,13 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Codec } from '../../../src/options.ts'
-import {
-  isAskedAgain,
-  isPending,
-  isUnsent,
-  type JournalRecord,
-  publicRecord,
-} from '../../../src/orders/record.ts'
+import { isAskedAgain, isPending, type JournalRecord, publicRecord } from '../../../src/orders/record.ts'
 import { decodeRow, emptyRow, encodeRecord, forgottenRow, unusableError } from '../../../src/orders/row.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
@@ -79,15 +73,6 @@ describe('a stored record', () => {
     expect(isPending({ state: 'created', readable: false })).toBe(true)
     expect(isPending({ state: 'open', readable: true })).toBe(true)
     expect(isPending({ state: 'rejected', readable: false })).toBe(false)
-  })
-
-  it('a record counts as unsent while it is open and unclaimed', () => {
-    const { firstSentAt: _firstSentAt, ...unclaimed } = record
-    expect(isUnsent({ ...unclaimed, apiKeyTag: '' })).toBe(true)
-    expect(isUnsent(unclaimed)).toBe(false)
-    // The key was sent and refused before the order was requested again.
-    expect(isUnsent({ ...record, apiKeyTag: '' })).toBe(true)
-    expect(isUnsent({ ...unclaimed, apiKeyTag: '', state: 'rejected' })).toBe(false)
   })
 
   it.each([

@@ -3,7 +3,7 @@ import { ConfigurationError } from '../../../src/errors/classes.ts'
 import type { SettledEvent } from '../../../src/hooks.ts'
 import type { AttemptResult } from '../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../src/http/call.ts'
-import { askedContent, tagOf } from '../../../src/orders/claim.ts'
+import { askedContent, makeKey, tagOf } from '../../../src/orders/claim.ts'
 import { readIntent } from '../../../src/orders/intent.ts'
 import type { FoundRecord } from '../../../src/orders/journal.ts'
 import type { RecordContent } from '../../../src/orders/record.ts'
@@ -44,35 +44,23 @@ const listing =
     asked.startsWith('/v1/orders?') ? answer(200, orders) : placed
 const EXISTS = { state: 'created', readable: true, order: ORDER } as const
 
-/** An order that waits to be sent. */
-async function enqueue(
-  { context }: Place,
+/** An order that a call left open, in doubt. */
+async function leave(
+  { context, runtime }: Place,
   reference: string,
   changes: Partial<RecordContent> = {},
 ): Promise<FoundRecord> {
   const request = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: reference } }
-  const intent = readIntent(context.connection.runtime.deriveId, request, {})
+  const intent = readIntent(runtime.deriveId, request, {})
   const content = askedContent(context, intent, undefined, { moved: false })
-  return await remember(context, { ...content, ...changes })
-}
-
-/** An order that a call left open, in doubt. */
-async function leave(
-  place: Place,
-  reference: string,
-  changes: Partial<RecordContent> = {},
-): Promise<FoundRecord> {
-  const queued = await enqueue(place, reference)
-  const { version: _version, createdAt: _created, updatedAt: _updated, ...content } = queued.record
-  const left: RecordContent = {
+  return await remember(context, {
     ...content,
     ambiguous: true,
     attempts: 1,
-    firstSentAt: place.runtime.now(),
-    apiKeyTag: tagOf(place.context, content.key, API_KEY),
+    firstSentAt: runtime.now(),
+    apiKeyTag: tagOf(context, content.key, API_KEY),
     ...changes,
-  }
-  return await remember(place.context, left, queued)
+  })
 }
 
 /** Orders that calls left open, in this order. */
@@ -130,12 +118,11 @@ describe('recover()', () => {
   it('recover() works without an API key if a proxy adds it', async () => {
     const credentials = { rotates: false, get: () => null }
     const place = placeWith([listing([], CREATED)], { credentials })
-    const { record } = await enqueue(place, 'r1')
+    const apiKeyTag = tagOf(place.context, makeKey(place.context, 'r1', 0).key, null)
+    await leave(place, 'r1', { apiKeyTag })
     await leave(place, 'r2', { apiKeyTag: 'of some API key' })
     expect(textsOf(await recovered(place))).toEqual(['r1 created', 'r2 needs_attention api_key_changed'])
-    expect(await recordOf(place.context, 'ref:r1')).toMatchObject({
-      apiKeyTag: tagOf(place.context, record.key, null),
-    })
+    expect(await recordOf(place.context, 'ref:r1')).toMatchObject({ apiKeyTag })
   })
 
   it('recover() skips an order that was settled and removed, or forgotten, before its turn', async () => {

@@ -47,7 +47,6 @@ export const rejected = (kind: RejectionKind, changes: Changes = {}): Changes =>
 })
 export const refused = (changes: Changes = {}): Changes => rejected('refused', changes)
 const first = (sentAt: number) => ({ first: { sentAt, refused: true } })
-export const unclaimed = { ambiguous: false, apiKeyTag: '' }
 
 const misfit = { misfit: { path: 'quantity', message: 'is too much' } }
 const payload = { fingerprint: 'other' }
@@ -58,13 +57,10 @@ const lately = first(NOW - MINUTE)
 const second = { generation: 2 }
 const foreign = { foreign: true }
 const unsent = { firstSentAt: undefined }
-const ancient = { createdAt: 0, updatedAt: 0 }
 const future = { updatedAt: NOW + CLOCK_SKEW + 1 }
 const busyLong = { busyUntil: NOW + TOTAL, firstSentAt: NOW }
 export const stale = { firstSentAt: 0 }
-const old = { ...unclaimed, ...unsent, updatedAt: 0 }
 const notGenuine = { isGenuine: () => false }
-const unlisted = { isNotListed: true }
 const all = { replaysAll: true }
 const caller = { keyOrigin: 'caller' } as const
 const random = { keyOrigin: 'random' } as const
@@ -83,12 +79,9 @@ const NAMED: readonly Line[] = [
   ['open, with too little room for a call', 'refuse window', { firstSentAt: tight - 1 }],
   ['open, sent in the future by a clock that went back', 'refuse window', { firstSentAt: NOW + 60 * MINUTE }],
   ['open, not known to be sent, but old', 'refuse window', { ...unsent, createdAt: NOW - WINDOW }],
-  ['open and unclaimed, however old', 'send stored', { ...unsent, ...ancient, apiKeyTag: '' }, {}, unlisted],
   ['open with another payload', 'refuse payload', {}, payload],
   ['open with another payload, busy', 'refuse payload', busy, payload],
   ['open under another key', 'refuse key', {}, key],
-  ['enqueued again after a refusal, past the window', 'send stored', { ...unclaimed, ...stale }],
-  ['enqueued again, caller’s key, past the window', 'refuse window', { ...unclaimed, ...caller, ...stale }],
 
   ['created', 'tell', created],
   ['created, long ago, with another API key', 'tell', { ...created, ...stale }, {}, otherApiKey],
@@ -153,45 +146,8 @@ const ANONYMOUS: readonly Line[] = [
   ['refused, which makes it a new order', 'send new', refused()],
 ]
 
-/** `enqueue()`, if it differs from `create()`. */
-const ENQUEUED: readonly Line[] = [
-  ['queued', 'tell', unclaimed],
-  ['queued, another payload', 'refuse payload', unclaimed, payload],
-  ['queued under another key', 'refuse key', unclaimed, key],
-  ['busy', 'refuse busy', busy],
-  ['busy, another payload', 'refuse payload', busy, payload],
-  ['busy under another key', 'refuse key', busy, key],
-  ['open', 'take_over'],
-  ['open, another payload', 'refuse payload', {}, payload],
-  ['open under another key', 'refuse key', {}, key],
-  ['open, aborted by its caller', 'refuse held', { hold: 'aborted' }],
-  ['past the window', 'refuse window', stale],
-  ['past the window, another payload', 'refuse payload', stale, payload],
-  ['past the window under another key', 'refuse key', stale, key],
-  ['created', 'tell', created],
-  ['created, another payload', 'refuse payload', created, payload],
-  ['created under another key', 'refuse key', created, key],
-  ['unreadable', 'tell', unreadable],
-  ['unreadable, another payload', 'refuse payload', unreadable, payload],
-  ['unreadable under another key', 'refuse key', unreadable, key],
-  ['refused', 'write again', refused()],
-  ['refused, another payload', 'write again', refused(), payload],
-  ['refused, a new key is given', 'write given', refused(), key],
-  ['refused, a service is given that does not fit', 'refuse misfit', refused(), misfit],
-  ['refused under a key that is given again', 'refuse spent', refused({ left: ['mine'] }), key],
-  ['cancelled after a send, a new key is given', 'refuse key', rejected('cancelled'), key],
-  ['in conflict past the window', 'refuse window', rejected('conflict', stale)],
-  ['refused under the caller’s key, past its window', 'refuse spent', refused({ ...caller, ...stale })],
-]
-
 /** `recover()`. */
 const RECOVERED: readonly Line[] = [
-  ['queued', 'send stored', unclaimed],
-  ['queued, its row damaged', 'look_up corrupt', unclaimed, {}, notGenuine],
-  ['queued long ago', 'look_up past_window', old],
-  ['queued long ago, and not in the whole list', 'send stored', old, {}, unlisted],
-  ['queued long ago without a reference', 'send stored', { ...old, externalOrderId: undefined }],
-  ['queued long ago, all is repeated', 'send overdue', old, {}, all],
   ['busy', 'leave', busy],
   ['busy, taken over', 'send stored', busy, {}, { outwaited: true }],
   ['busy in this process, taken over', 'leave', busy, {}, { outwaited: true, isLive: true }],
@@ -228,7 +184,7 @@ const seen = { decidedAt: NOW - MINUTE }
 
 /** A person's decision: the order exists, is abandoned, or is to be forgotten. */
 const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 'forget'>, ...Line])[] = [
-  ...[unclaimed, {}, stale, unreadable, rejected('conflict'), refused()].map(
+  ...[{}, stale, unreadable, rejected('conflict'), refused()].map(
     (changes) => ['resolve', JSON.stringify(changes), 'verify', changes, {}, found] as const,
   ),
   ['resolve', 'created', 'verify', created, {}, found],
@@ -238,7 +194,7 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
   ['resolve', 'created, and read by a call of this process', 'refuse busy', created, {}, live],
   ['resolve', 'refused, and asked for again in this process', 'refuse busy', refused(), {}, live],
 
-  ...[unclaimed, {}, stale, rejected('conflict')].flatMap((changes) => [
+  ...[{}, stale, rejected('conflict')].flatMap((changes) => [
     ['abandon', JSON.stringify(changes), 'close', changes, {}, seen] as const,
     ['abandon', `${JSON.stringify(changes)}, written since`, 'refuse changed', changes, {}, unseen] as const,
   ]),
@@ -272,7 +228,7 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
   ['abandon', 'refused', 'tell', refused()],
   ['abandon', 'refused, and asked for again in this process', 'refuse busy', refused(), {}, live],
 
-  ...[unclaimed, {}, stale, busy, unreadable, rejected('conflict')].map(
+  ...[{}, stale, busy, unreadable, rejected('conflict')].map(
     (changes) => ['forget', JSON.stringify(changes), 'refuse unsettled', changes] as const,
   ),
   ['forget', 'created', 'empty', created],
@@ -282,13 +238,6 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
 ]
 
 const MORE_NAMED: readonly Line[] = [
-  ['queued', 'send stored', unclaimed],
-  ['queued long ago', 'look_up past_window', old],
-  ['queued long ago, and not in the whole list', 'send stored', old, {}, unlisted],
-  ['queued, another payload', 'refuse payload', unclaimed, payload],
-  ['queued under another key', 'refuse key', unclaimed, key],
-  ['queued, its row damaged', 'refuse corrupt', unclaimed, misfit, notGenuine],
-  ['queued long ago, a service is given that does not fit', 'refuse misfit', old, misfit],
   ['busy, and outwaited', 'send stored', busy, {}, { outwaited: true }],
   ['busy under another key', 'refuse key', busy, key],
   ['open, a service is given that does not fit', 'send stored', {}, misfit],
@@ -324,8 +273,6 @@ const MORE_ANONYMOUS: readonly Line[] = [
 const UNKNOWN: readonly (readonly [Command, ...Line])[] = [
   ['create', 'not remembered', 'send new'],
   ['create', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, misfit],
-  ['enqueue', 'not remembered', 'write new'],
-  ['enqueue', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, misfit],
   ['recover', 'not remembered', 'nothing'],
   ['resolve', 'not remembered', 'refuse unknown'],
   ['abandon', 'not remembered', 'refuse unknown'],
@@ -359,7 +306,6 @@ export const LINES: readonly RuleLine[] = [
   ...[...ANONYMOUS, ...MORE_ANONYMOUS].map(([when, expected, found, wanted, at]) =>
     lineOf('create', 'anon:same', [when, expected, { ...random, ...found }, wanted, at]),
   ),
-  ...ENQUEUED.map((line) => lineOf('enqueue', 'ref:r1', line)),
   ...RECOVERED.map((line) => lineOf('recover', 'ref:r1', line)),
   ...BY_A_PERSON.map(([command, ...line]) => lineOf(command, 'ref:r1', line)),
   ...UNKNOWN.map(([command, ...line]) => lineOf(command, 'ref:r1', line, false)),

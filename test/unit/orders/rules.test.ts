@@ -16,12 +16,10 @@ import {
   rejected,
   stale,
   TOTAL,
-  unclaimed,
   unreadable,
 } from './rule-lines.ts'
 
 const PHASES = [
-  ['queued', unclaimed],
   ['busy', busy],
   ['busy', { ...unreadable, ...busy }],
   ['open', {}],

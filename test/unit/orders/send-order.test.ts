@@ -75,7 +75,6 @@ async function send(steps: readonly Step[], given: Given = {}): Promise<Sending>
     earlier: undefined,
     operation: 'orders.create',
     once: false,
-    queued: false,
     unused: true,
     sendUntil: undefined,
     ...given.options,

@@ -12,7 +12,6 @@ const LATER = { generation: 2, first: { sentAt: 3, refused: true } } as const
 
 /** A stored record in every phase. */
 const PHASES = {
-  queued: { ...LEFT_OPEN, ambiguous: false, attempts: 0, apiKeyTag: '', rejection: refused },
   busy: { ...LEFT_OPEN, ambiguous: false, attempts: 0, firstSentAt: 10, busyUntil: 99 },
   overtaken: { ...LEFT_OPEN, firstSentAt: 10, busyUntil: 99, othersUntil: 120 },
   open: { ...LEFT_OPEN, firstSentAt: 10, hold: 'aborted' },
@@ -37,14 +36,12 @@ const claim = 'new'
 const proof: Proof = { sent: undefined, order, orderId: 'ord_1', attempts: 1, claim }
 const asked = { slot: 'ref:r1', fingerprint: 'other', externalOrderId: 'r1', body: '{"quantity":2}' }
 
-const again = { type: 'asked', order: asked, key, heard: undefined, claim } as const
+const again = { type: 'asked', order: asked, key, claim } as const
 const closing = { type: 'closed', attempts: 1, shared: false, unused: false } as const
-const requeued = { type: 'requeued', attempts: 1 } as const
 
 /** An event of every type, and of each of its kinds. */
 const EVENTS: Readonly<Record<string, RecordEvent>> = {
   'asked again': { ...again, moved: false },
-  'asked again by enqueue()': { ...again, moved: false, heard: refused },
   'asked again under a key of the caller': { ...again, moved: true },
   'resumed by a call': { type: 'resumed', by: 'call' },
   'resumed by recovery': { type: 'resumed', by: 'recovery' },
@@ -67,14 +64,11 @@ const EVENTS: Readonly<Record<string, RecordEvent>> = {
   'closed in conflict under a shared key': { ...closing, rejection: { kind: 'conflict' }, shared: true },
   'left open': { type: 'left_open', ambiguous: true, hold: undefined, attempts: 1 },
   'left open after a refusal': { type: 'left_open', ambiguous: true, hold: 'refused', attempts: 1 },
-  requeued: { ...requeued, heard: refused, unused: true },
-  'requeued after the service looked at it': { ...requeued, heard: undefined, unused: false },
   'proven by a list': { type: 'proven', ...proof },
   'proven without the order': { type: 'proven', ...proof, order: undefined },
   'proven without its id': { type: 'proven', ...proof, order: undefined, orderId: undefined },
   distrusted: { type: 'distrusted', busy: false, claim },
   'distrusted while a call works on it': { type: 'distrusted', busy: true, claim },
-  'taken over': { type: 'taken_over', claim },
   rewritten: { type: 'rewritten', claim },
   abandoned: { type: 'abandoned', key, claim },
   'abandoned under its name': { type: 'abandoned', key: undefined, claim },
@@ -90,15 +84,13 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
     rejected: `${ASKED} ${NEXT} -rejection state=open`,
     later: `${ASKED} ${NEXT} -rejection state=open`,
   },
-  'asked again by enqueue()': { rejected: `${ASKED} ${NEXT} state=open` },
   'asked again under a key of the caller': {
     rejected: `${ASKED} -firstSentAt ${NEXT} left=[key-r1] refused=false -rejection state=open`,
     later: `${ASKED} -first -firstSentAt ${NEXT} left=[key-r1] -rejection state=open`,
   },
-  'resumed by a call': { queued: '-rejection', open: '-hold', unread: 'ambiguous=true' },
-  'resumed by recovery': { queued: '-rejection', open: '', unread: 'ambiguous=true' },
+  'resumed by a call': { open: '-hold', unread: 'ambiguous=true' },
+  'resumed by recovery': { open: '', unread: 'ambiguous=true' },
   claimed: {
-    queued: 'apiKeyTag=mine busyUntil=150 claim=new firstSentAt=50',
     open: 'apiKeyTag=mine busyUntil=150 claim=new',
     unread: 'apiKeyTag=mine busyUntil=150 claim=new othersUntil=99',
     overtaken: 'apiKeyTag=mine busyUntil=150 claim=new',
@@ -111,13 +103,11 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
   tagged: { busy: 'apiKeyTag=mine' },
   refused: { busy: 'attempts=1 refused=true rejection={kind:refused,status:422}' },
   'moved on': {
-    queued: `fields={quantity:new} first={sentAt:0,refused:false,rejection:{kind:refused,status:402}} ${NEXT} -rejection`,
     busy: `fields={quantity:new} first={sentAt:10,refused:false} -firstSentAt ${NEXT}`,
     rejected: `fields={quantity:new} first={sentAt:10,refused:true,rejection:{kind:refused,status:402}} -firstSentAt ${NEXT} refused=false -rejection`,
     later: `fields={quantity:new} -firstSentAt ${NEXT} -rejection`,
   },
   'went back': {
-    queued: 'fields={quantity:new} firstSentAt=5 highest=0 key=key-new -rejection',
     rejected: 'fields={quantity:new} firstSentAt=5 highest=0 key=key-new refused=false -rejection',
     later:
       'fields={quantity:new} -first firstSentAt=3 generation=0 highest=2 key=key-new refused=true -rejection',
@@ -126,7 +116,6 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
     busy: 'attempts=1 -body -busyUntil refused=true rejection={kind:refused} state=rejected',
   },
   'closed as cancelled': {
-    queued: '-body rejection={kind:cancelled} state=rejected',
     busy: '-body -busyUntil -firstSentAt rejection={kind:cancelled} state=rejected',
   },
   'closed in conflict': {
@@ -140,10 +129,7 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
     busy: 'ambiguous=true attempts=1 -busyUntil hold=refused',
     open: 'attempts=2 hold=refused',
   },
-  requeued: { busy: 'apiKeyTag= attempts=1 -busyUntil -firstSentAt rejection={kind:refused,status:402}' },
-  'requeued after the service looked at it': { busy: 'apiKeyTag= attempts=1 -busyUntil' },
   'proven by a list': {
-    queued: `attempts=1 -body claim=new ${READ} -rejection state=created`,
     busy: `attempts=1 -body -busyUntil claim=new ${READ} state=created`,
     open: `ambiguous=false attempts=2 -body claim=new -hold ${READ} state=created`,
     unread: `attempts=2 -body -busyUntil claim=new ${READ}`,
@@ -161,7 +147,6 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
     rejected: 'attempts=3 claim=new -rejection state=created',
   },
   distrusted: {
-    queued: 'claim=new',
     busy: '-busyUntil claim=new firstSentAt=0',
     open: 'claim=new firstSentAt=0',
     unread: '-busyUntil claim=new firstSentAt=0',
@@ -172,16 +157,13 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
     busy: 'claim=new firstSentAt=0',
     overtaken: 'claim=new firstSentAt=0',
   },
-  'taken over': { busy: '-busyUntil claim=new', open: 'claim=new' },
-  rewritten: { queued: 'claim=new', busy: 'claim=new', open: 'claim=new', rejected: 'claim=new' },
+  rewritten: { busy: 'claim=new', open: 'claim=new', rejected: 'claim=new' },
   abandoned: {
-    queued: `-body claim=new fields={quantity:new} first={sentAt:0,refused:false} ${NEXT} rejection={kind:abandoned} state=rejected`,
     open: 'ambiguous=false -body claim=new fields={quantity:new} first={sentAt:0,refused:false} -firstSentAt generation=7 -hold key=key-new rejection={kind:abandoned} state=rejected',
     rejected: `claim=new fields={quantity:new} first={sentAt:0,refused:false} -firstSentAt ${NEXT} refused=false rejection={kind:abandoned}`,
     later: `claim=new fields={quantity:new} first={sentAt:0,refused:false} -firstSentAt ${NEXT} rejection={kind:abandoned}`,
   },
   'abandoned under its name': {
-    queued: '-body claim=new generation=1 rejection={kind:abandoned} state=rejected',
     open: '-body claim=new generation=1 -hold rejection={kind:abandoned} state=rejected',
     rejected: 'claim=new generation=1 refused=false rejection={kind:abandoned}',
   },
@@ -225,11 +207,6 @@ describe('the next content of a record', () => {
     expect(apply(undefined, { ...again, moved: true })).not.toHaveProperty('left')
   })
 
-  it('an unclaimed order keeps its hold', () => {
-    const unclaimed: RecordContent = { ...PHASES.open, apiKeyTag: '', hold: 'aborted' }
-    expect(apply(unclaimed, { type: 'resumed', by: 'call' }).hold).toBe('aborted')
-  })
-
   it('a repeated key keeps its doubt and its conflict', () => {
     const doubted = { ...PHASES.rejected, ambiguous: true, foreign: true, left: ['older'] }
     expect(apply(doubted, { ...again, moved: false })).toMatchObject({ ambiguous: true, foreign: true })
@@ -240,7 +217,7 @@ describe('the next content of a record', () => {
   it("the caller's key is recorded among the earlier keys", () => {
     const callers = { ...PHASES.rejected, keyOrigin: 'caller' } as const
     expect(apply(callers, { type: 'moved_on', key }).left).toEqual(['key-r1'])
-    expect(leftKeys({ ...PHASES.queued, left: ['older'] })).toEqual(['older'])
+    expect(leftKeys({ ...LEFT_OPEN, left: ['older'] })).toEqual(['older'])
   })
 
   it('a random or given key is not recorded as a first key', () => {

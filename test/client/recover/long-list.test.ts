@@ -1,0 +1,81 @@
+import { describe, expect } from 'vitest'
+import type { ClientOptions } from '../../../src/options.ts'
+import { all } from '../../support/all.ts'
+import { type Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/lab-test.ts'
+
+const MINUTE = 60_000
+const LIST = { operation: 'listOrders' } as const
+
+/** recover() must report one outcome, like this. */
+const recovers = async (lab: Lab, outcome: object, options: ClientOptions = {}): Promise<void> =>
+  expect(await all(lab.client(options).orders.recover())).toMatchObject([outcome])
+
+const gets = (lab: Lab): number => lab.sandbox.requests.filter(({ method }) => method === 'GET').length
+
+describe('a list of orders that is longer than a lookup reads', () => {
+  const PAGES = 200
+
+  /** A service whose list has twice as many rows as a look-up reads. */
+  function endless(lab: Lab): void {
+    const rows = Array.from({ length: PAGES * 100 }, (_, row) => ({
+      id: `o${row}`,
+      status: 'done',
+      amount: 1,
+    }))
+    lab.fault({ type: 'mutateList', change: () => rows }, 'always', 'listOrders')
+  }
+
+  async function tooOld(lab: Lab): Promise<void> {
+    await lab.doubted()
+    lab.runtime.jump(60 * MINUTE)
+  }
+
+  it('caller and logger are told that the list was too long to find the order', async (lab) => {
+    await tooOld(lab)
+    endless(lab)
+    const lines: string[] = []
+    const log = (line: string): void => void lines.push(line)
+    const logger = { debug() {}, info() {}, warn: log, error: log }
+    const [outcome, ...rest] = await all(lab.client({ logger }).orders.recover())
+    expect(rest).toEqual([])
+    expect(outcome).toMatchObject({
+      outcome: 'needs_attention',
+      reason: 'past_window',
+      error: { code: 'unresolved_order', charged: 'unknown', externalOrderId: 'r1' },
+    })
+    expect(outcome?.error?.message).toContain(`after ${PAGES} pages`)
+    expect(lines.join('\n')).toContain('the lookup reached its page limit')
+    expect(gets(lab)).toBe(PAGES)
+  })
+
+  it('a list that is too long is not read again for the same order within 15 minutes, by any client', async (lab) => {
+    await tooOld(lab)
+    endless(lab)
+    await all(lab.client().orders.recover())
+    await lab.runtime.advance(10 * MINUTE)
+    await recovers(lab, { outcome: 'needs_attention', error: { code: 'unresolved_order' } })
+    expect(gets(lab)).toBe(PAGES)
+    await lab.runtime.advance(10 * MINUTE)
+    await all(lab.client().orders.recover())
+    expect(gets(lab)).toBe(2 * PAGES)
+  })
+
+  it('the look-up of an order is filtered by the source system of its request', async (lab) => {
+    const queries: (string | null)[] = []
+    const when = ({ query }: { readonly query: URLSearchParams }): boolean => {
+      queries.push(query.get('sourceSystem'))
+      return false
+    }
+    const metadata = { externalOrderId: 'r1', sourceSystem: 'shop' }
+    await lab.doubted('commitThenDrop', order('r1', { metadata }))
+    lab.runtime.jump(60 * MINUTE)
+    const twin = { quantity: 10, metadata: { externalOrderId: 'r1' } }
+    for (const sourceSystem of ['before', 'zebra']) lab.sandbox.addOrder({ ...twin, sourceSystem })
+    const orderId = lab.charged()
+    lab.sandbox.faults.add({ match: { ...LIST, when }, action: { type: 'drop' } })
+    await recovers(lab, { outcome: 'created', order: { id: orderId } })
+    // Without the source system, recovery would take another integration's order.
+    expect(queries).toEqual(['shop'])
+  })
+})
