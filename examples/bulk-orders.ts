@@ -19,7 +19,7 @@ import { type CreateOrderRequest, CustomerOrderingClient } from 'customer-orderi
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 
 const connect = (path: string): CustomerOrderingClient =>
-  new CustomerOrderingClient({ account: 'shop-eu', store: new SqliteStore({ path }) })
+  new CustomerOrderingClient({ account: 'example.com/shop-eu', store: new SqliteStore({ path }) })
 
 /**
  * Reads the orders of a file one by one. For plain CSV only: if values contain quotes or commas,

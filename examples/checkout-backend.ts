@@ -23,7 +23,7 @@ import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 
 const directory = await mkdtemp(join(tmpdir(), 'checkout-'))
 const client = new CustomerOrderingClient({
-  account: 'shop-eu',
+  account: 'example.com/shop-eu',
   store: new SqliteStore({ path: join(directory, 'orders.db') }),
   // A person is waiting: respond within ten seconds, and let recovery finish orders that are still
   // open.

@@ -26,7 +26,7 @@ function* requests(): Generator<CreateOrderRequest> {
 
 const connect = (path: string): CustomerOrderingClient =>
   new CustomerOrderingClient({
-    account: 'shop-eu',
+    account: 'example.com/shop-eu',
     store: new SqliteStore({ path }),
   })
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
 
-const client = new CustomerOrderingClient({ account: 'list-orders' })
+const client = new CustomerOrderingClient({ account: 'example.com/list-orders' })
 
 for (let number = 1; number <= 12; number++) {
   // The sandbox takes an order's source system from its metadata. The real service may take it from

@@ -12,7 +12,7 @@ import {
 
 const client = new CustomerOrderingClient({
   // baseUrl and apiKey come from the environment: CUSTOMER_ORDERING_BASE_URL, CUSTOMER_ORDERING_API_KEY
-  account: 'quickstart',
+  account: 'example.com/quickstart',
   // Identifies the service instead of the address, because the sandbox has a different port each
   // time. Keys are derived from it.
   server: 'sandbox',

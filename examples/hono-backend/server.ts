@@ -16,7 +16,7 @@ const RECOVERY_INTERVAL = 60_000
 const log: Log = (line) => console.log(JSON.stringify(line))
 
 const client = new CustomerOrderingClient({
-  account: 'shop-eu',
+  account: 'example.com/shop-eu',
   store: new SqliteStore({ path: process.env['ORDERS_DB'] ?? 'orders.db' }),
   // A person is waiting: respond within ten seconds, and let recovery finish orders that are still
   // open.

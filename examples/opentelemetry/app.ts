@@ -12,7 +12,7 @@ if (!externalOrderId || !baseUrl || !apiKey)
 const client = new CustomerOrderingClient({
   baseUrl,
   apiKey,
-  account: 'shop-eu',
+  account: 'example.com/shop-eu',
   hooks: telemetryHooks({ baseUrl }),
 })
 const stop = observeOpenOrders(client)

@@ -16,7 +16,8 @@ const price = 500
 function shop(options: SandboxOptions = {}) {
   const sandbox = createSandbox(options)
   const { baseUrl, apiKey, fetch } = sandbox
-  const newWorker = () => new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu' })
+  const newWorker = () =>
+    new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'example.com/shop-eu' })
   return { sandbox, client: newWorker(), newWorker }
 }
 

