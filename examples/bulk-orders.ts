@@ -114,7 +114,8 @@ async function main(): Promise<void> {
     console.log('The first run, interrupted:')
     assert.equal(await run(file, path, async () => (await spent()) > 10_000), 130)
     const first = await spent()
-    for await (const { slot } of watching.orders.unresolved()) assert.fail(`${slot} was left behind`)
+    for await (const { externalOrderId } of watching.orders.unresolved())
+      assert.fail(`${externalOrderId} was left behind`)
 
     console.log('\nThe second run:')
     // One row orders a sold-out service, which does not stop the others.

@@ -150,7 +150,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Milliseconds for a whole call with all attempts and waits. In lists, this limit applies to each
-   * page. It is also subtracted from {@link ClientOptions.safeRetryWindow}. Default 120,000.
+   * page. Default 120,000.
    */
   readonly totalTimeout?: number | undefined
 
@@ -163,18 +163,17 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly maxRetries?: number | undefined
 
   /**
-   * Milliseconds from the first send of an Idempotency-Key during which it may be sent again. The
-   * API document does not state how long the service remembers keys, and a forgotten key would
-   * charge a second time. Widen the window once your provider confirms how long it remembers keys.
-   * Orders past the window are looked up, and never sent again. A call's `totalTimeout` is
-   * subtracted from the window, so a later call can repeat a request only if the window is longer
-   * than `totalTimeout`. Default 20 minutes (1,200,000).
+   * Rarely needed: milliseconds from the first send of an Idempotency-Key during which it may be
+   * sent again. The API document does not state how long the service remembers keys, and a
+   * forgotten key would charge a second time. Widen the window once your provider confirms how long
+   * it remembers keys. Orders past the window are looked up, and never sent again. Default 20
+   * minutes (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 
   /**
-   * Which API keys share Idempotency-Keys at the service. `'apiKey'`, the safe assumption: no two
-   * API keys share them, so an ambiguous order is sent again only under the API key that sent it.
+   * Rarely needed: which API keys share Idempotency-Keys at the service. `'apiKey'`, the safe
+   * assumption: no two API keys share them, so an ambiguous order is sent again only under the API key that sent it.
    * `'customer'`: all API keys of a customer share them, so an order may be sent again after a key
    * rotation. Set `'customer'` only if your provider confirms that API keys share Idempotency-Keys.
    * Default `'apiKey'`.
@@ -182,20 +181,20 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 
   /**
-   * How much of a created order is stored: all of it, or only `id`, `status` and `amount`.
+   * Rarely needed: how much of a created order is stored, all or only `id`, `status` and `amount`.
    * `create()` returns a remembered order with only the stored fields. Default `'order'`.
    */
   readonly remember?: 'order' | 'id' | undefined
 
   /**
-   * Minimum time for which settled orders are remembered. The clock may be wrong, so the client
+   * Rarely needed: minimum time for which settled orders are remembered. The clock may be wrong, so the client
    * removes an order only when newer orders prove that enough time has passed. Orders without a
    * known outcome are never removed.
    */
   readonly retention?: Retention | undefined
 
   /**
-   * Encrypts stored data. Row ids, states and times stay readable, because the store searches by
+   * Rarely needed: encrypts stored data. Row ids, states and times stay readable, because the store searches by
    * them. Rows stored without a codec are read as they are, and encrypted when they next change.
    * API keys are never stored. Default: none.
    */
@@ -208,7 +207,8 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly transport?: Transport | undefined
 
   /**
-   * Replaces the global `fetch`, for example in tests, with the sandbox, or for tracing. After a
+   * Replaces the global `fetch`, for example in tests, with the sandbox, or for tracing. It must send
+   * each POST once and never retry, because a hidden retry may be charged. After a
    * failure of this `fetch`, the client assumes that the request may have been sent. Cannot be
    * combined with `transport`. Default: the global `fetch`, read at each request.
    */
@@ -245,7 +245,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly schemas?: S | undefined
 
   /**
-   * Finds the items of a list response, because the API document does not show the envelope.
+   * Rarely needed: finds the items of a list response. The API document does not show the envelope.
    * Default: the response itself if it is an array, otherwise the array of items in it.
    * @example
    * listEnvelope: (body) => ({ items: body.payload.rows, total: body.payload.count })

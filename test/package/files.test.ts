@@ -23,6 +23,7 @@ describe('the packed file', () => {
       'CONTRIBUTING.md',
       'LICENSE',
       'README.md',
+      'RELEASING.md',
       'SECURITY.md',
       'THIRD-PARTY-LICENSES.txt',
       'llms.txt',

@@ -9,7 +9,7 @@ const staged = fileURLToPath(new URL('../.pages', import.meta.url))
 
 /** What the site is made of. It is copied into this package, whose Vue the compiled pages would not find otherwise. */
 const SOURCES = [
-  ...['README.md', 'AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md'],
+  ...['README.md', 'AGENTS.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'RELEASING.md', 'SECURITY.md'],
   ...readdirSync(join(root, 'docs'))
     .filter((name) => name !== 'site')
     .map((name) => `docs/${name}`),
@@ -176,6 +176,7 @@ export default defineConfig({
         text: 'Maintainers',
         items: [
           { text: 'Contributing', link: '/CONTRIBUTING' },
+          { text: 'Releasing', link: '/RELEASING' },
           ...maintainers
             .filter((page) => existsSync(join(root, `docs/${page}.md`)))
             .map((page) => ({
