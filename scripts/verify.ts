@@ -42,9 +42,9 @@ const PROGRAMS = {
     brief: ['record'],
   },
   model: {
-    about: 'every state of two processes with one order, and 200,000 runs of the model',
+    about: 'every order of the effects of concurrent calls, and 200,000 runs of the model',
     commands: [node('test/harness/model/run.ts')],
-    brief: ['1000', '--states', '20000'],
+    brief: ['1000', '--orders', '300'],
   },
   histories: {
     about: '1,000 concurrent histories of each store',

@@ -51,12 +51,13 @@ export class VirtualTime {
   /** Milliseconds since 1970. Both clocks of {@link runtime} start here. */
   now: number = Date.UTC(2026, 0, 1)
   readonly #timers = new Set<Timer>()
-  readonly #turn: Turn
+  /** Waits until nothing is left to do without time passing. */
+  readonly turn: Turn
   readonly #mostTurns: number
   #order = 0
 
   constructor(turn: Turn = nextLoop, mostTurns: number = MOST_TURNS) {
-    this.#turn = turn
+    this.turn = turn
     this.#mostTurns = mostTurns
   }
 
@@ -118,7 +119,7 @@ export class VirtualTime {
     }
     promise.then(settle, settle)
     for (let turns = 0; turns < this.#mostTurns; turns++) {
-      await this.#turn()
+      await this.turn()
       if (settled) return await promise
       if (!this.fire()) throw new Deadlock()
     }
@@ -127,7 +128,7 @@ export class VirtualTime {
 
   async advance(milliseconds: number): Promise<void> {
     const until = this.now + milliseconds
-    do await this.#turn()
+    do await this.turn()
     while (this.fire(until))
     this.now = until
   }

@@ -62,7 +62,8 @@ const OF_WRITES: readonly Mishap[] = [...DEATHS, 'unacknowledged', 'failed', 'la
 // A crash after a read equals one before the next effect.
 const OF_READS: readonly Mishap[] = ['crash before', 'failed']
 
-const MISHAPS: Readonly<Record<EffectKind, readonly Mishap[]>> = {
+/** What may go wrong at each kind of effect. */
+export const MISHAPS: Readonly<Record<EffectKind, readonly Mishap[]>> = {
   get: OF_READS,
   insert: OF_WRITES,
   update: OF_WRITES,
@@ -123,12 +124,12 @@ const AFTER_BUSY = 125_000
 const PAST_WINDOW = 25 * MINUTE
 const NO_MISHAP: ReadonlyMap<number, Mishap> = new Map()
 
-function planOf({ naming: { account, ...intent }, behaviour, ending }: Scenario): Plan {
-  const { fault, times = 1, balance } = ending
+/** A plan with one order and nothing else, which never fails. */
+export function planOf(intent: IntentPlan): Plan {
   return {
     seed: 1,
     whole: false,
-    account,
+    account: 'shop',
     workers: WORKERS.length,
     client: {
       safeRetryWindow: 20 * MINUTE,
@@ -138,9 +139,9 @@ function planOf({ naming: { account, ...intent }, behaviour, ending }: Scenario)
       idempotencyScope: 'apiKey',
       remember: 'order',
     },
-    server: behaviour,
-    balance,
-    faults: fault === undefined ? [] : [{ match: { operation: 'createOrder' }, times, action: fault }],
+    server: {},
+    balance: 1000,
+    faults: [],
     intents: [intent],
     steps: [],
     rates: { crash: 0, store: 0, network: 0 },
@@ -163,9 +164,17 @@ const [CALLER, HELPER, CALLER_AGAIN] = [0, 1, 2]
  */
 export async function runSchedule(scenario: Scenario, { first, remedy, second }: Schedule): Promise<Outcome> {
   const mishaps = [first, second].map((point) => (point === undefined ? NO_MISHAP : new Map([point])))
-  const world = new World(planOf(scenario), new Set(), undefined, (process, effect) =>
-    mishaps[process - 1]?.get(effect),
-  )
+  const { naming, behaviour, ending } = scenario
+  const { account, ...intent } = naming
+  const { fault, times = 1, balance } = ending
+  const plan: Plan = {
+    ...planOf(intent),
+    account,
+    server: behaviour,
+    balance,
+    faults: fault === undefined ? [] : [{ match: { operation: 'createOrder' }, times, action: fault }],
+  }
+  const world = new World(plan, new Set(), undefined, (process, effect) => mishaps[process - 1]?.get(effect))
   await world.time.run(direct(world, scenario, remedy))
   const [caller, helper] = world.processes
   return {

@@ -84,6 +84,8 @@ interface CallFacts {
 export class Process {
   died = false
   readonly effects: EffectKind[] = []
+  /** What the process has learnt, if something chooses the order of all effects. */
+  history = ''
   readonly name: string
   readonly #world: World
   readonly #number: number
@@ -338,7 +340,7 @@ export class Process {
     return new Promise<T>((resolve, reject) => {
       if (this.died) return
       const world = this.#world
-      const { plan, time } = world
+      const { plan, time, offers } = world
       const number = this.effects.push(kind) - 1
       const name = `${this.#number}.${number}`
       // Draw the same number of values for every effect, so that omitting one mishap changes no
@@ -349,7 +351,7 @@ export class Process {
         this.#draw.next(),
         this.#draw.next(),
       ]
-      const mishap = world.troubled ? this.#mishapOf(number, kind, whether, which) : undefined
+      const drawn = world.troubled ? this.#mishapOf(number, kind, whether, which) : undefined
       const remote = kind === 'send' || kind === 'fetch'
       const instant = plan.latency === 0 || world.without.has('latency')
       // A slower store counts as failing: a call waits for it only until briefly after its end.
@@ -358,67 +360,76 @@ export class Process {
       // Half of the responses come with the effect. In the other half, other effects happen in
       // between.
       const home = back < 0.5 ? 0 : Math.floor((back - 0.5) * 2 * longest)
-      if (mishap !== undefined) {
-        world.mishaps.push(name)
-        world.note(this.name, () => `${kind} ${name}: ${mishap}`)
-        if (!remote) this.#storeTrouble()
-      }
-      const tell = (how: () => T): void => {
+      const happen = (mishap: Mishap | undefined) => {
         if (this.died) return
-        if (this.sleepsFor > 0) return void time.setTimer(this, () => tell(how), this.sleepsFor)
-        try {
-          resolve(how())
-        } catch (error) {
-          reject(error)
+        if (mishap !== undefined) {
+          world.mishaps.push(name)
+          world.note(this.name, () => `${kind} ${name}: ${mishap}`)
+          if (!remote) this.#storeTrouble()
         }
-      }
-      if (mishap === 'crash before') return this.kill()
-      if (mishap === 'failed' || mishap === 'unsent')
-        return void time.setTimer(this, () => tell(() => lost(mishap === 'unsent')), out)
-      const take = leave()
-      if (mishap === 'hangs') return
-      if (mishap === 'lasts') {
+        const tell = (how: () => T): void => {
+          if (this.died) return
+          if (this.sleepsFor > 0) return void time.setTimer(this, () => tell(how), this.sleepsFor)
+          try {
+            const result = how()
+            if (offers !== undefined) this.history += `${time.now} ${kind} ${JSON.stringify(result)}\n`
+            resolve(result)
+          } catch (error) {
+            if (offers !== undefined) this.history += `${time.now} ${kind} ${error}\n`
+            reject(error)
+          }
+        }
+        if (mishap === 'crash before') return this.kill()
+        if (mishap === 'failed' || mishap === 'unsent')
+          return void time.setTimer(this, () => tell(() => lost(mishap === 'unsent')), out)
+        const take = leave()
+        if (mishap === 'hangs') return
+        if (mishap === 'lasts') {
+          world.underWay++
+          const arrive = (): void => void take().finally(() => world.underWay--)
+          patience?.addEventListener('abort', arrive, { once: true })
+          return
+        }
+        if (mishap === 'crash while it flies') this.kill()
+        const away =
+          mishap === 'late' || mishap === 'crash while it flies'
+            ? lateness(way)
+            : mishap === 'slow'
+              ? Math.floor(way * SLOWEST)
+              : out
         world.underWay++
-        const arrive = (): void => void take().finally(() => world.underWay--)
-        patience?.addEventListener('abort', arrive, { once: true })
-        return
+        time.setTimer(
+          world,
+          () => {
+            take().then((result) => {
+              world.underWay--
+              switch (mishap) {
+                case 'late':
+                case 'crash while it flies':
+                  return
+                case 'crash after':
+                  return this.kill()
+                case 'sleeps':
+                  this.#sleep(lateness(back) * 15)
+                  return tell(() => result)
+                case 'unacknowledged':
+                  return void time.setTimer(this, () => tell(() => lost(false)), home)
+                default:
+                  if (home === 0 && mishap !== 'slow answer' && kind !== 'send') return tell(() => result)
+                  return void time.setTimer(
+                    this,
+                    () => tell(() => result),
+                    mishap === 'slow answer' ? lateness(back) : home,
+                  )
+              }
+            }, reject)
+          },
+          away,
+        )
       }
-      if (mishap === 'crash while it flies') this.kill()
-      const away =
-        mishap === 'late' || mishap === 'crash while it flies'
-          ? lateness(way)
-          : mishap === 'slow'
-            ? Math.floor(way * SLOWEST)
-            : out
-      world.underWay++
-      time.setTimer(
-        world,
-        () => {
-          take().then((result) => {
-            world.underWay--
-            switch (mishap) {
-              case 'late':
-              case 'crash while it flies':
-                return
-              case 'crash after':
-                return this.kill()
-              case 'sleeps':
-                this.#sleep(lateness(back) * 15)
-                return tell(() => result)
-              case 'unacknowledged':
-                return void time.setTimer(this, () => tell(() => lost(false)), home)
-              default:
-                if (home === 0 && mishap !== 'slow answer' && kind !== 'send') return tell(() => result)
-                return void time.setTimer(
-                  this,
-                  () => tell(() => result),
-                  mishap === 'slow answer' ? lateness(back) : home,
-                )
-            }
-          }, reject)
-        },
-        away,
-      )
+      // Lists are also read in the background, by pruning.
+      if (offers === undefined || kind === 'list') happen(drawn)
+      else offers.push({ process: this, kind, happen })
     })
   }
 

@@ -177,7 +177,8 @@ async function buyAgain(world: World, broken: string[]): Promise<void> {
 /** How many calls it takes at most to leave a key whose refusal the service remembers. */
 const CALLS_TO_BUY = 3
 
-async function act(world: World, step: Step): Promise<void> {
+/** Does a step. */
+export async function act(world: World, step: Step): Promise<void> {
   const { sandbox, time } = world
   // A sleeping process acts when it wakes.
   if ('worker' in step && step.kind !== 'kill')

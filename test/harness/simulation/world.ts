@@ -8,7 +8,7 @@ import {
 import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../support/run-log.ts'
 import { afterMicrotasks, nextLoop, VirtualTime } from '../../support/virtual-time.ts'
 import { namelessSlot, type StoredRecord, scopeOf } from '../core.ts'
-import { mishapAt, type Strategy } from './mishaps.ts'
+import { type EffectKind, type Mishap, mishapAt, type Strategy } from './mishaps.ts'
 import { HERE, type IntentPlan, type Plan } from './plan.ts'
 import { requestOf } from './plan-client.ts'
 import { Process, type Running } from './process.ts'
@@ -20,6 +20,13 @@ export type Without = ReadonlySet<string>
 export interface Intent {
   readonly plan: IntentPlan
   readonly logged: LoggedIntent
+}
+
+/** An effect of a process that has not left it. */
+export interface Offer {
+  readonly process: Process
+  readonly kind: EffectKind
+  readonly happen: (mishap: Mishap | undefined) => void
 }
 
 /** A request at the service, and the service's result. */
@@ -56,6 +63,8 @@ export class World {
   readonly rotates: boolean
   /** API keys in the order of their creation. */
   readonly apiKeys: string[]
+  /** Effects that wait for a choice, if something chooses the order of all effects. */
+  offers: Offer[] | undefined
   /** False from the moment when mishaps end. */
   troubled = true
   /** Requests and writes in transit, including those of dead processes. */

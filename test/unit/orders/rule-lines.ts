@@ -310,8 +310,3 @@ export const LINES: readonly RuleLine[] = [
   ...BY_A_PERSON.map(([command, ...line]) => lineOf(command, 'ref:r1', line)),
   ...UNKNOWN.map(([command, ...line]) => lineOf(command, 'ref:r1', line, false)),
 ]
-
-/** The first line that the current rules do not match. */
-export function wrongLine(): string | undefined {
-  return LINES.find(({ expected, said }) => said() !== expected)?.title
-}
