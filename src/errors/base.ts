@@ -1,9 +1,9 @@
 import { bare, defined, isObject } from '../defined.ts'
 
 /**
- * Whether the wallet was charged for the caller's intent: `'no'`, `'yes'`, or `'unknown'` if
- * neither is proven. An intent is one order that the caller wants to buy once, however many HTTP
- * requests that takes.
+ * Whether the wallet was charged for the order that the caller wants: `'no'`, `'yes'`, or
+ * `'unknown'` if neither is proven. It speaks of the order, however many calls and HTTP requests it
+ * takes.
  */
 export type Charged = 'no' | 'yes' | 'unknown'
 
@@ -129,7 +129,7 @@ export class CustomerOrderingError extends Error {
 
   /** Stable machine-readable kind of the error, one literal per class. */
   readonly code: string = 'error'
-  /** Whether the wallet was charged for this intent; `'no'` for reads of the service. */
+  /** Whether the wallet was charged for this order; `'no'` for reads of the service. */
   readonly charged: Charged
   /** Number of HTTP requests that the call tried to send; 0 if it tried none. */
   readonly attempts: number
