@@ -220,6 +220,11 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'ids are compared exactly: case, whitespace and accents distinguish rows',
     ],
   },
+  '29_11': {
+    'docs/pages.test.ts': [
+      'every account label of the docs and examples begins with a domain, as the docs advise',
+    ],
+  },
 }
 
 const text = readPages().find(({ path }) => path === 'docs/verification.md')?.text ?? ''
