@@ -1,11 +1,13 @@
 /** Lists in the docs that a change of the code could leave behind: each is compared with the code. */
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../../scripts/ensure-built.ts'
 import { EXIT } from '../../src/command/terminal.ts'
+import * as errors from '../../src/errors/classes.ts'
+import { CONFLICTS, STATUSES, statusRow } from '../../src/errors/statuses.ts'
 import { VERSION } from '../../src/version.ts'
 import { readPages } from './support/pages.ts'
 
@@ -23,6 +25,28 @@ function fieldsOf(path: string): ReadonlyMap<string, readonly string[]> {
       members.flatMap((member) => (member.name && ts.isIdentifier(member.name) ? [member.name.text] : [])),
     ]),
   )
+}
+
+/** The string literals that a declaration of this name has anywhere in its type. */
+function literalsOf(name: string, member?: string): ReadonlySet<string> {
+  const found = new Set<string>()
+  const declared = new RegExp(`^export (?:type|interface) ${name}\\b`, 'm')
+  for (const path of globSync('**/*.ts', { cwd: join(root, 'src') }).filter((each) =>
+    declared.test(sourceOf(each)),
+  ))
+    for (const statement of ts.createSourceFile(path, sourceOf(path), ts.ScriptTarget.Latest).statements)
+      if (
+        (ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement)) &&
+        statement.name.text === name
+      )
+        collect(statement, member === undefined)
+  return found
+
+  function collect(node: ts.Node, inside: boolean): void {
+    if (inside && ts.isStringLiteral(node)) found.add(node.text)
+    const named = ts.isPropertySignature(node) && ts.isIdentifier(node.name) && node.name.text === member
+    ts.forEachChild(node, (child) => collect(child, inside || named))
+  }
 }
 
 /** Names in backticks in the first cells of a page's tables. */
@@ -49,6 +73,42 @@ test('docs/guide/options.md has every option of a call, and no other', () => {
   expect(new Set(rowsOf(callOptions))).toEqual(
     new Set(interfaces.flatMap(([, fields]) => fields).filter((name) => !leaving.has(name))),
   )
+})
+
+/** The rows of the table that begins with this line. */
+function table(path: string, head: string): ReadonlySet<string> {
+  const [, after = ''] = textOf(path).split(head)
+  return new Set(rowsOf(after.split('\n\n')[0] ?? ''))
+}
+
+test('each reason why an order needs a person has its row in docs/guide/on-call.md', () => {
+  const rows = table('docs/guide/on-call.md', '| `reason` | what happened | what to do |')
+  expect(rows).toEqual(literalsOf('AttentionReason'))
+})
+
+test('each outcome of recover() has its row in docs/guide/recovery.md', () => {
+  const rows = table('docs/guide/recovery.md', '| `outcome` | meaning | what to do |')
+  expect(rows).toEqual(literalsOf('SettledEvent', 'recovery'))
+})
+
+test('each kind of reconcile() has its row in docs/guide/recovery.md', () => {
+  const rows = table('docs/guide/recovery.md', '| `kind` | meaning |')
+  expect(rows).toEqual(literalsOf('Reconciled', 'kind'))
+})
+
+test('each reason of a retry has its row in docs/guide/observability.md', () => {
+  const rows = table('docs/guide/observability.md', '| `reason` of a retry | meaning |')
+  expect(rows).toEqual(literalsOf('RetryEvent', 'reason'))
+})
+
+test('docs/guide/errors.md says what to do for each error that comes from no status', () => {
+  const rows = table('docs/guide/errors.md', '| `code` | next step |')
+  const ofStatuses = [...Object.values(STATUSES), ...Object.values(CONFLICTS), statusRow(500), statusRow(0)]
+  const codes = Object.entries(errors)
+    .filter(([name]) => /^[A-Z]\w+Error$/.test(name))
+    .map(([, ErrorClass]) => new (ErrorClass as typeof errors.CustomerOrderingError)('').code)
+  const shown = new Set(ofStatuses.map((row) => new row.error('', {}).code))
+  expect(rows).toEqual(new Set(codes.filter((code) => code !== 'error' && !shown.has(code))))
 })
 
 test('docs/guide/command.md has every exit code of the command, and no other', () => {
