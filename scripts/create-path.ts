@@ -26,6 +26,6 @@ export async function filesOfCreate(): Promise<readonly string[]> {
     .filter(({ functions }) => functions.some(({ ranges }) => (ranges[0]?.count ?? 0) > 0))
     .filter(({ url }) => url.startsWith(SOURCE))
     .map(({ url }) => url.slice(SOURCE.length))
-    .filter((file) => !file.startsWith('sandbox/') && file !== 'mulberry32.ts')
+    .filter((file) => !file.startsWith('sandbox/'))
     .sort()
 }

@@ -26,7 +26,7 @@ const sources: Sources = Object.fromEntries(
  * its other files.
  */
 const LAYERS: readonly (readonly string[])[] = [
-  ['defined.ts', 'mulberry32.ts'],
+  ['defined.ts'],
   ['errors/', 'version.ts'],
   ['stores/'],
   ['hooks.ts', 'lifetime.ts', 'response-info.ts', 'money.ts', 'settings/readers.ts', 'schemas/'],
@@ -46,6 +46,10 @@ const LAYERS: readonly (readonly string[])[] = [
   ['resources/'],
   ['client.ts'],
   ['index.ts', 'command/'],
+]
+
+/** The sandbox is a neighbour of the client: its own layers, beside the client's. */
+const SANDBOX: readonly (readonly string[])[] = [
   ['sandbox/service/'],
   ['sandbox/http/fetch.ts'],
   ['sandbox/sandbox.ts'],
@@ -107,7 +111,7 @@ const isOurs = (path: string, files: Sources): boolean => Object.hasOwn(files, p
 
 function placeOf(file: string): { readonly layer: number; readonly entry: string } | undefined {
   let place: { layer: number; entry: string } | undefined
-  for (const [layer, entries] of LAYERS.entries()) {
+  for (const [layer, entries] of (isSandbox(file) ? SANDBOX : LAYERS).entries()) {
     for (const entry of entries) {
       const fits = entry.endsWith('/') ? file.startsWith(entry) : file === entry
       if (fits && entry.length > (place?.entry.length ?? 0)) place = { layer, entry }
@@ -118,8 +122,10 @@ function placeOf(file: string): { readonly layer: number; readonly entry: string
 
 /** True for the one file where both meet: the command starts the sandbox. */
 function startsSandbox({ from, to }: Pick<Import, 'from' | 'to'>): boolean {
-  return from === 'command/main.ts' && to === 'sandbox/cli.ts'
+  return from === 'command/main.ts' && to.startsWith('sandbox/')
 }
+
+const isSandbox = (file: string): boolean => file.startsWith('sandbox/')
 
 function layerFaults(files: Sources): string[] {
   const faults = Object.keys(files)
@@ -127,8 +133,9 @@ function layerFaults(files: Sources): string[] {
     .map((file) => `${file} has no place in the layers`)
   for (const { from, to } of importsOf(files)) {
     const [upper, lower] = [placeOf(from), placeOf(to)]
-    if (upper === undefined || startsSandbox({ from, to }) || (!isOurs(to, files) && !to.endsWith('.ts')))
-      continue
+    if (upper === undefined || (!isOurs(to, files) && !to.endsWith('.ts'))) continue
+    // The border between both is a rule of its own.
+    if (isSandbox(from) !== isSandbox(to)) continue
     const ownFolder = upper.entry.endsWith('/') && lower?.entry === upper.entry
     if (ownFolder) continue
     const words = lower !== undefined && WORDS_OF[upper.entry] === lower.entry
@@ -174,19 +181,15 @@ function packageFaults(files: Sources): string[] {
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
-/**
- * The sandbox also uses the random generator of the store contract, as long as the client does not.
- */
-function sandboxFaults(files: Sources): string[] {
-  const ofClient = reachable(files, 'index.ts')
+/** The border: the sandbox may use types of the API, and nothing of the sandbox is used outside. */
+function borderFaults(files: Sources): string[] {
   return importsOf(files)
-    .filter(({ from, to, typeOnly }) => {
-      const inside = to.startsWith('sandbox/')
-      if (startsSandbox({ from, to })) return false
-      if (!from.startsWith('sandbox/')) return inside
-      if (to === 'mulberry32.ts') return ofClient.has(to)
-      return isOurs(to, files) && !inside && !(typeOnly && to.startsWith('schemas/'))
-    })
+    .filter(({ from, to }) => isSandbox(from) !== isSandbox(to))
+    .filter(({ from, to, typeOnly }) =>
+      isSandbox(from)
+        ? isOurs(to, files) && !(typeOnly && to.startsWith('schemas/'))
+        : !startsSandbox({ from, to }),
+    )
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
@@ -194,7 +197,7 @@ function sandboxFaults(files: Sources): string[] {
 function storeFaults(files: Sources): string[] {
   return importsOf(files)
     .filter(({ from, to }) => from.startsWith('stores/') && isOurs(to, files) && !to.startsWith('stores/'))
-    .filter(({ to }) => !['errors/classes.ts', 'defined.ts', 'mulberry32.ts'].includes(to))
+    .filter(({ to }) => !['errors/classes.ts', 'defined.ts'].includes(to))
     .map(({ from, to }) => `${from} imports ${to}`)
 }
 
@@ -283,13 +286,12 @@ const checks: readonly [
   ],
   [
     'the sandbox shares only types with the client, and the client nothing with it',
-    sandboxFaults,
+    borderFaults,
     [
       { 'sandbox/service/reading.ts': "import { orderSchema } from '../../schemas/order.ts'" },
       { 'sandbox/service/wire.ts': "import type { Charged } from '../../errors/classes.ts'" },
       { 'sandbox/service/json.ts': `import '../../${ORDERS_FILE}'` },
       { 'client.ts': "import { createSandbox } from './sandbox/index.ts'" },
-      { 'client.ts': "import { mulberry32 } from './mulberry32.ts'" },
     ],
   ],
   [

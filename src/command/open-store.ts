@@ -9,7 +9,7 @@ import { type IoredisClient, type NodeRedisClient, RedisStore } from '../stores/
 import { DEFAULT_BUSY_TIMEOUT, open } from '../stores/sqlite/database.ts'
 import { SqliteStore } from '../stores/sqlite.ts'
 import type { OrderStore } from '../stores/store.ts'
-import { type Terminal, UsageError } from './terminal.ts'
+import { Failure, type Terminal, UsageError } from './terminal.ts'
 
 export interface OpenStore {
   readonly store: OrderStore
@@ -17,24 +17,64 @@ export interface OpenStore {
   close(): Promise<void>
 }
 
-export interface StoreFlags {
-  readonly sqlite?: string | undefined
-  readonly postgres?: string | undefined
-  readonly redis?: string | undefined
-}
-
-export async function openStore(terminal: Terminal, flags: StoreFlags): Promise<OpenStore> {
-  const { sqlite, postgres, redis } = flags
-  const given = [sqlite, postgres, redis].filter((each) => each !== undefined)
-  if (given.length !== 1)
-    throw new UsageError('Name the store with exactly one of --sqlite PATH, --postgres URL or --redis URL.')
-  if (postgres !== undefined) return await openPostgres(terminal, postgres)
-  if (redis !== undefined) return await openRedis(terminal, redis)
-  const path = resolve(terminal.folder, sqlite ?? '')
+export async function openStore(terminal: Terminal, address: string | undefined): Promise<OpenStore> {
+  if (address === undefined)
+    throw new UsageError(
+      'Name the store of your program: --store PATH, --store postgres://… or --store redis://…, ' +
+        'or set CUSTOMER_ORDERING_STORE.',
+    )
+  const openServer = Object.entries(SERVERS).find(([protocol]) => address.startsWith(`${protocol}://`))?.[1]
+  if (openServer !== undefined) return await named(openServer(terminal, checked(address)), address)
+  if (/^[a-z][a-z\d+.-]+:\/\//i.test(address))
+    throw new UsageError('--store must be a path, or begin with postgres://, redis:// or rediss://.')
+  const path = resolve(terminal.folder, address)
   // SqliteStore creates missing files, so a mistyped path would look like a store without open
   // orders.
   if (!existsSync(path)) throw new UsageError(`The file ${path} does not exist. Check the path.`)
   return { store: new SqliteStore({ path }), scopes: async () => sqliteScopes(path), close: async () => {} }
+}
+
+const SERVERS = { postgres: openPostgres, postgresql: openPostgres, redis: openRedis, rediss: openRedis }
+
+/** A driver's error names neither the option nor the store. */
+async function named(opening: Promise<OpenStore>, address: string): Promise<OpenStore> {
+  try {
+    return await opening
+  } catch (error) {
+    if (error instanceof UsageError) throw error
+    const { code, message } = Object(error)
+    throw new Failure(`Cannot open the store ${storeName(address)}: ${message || code}`)
+  }
+}
+
+/** Drivers throw a `URIError` for a wrong percent sign, which names neither the option nor a cure. */
+function checked(address: string): string {
+  if (/%(?![\da-f]{2})/i.test(address))
+    throw new UsageError(
+      'The address in --store has a "%" that encodes nothing. Write a percent sign as %25.',
+    )
+  return address
+}
+
+/** All that could show a password of the address: drivers repeat parts of it in their errors. */
+export function secretsIn(address: string): string[] {
+  const [, login = ''] = /^[^/]*:\/\/(.*)@/s.exec(address) ?? []
+  const values = [login.slice(login.indexOf(':') + 1), ...(URL.parse(address)?.searchParams.values() ?? [])]
+  return [login, ...values].filter(Boolean).flatMap((value) => [value, decoded(value)])
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** The address without its credentials. */
+export function storeName(address: string): string {
+  const { protocol, host, pathname } = (/:\/\//.test(address) && URL.parse(address)) || {}
+  return host === undefined ? address : `${protocol}//${host}${pathname}`
 }
 
 const scopesIn = (table: string): string => `SELECT DISTINCT scope FROM ${table} ORDER BY scope`
@@ -61,7 +101,7 @@ interface Pg {
 
 async function openPostgres(terminal: Terminal, connectionString: string): Promise<OpenStore> {
   const pg = await loadFromProject<Pg>(terminal, 'pg')
-  if (pg === undefined) throw missing('--postgres', 'pg')
+  if (pg === undefined) throw missing('pg')
   const pool = new pg.Pool({ connectionString, max: 2 })
   // Without a listener, a broken idle connection would end the process. The next statement reports
   // the error.
@@ -108,7 +148,7 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
     return { store: new RedisStore({ client }), scopes, close: async () => client.destroy() }
   }
   const ioredis = await loadFromProject<Ioredis>(terminal, 'ioredis')
-  if (ioredis === undefined) throw missing('--redis', 'redis')
+  if (ioredis === undefined) throw missing('redis')
   const client = new ioredis.default(url, { maxRetriesPerRequest: 1 })
   client.on('error', () => {})
   const scopes = () => redisScopes(client.scanStream({ match: LISTS, count: 1000 }))
@@ -125,9 +165,9 @@ async function redisScopes(pages: AsyncIterable<string[]>): Promise<string[]> {
   return [...scopes].sort()
 }
 
-function missing(flag: string, name: string): UsageError {
+function missing(name: string): UsageError {
   return new UsageError(
-    `${flag} requires a driver that is not installed. Install it in this folder: npm install ${name}`,
+    `This --store requires a driver that is not installed. Install it in this folder: npm install ${name}`,
   )
 }
 

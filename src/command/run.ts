@@ -1,106 +1,91 @@
-import { parseArgs } from 'node:util'
+/** Runs one command: arguments, client, confirmation, output and exit code. */
 import { CustomerOrderingClient } from '../client.ts'
 import { isCustomerOrderingError } from '../errors/classes.ts'
+import type { RetryEvent } from '../hooks.ts'
 import { normalizeServer, scopeOf } from '../orders/identity.ts'
-import { nearestName } from '../settings/readers.ts'
 import { VERSION } from '../version.ts'
-import { ACTIONS, type Action, type Flags } from './actions.ts'
-import { type OpenStore, openStore } from './open-store.ts'
-import { EXIT, type Exit, hide, plain, type Terminal, UsageError } from './terminal.ts'
+import { COMMANDS, type Command, type Task } from './commands.ts'
+import { completion } from './completion.ts'
+import { help } from './help.ts'
+import { type OpenStore, openStore, secretsIn, storeName } from './open-store.ts'
+import {
+  type Flags,
+  milliseconds,
+  type OptionName,
+  readArguments,
+  unknown,
+  withEnvironment,
+} from './options.ts'
+import { printLines } from './print.ts'
+import {
+  EXIT,
+  type Exit,
+  Failure,
+  hide,
+  Interrupted,
+  type Terminal,
+  UsageError,
+  visible,
+} from './terminal.ts'
 
-const USAGE = `customer-ordering-sdk: inspect and recover the orders of your program
-
-  customer-ordering-sdk COMMAND [flags]
-
-${Object.entries({ sandbox: { about: 'serve the in-memory sandbox: sandbox --help' }, ...ACTIONS })
-  .map(([name, { about }]) => `  ${name.padEnd(12)}${about}`)
-  .join('\n')}
-
-Flags of the store
-  --sqlite PATH       the file of your SqliteStore
-  --postgres URL      the database of your PostgresStore; requires pg in your project
-  --redis URL         the server of your RedisStore; requires redis or ioredis in your project
-  --account LABEL     the account that your program sets; required with a store
-  --server LABEL      the server that your program sets, if any
-  --safe-retry-window MILLISECONDS
-                      the value your program sets, or 1200000 if none; required for recover
-
-  --remember id       store only the id, status and amount of an order; set it if your program does
-  --allow-insecure-http
-                      allow an http address on a private network
-
-Flags of some commands
-  --key KEY           the order's Idempotency-Key, instead of its reference
-  --as STATE          resolve: created (with --order-id ID) or abandoned
-  --order-id ID       resolve: the id of the order that the service created
-  --take-over         recover: do not wait for the leases of other calls to end
-  --since TIME        reconcile: skip older records (TIME: 2026-01-31 or 2026-01-31T12:00:00Z)
-
-  --json              print one JSON value per line, for programs
-  --yes               do not ask for confirmation before an action that can cost money
-  --version, --help
-
-CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY are read from the environment.
-Exit codes: 0 done, 1 failed, 2 usage error, 3 orders need attention, 4 not confirmed.
-`
-
-const OPTIONS = {
-  sqlite: { type: 'string' },
-  postgres: { type: 'string' },
-  redis: { type: 'string' },
-  account: { type: 'string' },
-  server: { type: 'string' },
-  remember: { type: 'string' },
-  'allow-insecure-http': { type: 'boolean' },
-  'safe-retry-window': { type: 'string' },
-  key: { type: 'string' },
-  as: { type: 'string' },
-  'order-id': { type: 'string' },
-  'take-over': { type: 'boolean' },
-  since: { type: 'string' },
-  json: { type: 'boolean' },
-  yes: { type: 'boolean' },
-  version: { type: 'boolean' },
-  help: { type: 'boolean' },
-} as const
-
-const COMMON_FLAGS = ['json', 'yes', 'version', 'help', 'account', 'server', 'allow-insecure-http']
-const STORE_FLAGS = ['sqlite', 'postgres', 'redis', 'safe-retry-window', 'remember']
+export const COMMON: readonly OptionName[] = [
+  'timeout',
+  'total-timeout',
+  'allow-insecure-http',
+  'json',
+  'yes',
+  'version',
+  'help',
+]
 
 /** The command must not remove old records: only the user's program knows how long to keep them. */
 const KEEP_ALL = { created: Number.MAX_SAFE_INTEGER, rejected: Number.MAX_SAFE_INTEGER }
 
+type Say = (message: string) => void
+
+const WRONG_USE: ReadonlySet<string> = new Set(['configuration', 'invalid_request'])
+
 export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {
   const secrets: string[] = []
+  const say: Say = (message) => terminal.err(`customer-ordering-sdk: ${visible(hide(message, secrets))}\n`)
   try {
-    return await runCommand(argv, terminal, secrets)
+    return await runCommand(argv, terminal, secrets, say)
   } catch (error) {
-    const known = error instanceof UsageError || isCustomerOrderingError(error)
-    const message = known ? error.message : `unexpected error: ${String(error)}`
-    terminal.err(`customer-ordering-sdk: ${plain(hide(message, secrets))}\n`)
+    const { reason } = terminal.stop
+    if (reason instanceof Interrupted && reason.exit === EXIT.outputClosed) return reason.exit
+    const known = error instanceof UsageError || error instanceof Failure || isCustomerOrderingError(error)
+    say(known ? error.message : `unexpected error: ${String(error)}`)
+    if (reason instanceof Interrupted) return reason.exit
     const wrong = error instanceof UsageError || (isCustomerOrderingError(error) && WRONG_USE.has(error.code))
     return wrong ? EXIT.wrongUse : EXIT.failed
   }
 }
 
-const WRONG_USE: ReadonlySet<string> = new Set(['configuration', 'invalid_request'])
-
-async function runCommand(argv: readonly string[], terminal: Terminal, secrets: string[]): Promise<Exit> {
-  const { flags, name, reference } = read(argv)
-  if (flags.version) return say(terminal, `${VERSION}\n`)
-  if (flags.help || name === undefined) return say(terminal, USAGE, name === undefined && !flags.help)
-  const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  if (action === undefined) throw new UsageError(`There is no command ${JSON.stringify(name)}; see --help.`)
-  check(name, action, flags, reference)
+async function runCommand(
+  argv: readonly string[],
+  terminal: Terminal,
+  secrets: string[],
+  say: Say,
+): Promise<Exit> {
+  const { flags: given, words } = readArguments(argv)
+  if (given.version) return show(terminal, `${VERSION}\n`)
+  const [name, command] = commandOf(words)
+  if (given.help) return show(terminal, help(COMMON, name))
+  if (words[0] === 'completion') return show(terminal, completion(COMMON, words[1]))
+  if (command === undefined) {
+    terminal.err(help(COMMON))
+    return EXIT.wrongUse
+  }
+  const known = [...command.options, ...COMMON]
+  const flags = withEnvironment(given, known, terminal.env)
+  const argument = argumentOf(name, command, known, flags, words)
 
   const { CUSTOMER_ORDERING_API_KEY: apiKey, CUSTOMER_ORDERING_BASE_URL: baseUrl } = terminal.env
-  if (apiKey) secrets.push(apiKey)
-  for (const url of [flags.postgres, flags.redis]) secrets.push(...passwordsIn(url))
+  secrets.push(...[apiKey ?? '', ...secretsIn(flags.store ?? '')].filter(Boolean))
   if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set. Set it in the environment.')
-  if (action.sendsRequests && !apiKey)
+  if (command.sends && !apiKey)
     throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
-  const safeRetryWindow = windowOf(flags)
-  const remember = rememberOf(flags)
+  const safeRetryWindow = milliseconds(flags, 'safe-retry-window')
   // There is no default: if the window outlasts the service's memory of keys, a second request
   // could charge an order twice.
   if (name === 'recover' && safeRetryWindow === undefined)
@@ -108,24 +93,41 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
       'recover requires --safe-retry-window MILLISECONDS. ' +
         'Use the value of your program, or 1200000 if it sets none.',
     )
-  const opened = action.needsStore ? await openStore(terminal, flags) : undefined
+  const settings = {
+    timeout: milliseconds(flags, 'timeout'),
+    totalTimeout: milliseconds(flags, 'total-timeout'),
+    remember: rememberOf(flags),
+  }
+  const opened = command.store ? await openStore(terminal, flags.store) : undefined
   try {
     const client = new CustomerOrderingClient({
+      ...settings,
       baseUrl,
       apiKey: apiKey || null,
-      ...(flags.account !== undefined && { account: flags.account }),
-      ...(flags.server !== undefined && { server: flags.server }),
-      ...(opened !== undefined && { store: opened.store }),
-      ...(safeRetryWindow !== undefined && { safeRetryWindow }),
-      ...(remember !== undefined && { remember }),
-      ...(flags['allow-insecure-http'] && { allowInsecureHttp: true }),
+      account: flags.account,
+      server: flags.server,
+      store: opened?.store,
+      safeRetryWindow,
+      allowInsecureHttp: flags['allow-insecure-http'],
       retention: KEEP_ALL,
       logger: { debug() {}, info() {}, warn() {}, error() {} },
+      hooks: {
+        onRetry: (event) => sayWait(say, event),
+        onRequest: ({ method, path }) => terminal.progress(visible(`${method} ${path} … `)),
+      },
     })
     try {
-      const question = await action.question?.(client, flags)
-      if (question !== undefined && !(await isConfirmed(terminal, flags, question))) return EXIT.notConfirmed
-      const exit = await action.run({ client, terminal, flags, reference })
+      if (command.sends) sayWhere(say, baseUrl, flags)
+      const task: Task = { client, flags, name: argument, signal: terminal.stop }
+      const question = await command.question?.(task)
+      if (question !== undefined && !(await isConfirmed(terminal, flags, question, say)))
+        return EXIT.notConfirmed
+      const exit = await printLines(command.run(task), {
+        ...command,
+        terminal,
+        say,
+        json: flags.json === true,
+      })
       if (opened !== undefined) await checkScope(opened, scopeOfFlags(flags, baseUrl))
       return exit
     } finally {
@@ -136,61 +138,47 @@ async function runCommand(argv: readonly string[], terminal: Terminal, secrets: 
   }
 }
 
-interface FlagToken {
-  readonly name: string
-  /** The name with its dashes, as the user wrote it. */
-  readonly rawName: string
-  readonly value: string | undefined
-  /** True for `--name=value`. */
-  readonly inlineValue: boolean | undefined
+function show(terminal: Terminal, text: string): Exit {
+  terminal.out(text)
+  return EXIT.done
 }
 
-function read(argv: readonly string[]): {
-  readonly flags: Flags
-  readonly name: string | undefined
-  readonly reference: string | undefined
-} {
-  const given = { args: [...argv], options: OPTIONS, allowPositionals: true }
-  for (const token of parseArgs({ ...given, strict: false, tokens: true }).tokens)
-    if (token.kind === 'option') checkFlag(token)
-  const { values, positionals } = parseArgs(given)
-  const [name, reference, ...rest] = positionals
-  if (rest.length > 0)
-    throw new UsageError(`A command takes at most one reference, but also got ${JSON.stringify(rest[0])}.`)
-  return { flags: values, name, reference }
-}
-
-const TYPES: ReadonlyMap<string, 'string' | 'boolean'> = new Map(
-  Object.entries(OPTIONS).map(([name, { type }]) => [name, type]),
-)
-
-/** Rejects what `parseArgs` rejects, but with one-line messages that suggest a similar flag. */
-function checkFlag({ name, rawName, value, inlineValue }: FlagToken): void {
-  const type = TYPES.get(name)
-  if (type === undefined) {
-    const nearest = nearestName(name, [...TYPES.keys()])
-    throw new UsageError(
-      `There is no flag ${rawName}${nearest && ` (did you mean --${nearest}?)`}; see --help.`,
-    )
+/** The longest name wins: `orders list` has two words. */
+function commandOf(words: readonly string[]): readonly [name: string, command: Command | undefined] {
+  for (const count of [2, 1]) {
+    const name = words.slice(0, count).join(' ')
+    if (Object.hasOwn(COMMANDS, name)) return [name, COMMANDS[name]]
   }
-  if (type === 'boolean' && value !== undefined)
-    throw new UsageError(`The flag ${rawName} takes no value; see --help.`)
-  // In `--account --json`, the value of --account is missing.
-  if (type === 'string' && (value === undefined || (!inlineValue && value.startsWith('-'))))
-    throw new UsageError(
-      `The flag ${rawName} requires a value; see --help. ` +
-        `Write ${rawName}=VALUE for a value that begins with a dash.`,
-    )
+  const [first = ''] = words
+  if (first === '' || first === 'completion') return [first, undefined]
+  const names = [...Object.keys(COMMANDS), 'sandbox', 'quickstart', 'completion']
+  const sub = names.filter((name) => name.startsWith(`${first} `))
+  if (sub.length > 0 && words.length < 2)
+    throw new UsageError(`${first} is the first word of: ${sub.join(', ')}.`)
+  const given = sub.length > 0 ? words.slice(0, 2).join(' ') : first
+  throw unknown('command', JSON.stringify(given), given, names)
 }
 
-function check(name: string, action: Action, flags: Flags, reference: string | undefined): void {
-  const known = [...COMMON_FLAGS, ...(action.needsStore ? STORE_FLAGS : []), ...action.ownFlags]
+function argumentOf(
+  name: string,
+  { argument }: Command,
+  known: readonly string[],
+  flags: Flags,
+  words: readonly string[],
+): string {
   const foreign = Object.keys(flags).find((flag) => !known.includes(flag))
-  if (foreign !== undefined) throw new UsageError(`${name} has no flag --${foreign}; see --help.`)
-  if (!action.namesOrder && reference !== undefined)
-    throw new UsageError(`${name} takes no reference, but got ${JSON.stringify(reference)}.`)
-  if (action.namesOrder && (reference === undefined) === (flags.key === undefined))
-    throw new UsageError(`${name} requires either the order's reference or --key KEY.`)
+  if (foreign !== undefined) throw new UsageError(`${name} has no option --${foreign}; see ${name} --help.`)
+  const [given, ...rest] = words.slice(name.split(' ').length)
+  const extra = argument === undefined ? given : rest[0]
+  if (extra !== undefined)
+    throw new UsageError(
+      `${name} takes ${argument ? `one ${argument}` : 'no argument'}, but also got ${JSON.stringify(extra)}.`,
+    )
+  if (argument !== undefined && (given === undefined) === (flags.key === undefined))
+    throw new UsageError(
+      `${name} requires ${argument === 'ID' ? "the order's ID" : "either the order's REFERENCE or --key KEY"}.`,
+    )
+  return given ?? ''
 }
 
 function scopeOfFlags({ server, account }: Flags, baseUrl: string): string {
@@ -210,37 +198,36 @@ async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<
   )
 }
 
-function windowOf({ 'safe-retry-window': given }: Flags): number | undefined {
-  if (given === undefined) return undefined
-  if (!/^\d{1,15}$/.test(given))
-    throw new UsageError('--safe-retry-window must be a whole number of milliseconds, such as 1200000.')
-  return Number(given)
-}
-
 function rememberOf({ remember }: Flags): 'id' | 'order' | undefined {
   if (remember === undefined || remember === 'id' || remember === 'order') return remember
   throw new UsageError('--remember must be id or order.')
 }
 
-function passwordsIn(url: string | undefined): string[] {
-  const password = url === undefined ? undefined : URL.parse(url)?.password
-  return password ? [password, decodeURIComponent(password)] : []
-}
-
-function say(terminal: Terminal, text: string, wrong = false): Exit {
-  if (wrong) terminal.err(text)
-  else terminal.out(text)
-  return wrong ? EXIT.wrongUse : EXIT.done
-}
-
-async function isConfirmed(terminal: Terminal, flags: Flags, question: string): Promise<boolean> {
-  if (flags.yes) return true
-  if (!terminal.interactive) {
-    terminal.err(
-      `customer-ordering-sdk: ${plain(question)} ` +
-        'Nothing was sent or changed: no terminal can ask for confirmation. Add --yes to confirm.\n',
+function sayWhere(say: Say, baseUrl: string, { account, server, store }: Flags): void {
+  const host = hostOf(baseUrl)
+  const places = [`service ${baseUrl}`, account && `account ${account}`, store && `store ${storeName(store)}`]
+  say(places.filter(Boolean).join(', '))
+  // A label without a dot names no host.
+  if (store !== undefined && server?.includes('.') && hostOf(server) !== host)
+    say(
+      `warning: --server names ${hostOf(server)}, but requests go to ${host}. ` +
+        'If these are two services, orders of one may be bought at the other.',
     )
-    return false
-  }
-  return /^y(es)?$/i.test((await terminal.ask(`${plain(question)} Continue? [y/N] `)).trim())
+}
+
+function hostOf(address: string): string {
+  return URL.parse(address.includes('://') ? address : `https://${address}`)?.host ?? address
+}
+
+function sayWait(say: Say, { delayMs, reason, status, method, path }: RetryEvent): void {
+  if (delayMs < 1000) return
+  say(`waiting ${Math.round(delayMs / 1000)} s (${status ?? reason}): ${method} ${path}`)
+}
+
+async function isConfirmed(terminal: Terminal, flags: Flags, question: string, say: Say): Promise<boolean> {
+  if (flags.yes) return true
+  if (terminal.interactive)
+    return /^y(es)?$/i.test((await terminal.ask(`${visible(question)} Continue? [y/N] `)).trim())
+  say(`${question} Nothing was sent or changed: no terminal can ask for confirmation. Add --yes to confirm.`)
+  return false
 }

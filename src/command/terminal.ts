@@ -1,14 +1,84 @@
+/** What the command needs of a terminal, and how rows and messages are printed on it. */
 import { createInterface } from 'node:readline'
+import { styleText } from 'node:util'
 import { LIKE_A_KEY, redact } from '../http/redact.ts'
+
+export type Style = 'bold' | 'green' | 'yellow' | 'red'
 
 export interface Terminal {
   readonly env: Readonly<Record<string, string | undefined>>
   /** Base of relative paths, and the folder whose packages provide the store's driver. */
   readonly folder: string
   readonly interactive: boolean
+  /** Ends the command early. Its reason is an {@link Interrupted}. */
+  readonly stop: AbortSignal
   out(text: string): void
   err(text: string): void
+  /** Shows progress until the next output, if rows are not visible and a person is watching. */
+  progress(text: string): void
+  paint(style: Style, text: string): string
   ask(question: string): Promise<string>
+}
+
+export const EXIT = {
+  done: 0,
+  failed: 1,
+  wrongUse: 2,
+  needsAttention: 3,
+  notConfirmed: 4,
+  interrupted: 130,
+  outputClosed: 141,
+  terminated: 143,
+} as const
+export type Exit = (typeof EXIT)[keyof typeof EXIT]
+
+export class UsageError extends Error {}
+
+/** A failure whose message is written for people. */
+export class Failure extends Error {}
+
+export class Interrupted extends Error {
+  readonly exit: Exit
+
+  constructor(exit: Exit) {
+    super('interrupted')
+    this.exit = exit
+  }
+}
+
+export function terminalOf(process: NodeJS.Process): Terminal {
+  const { stdin, stdout, stderr } = process
+  const stop = new AbortController()
+  // A second Ctrl-C ends the process immediately, because the listener is gone.
+  process.once('SIGINT', () => stop.abort(new Interrupted(EXIT.interrupted)))
+  process.once('SIGTERM', () => stop.abort(new Interrupted(EXIT.terminated)))
+  // The reader of a pipe may close it, like `head`.
+  stdout.on('error', () => stop.abort(new Interrupted(EXIT.outputClosed)))
+  stderr.on('error', () => {})
+  let shown = false
+  const write = (stream: NodeJS.WriteStream, text: string): void => {
+    if (shown) stderr.write('\r\u001b[K')
+    shown = false
+    stream.write(text)
+  }
+  return {
+    env: process.env,
+    folder: process.cwd(),
+    interactive: stdin.isTTY && stderr.isTTY,
+    stop: stop.signal,
+    out: (text) => {
+      if (!stdout.destroyed) write(stdout, text)
+    },
+    err: (text) => write(stderr, text),
+    progress: (text) => {
+      if (!stderr.isTTY || stdout.isTTY) return
+      write(stderr, text)
+      shown = true
+    },
+    // Honours NO_COLOR and FORCE_COLOR.
+    paint: (style, text) => styleText(style, text, { stream: stdout }),
+    ask: askBy(stdin, stderr),
+  }
 }
 
 /** Without a reply (Ctrl-C, Ctrl-D, the end of the input), the result is empty, which means no. */
@@ -30,54 +100,20 @@ export function askBy(
     })
 }
 
-export const EXIT = { done: 0, failed: 1, wrongUse: 2, needsAttention: 3, notConfirmed: 4 } as const
-export type Exit = (typeof EXIT)[keyof typeof EXIT]
-
-export class UsageError extends Error {}
-
-/** Does not hide short secrets, because ordinary words may contain them. */
+/** Does not hide short secrets by themselves, because ordinary words may contain them. */
 export function hide(text: string, secrets: Iterable<string>): string {
-  return redact(text, secrets, LIKE_A_KEY / 4)
+  return redact(text.replace(/([a-z][a-z\d+.-]*:\/\/)\S*@/gi, '$1'), secrets, LIKE_A_KEY / 4)
 }
 
-/** Replaces control characters, with which stored strings could move the terminal's cursor. */
-export function plain(text: string): string {
-  return text.replace(/\p{Cc}/gu, '?')
-}
-
-export function time(milliseconds: number | undefined): string {
-  return milliseconds === undefined || milliseconds === 0 ? '' : new Date(milliseconds).toISOString()
-}
-
-export type Row = Readonly<Record<string, string | number | boolean | undefined>>
-
-/** Returns the number of items. */
-export async function print<T>(
-  terminal: Terminal,
-  json: boolean,
-  items: AsyncIterable<T>,
-  rowOf: (item: T) => Row,
-  each: (item: T) => void = () => {},
-): Promise<number> {
-  const rows: Row[] = []
-  let count = 0
-  const counts = terminal.interactive && !json
-  for await (const item of items) {
-    count++
-    each(item)
-    if (json) terminal.out(`${JSON.stringify(item)}\n`)
-    else rows.push(rowOf(item))
-    if (counts) terminal.err(`\r${count} `)
-  }
-  if (counts) terminal.err('\r')
-  if (!json) terminal.out(count === 0 ? 'none\n' : table(rows))
-  return count
-}
-
-function table(rows: readonly Row[]): string {
-  const names = Object.keys(rows[0] ?? {})
-  const lines = [names, ...rows.map((row) => names.map((name) => plain(String(row[name] ?? ''))))]
-  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)))
-  const padded = lines.map((line) => line.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  '))
-  return padded.map((line) => `${line.trimEnd()}\n`).join('')
+/**
+ * Escapes what nobody sees (controls, formats, invisible spaces) as in JSON: it could move the
+ * cursor, reverse the line, or make two references look alike.
+ */
+export function visible(text: string): string {
+  return text.replace(/(?! )[\p{C}\p{Z}\p{DI}]/gu, (unseen) =>
+    unseen
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
 }

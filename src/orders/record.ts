@@ -1,4 +1,5 @@
-import { defined } from '../defined.ts'
+import { defined, isObject } from '../defined.ts'
+import { parseJson } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
 import { isAnonymous } from './identity.ts'
 
@@ -43,6 +44,10 @@ export interface OrderRecord {
   readonly ambiguous: boolean
   /** Your own reference for the order. */
   readonly externalOrderId?: string
+  /** The request, until the record is closed. */
+  readonly request?: Readonly<Record<string, unknown>>
+  /** Why `recover()` looks the order up and does not send it. */
+  readonly hold?: Hold
   /**
    * The order as the service returned it. Has only an `id` if nothing else in the response was
    * readable. Absent if no response was readable.
@@ -91,7 +96,7 @@ export interface FirstKey {
   readonly refused: boolean
 }
 
-export interface JournalRecord extends OrderRecord {
+export interface JournalRecord extends Omit<OrderRecord, 'request'> {
   readonly keyOrigin: KeyOrigin
   /** Highest generation that was ever used. Absent if that is the current generation. */
   readonly highest?: number
@@ -132,7 +137,6 @@ export interface JournalRecord extends OrderRecord {
    * explains this. That payload may have been bought.
    */
   readonly foreign: boolean
-  readonly hold?: Hold
   /** Milliseconds since 1970. */
   readonly updatedAt: number
 }
@@ -153,7 +157,8 @@ export function highestGeneration({
 }
 
 export function publicRecord(record: JournalRecord): OrderRecord {
-  const { slot, key, generation, state, ambiguous, externalOrderId, order, rejection } = record
+  const { slot, key, generation, state, ambiguous, externalOrderId, order, rejection, hold } = record
+  const request = parseJson(record.body ?? '')?.json
   const { attempts, firstSentAt, busyUntil, createdAt, version } = record
   return {
     slot,
@@ -164,7 +169,8 @@ export function publicRecord(record: JournalRecord): OrderRecord {
     attempts,
     createdAt,
     version,
-    ...defined({ externalOrderId, order, rejection, firstSentAt, busyUntil }),
+    ...(isObject(request) && { request }),
+    ...defined({ externalOrderId, order, rejection, hold, firstSentAt, busyUntil }),
   }
 }
 

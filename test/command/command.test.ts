@@ -1,23 +1,19 @@
-import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
-import { run } from '../../src/command/run.ts'
-import { askBy } from '../../src/command/terminal.ts'
+import { askBy, EXIT, Interrupted } from '../../src/command/terminal.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { VERSION } from '../../src/version.ts'
 import { failure, order } from '../support/lab.ts'
+import { type Given, runHere } from './terminal.ts'
 
-const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'command-'))
 
 let sandbox: Sandbox
@@ -47,72 +43,46 @@ async function program(
   await client.close()
 }
 
-/** A store with an order in doubt (charged), a lost order (not charged), and a settled order. */
+const failOnce = (type: 'commitThenDrop' | 'drop') =>
+  sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type } })
+
+/** A store with two orders in doubt, one charged and one not, and a settled order. */
 beforeEach(async () => {
   sandbox.reset()
   path = join(folder, `orders-${files++}.db`)
-  sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
   await program(async ({ orders }) => {
+    failOnce('commitThenDrop')
     await failure(orders.create(order('in-doubt')))
-    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'drop' } })
+    failOnce('drop')
     await failure(orders.create(order('lost')))
     await orders.create(order('settled'))
   })
 })
 
-interface Given {
-  readonly env?: Readonly<Record<string, string>>
-  /** The person's input. If undefined, nobody can be asked. */
-  readonly reply?: string
-  readonly folder?: string
-}
-
-const WINDOW = ['--safe-retry-window', '1200000']
-
-/** Runs the command in this process. `~` stands for the flags of the store. */
+/** Runs the command in this process. `~` stands for the options of the store. */
 async function command(line: string, given: Given = {}) {
-  const output = { out: '', err: '', asked: '' }
-  const window = /^recover\b/.test(line) ? WINDOW : []
-  const flags = line
+  const window = /^recover\b/.test(line) ? ['--safe-retry-window', '1200000'] : []
+  const argv = line
     .split(' ')
-    .flatMap((word) => (word === '~' ? ['--sqlite', path, '--account', 'shop', ...window] : [word]))
-  const code = await run(flags.filter(Boolean), {
+    .flatMap((word) => (word === '~' ? ['--store', path, '--account', 'shop', ...window] : [word]))
+  const ran = await runHere(argv.filter(Boolean), {
+    folder,
+    ...given,
     env: { CUSTOMER_ORDERING_BASE_URL: service.url, CUSTOMER_ORDERING_API_KEY: sandbox.apiKey, ...given.env },
-    folder: given.folder ?? folder,
-    interactive: given.reply !== undefined,
-    out: (text) => {
-      output.out += text
-    },
-    err: (text) => {
-      output.err += text
-    },
-    ask: async (question) => {
-      output.asked += question
-      return given.reply ?? ''
-    },
   })
-  expect(output.out + output.err + output.asked).not.toContain(sandbox.apiKey)
-  const lines = () => output.out.trim().split('\n')
-  return { code, ...output, json: () => lines().map((text) => JSON.parse(text)) }
+  expect(ran.out + ran.err + ran.asked).not.toContain(sandbox.apiKey)
+  const lines = () => ran.out.trim().split('\n')
+  return { ...ran, lines, json: () => lines().map((text) => JSON.parse(text)) }
 }
 
 describe('customer-ordering-sdk', () => {
   it('the command lists unresolved orders as a table, and exits with 3', async () => {
-    const { code, out } = await command('unresolved ~')
-    const [head = '', ...rows] = out.trim().split('\n')
-    expect(head).toMatch(/^reference +key +state +ambiguous +attempts +sent +recorded$/)
-    expect(
-      rows
-        .map((row) =>
-          row
-            .split(/ +/)
-            .filter((_, index) => index !== 1)
-            .slice(0, 4),
-        )
-        .toSorted(),
-    ).toEqual([
-      ['in-doubt', 'open', 'yes', '1'],
-      ['lost', 'open', 'yes', '1'],
+    const { code, lines } = await command('unresolved ~')
+    const [head, ...rows] = lines()
+    expect(head).toMatch(/^first sent +attempts +state +order$/)
+    expect(rows.map((row) => row.replace(/^\S+Z +/, '')).toSorted()).toEqual([
+      '1         open: may have been charged         in-doubt',
+      '1         open: may have been charged         lost',
     ])
     expect(code).toBe(3)
   })
@@ -146,7 +116,18 @@ describe('customer-ordering-sdk', () => {
     const [record] = json()
     expect(record).toMatchObject({ externalOrderId: 'in-doubt', state: 'open', ambiguous: true })
     const byKey = await command(`show --key ${record.key} ~`)
-    expect(byKey.out).toMatch(/^reference {3}in-doubt\nkey +\S+\nstate +open\nambiguous +yes\n/)
+    expect(byKey.out.replace(/\d{4}-\S+Z/g, 'TIME').split('\n')).toEqual([
+      'reference   in-doubt',
+      `key         ${record.key}`,
+      'state       open: may have been charged',
+      'service     svc_standard',
+      'target      @someone',
+      'quantity    10',
+      'attempts    1',
+      'first sent  TIME',
+      'recorded    TIME',
+      '',
+    ])
     expect(await command('show nothing ~')).toMatchObject({ code: 1, out: '' })
   })
 
@@ -170,7 +151,7 @@ describe('customer-ordering-sdk', () => {
       action: { type: 'status', status: 503 },
     })
     const { code, out } = await command('recover --yes ~')
-    expect(out).toMatch(/still_open +in-doubt /)
+    expect(out).toMatch(/^still_open +server +in-doubt$/m)
     expect(code).toBe(3)
     sandbox.expectChargedOnce('in-doubt')
     sandbox.expectNotCharged('lost')
@@ -197,7 +178,7 @@ describe('customer-ordering-sdk', () => {
     const { orderId = '' } = sandbox.expectChargedOnce('in-doubt')
     const created = await command(`resolve in-doubt --as created --order-id ${orderId} ~`)
     expect(created).toMatchObject({ code: 0, asked: '' })
-    expect(created.out).toMatch(new RegExp(`^state +created\\n[\\s\\S]*^order +${orderId}$`, 'm'))
+    expect(created.out).toMatch(new RegExp(`^state +created: charged\\n[\\s\\S]*^order +${orderId}$`, 'm'))
     const abandoned = await command('resolve lost --as abandoned --json ~', { reply: 'yes' })
     expect(abandoned.json()).toMatchObject([{ externalOrderId: 'lost', state: 'rejected' }])
     expect((await command('unresolved ~')).code).toBe(0)
@@ -205,24 +186,27 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command forgets a settled order, and rejects an open one', async () => {
-    expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten\n' })
-    expect(await command('forget settled --yes ~')).toMatchObject({
-      code: 0,
-      out: 'not found: the store has no record of this order\n',
-    })
+    expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten   settled\n' })
+    const again = await command('forget settled --yes ~')
+    expect(again).toMatchObject({ code: 1, out: '' })
+    expect(again.err).toContain('The store has no record of this order.')
     expect(await command('forget in-doubt --yes ~')).toMatchObject({ code: 2, out: '' })
   })
 
-  it('the command reconciles, and exits with 3 if store and service differ', async () => {
-    const { code, json } = await command('reconcile --json ~')
-    const lines = json().map(({ kind, record }) => `${record.externalOrderId} ${kind}`)
-    expect(lines.toSorted()).toEqual(['in-doubt matched', 'lost only_local', 'settled matched'])
-    expect(code).toBe(3)
-    // An open order that the service lists is not settled yet.
-    const listed = await command('reconcile ~')
-    expect(listed.out).toMatch(/^matched +in-doubt +open /m)
-    const later = await command('reconcile --since 2999-01-01 ~')
-    expect(later).toMatchObject({ code: 0, out: 'none\n' })
+  it('the command prints what does not match, and its exit code speaks of that only', async () => {
+    const { code, out, err, json } = await command('reconcile --json ~')
+    expect(json()).toMatchObject([{ kind: 'only_local', record: { externalOrderId: 'lost' } }])
+    expect(err).toContain('1 only_local')
+    expect(err).toContain('2 matched')
+    expect({ code, rows: out.split('\n').length }).toEqual({ code: 3, rows: 2 })
+    const all = await command('reconcile --all ~')
+    expect(all.out).toMatch(/^matched .* open .* in-doubt$/m)
+    expect(all.out).toMatch(/^matched .* created .* settled$/m)
+    // An order that is open but listed matches: `unresolved` speaks of it.
+    await command('resolve lost --as abandoned --yes ~')
+    await command('forget lost --yes ~')
+    expect(await command('reconcile ~')).toMatchObject({ code: 0, out: 'none\n' })
+    expect((await command('unresolved ~')).code).toBe(3)
   })
 
   it('the command shows balance and services without a store', async () => {
@@ -246,74 +230,114 @@ describe('customer-ordering-sdk', () => {
   })
 
   it.each([
-    ['sell ~', 'There is no command "sell"'],
+    ['sell ~', 'There is no command "sell"; see --help.'],
+    ['recoverr ~', 'There is no command "recoverr" (did you mean recover?); see --help.'],
+    ['orders lst', 'There is no command "orders lst" (did you mean orders list?); see --help.'],
+    ['orders', 'orders is the first word of: orders list, orders get.'],
     ['toString', 'There is no command "toString"'],
-    ['unresolved', 'exactly one of --sqlite PATH, --postgres URL or --redis URL'],
-    ['unresolved ~ --redis redis://x', 'exactly one of --sqlite PATH'],
-    ['unresolved --sqlite missing.db --account shop', 'does not exist'],
-    ['show ~', "requires either the order's reference"],
-    ['show r1 --key k1 ~', "requires either the order's reference"],
-    ['show r1 r2 ~', 'takes at most one reference, but also got "r2"'],
-    ['recover r1 ~', 'takes no reference'],
-    ['recover --sqlite orders.db --account shop', 'recover requires --safe-retry-window'],
-    [
-      'recover --sqlite orders.db --account shop --safe-retry-window 20m',
-      'must be a whole number of milliseconds',
-    ],
-    ['balance --sqlite x.db', 'balance has no flag --sqlite'],
-    ['unresolved --take-over ~', 'unresolved has no flag --take-over'],
+    ['unresolved --account shop', 'Name the store of your program: --store PATH'],
+    ['unresolved --store mysql://x --account shop', '--store must be a path, or begin with postgres://'],
+    ['unresolved --store missing.db --account shop', 'does not exist'],
+    ['show ~', "show requires either the order's REFERENCE or --key KEY."],
+    ['show r1 --key k1 ~', "requires either the order's REFERENCE"],
+    ['show r1 r2 ~', 'show takes one REFERENCE, but also got "r2"'],
+    ['orders get', "orders get requires the order's ID."],
+    ['recover r1 ~', 'recover takes no argument, but also got "r1"'],
+    ['recover --store orders.db --account shop', 'recover requires --safe-retry-window'],
+    ['unresolved ~ --safe-retry-window 20m', 'must be a whole number of milliseconds'],
+    ['balance --timeout 1s', '--timeout must be a whole number of milliseconds'],
+    ['balance --store x.db', 'balance has no option --store; see balance --help.'],
+    ['unresolved --take-over ~', 'unresolved has no option --take-over'],
     ['resolve r1 --as created ~', '--as created requires --order-id'],
     ['resolve r1 --as done ~', '--as must be created or abandoned'],
     ['recover --remember nothing ~', '--remember must be id or order'],
-    ['balance --remember id', 'balance has no flag --remember'],
     ['reconcile --since yesterday ~', '--since must be a time'],
-    ['recover --force ~', 'There is no flag --force; see --help.'],
-    ['unresolved --jsn ~', 'There is no flag --jsn (did you mean --json?); see --help.'],
-    ['unresolved --acount=shop ~', 'There is no flag --acount (did you mean --account?); see --help.'],
-    ['unresolved --json=yes ~', 'The flag --json takes no value; see --help.'],
-    ['unresolved ~ --server', 'The flag --server requires a value; see --help.'],
-    ['unresolved --server --json ~', 'The flag --server requires a value; see --help.'],
+    ['recover --force ~', 'There is no option --force; see --help.'],
+    ['unresolved --jsn ~', 'There is no option --jsn (did you mean --json?); see --help.'],
+    ['unresolved --acount=shop ~', 'There is no option --acount (did you mean --account?); see --help.'],
+    ['unresolved --json=yes ~', 'The option --json takes no value; see --help.'],
+    ['unresolved ~ --server', 'The option --server requires a value; see --help.'],
+    ['unresolved --server --json ~', 'The option --server requires a value; see --help.'],
+    ['completion tcsh', 'completion requires the name of a shell: bash, zsh or fish.'],
   ])('the command rejects "%s" with exit code 2', async (line, message) => {
     const { code, out, err } = await command(line)
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain(message)
-    expect(err.trim().split('\n')).toHaveLength(1)
+    // The address of the service comes first, if the service could be called.
+    expect(
+      err
+        .replace(/^customer-ordering-sdk: service .*\n/, '')
+        .trim()
+        .split('\n'),
+    ).toHaveLength(1)
   })
 
   it('the command requires an account with a store, and the error states it', async () => {
-    const { code, err } = await command(`unresolved --sqlite ${path}`)
+    const { code, err } = await command(`unresolved --store ${path}`)
     expect(code).toBe(2)
     expect(err).toContain('account')
   })
 
   it.each([
-    ['--postgres postgres://ada:secret-word@127.0.0.1/x', 'npm install pg'],
-    ['--redis redis://:secret-word@127.0.0.1', 'npm install redis'],
+    ['--store postgres://ada:secret-word@127.0.0.1/x', 'npm install pg'],
+    ['--store redis://:secret-word@127.0.0.1', 'npm install redis'],
   ])('the command names the driver that is not installed, %s', async (flags, message) => {
     const { code, err } = await command(`unresolved ${flags} --account shop`)
     expect(code).toBe(2)
     expect(err).toContain(message)
   })
 
-  it("the command uses the driver of the user's project, and hides the password that it repeats", async () => {
-    const project = join(folder, 'project')
-    mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
-    writeFileSync(
-      join(project, 'node_modules/pg/index.js'),
-      `exports.Pool = class {
-        totalCount = 0
-        constructor({ connectionString }) { this.address = connectionString }
-        on() {}
-        query() { return Promise.reject(new Error('cannot reach ' + this.address)) }
-        connect(callback) { callback(new Error('cannot reach ' + this.address)) }
-        async end() {}
-      }`,
+  describe.each([
+    ['p%40ss-word!', 'p@ss-word!'],
+    ['secret-word', 'secret-word'],
+    ['se/cret@word', 'se/cret@word'],
+    ['abc', 'abc'],
+  ])('with the password %s in the address of the store', (written, password) => {
+    it.each([
+      ['the address', (address: string) => `connect to ${address} failed`],
+      ['the address without its scheme', (address: string) => `connect to ${address.slice(11)} failed`],
+      ['the decoded password', (_: string, password: string) => `ada:${password}@127.0.0.1`],
+      [
+        'the password in JSON',
+        (address: string, password: string) => JSON.stringify({ address, login: `ada:${password}` }),
+      ],
+      ['the password in base64', (_: string, password: string) => `Basic ${btoa(`ada:${password}`)}`],
+    ])(
+      "the command uses the driver of the user's project, whose error repeats %s",
+      async (_what, message) => {
+        const project = mkdtempSync(join(folder, 'project-'))
+        mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
+        writeFileSync(
+          join(project, 'node_modules/pg/index.js'),
+          `exports.Pool = class {
+          totalCount = 0
+          constructor({ connectionString }) {
+            const message = ${String(message)}
+            const password = ${JSON.stringify(password)}
+            throw new Error(message(connectionString, password))
+          }
+        }`,
+        )
+        const given = {
+          folder: project,
+          env: { CUSTOMER_ORDERING_STORE: `postgres://ada:${written}@127.0.0.1/x` },
+        }
+        for (const line of ['unresolved --account shop', 'reconcile --account shop']) {
+          const { code, err } = await command(line, given)
+          expect(code).toBe(1)
+          expect(err).toMatch(/^customer-ordering-sdk: /)
+          for (const form of [written, password]) expect(err).not.toMatch(secret(form))
+        }
+      },
     )
-    const line = 'unresolved --postgres postgres://ada:secret-word@127.0.0.1/x --account shop'
-    const { code, err } = await command(line, { folder: project })
-    expect(code).toBe(1)
-    expect(err).toMatch(/^customer-ordering-sdk: /)
-    expect(err).not.toContain('secret-word')
+  })
+
+  it('the command names a wrong percent sign in the address of the store, and not the address', async () => {
+    const line = 'unresolved --store postgres://ada:100%secret@127.0.0.1/x --account shop'
+    const { code, err } = await command(line)
+    expect(code).toBe(2)
+    expect(err).toContain('Write a percent sign as %25.')
+    expect(err).not.toContain('secret')
   })
 
   it('the command exits with 1 and one line if the service rejects the API key', async () => {
@@ -321,16 +345,36 @@ describe('customer-ordering-sdk', () => {
       env: { CUSTOMER_ORDERING_API_KEY: 'a-wrong-api-key' },
     })
     expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err.trim().split('\n')).toHaveLength(1)
+    expect(err.trim().split('\n')).toHaveLength(2)
     expect(err).not.toContain('a-wrong-api-key')
   })
 
-  it('the command prints no control characters from a store', async () => {
-    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'drop' } })
-    await program(({ orders }) => failure(orders.create(order('\u001b[2Jgone'))))
-    const { out } = await command('unresolved ~')
-    expect(out).toContain('?[2Jgone')
-    expect(out).not.toContain('\u001b')
+  it('the command escapes what nobody sees in a store, in tables and in JSON', async () => {
+    await program(async ({ orders }) => {
+      failOnce('drop')
+      // Bytes of another program: references of this one are checked.
+      await failure(
+        orders.create({ ...order('unseen'), target: 'a\u202eb\u200bc\u001b[2Jd\u009be\u00a0f\u3164g' }),
+      )
+    })
+    for (const line of ['show unseen ~', 'show unseen --json ~']) {
+      const { out } = await command(line)
+      expect(out).toContain('a\\u202eb\\u200bc\\u001b[2Jd\\u009be\\u00a0f\\u3164g')
+      expect(out.replaceAll('\n', '')).not.toMatch(/(?! )[\p{C}\p{Z}\p{DI}]/u)
+    }
+    const [record] = (await command('show unseen --json ~')).json()
+    expect(record.request.target).toBe('a\u202eb\u200bc\u001b[2Jd\u009be\u00a0f\u3164g')
+  })
+
+  it('the command prints at most 120 columns', async () => {
+    const long = 'r'.repeat(200)
+    await program(async ({ orders }) => {
+      failOnce('commitThenDrop')
+      await failure(orders.create(order(long)))
+    })
+    for (const line of ['unresolved', 'reconcile --all', 'recover --yes'])
+      for (const row of (await command(`${line} ~`)).lines()) expect(row.length).toBeLessThanOrEqual(120)
+    expect((await command(`show ${long} ~`)).out).toContain(long)
   })
 
   it('the command prints its version and its help', async () => {
@@ -339,6 +383,11 @@ describe('customer-ordering-sdk', () => {
     expect(code).toBe(0)
     expect(out).toMatch(/^customer-ordering-sdk: /)
     expect(await command('')).toMatchObject({ code: 2, out: '', err: out })
+    const one = await command('resolve --help')
+    expect(one.out).toMatch(/^customer-ordering-sdk resolve REFERENCE: /)
+    expect(one.out).toContain('--order-id ID')
+    expect(one.out).not.toContain('--take-over')
+    for (const line of `${out}${one.out}`.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
   })
 
   it("the command keeps no more of an order than the program's remember: 'id' does", async () => {
@@ -358,7 +407,7 @@ describe('customer-ordering-sdk', () => {
 
   it('the command reports rows with a codec as unreadable, and sends nothing for them', async () => {
     path = join(folder, `orders-${files++}.db`)
-    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'drop' } })
+    failOnce('drop')
     await program(({ orders }) => failure(orders.create(order('sealed'))), {
       codec: aesGcm(new Uint8Array(32)),
     })
@@ -399,21 +448,91 @@ describe('customer-ordering-sdk', () => {
     expect(await reply).toBe('')
   })
 
-  it('the command is a program that ends on its own', async () => {
+  it('the command reads account, store, server, window and timeouts from the environment', async () => {
     const env = {
-      ...process.env,
-      CUSTOMER_ORDERING_BASE_URL: service.url,
-      CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
+      CUSTOMER_ORDERING_STORE: path,
+      CUSTOMER_ORDERING_ACCOUNT: 'shop',
+      CUSTOMER_ORDERING_SERVER: service.url,
+      CUSTOMER_ORDERING_SAFE_RETRY_WINDOW: '1200000',
+      CUSTOMER_ORDERING_TIMEOUT: '5000',
+      CUSTOMER_ORDERING_TOTAL_TIMEOUT: '9000',
     }
-    const flags = ['--sqlite', path, '--account', 'shop', '--json', '--yes']
-    const start = (name: string) =>
-      promisify(execFile)(process.execPath, [main, name, ...flags, ...WINDOW], { env }).then(
-        ({ stdout }) => ({ code: 0, lines: stdout.split('\n').filter(Boolean).length }),
-        ({ code, stdout }) => ({ code, lines: stdout.split('\n').filter(Boolean).length }),
-      )
-    expect(await start('unresolved')).toEqual({ code: 3, lines: 2 })
-    expect(await start('recover')).toEqual({ code: 0, lines: 2 })
-    expect(await start('unresolved')).toEqual({ code: 0, lines: 0 })
-    for (const reference of ['in-doubt', 'lost']) sandbox.expectChargedOnce(reference)
+    expect((await command('unresolved', { env })).lines()).toHaveLength(3)
+    // An option that is given wins, and a command ignores variables that it does not read.
+    expect((await command('unresolved --account nobody', { env })).code).toBe(2)
+    expect((await command('balance', { env })).code).toBe(0)
+    const wrong = await command('balance', { env: { CUSTOMER_ORDERING_TIMEOUT: 'soon' } })
+    expect(wrong).toMatchObject({ code: 2, out: '' })
+    expect((await runHere(['recover', '--yes'], { env: { ...env, ...serviceEnv() } })).code).toBe(0)
+  })
+
+  it('the command names the service, the account and the store before anything is sent', async () => {
+    const requests = sandbox.requests.length
+    const { err, code } = await command('recover ~')
+    expect(code).toBe(4)
+    expect(sandbox.requests).toHaveLength(requests)
+    expect(err).toContain(`customer-ordering-sdk: service ${service.url}, account shop, store ${path}\n`)
+  })
+
+  it.each([
+    ['https://elsewhere.example', 'elsewhere.example'],
+    ['elsewhere.example', 'elsewhere.example'],
+    ['https://elsewhere.example:8443/api', 'elsewhere.example:8443'],
+  ])('the command warns if --server %s and the base URL are not of one host', async (server, host) => {
+    await program(({ orders }) => orders.create(order('other')), { server })
+    const { err, code } = await command(`recover --yes --server ${server} ~`)
+    expect(err).toContain(`warning: --server names ${host}, but requests go to ${new URL(service.url).host}.`)
+    expect(code).toBe(0)
+    expect((await command(`recover --yes --server ${service.url} ~`)).err).not.toContain('warning')
+  })
+
+  it('the command reports a wait of a second or more while it waits', async () => {
+    sandbox.faults.add({ action: { type: 'retryAfter', value: '1' } })
+    const { err, code } = await command('balance')
+    expect(err).toMatch(/: waiting 1 s \(429\): GET \/v1\/balance\n$/)
+    expect(code).toBe(0)
+  })
+
+  it("the command lists the service's orders, and reads one", async () => {
+    const { lines, code } = await command('orders list')
+    expect(code).toBe(0)
+    expect(lines()[0]).toMatch(/^id +status +amount +service +quantity and target$/)
+    expect(lines()).toHaveLength(3)
+    const { orderId = '' } = sandbox.expectChargedOnce('settled')
+    expect(lines().join('\n')).toMatch(
+      new RegExp(`^${orderId} +pending +2500 +svc_standard +10 @someone$`, 'm'),
+    )
+    const one = await command(`orders get ${orderId} --json`)
+    expect(one.json()).toMatchObject([{ id: orderId, amount: 2500 }])
+    expect(await command('orders get ord_nobody')).toMatchObject({ code: 1, out: '' })
+  })
+
+  it('the command prints each row as soon as it is known, and what was settled when it is interrupted', async () => {
+    const stop = new AbortController()
+    // The first row stops the command, and the second order is not sent.
+    const { code, out, err } = await command('recover --yes ~', {
+      stop: stop.signal,
+      onOut: (text) => {
+        if (text.includes('created')) stop.abort(new Interrupted(EXIT.interrupted))
+      },
+    })
+    expect(code).toBe(130)
+    expect(out).toMatch(/^created +ord_\w+ +in-doubt$/m)
+    expect(err).toMatch(/interrupted, after 1 created\. Run the command again\.\n$/)
+    // No lease is left, so the next run need not wait.
+    for (const record of (await command('unresolved --json ~')).json())
+      expect(record.busyUntil).toBeUndefined()
+    expect((await command('recover --yes ~')).code).toBe(0)
+    for (const reference of ['in-doubt', 'lost', 'settled']) sandbox.expectChargedOnce(reference)
   })
 })
+
+function serviceEnv() {
+  return { CUSTOMER_ORDERING_BASE_URL: service.url, CUSTOMER_ORDERING_API_KEY: sandbox.apiKey }
+}
+
+/** A short password may be part of a word, such as the path `abc`. */
+function secret(text: string): RegExp {
+  const literal = text.replace(/\W/g, '\\$&')
+  return text.length < 4 ? new RegExp(`:${literal}@`) : new RegExp(literal)
+}

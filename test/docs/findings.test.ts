@@ -225,6 +225,13 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'every account label of the docs and examples begins with a domain, as the docs advise',
     ],
   },
+  '29_9': {
+    'command/command.test.ts': [
+      'the command escapes what nobody sees in a store, in tables and in JSON',
+      'the command names a wrong percent sign in the address of the store, and not the address',
+      "the command uses the driver of the user's project, whose error repeats %s",
+    ],
+  },
 }
 
 const text = readPages().find(({ path }) => path === 'docs/verification.md')?.text ?? ''

@@ -14,7 +14,7 @@ export { scopeOf } from '../../src/orders/identity.ts'
 export { OUTCOMES, type OutcomeKind } from '../../src/orders/outcome.ts'
 
 /** A record as the invariants read it. */
-export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts'> {
+export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts' | 'hold'> {
   /** Who made the key. A derived key is the same in every store. */
   readonly keyOrigin: 'caller' | 'derived' | 'random'
   readonly body?: string

@@ -1,6 +1,10 @@
-import { mulberry32 } from '../../mulberry32.ts'
-
+/** Random integers that a seed repeats (Mulberry32). */
 export function seeded(seed: number): (below: number) => number {
-  const { next } = mulberry32(seed)
-  return (below) => Math.floor(next() * below)
+  let state = seed | 0
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4294967296) * below)
+  }
 }

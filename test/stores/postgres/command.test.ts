@@ -17,12 +17,12 @@ describeWith('postgres', 'the command over PostgreSQL', () => {
   )
 
   it("the command settles an order in doubt with the project's pg, and closes its connections", async () => {
-    await settlesThroughCommand(new PostgresStore({ client: pool() }), `--postgres ${server().url}`, folder)
+    await settlesThroughCommand(new PostgresStore({ client: pool() }), `--store ${server().url}`, folder)
     await expect.poll(others).toBe(0)
   })
 
   it('the command exits with 1, and prints no password, if no server listens', async () => {
-    const line = 'unresolved --postgres postgres://ada:secret-word@127.0.0.1:1/x --account shop'
+    const line = 'unresolved --store postgres://ada:secret-word@127.0.0.1:1/x --account shop'
     const { code, out, err } = await command(line, folder)
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(err).toMatch(/^customer-ordering-sdk: /)

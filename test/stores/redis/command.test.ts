@@ -40,7 +40,7 @@ describeWith('redis', 'the command over Redis', () => {
     async (_name, folder) => {
       const before = await connections()
       const url = `redis://127.0.0.1:${servers().port}`
-      await settlesThroughCommand(new RedisStore({ client: client() }), `--redis ${url}`, folder())
+      await settlesThroughCommand(new RedisStore({ client: client() }), `--store ${url}`, folder())
       await expect.poll(connections).toBe(before)
     },
   )
@@ -51,7 +51,7 @@ describeWith('redis', 'the command over Redis', () => {
   ])(
     'the command exits with 1 if no server listens, instead of reconnecting endlessly: %s',
     async (_name, folder) => {
-      const line = 'unresolved --redis redis://:secret-word@127.0.0.1:1 --account shop'
+      const line = 'unresolved --store redis://:secret-word@127.0.0.1:1 --account shop'
       const { code, out, err } = await command(line, folder())
       expect({ code, out }).toEqual({ code: 1, out: '' })
       expect(err).toMatch(/^customer-ordering-sdk: /)

@@ -1,0 +1,294 @@
+/** The commands: what each one is called, reads and prints. */
+import type { CustomerOrderingClient } from '../client.ts'
+import { StoreError } from '../errors/classes.ts'
+import { formatAmount } from '../money.ts'
+import type { OrderRecord } from '../orders/record.ts'
+import type { Resolution } from '../orders/resolve.ts'
+import type { Flags, OptionName } from './options.ts'
+import { type Cells, type Line, type Shape, time } from './print.ts'
+import { UsageError } from './terminal.ts'
+
+export interface Task {
+  readonly client: CustomerOrderingClient
+  readonly flags: Flags
+  /** The order's `externalOrderId`, or its id for `orders get`. */
+  readonly name: string
+  readonly signal: AbortSignal
+}
+
+export interface Command extends Shape {
+  readonly about: string
+  readonly argument?: 'REFERENCE' | 'ID'
+  readonly options: readonly OptionName[]
+  readonly store: boolean
+  readonly sends: boolean
+  /** Resolves to undefined if the action cannot cost money, so that nobody need confirm it. */
+  question?(task: Task): Promise<string | undefined>
+  run(task: Task): AsyncIterable<Line>
+}
+
+const STORE: readonly OptionName[] = ['store', 'account', 'server', 'remember', 'safe-retry-window']
+const NO_RECORD = 'The store has no record of this order. Check the reference or key, --account and --server.'
+const UNRESOLVED = [20, 8, 34]
+const ORDERS = [36, 12, 14, 24]
+
+const ofStore = { store: true, sends: false, options: STORE }
+const ofOrder = {
+  store: true,
+  argument: 'REFERENCE',
+  options: [...STORE, 'key'],
+  nothing: NO_RECORD,
+} as const
+const ofService = { store: false, sends: true, options: [] }
+
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  unresolved: {
+    ...ofStore,
+    about: 'list orders without a known outcome',
+    widths: UNRESOLVED,
+    run: ({ client }) =>
+      each(client.orders.unresolved(), (record) => ({
+        value: record,
+        cells: {
+          'first sent': time(record.firstSentAt),
+          attempts: record.attempts,
+          state: stateOf(record),
+          order: nameOf(record),
+        },
+        attention: true,
+      })),
+  },
+  show: {
+    ...ofOrder,
+    about: 'show what the store remembers of one order',
+    sends: false,
+    run: ({ client, ...task }) =>
+      each(client.orders.remembered(orderOf(task)), (record) => ({ value: record, cells: cellsOf(record) })),
+  },
+  recover: {
+    ...ofStore,
+    about: 'settle open orders under the same keys',
+    options: [...STORE, 'take-over'],
+    sends: true,
+    widths: [15, 19, 24],
+    question: async ({ client }) => {
+      const open = await countOf(client)
+      if (open === 0) return undefined
+      return (
+        `recover tries to settle ${open} open order${open === 1 ? '' : 's'}. ` +
+        'It sends an order again only if that is safe, and charges each order at most once.'
+      )
+    },
+    run: ({ client, flags, signal }) =>
+      each(client.orders.recover({ takeOver: flags['take-over'] === true, signal }), (result) => {
+        const { outcome, record, order, reason, error } = result
+        return {
+          value: result,
+          kind: outcome,
+          cells: {
+            outcome,
+            reason: reason ?? error?.code,
+            id: order?.id ?? record.order?.id,
+            order: nameOf(record),
+          },
+          attention: outcome !== 'created' && outcome !== 'rejected',
+        }
+      }),
+  },
+  resolve: {
+    ...ofOrder,
+    about: 'settle one order by hand, as created with an id, or as abandoned',
+    options: [...ofOrder.options, 'as', 'order-id'],
+    sends: true,
+    question: async ({ flags }) =>
+      resolutionOf(flags).as === 'abandoned'
+        ? 'If the service did create this order, the next call with its reference or key ' +
+          'can charge the wallet a second time.'
+        : undefined,
+    async *run({ client, flags, signal, name }) {
+      const record = await client.orders.resolve(orderOf({ flags, name }), resolutionOf(flags), { signal })
+      yield { value: record, cells: cellsOf(record) }
+    },
+  },
+  forget: {
+    ...ofOrder,
+    about: 'remove a settled order from the store',
+    sends: false,
+    question: async () =>
+      'Once this order is forgotten, the next call with its reference or key may buy it again.',
+    async *run({ client, ...task }) {
+      const name = orderOf(task)
+      const forgotten = await client.orders.forget(name)
+      if (forgotten) yield { value: { forgotten }, cells: { forgotten: Object.values(name).join('') } }
+    },
+  },
+  reconcile: {
+    ...ofStore,
+    about: 'compare the store with the service, and print what does not match',
+    options: [...STORE, 'since', 'all'],
+    sends: true,
+    widths: [14, 12, 12, 10, 24],
+    run: ({ client, flags, signal }) =>
+      each(client.orders.reconcile({ since: sinceOf(flags) }, { signal }), (result) => {
+        const { kind, record, order } = result
+        return {
+          value: result,
+          kind,
+          cells: {
+            result: kind,
+            amount: order?.amount,
+            remembered: record?.order?.amount,
+            state: record?.state,
+            id: order?.id ?? record?.order?.id,
+            order: record && nameOf(record),
+          },
+          attention: kind !== 'matched',
+          hidden: kind === 'matched' && flags.all !== true,
+        }
+      }),
+  },
+  'orders list': {
+    ...ofService,
+    about: "list the service's orders",
+    widths: ORDERS,
+    run: ({ client, signal }) => each(client.orders.list({}, { signal }), orderLine),
+  },
+  'orders get': {
+    ...ofService,
+    about: 'read one order from the service',
+    argument: 'ID',
+    async *run({ client, signal, name }) {
+      yield orderLine(await client.orders.retrieve(name, { signal }))
+    },
+  },
+  services: {
+    ...ofService,
+    about: 'list the services that can be ordered',
+    widths: [30, 16, 10, 10],
+    run: ({ client, signal }) =>
+      each(client.services.list({}, { signal }), (service) => ({
+        value: service,
+        cells: {
+          service: service.productId,
+          price: formatAmount(service),
+          min: service.minQuantity,
+          max: service.maxQuantity,
+          step: service.stepQuantity,
+        },
+      })),
+  },
+  balance: {
+    ...ofService,
+    about: 'show the balance of the wallet',
+    async *run({ client, signal }) {
+      const balance = await client.balance.retrieve({ signal })
+      yield { value: balance, cells: { balance: formatAmount(balance) } }
+    },
+  },
+}
+
+async function* each<T>(items: AsyncIterable<T>, lineOf: (item: T) => Line): AsyncGenerator<Line> {
+  for await (const item of items) yield lineOf(item)
+}
+
+async function countOf(client: CustomerOrderingClient): Promise<number> {
+  let open = 0
+  try {
+    for await (const _record of client.orders.unresolved()) open++
+  } catch (error) {
+    // unresolved() returns all other rows before it throws for unreadable ones, and the other rows
+    // can still be recovered.
+    if (!(error instanceof StoreError)) throw error
+  }
+  return open
+}
+
+function orderOf({ flags, name }: Pick<Task, 'flags' | 'name'>) {
+  return flags.key === undefined ? { externalOrderId: name } : { idempotencyKey: flags.key }
+}
+
+function resolutionOf({ as, 'order-id': orderId }: Flags): Resolution {
+  if (as !== 'created' && as !== 'abandoned') throw new UsageError('--as must be created or abandoned.')
+  if (as === 'created' && orderId !== undefined) return { as, orderId }
+  if (as === 'abandoned' && orderId === undefined) return { as }
+  throw new UsageError('--as created requires --order-id ID; --as abandoned does not accept it.')
+}
+
+function sinceOf({ since }: Flags): number {
+  const time = since === undefined ? 0 : Date.parse(since)
+  if (Number.isNaN(time)) throw new UsageError('--since must be a time, such as 2026-01-31T12:00:00Z.')
+  return time
+}
+
+/** What `show` takes: the reference, or the option with the key of an order without a reference. */
+function nameOf({ externalOrderId, key }: OrderRecord): string {
+  return externalOrderId ?? `--key ${key}`
+}
+
+function orderLine(order: Readonly<Record<string, unknown>> & { readonly id: string }): Line {
+  const { id, status, amount, ...rest } = order
+  const { serviceId, target, quantity } = rest
+  const cells = {
+    id,
+    status,
+    amount,
+    service: serviceId,
+    'quantity and target': `${quantity ?? ''} ${target ?? ''}`,
+  }
+  return { value: order, cells: textsOf(cells) }
+}
+
+function textsOf(values: Readonly<Record<string, unknown>>): Cells {
+  return Object.fromEntries(
+    Object.entries(values)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)]),
+  )
+}
+
+function stateOf({ state, ambiguous, firstSentAt, busyUntil }: OrderRecord): string {
+  if (state === 'created') return 'created: charged'
+  if (state === 'rejected') return 'closed without an order'
+  if (busyUntil !== undefined && busyUntil > Date.now()) return 'open: a call is placing it'
+  if (firstSentAt === undefined) return 'open: not sent'
+  return ambiguous ? 'open: may have been charged' : 'open: outcome unknown'
+}
+
+/** A reason that is not listed here is printed as the record has it. */
+const REASONS: Readonly<Record<string, string>> = {
+  refused: 'the service refused the order',
+  not_processed: 'the service did not process the order',
+  conflict: 'the service used the key for another order',
+  cancelled: 'the call ended before anything was sent',
+  abandoned: 'a person abandoned the order',
+  'held: aborted': 'the caller aborted the call, so recover does not repeat it',
+  'held: refused': 'the service refused it after an attempt that may have been charged',
+  'held: conflict': 'the service used the key for another order, which may have been charged',
+}
+
+function reasonOf({ rejection, hold }: OrderRecord): string | undefined {
+  const name = hold === undefined ? rejection?.kind : `held: ${hold}`
+  if (name === undefined) return undefined
+  const facts = [rejection?.status, rejection?.code].filter((fact) => fact !== undefined).join(' ')
+  return `${REASONS[name] ?? name}${facts && ` (${facts})`}`
+}
+
+function cellsOf(record: OrderRecord): Cells {
+  const { order, request } = record
+  return textsOf({
+    reference: record.externalOrderId,
+    key: record.key,
+    state: stateOf(record),
+    reason: reasonOf(record),
+    service: request?.['serviceId'] ?? order?.['serviceId'],
+    target: request?.['target'] ?? order?.['target'],
+    quantity: request?.['quantity'] ?? order?.['quantity'],
+    order: order?.id,
+    status: order?.status,
+    amount: order?.amount,
+    attempts: record.attempts,
+    'first sent': time(record.firstSentAt),
+    recorded: time(record.createdAt),
+    'busy until': time(record.busyUntil),
+  })
+}

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest'
+import { COMMANDS } from '../../src/command/commands.ts'
+import { OTHERS } from '../../src/command/help.ts'
+import { environmentName, optionTable } from '../../src/command/options.ts'
+import { EXIT } from '../../src/command/terminal.ts'
+import { runHere } from '../command/terminal.ts'
+import { blocksOf, readPages } from './support/pages.ts'
+
+const pages = readPages()
+const page = pages.find(({ path }) => path === 'docs/guide/command.md')?.text ?? ''
+
+/** The first cells of the rows of the page's tables. */
+const firstCells = [...page.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
+
+describe('docs/guide/command.md', () => {
+  test('the page has every command', () => {
+    const named = firstCells.flatMap((cell) => /^`([a-z]+(?: (?:list|get))?)(?=[ `])/.exec(cell)?.[1] ?? [])
+    expect(new Set(named)).toEqual(new Set([...Object.keys(COMMANDS), ...Object.keys(OTHERS)]))
+  })
+
+  test('the page has every option, and the variable of each option that has one', () => {
+    const known = [...optionTable].filter(([name]) => !['help', 'version'].includes(name))
+    expect(known.map(([name]) => name).filter((name) => !page.includes(`--${name}`))).toEqual([])
+    const variables = known.filter(([, { env }]) => env).map(([name]) => environmentName(name))
+    const named = new Set(page.match(/CUSTOMER_ORDERING_\w+/g))
+    expect(named).toEqual(new Set([...variables, 'CUSTOMER_ORDERING_BASE_URL', 'CUSTOMER_ORDERING_API_KEY']))
+  })
+
+  test('the page has every exit code', () => {
+    const codes = firstCells.filter((cell) => /^\d+$/.test(cell)).map(Number)
+    expect(codes).toEqual(Object.values(EXIT))
+  })
+})
+
+const lines = pages
+  .flatMap(blocksOf)
+  .filter(({ info }) => info === 'sh')
+  .flatMap(({ at, code }) =>
+    code
+      .replaceAll('\\\n', ' ')
+      .split('\n')
+      .filter((line) => /npx customer-ordering-sdk (?!sandbox|quickstart)/.test(line))
+      .map((line) => [at, line.replace(/^.*customer-ordering-sdk | [>|#].*$/g, '').trim()] as const),
+  )
+
+test.each(lines)('the command of %s is understood: %s', async (_at, line) => {
+  const { err } = await runHere(line.split(/ +/), { env: {} })
+  // Arguments are checked before the environment is read.
+  expect(err).toBe(
+    'customer-ordering-sdk: CUSTOMER_ORDERING_BASE_URL is not set. Set it in the environment.\n',
+  )
+})
