@@ -130,8 +130,7 @@ async function tabTo(page: Page, name: string): Promise<void> {
   assert.fail(`Tab does not reach ${name}`)
 }
 
-const logRow = (page: Page, number: number) =>
-  page.locator('#log tbody tr').filter({ has: page.locator('th', { hasText: new RegExp(`^${number}$`) }) })
+const logRow = (page: Page, number: number) => page.locator(`#log-rows > li[data-number="${number}"]`)
 
 describe('the live page', () => {
   test('the page switches a fault on by keyboard, and shows the lost response', async () => {
@@ -146,7 +145,7 @@ describe('the live page', () => {
     assert.equal(await order('key-1', 'shop-1'), 'lost')
     await logRow(page, 1).getByText('lost', { exact: true }).waitFor()
     await logRow(page, 1).getByText('charged', { exact: true }).waitFor()
-    await logRow(page, 1).getByText('fault commitThenDrop', { exact: true }).waitFor()
+    await logRow(page, 1).getByText('commitThenDrop', { exact: true }).waitFor()
     await page.getByText('acted 1 of 1, matched 1').waitFor()
     assert.equal(await toggle.isChecked(), false, 'the fault applied to the next request only')
 
@@ -210,7 +209,7 @@ describe('the live page', () => {
     await page.locator('#orders').getByText('completed', { exact: true }).waitFor()
     await control('POST', '/reset')
     await page.locator('#wallets').getByText('€9,995.00', { exact: true }).waitFor({ state: 'detached' })
-    assert.equal(await page.locator('#log tbody tr').count(), 0)
+    assert.equal(await page.locator('#log-rows > li').count(), 0)
     assert.equal(await page.locator('#orders tbody tr').count(), 0)
     pending.catch(() => {})
   })
@@ -339,7 +338,7 @@ describe('the live page', () => {
     const markup = '<img src=x onerror=alert(1)><script>alert(2)</script>'
     await order('k', markup)
     await page.locator('#ledger').getByText(markup, { exact: true }).waitFor()
-    await logRow(page, 1).getByText('request', { exact: true }).click()
+    await logRow(page, 1).locator('summary').click()
     await page.locator('#log pre').getByText('onerror=alert(1)').first().waitFor()
     assert.equal(await page.locator('main img, main script').count(), 0)
   })
@@ -349,18 +348,17 @@ describe('the live page', () => {
     await control('POST', '/faults', { action: { type: 'commitThenDrop' } })
     assert.equal(await order('key-1', 'shop-1'), 'lost')
     const row = logRow(page, 1)
-    await row.getByText('request', { exact: true }).click()
+    await row.locator('summary').click()
     await row.getByText('idempotency-key: key-1').waitFor()
-    await row.getByText('"externalOrderId":"shop-1"').first().waitFor()
-    await row.getByText('response', { exact: true }).click()
+    await row.getByText('"externalOrderId": "shop-1"').first().waitFor()
     await row.getByText('content-type: application/json').last().waitFor()
     const [, response = ''] = await row.locator('pre').allTextContents()
-    assert.match(response, /^content-type: application\/json[\s\S]*\n\n\{"id":"ord_/)
+    assert.match(response, /^content-type: application\/json[\s\S]*\n\n\{\n {2}"id": "ord_/)
     assert.equal((await row.textContent())?.includes(apiKey), false)
 
     assert.equal(await order('key-1', 'shop-1'), 201)
     await logRow(page, 2).waitFor()
-    assert.equal(await row.locator('details[open]').count(), 2, 'what was opened stays open')
+    assert.equal(await row.locator('details[open]').count(), 1, 'what was opened stays open')
   })
 
   test('the page keeps its rows when others are added, changed or removed', async () => {
@@ -372,7 +370,7 @@ describe('the live page', () => {
     await page.locator('#keys').getByText('the same order').waitFor()
     await page.getByText('acted 1, always on').waitFor()
     const rows = await page.evaluateHandle(() => [
-      ...document.querySelectorAll('tbody tr, #rules li, .wallet, #switches > *'),
+      ...document.querySelectorAll('tbody tr, #log-rows > li, #rules li, .wallet, #switches > *'),
     ])
     const gone = (): Promise<readonly (string | null)[]> =>
       rows.evaluate((before) =>
@@ -401,29 +399,61 @@ describe('the live page', () => {
     await page.waitForFunction(() => document.querySelectorAll('#rules li').length === 0)
   })
 
-  test('the page filters requests, even new ones, by path, status, key and reference', async () => {
+  test('the page filters requests, even new ones, by anything in them, and says when none matches', async () => {
     const page = await open()
     await order('key-1', 'shop-1')
-    await fetch(`${url}/v1/balance`)
+    await fetch(`${url}/v1/balance`, { headers: { 'x-trace': 'trace-of-2' } })
     await logRow(page, 2).waitFor()
-    const visible = () => page.locator('#log tbody tr:visible th').allTextContents()
+    const visible = () =>
+      page
+        .locator('#log-rows > li:visible')
+        .evaluateAll((rows) => rows.map((row) => row.getAttribute('data-number')))
     for (const [text, numbers] of [
       ['balance', ['2']],
       ['401', ['2']],
+      ['trace-of-2', ['2']],
       ['SHOP-1', ['1']],
       ['key-1', ['1']],
+      ['key_personal', ['1']],
+      ['charged', ['1']],
+      ['"id":"ord_', ['1']],
+      ['"status": "pending"', ['1']],
+      ['post 201', ['1']],
       ['nothing like it', []],
       ['', ['2', '1']],
     ] as const) {
       await page.getByLabel('Filter').fill(text)
       assert.deepEqual(await visible(), numbers, text)
+      const none = text === 'nothing like it' ? 'No request matches “nothing like it”.' : ''
+      assert.equal(await page.locator('#log-no-match').textContent(), none)
     }
     await page.getByLabel('Filter').fill('shop')
     await order('key-3', 'shop-3')
     await fetch(`${url}/v1/balance`)
-    await page.waitForFunction(() => document.querySelectorAll('#log tbody tr').length === 4)
+    await page.waitForFunction(() => document.querySelectorAll('#log-rows > li').length === 4)
     assert.deepEqual(await visible(), ['3', '1'])
+    assert.equal(await page.locator('#log-count').textContent(), '2 of 4')
   })
+
+  for (const width of [1280, 800])
+    test(`a request and its response are on one line, and JSON is never broken in a word, at ${width} pixels`, async () => {
+      const page = await open({ viewport: { width, height: 900 } })
+      await fill(page)
+      const lines = page.locator('#log-rows .line')
+      for (const box of await Promise.all((await lines.all()).map((line) => line.boundingBox())))
+        assert.ok((box?.height ?? 99) <= 46, JSON.stringify(box))
+      const word = 'w'.repeat(200)
+      await order('key-long', word)
+      const row = page.locator('#log-rows > li').first()
+      await row.getByText(word).first().waitFor({ state: 'attached' })
+      await row.locator('summary').click()
+      const pre = row.locator('pre').first()
+      const { lineHeight, height } = await pre.evaluate((element) => ({
+        lineHeight: element.scrollHeight / (element.textContent?.split('\n').length ?? 1),
+        height: element.scrollHeight,
+      }))
+      assert.ok(lineHeight < 25, `${height} pixels: a line of the body is broken`)
+    })
 
   test('the page places an order, and copies a working address, key, export lines and curl command', async () => {
     const page = await open()
@@ -447,7 +477,7 @@ describe('the live page', () => {
     )
 
     assert.equal(await order("it's-$HOME", 'shop-2'), 201)
-    await logRow(page, 2).getByText('request', { exact: true }).click()
+    await logRow(page, 2).locator('summary').click()
     const curl = await copied('Copy as curl')
     assert.equal(curl.includes(apiKey), false)
     await promisify(execFile)('sh', ['-c', `${lines}${curl} -sS`])
@@ -469,7 +499,7 @@ describe('the live page', () => {
     complaints.length = 0
   })
 
-  test('on a phone, the page has touch targets of 44 pixels, and shows requests and charges first', async () => {
+  test('on a phone, the page has touch targets of 44 pixels, and shows requests and faults first', async () => {
     const page = await open({ viewport: { width: 390, height: 844 }, hasTouch: true })
     await fill(page)
     for (const summary of await page.locator('summary').all()) await summary.press('Enter')
@@ -486,7 +516,7 @@ describe('the live page', () => {
     )
     assert.deepEqual(small, [])
     const tops = await page.evaluate(() =>
-      ['log', 'ledger', 'wallets', 'faults', 'orders'].map(
+      ['log', 'faults', 'wallets', 'ledger', 'orders'].map(
         (name) => document.getElementById(`${name}-title`)?.getBoundingClientRect().top ?? 0,
       ),
     )
@@ -494,6 +524,28 @@ describe('the live page', () => {
       tops,
       tops.toSorted((a, b) => a - b),
     )
+  })
+
+  test('on a phone, the header leaves three quarters of the screen, cards are capped, and a bar jumps to each', async () => {
+    const height = 844
+    const page = await open({ viewport: { width: 390, height }, hasTouch: true })
+    await fill(page)
+    await control('DELETE', '/faults')
+    for (let number = 0; number < 20; number++) await order(`key-${number}`, `shop-${number}`)
+    await page.locator('#ledger').getByText('shop-19', { exact: true }).waitFor()
+    const [header = 0, whole = 0] = await page.evaluate(() => [
+      document.querySelector('header')?.getBoundingClientRect().height ?? 0,
+      document.documentElement.scrollHeight,
+    ])
+    assert.ok(header <= height / 4, `header: ${header}`)
+    assert.ok(whole < 5500, `page: ${whole}`)
+    for (const link of await page.locator('.jump a').all()) {
+      await link.click()
+      const id = (await link.getAttribute('href')) ?? ''
+      const top = await page.locator(id).evaluate((title) => title.getBoundingClientRect().top)
+      const bar = await page.locator('.jump').evaluate((nav) => nav.getBoundingClientRect().bottom)
+      assert.ok(top >= bar && top < height, `${id} is at ${top}, below the bar at ${bar}`)
+    }
   })
 
   test('the page blocks all other scripts and styles', async () => {
@@ -528,7 +580,7 @@ describe('the live page', () => {
     for (const width of [1280, 390])
       test(`the page is accessible in ${scheme} at ${width} pixels`, async () => {
         // So high that the request log scrolls nothing out of sight, where its contrast could not be measured.
-        const page = await open({ colorScheme: scheme, viewport: { width, height: 8000 } })
+        const page = await open({ colorScheme: scheme, viewport: { width, height: 16_000 } })
         await fill(page)
         assert.equal(
           await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),

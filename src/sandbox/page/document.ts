@@ -9,8 +9,22 @@ const table = (id: string, title: string, note: string): string => `
         <h2 id="${id}-title">${title} <span class="count" id="${id}-count"></span></h2>
         <p class="note">${note}</p>
         <p class="note" id="${id}-none">None.</p>
-        <div id="${id}" hidden></div>
+        <div id="${id}" class="capped" tabindex="0" role="group" aria-labelledby="${id}-title" hidden></div>
       </section>`
+
+const jumps = Object.entries({
+  log: 'Requests',
+  faults: 'Faults',
+  wallets: 'Wallets',
+  behaviour: 'Behaviour',
+  ledger: 'Charges',
+  orders: 'Orders',
+  keys: 'Idempotency keys',
+  'api-keys': 'API keys',
+  services: 'Services',
+})
+  .map(([id, title]) => `<a href="#${id}-title">${title}</a>`)
+  .join('')
 
 export const pageDocument: string = `<!doctype html>
 <html lang="en">
@@ -27,49 +41,44 @@ export const pageDocument: string = `<!doctype html>
   <a class="skip" href="#log-title">Skip to the request log</a>
   <header>
     <img src="/__sandbox/icon.svg" alt="" width="32" height="32">
-    <div>
+    <div class="where">
       <h1>Customer Ordering sandbox</h1>
-      <p><code id="address"></code> <button type="button" class="copy" id="copy-address">Copy address</button>
-        <button type="button" class="copy" id="copy-key">Copy API key</button>
-        <button type="button" class="copy" id="copy-env">Copy export lines</button>
+      <p><code id="address"></code>
         <span id="connection" class="badge info" role="status">connecting</span></p>
     </div>
     <div class="actions">
       <button type="button" id="place">Place a test order</button>
-      <button type="button" id="forget">Forget idempotency keys</button>
+      <button type="button" id="copy-address">Copy address</button>
+      <button type="button" id="copy-key">Copy API key</button>
+      <button type="button" id="copy-env">Copy export lines</button>
+      <button type="button" id="forget">Forget keys</button>
       <button type="button" id="reset">Reset everything</button>
     </div>
   </header>
+  <nav class="jump" aria-label="Parts of this page">${jumps}</nav>
   <p id="problem" class="problem" role="alert" hidden></p>
   <p id="announcement" class="unseen" aria-live="polite"></p>
   <noscript>
     <p class="problem">This page needs JavaScript. The control API below /__sandbox/ works without it.</p>
   </noscript>
   <main>
-    <div class="wide">
-      <section class="panel" aria-labelledby="log-title">
-        <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
-        <p class="filter"><label for="filter">Filter</label>
-          <input type="search" id="filter" placeholder="path, status, key, reference"
-            autocomplete="off" spellcheck="false"></p>
-        <div id="log" tabindex="0" role="group" aria-label="Newest requests" hidden></div>
-        <p class="note" id="log-none">No requests yet. Try:<br>
-          <code>curl <span id="example-address"></span>/v1/services
-            -H "authorization: Bearer <em>API key</em>"</code></p>
-      </section>
-${table(
-  'ledger',
-  'Charges',
-  'Every charge of an order. Two charges with one reference mean that an order was placed twice.',
-)}
-    </div>
+    <section class="panel log" aria-labelledby="log-title">
+      <h2 id="log-title" tabindex="-1">Requests <span class="count" id="log-count"></span></h2>
+      <p class="filter"><label for="filter">Filter</label>
+        <input type="search" id="filter" placeholder="anything in a request or response"
+          autocomplete="off" spellcheck="false"></p>
+      <div id="log" class="capped" tabindex="0" role="group" aria-label="Newest requests" hidden>
+        <div class="line heads" aria-hidden="true"><span>No.</span><span>Time</span><span>Request</span>
+          <span>Response</span><span>Idempotency-Key</span></div>
+        <ul id="log-rows"></ul>
+      </div>
+      <p class="note" id="log-no-match" role="status"></p>
+      <p class="note" id="log-none">No requests yet. Try:<br>
+        <code>curl <span id="example-address"></span>/v1/services
+          -H "authorization: Bearer <em>API key</em>"</code></p>
+    </section>
 
     <div class="side">
-      <section class="panel" aria-labelledby="wallets-title">
-        <h2 id="wallets-title">Wallets</h2>
-        <div id="wallets"></div>
-      </section>
-
       <section class="panel" aria-labelledby="faults-title">
         <h2 id="faults-title">Faults</h2>
         <fieldset class="choice">
@@ -78,7 +87,7 @@ ${table(
           <label><input type="radio" name="times" value="always"> every request</label>
           <label><input type="radio" name="times" value="some"> one in four requests</label>
         </fieldset>
-        <div id="toggles" class="toggles" role="group" aria-labelledby="faults-title"></div>
+        <div id="toggles" class="toggles capped" tabindex="0" role="group" aria-labelledby="faults-title"></div>
         <details>
           <summary>Write a rule</summary>
           <form id="rule-form">
@@ -99,6 +108,11 @@ action:
         <button type="button" id="clear-rules">Remove all rules</button>
       </section>
 
+      <section class="panel wallets" aria-labelledby="wallets-title">
+        <h2 id="wallets-title">Wallets</h2>
+        <div id="wallets"></div>
+      </section>
+
       <section class="panel" aria-labelledby="behaviour-title">
         <h2 id="behaviour-title">Behaviour</h2>
         <label for="preset">Preset</label>
@@ -111,6 +125,11 @@ action:
     </div>
 
     <div class="wide">
+${table(
+  'ledger',
+  'Charges',
+  'Every charge of an order. Two charges with one reference mean that an order was placed twice.',
+)}
 ${table('orders', 'Orders', 'As their customers see them, newest first.')}
 ${table('keys', 'Idempotency keys', 'What a repeated request with the key gets.')}
 ${table('api-keys', 'API keys', 'Shortened until you select Show.')}

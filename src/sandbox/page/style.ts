@@ -25,19 +25,24 @@ header {
   display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; padding: .9rem 1.25rem;
   background: var(--panel); border-bottom: 1px solid var(--line);
 }
-header > div { flex: 1 1 18rem; min-width: 0; }
+header .where { flex: 1 1 14rem; min-width: 0; }
 header p, h1, h2, h3 { margin: 0; }
 h1 { font-size: 1.2rem; line-height: 1.3; }
 h2 { font-size: 1.05rem; }
 h3 { margin: 1rem 0 .35rem; font-size: .95rem; }
 h2:focus { outline: none; }
-header .actions { flex: 0 1 auto; display: flex; flex-wrap: wrap; gap: .5rem; }
+header .actions { flex: 0 1 auto; display: flex; flex-wrap: wrap; gap: .4rem; }
+.actions button { min-height: 2rem; padding: 0 .6rem; font-size: .88rem; }
+#place { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
+.jump { display: none; }
 main {
   display: grid; gap: 1rem; padding: 1rem 1.25rem 2rem;
   grid-template: auto 1fr / minmax(0, 22rem) minmax(0, 1fr); align-items: start; max-width: 110rem;
   margin: 0 auto;
 }
 .side, .wide { display: grid; gap: 1rem; min-width: 0; grid-column: 2; }
+.log { grid-column: 2; }
+.wallets { order: -1; }
 .side { grid-column: 1; grid-row: 1 / 3; }
 .panel {
   background: var(--panel); border: 1px solid var(--line); border-radius: .6rem;
@@ -89,6 +94,7 @@ body > .problem { margin: 1rem 1.25rem 0; }
 .warn { color: var(--warn); background: var(--warn-back); }
 .bad { color: var(--bad); background: var(--bad-back); }
 .info { color: var(--info); background: var(--info-back); }
+.plain { color: var(--muted); border: 1px solid var(--line); line-height: 1.45; }
 
 .wallet {
   display: grid; grid-template-columns: 1fr auto; gap: .1rem .75rem; padding: .55rem 0;
@@ -158,30 +164,63 @@ td button, .copy { min-height: 1.65rem; padding: 0 .5rem; font-size: .84rem; }
 .filter input { flex: 1; min-width: 0; max-width: 24rem; }
 table code { overflow-wrap: break-word; }
 table code.long { overflow-wrap: anywhere; }
-#log { max-height: max(24rem, 75vh); overflow: auto; }
-#log thead th { position: sticky; top: 0; background: var(--panel); }
-.wide .panel { overflow-x: auto; }
-.fault { display: block; color: var(--muted); }
-#log time, #log th { white-space: nowrap; }
-td details summary { padding: 0; font-size: .86rem; }
+.capped { overflow: auto; }
+#log { max-height: max(24rem, 75vh); }
+.wide .capped { max-height: 32rem; }
+#log-rows { list-style: none; margin: 0; padding: 0; }
+#log-rows > li { border-bottom: 1px solid var(--line); }
+#log-rows > li:last-child { border-bottom: 0; }
+.line {
+  display: grid; grid-template-columns: 2.6rem 4.4rem minmax(0, 5fr) minmax(0, 8fr) minmax(0, 6fr);
+  gap: 0 .8rem; align-items: center; padding: .38rem 0; font-size: .92rem; color: inherit;
+}
+.line > * { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.line code { overflow-wrap: normal; }
+.line > .number::before { content: "▸ " / ""; color: var(--accent); }
+details[open] > .line > .number::before { content: "▾ " / ""; }
+.line time, .heads { font-variant-numeric: tabular-nums; color: var(--muted); }
+.heads { position: sticky; top: 0; background: var(--panel); font-size: .84rem; border-bottom: 1px solid var(--line); }
+summary.line::-webkit-details-marker { display: none; }
+.exchange { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: .2rem 1rem; padding: 0 0 .7rem; }
+.exchange > * { min-width: 0; }
+.title { display: flex; align-items: center; justify-content: space-between; min-height: 2rem; }
+.title h3 { margin: 0; }
 pre {
-  margin: .3rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem;
-  white-space: pre-wrap; overflow-wrap: anywhere; font-size: .82rem;
+  margin: .2rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem;
+  font-size: .82rem; overflow-x: auto;
 }
 @media (prefers-reduced-motion: no-preference) {
-  #log tbody tr { animation: appear 1.2s ease-out; }
+  #log-rows > li { animation: appear 1.2s ease-out; }
   @keyframes appear { from { background: var(--info-back); } }
 }
 
-@media (max-width: 62rem) { main { grid-template: none / minmax(0, 1fr); } .side, .wide { grid-area: auto; } }
+@media (max-width: 62rem) {
+  main { grid-template: none / minmax(0, 1fr); }
+  .log, .side, .wide { grid-area: auto; }
+  .wallets { order: 0; }
+  .jump {
+    display: flex; gap: .25rem; position: sticky; top: 0; z-index: 1; overflow-x: auto;
+    padding: 0 1.25rem; background: var(--panel); border-bottom: 1px solid var(--line);
+  }
+  .jump a {
+    display: flex; align-items: center; min-height: 44px; padding: 0 .5rem; white-space: nowrap;
+    color: var(--accent); text-decoration: none;
+  }
+  h2 { scroll-margin-top: 60px; }
+  header .actions { flex: 1 0 100%; flex-wrap: nowrap; overflow-x: auto; padding: 3px; }
+  .actions button { flex: none; }
+  #log, .toggles.capped { max-height: 55vh; }
+  .wide .capped { max-height: 40vh; }
+}
 /* Touch targets need 44 pixels. */
 @media (max-width: 62rem), (pointer: coarse) {
-  button, .copy, td button, select, input[type="number"], input[type="search"] {
+  button, .copy, td button, .actions button, select, input[type="number"], input[type="search"] {
     min-height: 44px; min-width: 44px;
   }
-  summary, td details summary { min-height: 44px; display: flex; align-items: center; }
-  summary::before { content: "▸ " / ""; white-space: pre; }
-  details[open] > summary::before { content: "▾ " / ""; }
+  summary { min-height: 44px; }
+  summary:not(.line) { display: flex; align-items: center; }
+  summary:not(.line)::before { content: "▸ " / ""; white-space: pre; }
+  details[open] > summary:not(.line)::before { content: "▾ " / ""; }
   .choice label { min-height: 44px; }
   .choice label, .toggles label { align-items: center; }
   .toggles label { min-height: 44px; }
@@ -201,19 +240,14 @@ pre {
   td.empty { display: none; }
   .cell { min-width: 0; max-width: none; overflow-wrap: anywhere; }
   table code { overflow-wrap: anywhere; }
-  #log tr { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: .1rem .75rem; }
-  #log tr > * { display: block; }
-  #log tr > *::before { content: none; }
-  #log tr > :nth-child(3) { grid-row: 1; }
-  #log tr > :nth-child(4) { grid-row: 1; text-align: right; }
-  #log tr > :nth-child(2), #log tr > :nth-child(1) { grid-row: 2; color: var(--muted); font-size: .84rem; }
-  #log tr > :nth-child(2) { grid-column: 1; }
-  #log tr > :nth-child(1) { grid-column: 2; text-align: right; }
-  #log tr > :nth-child(1)::before { content: "No. "; display: inline; }
-  #log tr > :nth-child(1) > .cell { display: inline; }
-  #log tr > :nth-child(5), #log tr > :nth-child(6) { grid-column: 1 / -1; color: var(--muted); }
-  #log tr > :nth-child(5)::before { content: "key "; }
-  #log tr > :nth-child(5) > .cell { display: inline; }
-  #log tr > .empty:nth-child(n) { display: none; }
+  header { gap: .4rem .6rem; padding-top: .5rem; padding-bottom: .5rem; }
+  h1 { font-size: 1.05rem; }
+  .jump { padding: 0 .25rem; }
+  .heads { display: none; }
+  .line { grid-template-columns: auto auto minmax(0, 1fr) auto; padding: .5rem 0; gap: .1rem .8rem; }
+  .line > .request { grid-area: 1 / 1 / 2 / 4; }
+  .line > .response { grid-area: 1 / 4; text-align: right; }
+  .line > .key { grid-column: 3 / 5; text-align: right; color: var(--muted); }
+  .line > .number, .line > time, .line > .key { grid-row: 2; font-size: .84rem; }
 }
 `

@@ -5,7 +5,7 @@ export function code(text: string): HTMLElement {
   return element('code', text.length > 40 ? { class: 'long' } : {}, text)
 }
 
-export function badge(kind: 'good' | 'warn' | 'bad' | 'info', text: string): HTMLElement {
+export function badge(kind: 'good' | 'warn' | 'bad' | 'info' | 'plain', text: string): HTMLElement {
   return element('span', { class: `badge ${kind}` }, text)
 }
 

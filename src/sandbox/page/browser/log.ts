@@ -3,14 +3,14 @@ import { badge, code, time } from './cells.ts'
 import { copyButton } from './copy.ts'
 import { curlOf } from './curl.ts'
 import { byId, element } from './elements.ts'
-import { drawTable, type Row } from './table.ts'
+import { drawEach } from './keyed.ts'
 
 const MAX_REQUESTS = 200
 const requestsByNumber = new Map<number, SandboxRequest>()
 const firstNumberByKey = new Map<string, number>()
 
-function responseOf({ status, delivery, charged }: SandboxRequest): HTMLElement {
-  const place = element('span')
+function responseOf({ status, delivery, charged, faults }: SandboxRequest): HTMLElement {
+  const place = element('span', { class: 'response' })
   if (status === 'running') place.append(badge('info', 'running'))
   else if (status === 'dropped') place.append(badge('bad', delivery === 'stall' ? 'no response' : 'lost'))
   else place.append(badge(status < 300 ? 'good' : status < 500 ? 'warn' : 'bad', String(status)))
@@ -18,76 +18,90 @@ function responseOf({ status, delivery, charged }: SandboxRequest): HTMLElement 
   if (delivery === 'cut' || delivery === 'stallBody' || delivery === 'huge')
     place.append(badge('bad', cut[delivery]))
   if (charged) place.append(badge('info', 'charged'))
+  if (faults.length > 0) place.append(badge('plain', faults.join(', ')))
   return place
 }
 
-function cellsOf(request: SandboxRequest): Row {
-  const { number, at, method, path, faults, response, apiKeyId } = request
-  const line = element('span', {}, `${method} `, code(path))
-  if (faults.length > 0) line.append(element('small', { class: 'fault' }, `fault ${faults.join(', ')}`))
-  line.append(
-    details(
-      'request',
+/** A request and its response on one line, which opens to both in full. */
+function rowOf(request: SandboxRequest): HTMLElement {
+  const { number, at, method, path, response } = request
+  const line = element(
+    'summary',
+    { class: 'line' },
+    element('span', { class: 'number' }, String(number)),
+    time(at),
+    element('span', { class: 'request' }, `${method} `, code(path)),
+    responseOf(request),
+    keyOf(request),
+  )
+  const full = element(
+    'div',
+    { class: 'exchange' },
+    message(
+      'Request',
       request,
       copyButton('Copy as curl', () => curlOf(number)),
     ),
   )
-  if (response !== null) line.append(details('response', response))
-  return [
-    String(number),
-    time(at),
-    line,
-    responseOf(request),
-    keyCell(request),
-    apiKeyId === null ? '' : code(apiKeyId),
-  ]
+  if (response !== null) full.append(message('Response', response))
+  return element('li', { 'data-number': String(number) }, element('details', {}, line, full))
 }
 
-function details(
-  name: string,
-  {
-    headers,
-    body,
-  }: {
-    readonly headers: Readonly<Record<string, string>>
-    readonly body: string
-  },
+function message(
+  title: string,
+  { headers, body }: Pick<SandboxRequest, 'headers' | 'body'>,
   ...more: readonly Node[]
 ): HTMLElement {
   const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}`)
-  const text = [...lines, ...(body === '' ? [] : ['', body])].join('\n')
-  return element('details', {}, element('summary', {}, name), element('pre', {}, text), ...more)
+  const text = [...lines, ...(body === '' ? [] : ['', formatted(body)])].join('\n')
+  const heading = element('h3', {}, title)
+  const pre = element('pre', { tabindex: '0' }, text)
+  return element('div', {}, element('div', { class: 'title' }, heading, ...more), pre)
 }
 
-function keyCell({ number, apiKeyId, idempotencyKey }: SandboxRequest): Node | string {
-  if (idempotencyKey === null) return ''
-  const place = element('span', {}, code(idempotencyKey))
+/** JSON with a line for each field. Bodies that are cut or no JSON stay as they are. */
+function formatted(body: string): string {
+  try {
+    return JSON.stringify(JSON.parse(body), null, 2)
+  } catch {
+    return body
+  }
+}
+
+function keyOf({ number, apiKeyId, idempotencyKey }: SandboxRequest): HTMLElement {
+  const place = element('span', { class: 'key' })
+  if (idempotencyKey === null) return place
   const first = firstNumberByKey.get(JSON.stringify([apiKeyId, idempotencyKey])) ?? number
-  if (first !== number) place.append(element('small', { class: 'fault' }, `same key as No. ${first}`))
+  if (first !== number) place.append(badge('plain', `same key as No. ${first}`), ' ')
+  place.append(code(idempotencyKey))
   return place
 }
 
-function searchedText(request: SandboxRequest): string {
-  const { method, path, status, idempotencyKey, apiKeyId, body, faults } = request
-  return [method, path, status, idempotencyKey, apiKeyId, body, ...faults].join(' ').toLowerCase()
+/** All that the row shows, and the body as it was sent: a search may be for either. */
+function searchedText({ body, response, apiKeyId }: SandboxRequest, row: Element | undefined): string {
+  return [row?.textContent, body, response?.body, apiKeyId].join(' ').toLowerCase()
 }
 
 export function showLog(): void {
   const newest = [...requestsByNumber.values()].reverse()
-  const table = drawTable('log', {
-    columns: ['No.', 'Time', 'Request', 'Response', 'Idempotency-Key', 'API key'],
-    items: newest,
-    total: newest[0]?.number ?? 0,
-    keyOf: ({ number }) => number,
-    cellsOf,
-  })
+  const place = byId('log-rows')
+  drawEach(place, newest, ({ number }) => number, rowOf)
   const field = byId('filter')
   const wanted = field instanceof HTMLInputElement ? field.value.trim().toLowerCase() : ''
-  const rows = table.tBodies[0]?.rows ?? []
+  const words = wanted.split(/\s+/)
+  let shown = 0
   for (const [index, request] of newest.entries()) {
-    const row = rows[index]
-    if (row !== undefined) row.hidden = !searchedText(request).includes(wanted)
+    const row = place.children[index]
+    const text = searchedText(request, row)
+    const found = words.every((word) => text.includes(word))
+    row?.toggleAttribute('hidden', !found)
+    if (found) shown++
   }
+  const total = newest[0]?.number ?? 0
+  byId('log').hidden = shown === 0
+  byId('log-none').hidden = total > 0
+  byId('log-count').textContent = shown < total ? `${shown} of ${total}` : String(total)
+  byId('log-no-match').textContent = total > 0 && shown === 0 ? `No request matches “${wanted}”.` : ''
 }
 
 export function drawLog(requests: readonly SandboxRequest[], anew: boolean): void {
