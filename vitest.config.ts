@@ -84,7 +84,7 @@ export default defineConfig({
       harness('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
       harness('simulation', { testTimeout: 900_000 }),
       project('package', {
-        include: ['test/package/{bench,files,generated-code,start}.test.ts'],
+        include: ['test/package/{bench,files,generated-code,quickstart,start}.test.ts'],
         testTimeout: 120_000,
         globalSetup: ['test/package/setup.ts'],
       }),

@@ -23,7 +23,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css',
   '.json': 'application/json',
   '.svg': 'image/svg+xml',
-  '.png': 'image/png',
+  '.webp': 'image/webp',
   '.txt': 'text/plain; charset=utf-8',
   '.woff2': 'font/woff2',
 }

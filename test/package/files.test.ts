@@ -12,7 +12,7 @@ describe('the packed file', () => {
   test('the packed file contains build, documentation, OpenAPI description, manifest and licences, and nothing else', () => {
     const others = inject('packedFiles').filter(
       (path) =>
-        !/^docs\/([\w-]+\/)*[\w-]+\.(md|svg)$/.test(path) &&
+        !/^docs\/([\w-]+\/)*[\w-]+\.(md|svg|webp)$/.test(path) &&
         !/^dist\/((node\/)?stores\/|sandbox\/|proxy\/|node\/)?[\w-]+(\.d-[\w-]+)?\.(js|cjs|d\.ts|d\.cts)$/.test(
           path,
         ),
@@ -50,8 +50,7 @@ describe('the packed file', () => {
       if (!/\.md$|^llms\.txt$/.test(page)) continue
       const text = (await readFile(installed(page), 'utf8')).replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
       for (const [, link = ''] of text.matchAll(/\]\(([^)#\s]+)(?:#[^)]*)?\)/g)) {
-        // Images with many pixels are not packed. Their alternative text describes them.
-        if (/^https:|\.png$/.test(link)) continue
+        if (/^https:/.test(link)) continue
         if (!packed.has(posix.normalize(posix.join(posix.dirname(page), link))))
           broken.push(`${page}: ${link}`)
       }
