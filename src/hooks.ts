@@ -107,11 +107,14 @@ export interface Hooks {
  * receives the fields first, then the message.
  */
 export interface Logger {
-  /** Logs requests, responses, and calls that succeeded. */
+  /** Logs requests, responses, waits, and calls that succeeded. */
   debug(message: string, fields?: object): void
-  /** Logs retries, and calls that failed. */
+  /** Logs calls that failed, and the orders that a recovery left open. */
   info(message: string, fields?: object): void
-  /** Logs orders that need attention, or whose outcome is unknown or not stored. */
+  /**
+   * Logs orders whose outcome is unknown or not stored, and once for each recovery how many orders
+   * need attention.
+   */
   warn(message: string, fields?: object): void
   /** Logs hooks that throw. */
   error(message: string, fields?: object): void
@@ -154,15 +157,30 @@ export class Reporter {
 
   retry(event: RetryEvent): void {
     this.#tell(this.#hooks.onRetry, event)
-    this.log('info', 'trying again', event)
+    this.log('debug', 'trying again', event)
   }
 
   settled(event: SettledEvent): void {
     this.#tell(this.#hooks.onSettled, event)
-    const { charged, remembered, recovery } = event
-    const warn = charged === 'unknown' || remembered === false || recovery === 'needs_attention'
-    const level = warn ? 'warn' : event.ok ? 'debug' : 'info'
-    this.log(level, event.ok ? 'call ended' : 'call failed', event)
+    this.log(levelOf(event), event.ok ? 'call ended' : 'call failed', event)
+  }
+
+  /** Passes the outcomes of a recovery on, and warns once at its end if a person is needed. */
+  async *recovered<Outcome extends Recovered>(
+    outcomes: AsyncIterable<Outcome>,
+  ): AsyncGenerator<Outcome, void, undefined> {
+    const references: string[] = []
+    try {
+      for await (const outcome of outcomes) {
+        const { externalOrderId, key } = outcome.record
+        if (outcome.outcome === 'needs_attention') references.push(externalOrderId ?? key)
+        yield outcome
+      }
+    } finally {
+      const orders = references.length
+      if (orders > 0)
+        this.log('warn', 'orders need attention', { orders, references: references.slice(0, 10) })
+    }
   }
 
   log(level: 'debug' | 'info' | 'warn' | 'error', message: string, fields: object): void {
@@ -190,6 +208,24 @@ export class Reporter {
   #hookFailed(event: object): void {
     this.log('error', 'a hook threw', event)
   }
+}
+
+/** What a log line needs of the outcome of a recovery. */
+interface Recovered {
+  readonly outcome: string
+  readonly record: { readonly externalOrderId?: string; readonly key: string }
+}
+
+/**
+ * A warning is for a person. Another process that places an order is normal, and a recovery warns
+ * once for all of its orders.
+ */
+function levelOf({ ok, code, charged, remembered, recovery }: SettledEvent): LogLevel & keyof Logger {
+  if (remembered === false) return 'warn'
+  if (recovery === 'needs_attention' || recovery === 'still_open') return 'info'
+  if (recovery === 'in_progress') return 'debug'
+  if (charged === 'unknown' && code !== 'duplicate_order') return 'warn'
+  return ok ? 'debug' : 'info'
 }
 
 /** Only pino's loggers have `bindings()`. */

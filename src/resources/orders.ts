@@ -241,7 +241,8 @@ export class Orders<S extends Schemas = Schemas> {
     const settings = callSettings(defaults, call)
     const finish = finishOf(this.#context, 'orders.recover', settings)
     const how = { settings, replay, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
-    const run = () => lifetime.each(recover(this.#context, how))
+    const { reporter } = this.#context.connection
+    const run = () => lifetime.each(reporter.recovered(recover(this.#context, how)))
     return new Lazy(once('orders.recover', run), recoverySummary)
   }
 

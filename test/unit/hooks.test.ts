@@ -67,8 +67,8 @@ describe('hooks', () => {
 
 describe('log lines', () => {
   const levels: [LogLevel, string[]][] = [
-    ['debug', ['debug', 'debug', 'info', 'debug']],
-    ['info', ['info']],
+    ['debug', ['debug', 'debug', 'debug', 'debug']],
+    ['info', []],
     ['warn', []],
     ['error', []],
     ['off', []],
@@ -85,7 +85,7 @@ describe('log lines', () => {
     expect(lines).toEqual([
       ['debug', 'customer-ordering-sdk: request sent', request],
       ['debug', 'customer-ordering-sdk: request ended', response],
-      ['info', 'customer-ordering-sdk: trying again', retry],
+      ['debug', 'customer-ordering-sdk: trying again', retry],
       ['debug', 'customer-ordering-sdk: call ended', settled],
     ])
   })
@@ -94,6 +94,20 @@ describe('log lines', () => {
     ['a refusal', { ok: false, charged: 'no', code: 'payment_required' }, 'info', 'call failed'],
     ['a charge in doubt', { ok: false, charged: 'unknown', code: 'timeout' }, 'warn', 'call failed'],
     ['an ending that could not be stored', { ok: true, remembered: false }, 'warn', 'call ended'],
+    ['an order of a twin', { ok: false, charged: 'unknown', code: 'duplicate_order' }, 'info', 'call failed'],
+    [
+      'an order of a healthy peer',
+      { ok: false, charged: 'unknown', recovery: 'in_progress' },
+      'debug',
+      'call failed',
+    ],
+    ['an order left open', { ok: false, charged: 'unknown', recovery: 'still_open' }, 'info', 'call failed'],
+    [
+      'an order for a person',
+      { ok: true, charged: 'yes', recovery: 'needs_attention' },
+      'info',
+      'call ended',
+    ],
   ] as const)('log lines for %s: %j have level %s', (_what, fields, level, message) => {
     const { lines, logger } = logging()
     new Reporter({}, logger, 'debug').settled({ ...settled, ...fields })

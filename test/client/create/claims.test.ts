@@ -21,13 +21,15 @@ describe("another process's claim", () => {
     await lab.dies((orders) => orders.create(order('r1')))
     const retries: RetryEvent[] = []
     const lines: string[] = []
-    const logger = { debug() {}, info: (line: string) => void lines.push(line), warn() {}, error() {} }
+    const log = (line: string): void => void lines.push(line)
+    const logger = { debug() {}, info: log, warn: log, error: log }
     const hooks = { onRetry: (event: RetryEvent) => void retries.push(event) }
     await lab.elsewhere({ hooks, logger, logLevel: 'info' }).orders.create(order('r1'))
     expect(retries).toMatchObject([
       { reason: 'claimed', attempt: 0, delayMs: 15_000, operation: 'orders.create' },
     ])
-    expect(lines).toHaveLength(1)
+    // A healthy peer is normal.
+    expect(lines).toEqual([])
   })
 
   it("if another call takes over a live call's claim, both calls return the same order", async (lab) => {

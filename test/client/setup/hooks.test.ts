@@ -256,22 +256,31 @@ describe('the attempt numbers and operation names of events', () => {
     expect(names(events)).toEqual(['request', 'response', 'settled'])
   })
 
-  test('a created record that needs a person is logged as a warning', async () => {
+  test('a recovery that needs a person logs one warning, however many orders it found', async () => {
     const lines: unknown[][] = []
     const log =
       (level: string) =>
       (...line: unknown[]): void =>
         void lines.push([level, ...line])
     const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
-    const { client, sandbox, runtime } = service({ logger, maxRetries: 0 })
-    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'cutBody' }, times: 9 })
-    await errorOf(client.orders.create(nameless, { idempotencyKey: 'mine' }))
+    const { client, sandbox, runtime } = service({ logger, maxRetries: 0, logLevel: 'info' })
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'cutBody' }, times: 'always' })
+    for (const key of ['first', 'second'])
+      await errorOf(client.orders.create(nameless, { idempotencyKey: key }))
     runtime.jump(60 * 60 * 1000)
     lines.length = 0
-    const record = { state: 'created' }
-    expect(await all(client.orders.recover())).toMatchObject([{ outcome: 'needs_attention', record }])
+    expect(await all(client.orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', record: { state: 'created' } },
+      { outcome: 'needs_attention', record: { state: 'created' } },
+    ])
     expect(lines).toMatchObject([
-      ['warn', expect.any(String), { recovery: 'needs_attention', charged: 'yes' }],
+      ['info', expect.any(String), { recovery: 'needs_attention', charged: 'yes' }],
+      ['info', expect.any(String), { recovery: 'needs_attention', charged: 'yes' }],
+      [
+        'warn',
+        'customer-ordering-sdk: orders need attention',
+        { orders: 2, references: ['first', 'second'] },
+      ],
     ])
   })
 })
