@@ -327,6 +327,7 @@ describe('customer-ordering-sdk', () => {
           expect(code).toBe(1)
           expect(err).toMatch(/^customer-ordering-sdk: /)
           for (const form of [written, password]) expect(err).not.toMatch(secret(form))
+          expect(err).not.toContain(btoa(`ada:${password}`).replace(/=*$/, ''))
         }
       },
     )
