@@ -5,19 +5,31 @@ import { serveSandbox } from '../sandbox/http/server.ts'
 import { createSandbox } from '../sandbox/index.ts'
 import { quickstart } from './quickstart.ts'
 import { run } from './run.ts'
-import { terminalOf } from './terminal.ts'
+import { EXIT, type Exit, type Terminal, terminalOf } from './terminal.ts'
 
-const parameters = process.argv.slice(2)
-const [name] = parameters
-if (name === 'sandbox') void runSandbox(parameters.slice(1))
-else if (name === 'quickstart' && parameters.length === 1) {
+async function runQuickstart({ out, err }: Terminal): Promise<Exit> {
   const sandbox = createSandbox()
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
-  void serveSandbox(sandbox).then(async ({ url, close }) => {
-    await quickstart({ baseUrl: url, apiKey: sandbox.apiKey, out: (text) => process.stdout.write(text) })
-    await close()
-  })
-} else
-  void run(parameters, terminalOf(process)).then((code) => {
+  try {
+    const { url, close } = await serveSandbox(sandbox)
+    try {
+      await quickstart({ baseUrl: url, apiKey: sandbox.apiKey, out })
+    } finally {
+      await close()
+    }
+    return EXIT.done
+  } catch (error) {
+    err(`customer-ordering-sdk: the quick start failed: ${String(error)}\n`)
+    return EXIT.failed
+  }
+}
+
+const parameters = process.argv.slice(2)
+if (parameters[0] === 'sandbox') void runSandbox(parameters.slice(1))
+else {
+  const terminal = terminalOf(process)
+  const running = parameters.join() === 'quickstart' ? runQuickstart(terminal) : run(parameters, terminal)
+  void running.then((code) => {
     process.exitCode = code
   })
+}

@@ -6,7 +6,7 @@ import { normalizeServer, scopeOf } from '../orders/identity.ts'
 import { VERSION } from '../version.ts'
 import { COMMANDS, type Command, type Task } from './commands.ts'
 import { completion } from './completion.ts'
-import { help } from './help.ts'
+import { help, OTHERS } from './help.ts'
 import { type OpenStore, openStore, secretsIn, storeName } from './open-store.ts'
 import {
   type Flags,
@@ -73,6 +73,7 @@ async function runCommand(
   if (given.help) return show(terminal, help(COMMON, name))
   if (words[0] === 'completion') return show(terminal, completion(COMMON, words[1]))
   if (command === undefined) {
+    if (name !== '') throw new UsageError(`${name} takes no options or arguments.`)
     terminal.err(help(COMMON))
     return EXIT.wrongUse
   }
@@ -150,8 +151,8 @@ function commandOf(words: readonly string[]): readonly [name: string, command: C
     if (Object.hasOwn(COMMANDS, name)) return [name, COMMANDS[name]]
   }
   const [first = ''] = words
-  if (first === '' || first === 'completion') return [first, undefined]
-  const names = [...Object.keys(COMMANDS), 'sandbox', 'quickstart', 'completion']
+  if (first === '' || Object.hasOwn(OTHERS, first)) return [first, undefined]
+  const names = [...Object.keys(COMMANDS), ...Object.keys(OTHERS)]
   const sub = names.filter((name) => name.startsWith(`${first} `))
   if (sub.length > 0 && words.length < 2)
     throw new UsageError(`${first} is the first word of: ${sub.join(', ')}.`)

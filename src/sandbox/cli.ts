@@ -103,9 +103,9 @@ function logLine({
   return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}`
 }
 
-/** Replaces control characters: a string from a request must not control the terminal. */
+/** Replaces what nobody sees: a string from a request must not control the terminal. */
 function printLine(line: string): void {
-  process.stdout.write(`${line.replace(/\p{Cc}/gu, '?')}\n`)
+  process.stdout.write(`${line.replace(/(?! )[\p{C}\p{Z}\p{DI}]/gu, '?')}\n`)
 }
 
 async function start(argv: string[]): Promise<void> {

@@ -258,6 +258,8 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --json=yes ~', 'The option --json takes no value; see --help.'],
     ['unresolved ~ --server', 'The option --server requires a value; see --help.'],
     ['unresolved --server --json ~', 'The option --server requires a value; see --help.'],
+    ['quickstart now', 'quickstart takes no options or arguments.'],
+    ['quickstrat', 'There is no command "quickstrat" (did you mean quickstart?)'],
     ['completion tcsh', 'completion requires the name of a shell: bash, zsh or fish.'],
   ])('the command rejects "%s" with exit code 2', async (line, message) => {
     const { code, out, err } = await command(line)

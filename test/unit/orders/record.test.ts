@@ -241,6 +241,7 @@ describe('what is told of a record', () => {
       state: 'open',
       ambiguous: false,
       externalOrderId: 'r1',
+      request: JSON.parse(record.body ?? ''),
       attempts: 2,
       firstSentAt: 1000,
       busyUntil: 3000,
