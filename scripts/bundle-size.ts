@@ -70,9 +70,9 @@ const measured: readonly Measured[] = [
   { entry: './undici', name: 'undiciTransport', budget: 4_750, platform: 'node' },
 ]
 
-// The documentation takes 105 kB of this.
-const PACKED_BUDGET = 810_000
-const UNPACKED_BUDGET = 2_985_000
+// The documentation takes 105 kB of this, and its pictures 150 kB.
+const PACKED_BUDGET = 975_000
+const UNPACKED_BUDGET = 3_150_000
 
 /** @param from the module to import from: the built package, or its source */
 async function bundle(
