@@ -1,5 +1,4 @@
 import type { CreateOrderRequest, Order } from './schemas/order.ts'
-import type { Service } from './schemas/service.ts'
 
 /**
  * Options of one call, always its last argument. `timeout`, `totalTimeout` and `maxRetries` default
@@ -38,8 +37,6 @@ export interface CreateOptions extends RequestOptions {
    * instead. Default false.
    */
   readonly allowDuplicate?: boolean | undefined
-  /** The service to order. If set, the client checks the quantity before anything is sent. */
-  readonly service?: Service | undefined
 }
 
 /**
@@ -82,13 +79,6 @@ export interface WaitForOptions<T = Order> extends RequestOptions {
 
 /** Options of `orders.recover`. */
 export interface RecoverOptions extends RequestOptions {
-  /**
-   * `'all'` also repeats requests past the safe-retry window, after an abort, and after a refusal
-   * that followed an ambiguous attempt. This can charge a second time if the service has forgotten
-   * the key. The request of an order that was certainly charged is never repeated past the window.
-   * Default `'safe'`.
-   */
-  readonly replay?: 'safe' | 'all' | undefined
   /**
    * True to claim orders immediately, even if another process may still be placing them. This never
    * causes a second charge. Set it when your program starts after a crash, if the other process has

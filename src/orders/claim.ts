@@ -25,25 +25,18 @@ export function begunContent(
   if (record !== undefined && as === 'stored') return apply(record, { type: 'resumed', by: 'call' })
   const isStart = as === 'same' || as === 'first' || as === 'next'
   const again = record !== undefined && isStart ? startedWith(context, record, as) : record
-  return askedContent(context, intent, again, { moved: as === 'given', duplicateKey })
+  return askedContent(context, intent, again, duplicateKey)
 }
 
 export function askedContent(
   context: OrderContext,
   intent: Intent,
   closed: RecordContent | undefined,
-  {
-    moved,
-    duplicateKey,
-  }: {
-    /** True if the caller's key differs from the key of the closed record. */
-    readonly moved: boolean
-    readonly duplicateKey?: string | undefined
-  },
+  duplicateKey?: string,
 ): RecordContent {
-  const key = beginningKey(context, intent, closed, { moved, duplicateKey })
+  const key = beginningKey(context, intent, closed, duplicateKey)
   const claim = context.connection.runtime.randomId()
-  return apply(closed, { type: 'asked', order: intent, key, moved, claim })
+  return apply(closed, { type: 'asked', order: intent, key, claim })
 }
 
 export function repeatedContent(record: JournalRecord): RecordContent {
@@ -114,26 +107,19 @@ export function beginningKey(
   context: OrderContext,
   { idempotencyKey, externalOrderId, request }: Intent,
   closed: RecordContent | undefined,
-  {
-    moved,
-    duplicateKey,
-  }: {
-    readonly moved: boolean
-    readonly duplicateKey: string | undefined
-  },
+  duplicateKey: string | undefined,
 ): IntentKey {
   const made = (): Pick<IntentKey, 'key' | 'keyOrigin'> => {
     if (idempotencyKey !== undefined) return { key: idempotencyKey, keyOrigin: 'caller' }
-    if (closed !== undefined && !moved) return closed
+    if (closed !== undefined) return closed
     if (duplicateKey !== undefined) return { key: duplicateKey, keyOrigin: 'random' }
     return makeKey(context, externalOrderId, 0)
   }
   const { key, keyOrigin } = made()
-  const generation = closed === undefined ? 0 : moved ? highestGeneration(closed) + 1 : closed.generation
   return {
     key,
     keyOrigin,
-    generation,
+    generation: closed?.generation ?? 0,
     fields: fieldTags(context.connection.runtime.deriveId, key, request),
   }
 }

@@ -45,8 +45,8 @@ export function isRemembered(sentAt: number, { now, totalTimeout, safeRetryWindo
 export function startOf(record: JournalRecord, timing: Timing): Start | undefined {
   const { keyOrigin, generation, firstSentAt, first, createdAt } = record
   const isOpen = firstSentAt === undefined || isRemembered(firstSentAt, timing)
-  // Do not change this key. After a conflict, something may have been bought under it. Only the
-  // caller may replace a caller's key.
+  // Do not change this key. After a conflict, something may have been bought under it. A caller's
+  // key never changes.
   if (record.foreign || record.rejection?.kind === 'conflict' || keyOrigin === 'caller')
     return isOpen ? 'same' : undefined
   const isFirst = generation === 0 || keyOrigin === 'random'
@@ -78,7 +78,7 @@ export function isBusy(
   return now < (record.busyUntil ?? 0) && now >= record.updatedAt - CLOCK_SKEW
 }
 
-export type Wanted = Pick<Intent, 'slot' | 'fingerprint' | 'idempotencyKey' | 'misfit'>
+export type Wanted = Pick<Intent, 'slot' | 'fingerprint' | 'idempotencyKey'>
 
 export interface Facts extends Timing {
   /** Undefined for commands other than `create`. */
@@ -92,8 +92,6 @@ export interface Facts extends Timing {
   readonly outwaited: boolean
   /** Key of the unfinished anonymous order that this call found at its start and continues. */
   readonly asked: string | undefined
-  /** True for `recover({ replay: 'all' })`. */
-  readonly replaysAll: boolean
   /** When a person called `resolve()`, in milliseconds since 1970. */
   readonly decidedAt: number
   /** The order id that was passed to `resolve()`. */
@@ -107,14 +105,11 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   isLive: false,
   outwaited: false,
   asked: undefined,
-  replaysAll: false,
   decidedAt: 0,
   orderId: undefined,
 }
 
 export type Condition<Known> = (record: Known, facts: Facts) => boolean
-
-export const misfit: Condition<unknown> = (_record, { wanted }) => wanted?.misfit !== undefined
 
 export const otherPayload: Condition<JournalRecord> = ({ fingerprint }, { wanted }) =>
   fingerprint !== wanted?.fingerprint
@@ -122,28 +117,10 @@ export const otherPayload: Condition<JournalRecord> = ({ fingerprint }, { wanted
 export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
 
-/**
- * The caller passes a key that the order used earlier. The record does not show when that key was
- * first sent, so the service may have forgotten it.
- */
-export const keyLeftBefore: Condition<JournalRecord> = ({ left }, { wanted }) =>
-  wanted?.idempotencyKey !== undefined && left?.includes(wanted.idempotencyKey) === true
+export const keyTooOld: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === undefined
 
-/**
- * Another key is safe only if nothing was sent under the record's key, if the service itself
- * refused it all, or if a person abandoned the order.
- */
-export const otherKeyUnproven: Condition<JournalRecord> = (record, facts) => {
-  const { attempts, rejection, foreign } = record
-  const provenRefused = attempts === 0 || (rejection?.kind === 'refused' && !foreign)
-  return otherKey(record, facts) && !provenRefused && rejection?.kind !== 'abandoned'
-}
-
-export const keyTooOld: Condition<JournalRecord> = (record, facts) =>
-  keepsNameAndKey(record, facts) && startOf(record, facts) === undefined
-
-/** The caller must not simply use a new key: something may have been bought under the old one. */
-export const foreignKeyTooOld: Condition<JournalRecord> = (record, facts) =>
+/** A person must settle the conflict first: something may have been bought under the key. */
+export const conflictTooOld: Condition<JournalRecord> = (record, facts) =>
   keyTooOld(record, facts) && (record.foreign || record.rejection?.kind === 'conflict')
 
 export const otherApiKey: Condition<JournalRecord> = (_record, { sameApiKey }) => !sameApiKey
@@ -171,15 +148,12 @@ export const replaced: Condition<JournalRecord> = ({ slot, key }, { asked }) =>
 export const boughtMeanwhile: Condition<JournalRecord> = ({ key }, { asked }) => asked === key
 
 export const damaged: Condition<JournalRecord> = (record, { isGenuine }) => !isGenuine(record)
-export const damagedAgain: Condition<JournalRecord> = (record, facts) =>
-  keepsNameAndKey(record, facts) && damaged(record, facts)
 
 export const startsFirst: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'first'
 export const startsNext: Condition<JournalRecord> = (record, facts) => startOf(record, facts) === 'next'
 
 export const aborted: Condition<JournalRecord> = ({ hold }) => hold === 'aborted'
 export const refusedAfterDoubt: Condition<JournalRecord> = ({ hold }) => hold === 'refused'
-export const replaysAll: Condition<JournalRecord> = (_record, facts) => facts.replaysAll
 
 export const bodyGone: Condition<JournalRecord> = ({ body }) => body === undefined
 export const pastWindow: Condition<JournalRecord> = (record, facts) => !inWindow(record, facts)
@@ -207,7 +181,3 @@ export const overtaken: Condition<JournalRecord> = ({ othersUntil, updatedAt }, 
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId
-
-function keepsNameAndKey(record: JournalRecord, facts: Facts): boolean {
-  return !isAnonymous(record.slot) && !otherKey(record, facts)
-}

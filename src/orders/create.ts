@@ -6,7 +6,6 @@ import { askCredential, type CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
 import { factsOf, headersLater } from '../http/info.ts'
 import type { CreateOrderRequest, Order } from '../schemas/order.ts'
-import type { Service } from '../schemas/service.ts'
 import { begunContent, refusalUnder, sameApiKey } from './claim.ts'
 import { CLOCK_SKEW, type Facts } from './conditions.ts'
 import { CREATE_ORDER, type OrderContext, orderEvent, type PlacedOrder } from './context.ts'
@@ -45,7 +44,6 @@ export interface PlaceOrderOptions<Output> {
   readonly idempotencyKey?: string | undefined
   readonly keyIsUndefined?: boolean | undefined
   readonly allowDuplicate?: boolean | undefined
-  readonly service?: Service | undefined
   /** Parses the order with the caller's schema. Hooks get the settled event only after that. */
   finish(reply: OrderReply<Order>): Promise<Output>
 }
@@ -68,11 +66,11 @@ export function placeOrder<Output>(
   // Read all arguments before the first await, so that later changes to them have no effect.
   const { runtime } = context.connection
   const duplicateKey = options.allowDuplicate === true ? runtime.randomId() : undefined
-  const { idempotencyKey, keyIsUndefined, service, settings } = options
+  const { idempotencyKey, keyIsUndefined, settings } = options
   const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   let intent: Intent
   try {
-    intent = readIntent(runtime.deriveId, request, { idempotencyKey, keyIsUndefined, duplicateKey, service })
+    intent = readIntent(runtime.deriveId, request, { idempotencyKey, keyIsUndefined, duplicateKey })
   } catch (error) {
     return argumentError(context, error, slotOfInvalid(request, idempotencyKey), deadline).then((known) => {
       throw known
@@ -232,7 +230,6 @@ class Placement implements Task<'create', Placed> {
         earlier: earlier && refusalUnder(earlier, send),
         operation: CREATE_ORDER.operation,
         once: false,
-        sendUntil: undefined,
       },
       sent: (sent, claimed) => this.#sent(sent, claimed, as === 'stored'),
       // From the second lost write on, wait, so that the other writers can finish.

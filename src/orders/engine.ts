@@ -186,7 +186,7 @@ export async function leaveBehind(
   if (charged !== 'no') return { charged, record: own }
   const content =
     record === undefined
-      ? cancelled(askedContent(context, intent, undefined, { moved: false, duplicateKey }))
+      ? cancelled(askedContent(context, intent, undefined, duplicateKey))
       : apply(record, { type: 'rewritten', claim: context.connection.runtime.randomId() })
   return { charged: (await writeOver(journal, found, content, grace)) ? 'no' : 'unknown', record: own }
 }

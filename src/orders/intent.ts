@@ -1,9 +1,7 @@
 import { bare, defined, isObject, isUndefinedIn, ownValue } from '../defined.ts'
 import { InvalidRequestError, type Issue } from '../errors/classes.ts'
-import { checkQuantity } from '../quantity.ts'
 import { checkNow, issuesText } from '../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../schemas/order.ts'
-import type { Service } from '../schemas/service.ts'
 import { edits } from '../settings/readers.ts'
 import { CanonicalJsonError, canonicalJson, jsonMethod } from './canonical.ts'
 import { checkIdempotencyKey, type Derive, derivedKey, fingerprintOf, rowIdOf, slotOf } from './identity.ts'
@@ -20,11 +18,6 @@ export interface Intent {
   readonly fingerprint: string
   readonly externalOrderId?: string
   readonly idempotencyKey?: string
-  /**
-   * Why the order does not fit `options.service`. Rejects only an order that was never sent, or
-   * whose record is closed without an order.
-   */
-  readonly misfit?: Issue
 }
 
 export interface IntentOptions {
@@ -33,7 +26,6 @@ export interface IntentOptions {
   readonly keyIsUndefined?: boolean | undefined
   /** Set if the caller passed `allowDuplicate`. Gives the order a slot of its own. */
   readonly duplicateKey?: string | undefined
-  readonly service?: Service | undefined
 }
 
 export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
@@ -65,7 +57,6 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     const message = 'is only for orders without a reference or key; omit it'
     throw invalid([{ path: 'options.allowDuplicate', message }])
   }
-  const misfit = options.service === undefined ? undefined : misfitOf(data, options.service)
   const fingerprint = fingerprintOf(derive, data)
   const slot = slotOf({ externalOrderId, idempotencyKey: idempotencyKey ?? duplicateKey, fingerprint })
   return bare({
@@ -74,7 +65,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
     body,
     request: data,
     fingerprint,
-    ...defined({ externalOrderId, idempotencyKey, misfit }),
+    ...defined({ externalOrderId, idempotencyKey }),
   })
 }
 
@@ -92,13 +83,6 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
   if (isUndefinedIn(request, 'metadata')) return 'metadata'
   const metadata = ownValue(request, 'metadata')
   return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
-}
-
-function misfitOf({ serviceId, quantity }: CreateOrderRequest, service: Service): Issue | undefined {
-  if (service.productId !== serviceId)
-    return { path: 'serviceId', message: 'is not the productId of options.service' }
-  const checked = checkQuantity(service, quantity)
-  return checked.ok ? undefined : { path: 'quantity', message: checked.message }
 }
 
 /**
@@ -181,7 +165,6 @@ const PLACES: Readonly<Record<string, string>> = {
   externalOrderId: 'metadata.externalOrderId',
   idempotencyKey: 'options',
   allowDuplicate: 'options',
-  service: 'options',
   signal: 'options',
   timeout: 'options',
   totalTimeout: 'options',

@@ -43,8 +43,6 @@ export interface SendOptions {
    * True if the service has processed no request with the key: its window begins with this call.
    */
   readonly unused: boolean
-  /** Milliseconds since 1970. Default: the end of the record's safe-retry window. */
-  readonly sendUntil: number | undefined
 }
 
 /** The attempts under one key, and what they have shown. */
@@ -161,8 +159,7 @@ export class KeyAttempts {
   #isLate(): boolean {
     const { connection, safeRetryWindow } = this.#context
     const { firstSentAt = 0 } = this.claimed
-    const until = this.#options.sendUntil ?? firstSentAt + safeRetryWindow
-    return isTooLate(this.mine.record, until, connection.runtime.now())
+    return isTooLate(this.mine.record, firstSentAt + safeRetryWindow, connection.runtime.now())
   }
 }
 

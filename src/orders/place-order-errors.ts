@@ -40,7 +40,7 @@ import type { Sent } from './send-order.ts'
 
 type OrderRefusal = Extract<StepOf['create'], { readonly step: 'refuse' }>['because']
 
-type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'spent' | 'corrupt' | 'misfit'>
+type Because = Exclude<OrderRefusal, 'payload' | 'key' | 'duplicate' | 'expired' | 'corrupt'>
 
 export class PlaceOrderErrors {
   readonly #intent: Intent
@@ -72,19 +72,15 @@ export class PlaceOrderErrors {
   }
 
   refused(derive: Derive, because: OrderRefusal, record: JournalRecord | undefined): CustomerOrderingError {
-    if (because === 'misfit' && this.#intent.misfit !== undefined)
-      // A created order without a reference or key is an earlier order, not the order of this call.
-      return this.misfit(this.#intent.misfit, record?.state === 'created' ? undefined : record)
-    if (record === undefined || because === 'misfit')
-      throw new TypeError(`unreachable: refused as ${because} without a record`)
+    if (record === undefined) throw new TypeError(`unreachable: refused as ${because} without a record`)
     switch (because) {
       case 'payload':
       case 'key':
         return this.rememberedConflict(derive, record, because)
       case 'duplicate':
         return this.duplicate(record)
-      case 'spent':
-        return this.spent(record)
+      case 'expired':
+        return this.expired(record)
       case 'corrupt':
         return unusableError('corrupt', record.key)
       default:
@@ -119,15 +115,9 @@ export class PlaceOrderErrors {
     )
   }
 
-  misfit({ path, message }: Issue, record: JournalRecord | undefined): CustomerOrderingError {
-    return invalidOver(`${path === 'quantity' ? '' : `${path} `}${message}`, [{ path, message }], {
-      ...this.#facts(record),
-      charged: moneyOf(record),
-    })
-  }
-
-  spent(record: JournalRecord): CustomerOrderingError {
-    const message = 'was used for this order before, and the service may not remember it; use a new key'
+  expired(record: JournalRecord): CustomerOrderingError {
+    const message =
+      'is past its safe-retry window, so the service may have forgotten it; forget() the order, then use a new key'
     const charged = chargedOf(record)
     return new InvalidRequestError(
       `The idempotencyKey ${message}. This call sent nothing. ${moneySentence(charged)}`,

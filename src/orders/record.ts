@@ -105,8 +105,6 @@ export interface JournalRecord extends Omit<OrderRecord, 'request'> {
    * first key is derived or a person abandoned the order.
    */
   readonly first?: FirstKey
-  /** Keys that a caller replaced. The service may have forgotten them, so never send them again. */
-  readonly left?: readonly string[]
   /** Equal for equal payloads. Ignores `metadata`. */
   readonly fingerprint: string
   /** Salted tag of each field, to name the fields in a conflict after the body was dropped. */

@@ -29,11 +29,6 @@ import type { Sent } from './send-order.ts'
 
 export interface RecoverSettings<Output> {
   readonly settings: CallSettings
-  /**
-   * `all` also repeats requests past the safe-retry window, after an abort, and after a refusal
-   * that followed an attempt with an unknown outcome.
-   */
-  readonly replay: 'safe' | 'all'
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
@@ -159,7 +154,6 @@ export async function recoverOne(
     // Once there is a credential, an earlier read has found no valid claim of another call.
     // `withTrustedTimes` must not make an expired claim valid again.
     outwaited: options.takeOver || credential !== undefined,
-    replaysAll: options.replay === 'all',
     ...(credential !== undefined &&
       record !== undefined && {
         sameApiKey: sameApiKey(context, record, credential),
@@ -196,7 +190,7 @@ export async function recoverOne(
         const { record } = known(found)
         const { fingerprint, key: idempotencyKey } = record
         leave = live.enter(id, { fingerprint, idempotencyKey, request: requestOf(record) })
-        return repeating(context, known(found), options, step.as === 'overdue', credential ?? null)
+        return repeating(context, known(found), options, credential ?? null)
       }
       default:
         return unknownStep(step)
@@ -214,7 +208,6 @@ function repeating(
   context: OrderContext,
   over: FoundRecord,
   { settings, callId }: RecoverOneSettings,
-  overdue: boolean,
   credential: string | null,
 ): Turn<RecoveryOutcome> {
   const { record } = over
@@ -230,7 +223,6 @@ function repeating(
       operation: OPERATION,
       once: true,
       earlier: undefined,
-      sendUntil: overdue ? Number.POSITIVE_INFINITY : undefined,
     },
     sent: (sent, claimed) => sentOutcome(context, sent, claimed, settings),
     lost: () => ({ end: { outcome: 'in_progress', record: view } }),

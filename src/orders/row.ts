@@ -150,7 +150,6 @@ const FIELDS: Readonly<Record<keyof JournalRecord, Fits>> = {
   generation: isCount,
   highest: optional(isCount),
   first: optional(isFirstKey),
-  left: optional(isTexts),
   state: oneOf('open', 'created', 'rejected'),
   ambiguous: isFlag,
   externalOrderId: optional(isText),
@@ -180,10 +179,6 @@ function isRejection(value: unknown): boolean {
   if (!isFields(value)) return false
   const { kind, status, code } = value
   return isKind(kind) && optional(isCount)(status) && optional(isText)(code)
-}
-
-function isTexts(value: unknown): boolean {
-  return Array.isArray(value) && value.every(isText)
 }
 
 function isFirstKey(value: unknown): boolean {

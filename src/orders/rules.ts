@@ -26,10 +26,9 @@ export type Command = 'create' | 'recover' | 'resolve' | 'abandon' | 'forget'
  * Which order is sent, and under which key:
  * - `new`: a new order, under its first key;
  * - `stored`: the order in the record;
- * - `given`: a closed order again, under the caller's new key;
  * - `same`, `first`, `next`: a closed order again, under the key that {@link Start} names.
  */
-export type Sends = 'new' | 'stored' | 'given' | Start
+export type Sends = 'new' | 'stored' | Start
 
 /** Why a command ends without sending or settling the order. */
 export type Refusal =
@@ -47,12 +46,10 @@ export type Refusal =
   | 'unreadable'
   /** A later identical order overwrote the record, so the outcome is no longer stored. */
   | 'replaced'
-  /** The service may have forgotten the caller's key. */
-  | 'spent'
+  /** The order was refused, and the service may have forgotten the caller's key. */
+  | 'expired'
   /** The fields of the stored record contradict one another. */
   | 'corrupt'
-  /** The order does not fit `options.service`. */
-  | 'misfit'
   | 'unknown'
   | 'created'
   /** The record has an order with another id. */
@@ -63,7 +60,7 @@ export type Refusal =
 
 type HeldBack = Exclude<AttentionReason, 'newer_version'>
 
-interface Send<S extends Sends | 'overdue'> {
+interface Send<S extends Sends> {
   readonly step: 'send'
   readonly as: S
 }
@@ -94,8 +91,8 @@ export interface StepOf {
     /** Reads the order by its id: the service may have forgotten the key. */
     | { readonly step: 'read' }
     | Refuse<Differs | 'replaced' | 'duplicate' | 'window' | 'age' | 'api_key' | 'unreadable'>
-    | Refuse<'spent' | 'corrupt' | 'misfit'>
-  readonly recover: Send<'stored' | 'overdue'> | LookUp | Tell | Nothing | { readonly step: 'leave' }
+    | Refuse<'expired' | 'corrupt'>
+  readonly recover: Send<'stored'> | LookUp | Tell | Nothing | { readonly step: 'leave' }
   readonly resolve: { readonly step: 'verify' } | Refuse<'unknown' | 'busy' | 'other_order'>
   readonly abandon: { readonly step: 'close' } | Tell | Refuse<'unknown' | 'busy' | 'created' | 'changed'>
   readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
@@ -105,35 +102,24 @@ export interface StepOf {
 type Cell<Known, Step> = readonly [...(readonly [condition: Condition<Known>, step: Step])[], otherwise: Step]
 type Row<Known> = { readonly [C in Command]: Cell<Known, StepOf[C]> }
 
-const send = <const S extends Sends | 'overdue'>(as: S): Send<S> => ({ step: 'send', as })
+const send = <const S extends Sends>(as: S): Send<S> => ({ step: 'send', as })
 const refuse = <const R extends Refusal>(because: R): Refuse<R> => ({ step: 'refuse', because })
 const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
 const tell: Tell = { step: 'tell' }
 const nothing: Nothing = { step: 'nothing' }
 
-const DIFFERS = [
-  [when.otherPayload, refuse('payload')],
-  [when.otherKey, refuse('key')],
-] as const
+const OTHER_KEY = [when.otherKey, refuse('key')] as const
+const DIFFERS = [[when.otherPayload, refuse('payload')], OTHER_KEY] as const
 const REPLACED = [when.replaced, refuse('replaced')] as const
-const SPENT = [
-  [when.keyLeftBefore, refuse('spent')],
-  [when.otherKeyUnproven, refuse('key')],
-  [when.foreignKeyTooOld, refuse('window')],
-  [when.keyTooOld, refuse('spent')],
-] as const
 const HELD_BACK = [
   [when.damaged, lookUp('corrupt')],
-  // Check this before `replaysAll`: under another API key, the same idempotency key may place a new
-  // order.
   [when.otherApiKey, lookUp('api_key_changed')],
-  [when.replaysAll, send('overdue')],
   [when.aborted, lookUp('aborted')],
   [when.refusedAfterDoubt, lookUp('refused_after_doubt')],
 ] as const
 
 const NOT_REMEMBERED: Row<undefined> = {
-  create: [[when.misfit, refuse('misfit')], send('new')],
+  create: [send('new')],
   recover: [nothing],
   resolve: [refuse('unknown')],
   abandon: [refuse('unknown')],
@@ -175,14 +161,7 @@ export const RULES: Readonly<
     forget: [refuse('unsettled')],
   },
   created: {
-    create: [
-      REPLACED,
-      ...DIFFERS,
-      [when.named, tell],
-      [when.boughtMeanwhile, tell],
-      [when.misfit, refuse('misfit')],
-      send('new'),
-    ],
+    create: [REPLACED, ...DIFFERS, [when.named, tell], [when.boughtMeanwhile, tell], send('new')],
     recover: [tell],
     resolve: [[when.live, refuse('busy')], [when.otherOrder, refuse('other_order')], { step: 'verify' }],
     abandon: [[when.live, refuse('busy')], refuse('created')],
@@ -201,8 +180,6 @@ export const RULES: Readonly<
       [when.bodyGone, lookUp('unreadable')],
       [when.damaged, lookUp('corrupt')],
       [when.otherApiKey, lookUp('api_key_changed')],
-      // Even with `replay: 'all'`, do not send the order: under a forgotten key, the service would
-      // charge it again.
       [when.pastWindow, lookUp('past_window')],
       send('stored'),
     ],
@@ -213,11 +190,11 @@ export const RULES: Readonly<
   rejected: {
     create: [
       REPLACED,
-      ...SPENT,
-      [when.damagedAgain, refuse('corrupt')],
-      [when.misfit, refuse('misfit')],
+      OTHER_KEY,
       [when.nameless, send('new')],
-      [when.otherKey, send('given')],
+      [when.conflictTooOld, refuse('window')],
+      [when.keyTooOld, refuse('expired')],
+      [when.damaged, refuse('corrupt')],
       [when.startsFirst, send('first')],
       [when.startsNext, send('next')],
       send('same'),

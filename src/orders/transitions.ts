@@ -23,8 +23,6 @@ export type RecordEvent =
       readonly type: 'asked'
       readonly order: Pick<Intent, 'slot' | 'fingerprint' | 'externalOrderId' | 'body'>
       readonly key: IntentKey
-      /** True if the caller gave a closed record another key. */
-      readonly moved: boolean
       readonly claim: string
     }
   /** A call or a recovery continues an order that an earlier call opened. */
@@ -120,13 +118,8 @@ export function isKnown(newest: RecordContent, { sent, order, orderId }: Proof):
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
-function asked(
-  record: RecordContent | undefined,
-  { order, key, moved, claim }: Event<'asked'>,
-): RecordContent {
-  const same = moved ? undefined : record
-  const { highest, first, firstSentAt } = same ?? {}
-  const left = moved && record !== undefined ? leftKeys(record) : record?.left
+function asked(record: RecordContent | undefined, { order, key, claim }: Event<'asked'>): RecordContent {
+  const { highest, first, firstSentAt } = record ?? {}
   const { slot, fingerprint, externalOrderId, body } = order
   return {
     slot,
@@ -134,16 +127,16 @@ function asked(
     state: 'open',
     // A closed record is ambiguous only if it was abandoned under a key that is also the order's
     // name. The new request uses the same key, so the doubt remains.
-    ambiguous: same?.ambiguous === true,
+    ambiguous: record?.ambiguous === true,
     attempts: record?.attempts ?? 0,
     fingerprint,
     body,
     apiKeyTag: '',
     claim,
     readable: false,
-    refused: same?.refused === true,
-    foreign: same?.foreign === true,
-    ...defined({ externalOrderId, highest, first, firstSentAt, left }),
+    refused: record?.refused === true,
+    foreign: record?.foreign === true,
+    ...defined({ externalOrderId, highest, first, firstSentAt }),
   }
 }
 
@@ -168,8 +161,7 @@ function claimed(
 function movedOn(record: RecordContent, key: IntentKey): RecordContent {
   const { firstSentAt: _sent, ...next } = withKey(record, key)
   const first = key.keyOrigin === 'derived' ? firstKeyOf(record) : undefined
-  const left = record.keyOrigin === 'caller' ? leftKeys(record) : record.left
-  return { ...next, refused: false, ...defined({ first, left }) }
+  return { ...next, refused: false, ...defined({ first }) }
 }
 
 function wentBack(record: RecordContent, { key, createdAt }: Event<'went_back'>): RecordContent {
@@ -180,10 +172,6 @@ function wentBack(record: RecordContent, { key, createdAt }: Event<'went_back'>)
 function withKey(record: RecordContent, key: IntentKey): RecordContent {
   const { rejection: _rejection, hold: _hold, first: _first, highest: _highest, ...rest } = record
   return { ...rest, ...key, ambiguous: false, foreign: false }
-}
-
-export function leftKeys({ left, key, firstSentAt }: RecordContent): readonly string[] | undefined {
-  return firstSentAt === undefined ? left : [...(left ?? []), key]
 }
 
 function firstKeyOf(record: RecordContent): FirstKey | undefined {

@@ -236,11 +236,11 @@ export class Orders<S extends Schemas = Schemas> {
    *   console.log(record.slot, outcome, reason)
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
-    const { replay = 'safe', takeOver = false, ...call } = readArguments.recover(options)
+    const { takeOver = false, ...call } = readArguments.recover(options)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, call)
     const finish = finishOf(this.#context, 'orders.recover', settings)
-    const how = { settings, replay, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
+    const how = { settings, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
     const { reporter } = this.#context.connection
     const run = () => lifetime.each(reporter.recovered(recover(this.#context, how)))
     return new Lazy(once('orders.recover', run), recoverySummary)

@@ -41,7 +41,7 @@ export async function createOrder<Output>(
   } catch (error) {
     throw await ofNamedOrder(context, error, request, options)
   }
-  const { idempotencyKey, allowDuplicate, service, ...call } = read
+  const { idempotencyKey, allowDuplicate, ...call } = read
   const settings = callSettings(context.defaults, call)
   const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
   const reply = await context.lifetime.use(() =>
@@ -50,7 +50,6 @@ export async function createOrder<Output>(
       idempotencyKey,
       keyIsUndefined,
       allowDuplicate,
-      service,
       finish: ({ value, info }) => {
         const { journal, retention, connection } = context
         journal.pruneHourly(retention, connection.reporter)

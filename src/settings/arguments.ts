@@ -58,7 +58,6 @@ const CREATE: Readers<CreateOptions> = {
   ...CALL,
   allowDuplicate: flag,
   idempotencyKey,
-  service: only(isObject, 'must be a service object'),
 }
 
 const since: Read<number> = only(
@@ -116,7 +115,7 @@ export const readArguments: {
     ...{ status: (_value: unknown, refuse: Refuse) => refuse(UNTIL) },
     until: callable(),
   }),
-  recover: argument({ ...CALL, replay: oneOf('safe', 'all'), takeOver: flag }),
+  recover: argument({ ...CALL, takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
   name: exactlyOne(argument(NAME, "{ externalOrderId: 'order-1' }"), 'externalOrderId or idempotencyKey'),

@@ -20,8 +20,6 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   },
   3: {
     'client/create/changed-arguments.test.ts': [
-      'a remembered order is returned even if the service has changed its limits',
-      'an order in doubt is settled even if the service has changed its limits',
       'an order that is %s is reported as remembered, even if its record is no longer valid',
     ],
   },

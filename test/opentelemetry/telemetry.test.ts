@@ -168,7 +168,7 @@ describe('the spans', () => {
 
     const stopped = new AbortController()
     stalled = () => stopped.abort()
-    const options: RecoverOptions = { takeOver: true, signal: stopped.signal, replay: 'all' }
+    const options: RecoverOptions = { takeOver: true, signal: stopped.signal }
     await client.orders.recover(options).catch(() => {})
     expect(collected.tree('orders.recover').children).toHaveLength(1)
 

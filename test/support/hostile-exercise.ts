@@ -73,7 +73,7 @@ export async function exercise(
   expect(formatAmount(service, 'en') === '€2.50', 'the amount is formatted wrongly')
   expect(checkQuantity(service, 1).ok, 'the quantity is refused')
   const before = see(await client.balance.retrieve())
-  const lost = see(await client.orders.create(order('lost'), { service }))
+  const lost = see(await client.orders.create(order('lost')))
   const attempts = responseInfo(lost)?.attempts
   expect(attempts === 2 || (repeats && attempts === 1), 'the answer was not lost')
   const again = see(await client.orders.create(order('lost')))

@@ -6,40 +6,7 @@ import { on } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
-/** The service's limits, changed since the order. */
-async function changedService(lab: Lab) {
-  const service = await lab.client().services.retrieve('svc_standard')
-  return { ...service, minQuantity: 1000, maxQuantity: 2000 }
-}
-
 describe('arguments that have become wrong since an order was sent', () => {
-  it('a remembered order is returned even if the service has changed its limits', async (lab) => {
-    const placed = await lab.create()
-    const again = await lab.create(order('r1'), { service: await changedService(lab) })
-    expect(again.id).toBe(placed.id)
-    lab.sandbox.expectCharges(1)
-  })
-
-  it('an order in doubt is settled even if the service has changed its limits', async (lab) => {
-    await lab.doubted()
-    const placed = await lab.create(order('r1'), { service: await changedService(lab) })
-    expect(placed.id).toBe(lab.charged())
-  })
-
-  it('changed limits prevent a first send, and a new send after a refusal', async (lab) => {
-    const service = await changedService(lab)
-    const wrong = { code: 'invalid_request', charged: 'no', issues: [{ path: 'quantity' }] }
-    expect(await failure(lab.create(order('r1'), { service }))).toMatchObject(wrong)
-    expect(lab.posts).toHaveLength(0)
-    lab.drain()
-    const refused = await failure(lab.create())
-    expect(await failure(lab.create(order('r1'), { service }))).toMatchObject({
-      ...wrong,
-      idempotencyKey: refused.idempotencyKey,
-    })
-    expect(lab.posts).toHaveLength(1)
-  })
-
   it.each<[string, boolean, string]>([
     ['charged', false, 'yes'],
     ['in doubt', true, 'unknown'],

@@ -287,7 +287,9 @@ describe('an order that is refused', () => {
 describe('a key that the caller gave', () => {
   const { metadata: _metadata, ...bare } = order('r1')
   const mine = { idempotencyKey: 'mine' }
-  const SPENT = { code: 'invalid_request', charged: 'no', attempts: 0 } as const
+  const EXPIRED = { code: 'invalid_request', charged: 'no', attempts: 0 } as const
+  const LOCAL = { code: 'idempotency_conflict', local: true, attempts: 0 } as const
+  const OTHER_KEY = { ...LOCAL, charged: 'no' } as const
   const under = (idempotencyKey: string) => ({ by: ONCE, idempotencyKey })
   histories([
     [
@@ -300,41 +302,45 @@ describe('a key that the caller gave', () => {
       REMEMBERS,
     ],
     [
-      'a given key is not sent after its window, and another given key replaces it',
+      'a given key is not sent after its window, and no other key replaces it until the order is forgotten',
       [
         ...[drain, fails(REFUSED, mine), topUp, jump(20 * MINUTE)],
-        fails({ ...SPENT, ...mine }, mine),
+        ...[fails({ ...EXPIRED, ...mine }, mine), fails(OTHER_KEY, under('another'))],
+        (lab) => lab.client().orders.forget({ externalOrderId: 'r1' }),
         ...[sent(0), buys({ idempotencyKey: 'another' })],
       ],
       { charges: 1 },
     ],
     [
-      'a given key is not sent again after it was replaced, so its window cannot restart',
+      'another given key is rejected after a refusal, so its window cannot restart',
       [
-        ...[drain, fails(REFUSED, under('a')), fails(REFUSED, under('b')), topUp, jump(15 * MINUTE)],
-        ...[LOSES_RESPONSE, fails(SPENT, under('a'))],
-        ...[fails(IN_DOUBT, under('c')), jump(12 * MINUTE), recovers('created')],
+        ...[drain, fails(REFUSED, under('a')), fails(OTHER_KEY, under('b')), topUp, jump(15 * MINUTE)],
+        ...[LOSES_RESPONSE, fails(IN_DOUBT, under('a')), fails(LOCAL, under('b')), sent(0, 0)],
       ],
-      { keys: [0, 1, 2, 2], charges: 1 },
+      { keys: [0, 0], charges: 1 },
       { behaviour: { keyLifetime: 25 * MINUTE, keyLifetimeFrom: 'firstUse' } },
     ],
     [
       'a given key is not sent again after the order was abandoned, because a refusal would prove nothing',
-      [LOSES_RESPONSE, fails(IN_DOUBT, under('a')), abandons(), fails(SPENT, under('a'))],
+      [LOSES_RESPONSE, fails(IN_DOUBT, under('a')), abandons(), fails(OTHER_KEY, under('a'))],
       { keys: [0] },
       { preset: 'balance-before-key', balance: 2500 },
     ],
     [
-      'another given key replaces a refused one',
-      [drain, fails(REFUSED), topUp, buys(mine)],
-      { keys: [0, 1], record: { key: 'mine', keyOrigin: 'caller', generation: 1 } },
+      'a given key does not replace a derived key that was refused, until the order is forgotten',
+      [
+        ...[drain, fails(REFUSED), topUp, fails(OTHER_KEY, mine)],
+        (lab) => lab.client().orders.forget({ externalOrderId: 'r1' }),
+        buys(mine),
+      ],
+      { keys: [0, 1], record: { key: 'mine', keyOrigin: 'caller', generation: 0 } },
       REMEMBERS,
     ],
     [
       'another given key is rejected if the first key may have been charged',
       [
         ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE })],
-        fails({ code: 'idempotency_conflict', local: true, ...IN_DOUBT }, under('mine')),
+        fails({ ...LOCAL, charged: 'unknown' }, under('mine')),
       ],
       { charges: 1 },
     ],

@@ -4,17 +4,7 @@ import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { all } from '../../support/all.ts'
 import { faultyStore, on } from '../../support/faulty-store.ts'
-import {
-  buys,
-  fails,
-  fault,
-  healed,
-  histories,
-  jump,
-  LOSES_RESPONSE,
-  recorded,
-  type Step,
-} from '../../support/history.ts'
+import { buys, fails, fault, healed, histories, jump, recorded, type Step } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { throwing } from '../../support/throwing.ts'
@@ -99,12 +89,6 @@ const aborted =
     controller.abort()
     expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
   }
-/** An order whose response is lost and whose repetition is refused. */
-const refusedAfterDoubt: Step[] = [
-  LOSES_RESPONSE,
-  fault({ type: 'status', status: 402 }),
-  fails({ code: 'payment_required', charged: 'unknown' }),
-]
 
 describe('recover() settles what a dead process left', () => {
   histories([
@@ -348,48 +332,17 @@ describe('recover() past the point where repeating is safe only looks', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('recover() looks an order up with another API key, even with replay: "all"', async () => {
+  it('recover() looks an order up with another API key', async () => {
     const lab = new Lab({ ...SILENT, behaviour: { keyScope: 'customer' } })
     await leave(lab, 'r1')
     const apiKey = lab.sandbox.addApiKey({ customer: lab.sandbox.customerId })
     lab.runtime.jump(BUSY)
     const by = () => lab.client({ apiKey })
-    for (const replay of ['safe', 'all'] as const)
-      await sendsNone(tells(['r1 needs_attention api_key_changed'], { by, replay }))(lab)
+    await sendsNone(tells(['r1 needs_attention api_key_changed'], { by }))(lab)
     // Repeating is safe if the service scopes keys by customer.
     await tells(['r1 created'], { by: () => lab.client({ apiKey, idempotencyScope: 'customer' }) })(lab)
     lab.sandbox.expectCharges(1)
   })
-})
-
-describe('recover({ replay: "all" }) repeats', () => {
-  it.each<[when: string, steps: Step[]]>([
-    ['past the window', [left(), jump(WINDOW)]],
-    ['after the clock went back', [left(), jump(-HOUR)]],
-    ['after an abort', [aborted(true)]],
-    ['after a refusal that proved nothing', refusedAfterDoubt],
-  ])('recover({ replay: "all" }) repeats an order %s', async (_when, steps) => {
-    const lab = new Lab(SILENT)
-    for (const step of steps) await step(lab)
-    const [outcome] = await run(lab, { replay: 'all' })
-    const { orderId } = lab.sandbox.expectChargedOnce(lab.posts[0]?.key ?? '')
-    expect(outcome).toMatchObject({ outcome: 'created', order: { id: orderId } })
-    sameRequest(lab)
-  })
-
-  histories([
-    [
-      'recover({ replay: "all" }) leaves the record open if the service is unreachable',
-      [
-        ...[...refusedAfterDoubt, fault({ type: 'drop' })],
-        finds([{ outcome: 'still_open', error: { code: 'connection' } }], { replay: 'all' }),
-        // The hold stays, because nothing has removed it.
-        tells(['r1 needs_attention refused_after_doubt']),
-      ],
-      {},
-      SILENT,
-    ],
-  ])
 })
 
 describe('a refusal that recovery hears', () => {
@@ -468,11 +421,6 @@ describe('an order that was created but never readable', () => {
     [
       'an unreadable order past the window is looked up in the list',
       [...unreadable(), jump(WINDOW), sendsNone(findsCharged())],
-      { charges: 1 },
-    ],
-    [
-      'an unreadable order past the window is looked up even with replay: "all", because it is bought',
-      [...unreadable(), jump(WINDOW), sendsNone(findsCharged({ replay: 'all' }))],
       { charges: 1 },
     ],
     [

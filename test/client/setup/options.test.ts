@@ -109,7 +109,7 @@ describe('options of orders', () => {
 
   it('options of recover() and reconcile() are checked before anything is read', () => {
     const { orders } = clientOf(createSandbox())
-    expect(() => orders.recover({ replay: 'some' as 'all' })).toThrow(InvalidRequestError)
+    expect(() => orders.recover({ takeOver: 'some' } as never)).toThrow(InvalidRequestError)
     expect(() => orders.reconcile({ from: 5 } as never)).toThrow(InvalidRequestError)
   })
 })

@@ -59,7 +59,6 @@ const CALLS: Readonly<Record<string, (garbage: unknown) => unknown>> = {
   'new CustomerOrderingClient(…)': (it) => new CustomerOrderingClient(as<ClientOptions>(it)),
   'orders.create(…)': (it) => client().orders.create(as(it)),
   'orders.create(request, …)': (it) => client().orders.create(request, as(it)),
-  'orders.create(request, { service: … })': (it) => client().orders.create(request, { service: as(it) }),
   'orders.create({ …request, metadata: … })': (it) =>
     client().orders.create({ ...request, metadata: as(it) }),
   'orders.createMany(…)': (it) => all(client().orders.createMany(as(it))),

@@ -149,12 +149,6 @@ export const SCENES: readonly Scene[] = [
   ['refused, named by its key', KEYED, refused],
   ['refused, without a name', ANONYMOUS, refused],
   ['refused under two keys', NAMED, ...moved],
-  [
-    "refused under two keys of the caller's",
-    NAMED,
-    asks([NO_FUNDS], once, { idempotencyKey: 'k0' }),
-    asks([NO_FUNDS], once, K1),
-  ],
   ['not looked at', NAMED, asks([{ type: 'status', status: 401 }])],
   ['never sent', NAMED, asks([{ type: 'refuseConnection' }], once)],
   ['cancelled', NAMED, begins({ apiKey: () => new Promise<string>(() => {}) })],
@@ -206,7 +200,6 @@ const ACTS: Readonly<Record<string, Act>> = {
     return recover(lab, subject, {})
   },
   'recover, taking over': (lab, subject) => recover(lab, subject, { takeOver: true }),
-  'recover, replaying all': (lab, subject) => recover(lab, subject, { replay: 'all' }),
   abandon: named((orders, slot) => orders.resolve(nameOf(slot), { as: 'abandoned' })),
   forget: named((orders, slot) => orders.forget(nameOf(slot))),
 }
@@ -262,7 +255,7 @@ async function create(
 async function recover(
   lab: Lab,
   subject: Subject,
-  options: { readonly takeOver?: boolean; readonly replay?: 'all' },
+  options: { readonly takeOver?: boolean },
 ): Promise<string> {
   const outcomes = await all(clientFor(lab, subject).orders.recover(options))
   return (

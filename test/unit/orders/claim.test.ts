@@ -51,13 +51,11 @@ describe('the content that a call begins with', () => {
   it.each([
     ['new', { key: 'd1', keyOrigin: 'random', generation: 0 }, undefined],
     ['stored', { key: 'key-r1', claim: 'claim', ambiguous: true }, HELD],
-    ['given', { key: 'k1', keyOrigin: 'caller', generation: 6, left: ['key-r1'] }, CLOSED],
     ['same', { key: 'key-r1', generation: 3, highest: 5 }, CLOSED],
     ['first', first, CLOSED],
     ['next', { generation: 6 }, CLOSED],
   ] as const)('an order that is sent as %s begins with %j', (as, expected, over) => {
-    const intent = intentOf(NAMED, as === 'given' ? { idempotencyKey: 'k1' } : {})
-    const content = begunContent(context, intent, over, as, 'd1')
+    const content = begunContent(context, intentOf(NAMED), over, as, 'd1')
     expect(content).toMatchObject({ state: 'open', ...expected })
     expect(content).not.toHaveProperty('hold')
   })
@@ -69,26 +67,25 @@ describe('the content that a call begins with', () => {
 
 describe('a new order that no call has claimed', () => {
   it('an unclaimed order has no reference if none was given', () => {
-    const content = askedContent(context, intentOf(UNNAMED), undefined, { moved: false })
+    const content = askedContent(context, intentOf(UNNAMED), undefined)
     expect(content).not.toHaveProperty('externalOrderId')
     expect(content).toMatchObject({ keyOrigin: 'random', slot: expect.stringMatching(/^anon:/) })
   })
 
   it("an unclaimed order is named by the caller's key, a deliberate duplicate's key, or its own key", () => {
     const keyed = intentOf(NAMED, { idempotencyKey: 'k1' })
-    expect(askedContent(context, keyed, undefined, { moved: false, duplicateKey: 'd1' })).toMatchObject({
+    expect(askedContent(context, keyed, undefined, 'd1')).toMatchObject({
       key: 'k1',
       keyOrigin: 'caller',
     })
     const duplicate = intentOf(UNNAMED, { duplicateKey: 'd1' })
-    const begun = { moved: false, duplicateKey: 'd1' }
-    expect(askedContent(context, duplicate, undefined, begun)).toMatchObject({
+    expect(askedContent(context, duplicate, undefined, 'd1')).toMatchObject({
       key: 'd1',
       keyOrigin: 'random',
       slot: 'key:d1',
     })
     // A closed order continues with its key.
-    expect(askedContent(context, duplicate, CLOSED, begun)).toMatchObject({ key: 'key-r1' })
+    expect(askedContent(context, duplicate, CLOSED, 'd1')).toMatchObject({ key: 'key-r1' })
   })
 })
 

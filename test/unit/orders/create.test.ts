@@ -65,7 +65,7 @@ async function left(
 ): Promise<FoundRecord> {
   const { runtime } = context.connection
   const intent = readIntent(runtime.deriveId, request, {})
-  const content = askedContent(context, intent, undefined, { moved: false })
+  const content = askedContent(context, intent, undefined)
   return await remember(context, {
     ...content,
     ambiguous: true,
@@ -276,10 +276,10 @@ describe('a call that ends before it claims the order', () => {
 })
 
 describe('a claim that is not stored', () => {
-  it('an unstored claim keeps the earlier refusals, even with a key that the caller gives', async () => {
+  it('an unstored claim keeps the earlier refusals', async () => {
     const place = await placeLeft(REFUSED)
     inPlaceOfNext(place.store, 'update')
-    const error = await errorOf(placed(place, NAMED, { idempotencyKey: 'k2' }))
+    const error = await errorOf(placed(place))
     expect(error).toMatchObject({ code: 'store', charged: 'no' })
     expect(await storedOf(place)).toMatchObject({ state: 'rejected', rejection: REFUSED.rejection })
   })

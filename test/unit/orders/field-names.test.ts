@@ -21,7 +21,6 @@ const OPTIONS: Readonly<Record<keyof CreateOptions, true>> = {
   headers: true,
   idempotencyKey: true,
   allowDuplicate: true,
-  service: true,
 }
 
 describe('a field of an order that can only be meant as something else', () => {

@@ -11,7 +11,6 @@ import {
 import type { JournalRecord } from '../../../src/orders/record.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
-import type { Service } from '../../../src/schemas/service.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
 
 const { deriveId } = platformRuntime
@@ -114,17 +113,6 @@ describe('a request that is not sent', () => {
     expect(read(request, { keyIsUndefined: true }).slot).toBe('ref:r1')
     expect(read({ ...bare, metadata: undefined }, { idempotencyKey: 'k' }).slot).toBe('key:k')
     expect(read(bare, { duplicateKey: 'own', keyIsUndefined: true }).slot).toBe('key:own')
-  })
-
-  it('the intent notes that the given service is another one, or takes another quantity', () => {
-    const rules = { minQuantity: 1, maxQuantity: 10, stepQuantity: 1 }
-    const service: Service = { productId: 's', amount: 1, currency: 'EUR', ...rules }
-    expect(read(request, { service }).slot).toBe('ref:r1')
-    expect(read(request, { service })).not.toHaveProperty('misfit')
-    const another = { path: 'serviceId', message: 'is not the productId of options.service' }
-    expect(read({ ...request, serviceId: 'x' }, { service }).misfit).toEqual(another)
-    const tooMuch = { path: 'quantity', message: expect.stringMatching(/10/) }
-    expect(read({ ...request, quantity: 11 }, { service }).misfit).toEqual(tooMuch)
   })
 
   it('an undefined reference is rejected unless the order has another name', () => {

@@ -52,7 +52,7 @@ async function leave(
 ): Promise<FoundRecord> {
   const request = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: reference } }
   const intent = readIntent(runtime.deriveId, request, {})
-  const content = askedContent(context, intent, undefined, { moved: false })
+  const content = askedContent(context, intent, undefined)
   return await remember(context, {
     ...content,
     ambiguous: true,
@@ -79,7 +79,6 @@ const start = (
 ): AsyncGenerator<RecoveryOutcome, void, undefined> =>
   recover(context, {
     settings: callSettings({ maxRetries: 4, ...settings }),
-    replay: 'safe',
     takeOver: false,
     finish: async (order) => order,
     checkOpen: () => {},

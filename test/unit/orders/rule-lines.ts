@@ -48,7 +48,6 @@ export const rejected = (kind: RejectionKind, changes: Changes = {}): Changes =>
 export const refused = (changes: Changes = {}): Changes => rejected('refused', changes)
 const first = (sentAt: number) => ({ first: { sentAt, refused: true } })
 
-const misfit = { misfit: { path: 'quantity', message: 'is too much' } }
 const payload = { fingerprint: 'other' }
 const key = { idempotencyKey: 'mine' }
 const otherApiKey = { sameApiKey: false }
@@ -61,7 +60,6 @@ const future = { updatedAt: NOW + CLOCK_SKEW + 1 }
 const busyLong = { busyUntil: NOW + TOTAL, firstSentAt: NOW }
 export const stale = { firstSentAt: 0 }
 const notGenuine = { isGenuine: () => false }
-const all = { replaysAll: true }
 const caller = { keyOrigin: 'caller' } as const
 const random = { keyOrigin: 'random' } as const
 
@@ -113,8 +111,8 @@ const NAMED: readonly Line[] = [
   ['refused by a clock that went back since', 'send next', refused({ firstSentAt: NOW + CLOCK_SKEW + 1 })],
   ['refused under the caller’s key inside its window', 'send same', refused(caller)],
   // No other key may replace it.
-  ['refused under the caller’s key, past its window', 'refuse spent', refused({ ...caller, ...stale })],
-  ['refused, a new key is given', 'send given', refused(), key],
+  ['refused under the caller’s key, past its window', 'refuse expired', refused({ ...caller, ...stale })],
+  ['refused, another key is given', 'refuse key', refused(), key],
   ['in conflict inside the window', 'send same', rejected('conflict', { generation: 1, ...lately })],
   ['in conflict past the window', 'refuse window', rejected('conflict', stale)],
   [
@@ -123,9 +121,9 @@ const NAMED: readonly Line[] = [
     rejected('not_processed', { ...stale, ...foreign }),
   ],
   ['not processed, a new key is given', 'refuse key', rejected('not_processed'), key],
-  ['never sent, a new key is given', 'send given', rejected('cancelled', { attempts: 0 }), key],
+  ['never sent, another key is given', 'refuse key', rejected('cancelled', { attempts: 0 }), key],
   ['cancelled after a send, a new key is given', 'refuse key', rejected('cancelled'), key],
-  ['given up by a person, a new key is given', 'send given', rejected('abandoned'), key],
+  ['given up by a person, another key is given', 'refuse key', rejected('abandoned'), key],
   ['another payload has the key', 'send same', rejected('conflict', foreign)],
   ['another payload has the key, a new key is given', 'refuse key', rejected('conflict', foreign), key],
   ['refused, another payload has the key, a new key is given', 'refuse key', refused(foreign), key],
@@ -153,24 +151,20 @@ const RECOVERED: readonly Line[] = [
   ['busy in this process, taken over', 'leave', busy, {}, { outwaited: true, isLive: true }],
   ['open', 'send stored'],
   ['open, its row damaged', 'look_up corrupt', {}, {}, notGenuine],
-  ['open, other API key, all is repeated', 'look_up api_key_changed', {}, {}, { ...otherApiKey, ...all }],
+  ['open, other API key', 'look_up api_key_changed', {}, {}, otherApiKey],
   ['open, aborted by its caller', 'look_up aborted', { hold: 'aborted' }],
   ['open, refused after doubt', 'look_up refused_after_doubt', { hold: 'refused' }],
-  ['open, refused after doubt, all is repeated', 'send overdue', { hold: 'refused' }, {}, all],
   ['past the window', 'look_up past_window', stale],
   ['past the window, its row damaged', 'look_up corrupt', stale, {}, notGenuine],
   ['past the window, other API key', 'look_up api_key_changed', stale, {}, otherApiKey],
   ['past the window, aborted', 'look_up aborted', { ...stale, hold: 'aborted' }],
   ['past the window, refused after doubt', 'look_up refused_after_doubt', { ...stale, hold: 'refused' }],
-  ['past the window, all is repeated', 'send overdue', stale, {}, all],
   ['created', 'tell', created],
   ['unreadable', 'send stored', unreadable],
-  ['unreadable, all is repeated', 'send stored', unreadable, {}, all],
   ['unreadable, its body gone', 'look_up unreadable', { ...unreadable, body: undefined }],
   ['unreadable, its row damaged', 'look_up corrupt', unreadable, {}, notGenuine],
   ['unreadable, other API key', 'look_up api_key_changed', unreadable, {}, otherApiKey],
   ['unreadable, past the window', 'look_up past_window', { ...unreadable, ...stale }],
-  ['unreadable, past the window, repeated', 'look_up past_window', { ...unreadable, ...stale }, {}, all],
   ['refused', 'tell', refused()],
   ['refused, asked for again in this process', 'tell', refused(), {}, { isLive: true }],
   ['in conflict', 'look_up conflict', rejected('conflict')],
@@ -240,18 +234,14 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
 const MORE_NAMED: readonly Line[] = [
   ['busy, and outwaited', 'send stored', busy, {}, { outwaited: true }],
   ['busy under another key', 'refuse key', busy, key],
-  ['open, a service is given that does not fit', 'send stored', {}, misfit],
   ['open, its row damaged', 'refuse corrupt', {}, {}, notGenuine],
   ['past the window, another payload', 'refuse payload', stale, payload],
   ['past the window under another key', 'refuse key', stale, key],
   ['unreadable, another payload', 'refuse payload', unreadable, payload],
   ['unreadable under another key', 'refuse key', unreadable, key],
   ['unreadable, its row damaged', 'refuse corrupt', unreadable, {}, notGenuine],
-  ['refused, its row damaged', 'refuse corrupt', refused(), misfit, notGenuine],
-  ['refused, a service is given that does not fit', 'refuse misfit', refused(), misfit],
-  ['refused, its row damaged, a new key is given', 'send given', refused(), key, notGenuine],
-  ['refused under a key that is given again', 'refuse spent', refused({ left: ['mine'] }), key],
-  ['created, a service is given that does not fit', 'tell', created, misfit],
+  ['refused, its row damaged', 'refuse corrupt', refused(), {}, notGenuine],
+  ['refused, its row damaged, another key is given', 'refuse key', refused(), key, notGenuine],
 ]
 
 const next = { asked: 'key-before' }
@@ -259,12 +249,10 @@ const MORE_ANONYMOUS: readonly Line[] = [
   ['open, the next one after the order that is asked for again', 'refuse replaced', {}, {}, next],
   ['busy, the next one after the order that is asked for again', 'refuse replaced', busy, {}, next],
   ['past the window, the next one after it', 'refuse replaced', stale, {}, next],
-  ['created, the next one after it', 'refuse replaced', created, misfit, next],
+  ['created, the next one after it', 'refuse replaced', created, {}, next],
   ['created but unreadable, the next one after it', 'refuse replaced', unreadable, {}, next],
   ['refused, the next one after it', 'refuse replaced', refused(), {}, next],
   ['created by the call that was in doubt when this one began', 'tell', created, {}, { asked: 'key-0' }],
-  ['created, a service is given that does not fit', 'refuse misfit', created, misfit],
-  ['refused, a service is given that does not fit', 'refuse misfit', refused(), misfit],
   ['refused, its row damaged', 'send new', refused(), {}, notGenuine],
   ['created but unreadable, being read by a live call', 'wait', { ...unreadable, ...busy }],
 ]
@@ -272,7 +260,6 @@ const MORE_ANONYMOUS: readonly Line[] = [
 /** No record exists. */
 const UNKNOWN: readonly (readonly [Command, ...Line])[] = [
   ['create', 'not remembered', 'send new'],
-  ['create', 'not remembered, a service is given that does not fit', 'refuse misfit', {}, misfit],
   ['recover', 'not remembered', 'nothing'],
   ['resolve', 'not remembered', 'refuse unknown'],
   ['abandon', 'not remembered', 'refuse unknown'],

@@ -76,7 +76,6 @@ async function send(steps: readonly Step[], given: Given = {}): Promise<Sending>
     operation: 'orders.create',
     once: false,
     unused: true,
-    sendUntil: undefined,
     ...given.options,
   })
   const stored = await storedOf(place).catch(() => undefined)
@@ -147,7 +146,6 @@ describe('what is told of an order that was not created', () => {
 describe('the last look before an order is sent', () => {
   const jump = (by: number): Given => ({ first: ({ runtime }) => runtime.jump(by) })
   const past = { record: { firstSentAt: NOW - WINDOW - 1 } }
-  const until = (sendUntil: number) => ({ options: { sendUntil } })
 
   it.each<[boolean, string, Given]>([
     [true, 'a moment before its claim ends', jump(BUSY - 1)],
@@ -157,9 +155,6 @@ describe('the last look before an order is sent', () => {
     [false, 'more than half a minute back', jump(-30_001)],
     [true, 'at the end of its window', { record: { firstSentAt: NOW - WINDOW } }],
     [false, 'past its window', past],
-    [true, 'past its window, where the caller says so', { ...past, ...until(Number.POSITIVE_INFINITY) }],
-    [true, 'at the end of the time given', until(NOW)],
-    [false, 'past the time given', until(NOW - 1)],
     [false, 'without the start of its window, which every claim stores', { without: 'firstSentAt' }],
   ])('the check before a send permits it (%s) %s', async (sends, _when, given) => {
     const { sent, requests, stored } = await send([CREATED], given)

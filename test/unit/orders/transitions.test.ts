@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RecordContent } from '../../../src/orders/record.ts'
-import { apply, isKnown, leftKeys, type Proof, type RecordEvent } from '../../../src/orders/transitions.ts'
+import { apply, isKnown, type Proof, type RecordEvent } from '../../../src/orders/transitions.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 5 }
@@ -41,8 +41,7 @@ const closing = { type: 'closed', attempts: 1, shared: false, unused: false } as
 
 /** An event of every type, and of each of its kinds. */
 const EVENTS: Readonly<Record<string, RecordEvent>> = {
-  'asked again': { ...again, moved: false },
-  'asked again under a key of the caller': { ...again, moved: true },
+  'asked again': again,
   'resumed by a call': { type: 'resumed', by: 'call' },
   'resumed by recovery': { type: 'resumed', by: 'recovery' },
   claimed: { type: 'claimed', now: 50, until: 150, claim, apiKeyTag: 'mine' },
@@ -83,10 +82,6 @@ const ROWS: Readonly<Record<string, { readonly [Phase in keyof typeof PHASES]?: 
   'asked again': {
     rejected: `${ASKED} ${NEXT} -rejection state=open`,
     later: `${ASKED} ${NEXT} -rejection state=open`,
-  },
-  'asked again under a key of the caller': {
-    rejected: `${ASKED} -firstSentAt ${NEXT} left=[key-r1] refused=false -rejection state=open`,
-    later: `${ASKED} -first -firstSentAt ${NEXT} left=[key-r1] -rejection state=open`,
   },
   'resumed by a call': { open: '-hold', unread: 'ambiguous=true' },
   'resumed by recovery': { open: '', unread: 'ambiguous=true' },
@@ -186,7 +181,7 @@ describe('the next content of a record', () => {
   })
 
   it('only a requested order starts a record', () => {
-    expect(apply(undefined, { ...again, moved: false })).toEqual({
+    expect(apply(undefined, again)).toEqual({
       ...asked,
       ...key,
       state: 'open',
@@ -203,21 +198,9 @@ describe('the next content of a record', () => {
     )
   })
 
-  it('an order without a record has no earlier key, even with a key that the caller gives', () => {
-    expect(apply(undefined, { ...again, moved: true })).not.toHaveProperty('left')
-  })
-
   it('a repeated key keeps its doubt and its conflict', () => {
-    const doubted = { ...PHASES.rejected, ambiguous: true, foreign: true, left: ['older'] }
-    expect(apply(doubted, { ...again, moved: false })).toMatchObject({ ambiguous: true, foreign: true })
-    const moved = { ambiguous: false, foreign: false, left: ['older', 'key-r1'] }
-    expect(apply(doubted, { ...again, moved: true })).toMatchObject(moved)
-  })
-
-  it("the caller's key is recorded among the earlier keys", () => {
-    const callers = { ...PHASES.rejected, keyOrigin: 'caller' } as const
-    expect(apply(callers, { type: 'moved_on', key }).left).toEqual(['key-r1'])
-    expect(leftKeys({ ...LEFT_OPEN, left: ['older'] })).toEqual(['older'])
+    const doubted = { ...PHASES.rejected, ambiguous: true, foreign: true }
+    expect(apply(doubted, again)).toMatchObject({ ambiguous: true, foreign: true })
   })
 
   it('a random or given key is not recorded as a first key', () => {
