@@ -419,7 +419,10 @@ export const generations: Invariant = (log) => {
     if (
       record.keyOrigin === 'caller'
         ? sent.length > 0 && refusals.length === 0
-        : !again && record.firstKeySentAt !== 0 && !isUntimed(before, request) && !isOver(log, request, sent)
+        : !again &&
+          record.firstKeySentAt !== 0 &&
+          !isUntimed(before, request) &&
+          !isOver(log, request, sent, before)
     )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
@@ -446,7 +449,12 @@ function isUntimed(
  * True if the window of earlier keys has no room for the call that left them, or if this is unknown
  * because a clock was wrong. That call may have died, and another one sends.
  */
-function isOver(log: RunLog, request: LoggedRequest, sent: readonly LoggedRequest[]): boolean {
+function isOver(
+  log: RunLog,
+  request: LoggedRequest,
+  sent: readonly LoggedRequest[],
+  versions: readonly Pick<StoredRecord, 'firstSentAt'>[],
+): boolean {
   const { call, intent, key, wall } = request
   const moved = log.rows.find(({ record }) => record?.key === key)
   const movers = log.calls.filter(
@@ -458,8 +466,8 @@ function isOver(log: RunLog, request: LoggedRequest, sent: readonly LoggedReques
   )
   const sender = log.calls[call ?? -1]
   return (
-    hasNoRoom(log, sender, wall, sent) ||
-    movers.some((mover) => hasNoRoom(log, mover, moved?.record?.updatedAt, sent))
+    hasNoRoom(log, sender, wall, sent, versions) ||
+    movers.some((mover) => hasNoRoom(log, mover, moved?.record?.updatedAt, sent, versions))
   )
 }
 
@@ -469,11 +477,14 @@ function hasNoRoom(
   { kind, sendsFor, repeatsFor, attempt, totalTimeout = 0, clockSet }: Partial<LoggedCall> = {},
   wall: number | undefined,
   sent: readonly LoggedRequest[],
+  versions: readonly Pick<StoredRecord, 'firstSentAt'>[],
 ): boolean {
   if (clockSet === true) return true
   if (sendsFor === undefined || wall === undefined) return false
   const lasts = attempt ?? totalTimeout
   const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - lasts
+  // With a transport that may resend, a request that never arrived begins the window, too.
+  if (versions.some(({ firstSentAt }) => firstSentAt !== undefined && wall - firstSentAt > room)) return true
   return sent.some((other) => {
     // The window counts from the claim, which is stored after the call began and before the request
     // leaves.

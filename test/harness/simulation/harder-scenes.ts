@@ -142,7 +142,7 @@ const otherClock = (draw: Draw): Scene => ({
 const hastyPerson = (draw: Draw): Scene => {
   const decides = (): Scripted => [
     draw.pick(AT_ONCE, SOON, A_MINUTE),
-    { kind: 'resolve', worker: draw.pick(0, 1, 2), intent: 0, hasty: true },
+    { kind: 'resolve', worker: draw.pick(0, 1, 1, 2), intent: 0, hasty: true },
   ]
   return {
     habits: [habit(['send'], draw.pick('lasts', 'slow', 'slow answer'), draw.pick(0.5, 0.9))],
@@ -154,12 +154,12 @@ const hastyPerson = (draw: Draw): Scene => {
       ...PATIENT,
       timeout: draw.pick(5000, 30_000),
       totalTimeout: draw.pick(20_000, 120_000),
-      maxRetries: draw.pick(0, 4),
+      maxRetries: draw.pick(0, 0, 4),
     },
     server: { ...PROMPT, keyLifetime: 20 * MINUTE + WRONG + LONGEST_FLIGHT },
     script: [
-      ...clocks(draw, draw.pick(0, MINUTE, 3 * MINUTE, WRONG)),
-      [AT_ONCE, { ...CREATE, worker: draw.pick(0, 1) }],
+      ...clocks(draw, draw.pick(0, MINUTE, 3 * MINUTE, WRONG, WRONG)),
+      [AT_ONCE, { ...CREATE, worker: draw.pick(0, 0, 1) }],
       ...(draw.chance(0.5) ? [[A_MINUTE, draw.pick('create', 'recover'), 2] as const] : []),
       decides(),
       [draw.pick(AT_ONCE, SOON, A_MINUTE), draw.pick('create', 'create', 'recover')],

@@ -662,6 +662,8 @@ export class Process {
       return responseOf(reply)
     },
     whyUnsent: (error) => error === UNREACHABLE && 'unreachable',
+    // Without this, the client does not rely on a refusal: something may have sent the request twice.
+    sendsOnce: () => this.#number % 4 > 0,
   }
 
   /** Replaces fetch, below ky. */

@@ -145,6 +145,8 @@ async function buyAgain(world: World, broken: string[]): Promise<void> {
   const { plan, sandbox, log } = world
   sandbox.topUp(sandbox.customerId, 100 * PRICE)
   sandbox.addService({ productId: 'svc_standard', amount: PRICE, published: true })
+  // An order may have to be looked up first, in a list that cannot be read.
+  if (plan.server.ignoreOffset === true) return
   for (const [index, intent] of world.intents.entries()) {
     const record = world.recordOf(intent)
     if (record?.state !== 'rejected' || isConflict(record)) continue
