@@ -15,12 +15,14 @@ export function help(common: readonly OptionName[], name = ''): string {
     return `customer-ordering-sdk ${[name, command.argument].filter(Boolean).join(' ')}: ${command.about}
 
 ${optionLines([...command.options, ...common])}`
-  const abouts = Object.entries(COMMANDS).map(([each, { about }]) => [each, about] as const)
+  const abouts = Object.entries(COMMANDS).map(
+    ([each, { about, argument }]) => [[each, argument].filter(Boolean).join(' '), about] as const,
+  )
   return `customer-ordering-sdk: inspect and settle the orders of your program
 
   customer-ordering-sdk COMMAND [options]
 
-${[...abouts, ...Object.entries(OTHERS)].map(([each, about]) => `  ${each.padEnd(14)}${about}\n`).join('')}
+${[...abouts, ...Object.entries(OTHERS)].map(([each, about]) => `  ${each.padEnd(20)}${about}\n`).join('')}
 Options (COMMAND --help prints those of one command)
 ${optionLines([...optionTable.keys()])}
 CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY are read from the environment.

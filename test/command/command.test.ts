@@ -7,7 +7,7 @@ import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
-import { askBy, EXIT, Interrupted } from '../../src/command/terminal.ts'
+import { askBy, EXIT, Interrupted, terminalOf } from '../../src/command/terminal.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { VERSION } from '../../src/version.ts'
@@ -442,6 +442,26 @@ describe('customer-ordering-sdk', () => {
     const reply = askBy(input, output)('Continue? ')
     input.write(typed)
     expect(await reply).toBe(name === 'yes' ? 'yes' : '')
+  })
+
+  it('the command shows progress only to a person who does not see the rows, and clears it', () => {
+    for (const [rowsSeen, expected] of [
+      [false, '3 … \r\u001b[Ka message'],
+      [true, 'a message'],
+    ] as const) {
+      const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+      const streams = {
+        stdin: Object.assign(new PassThrough(), { isTTY: true }),
+        stdout: Object.assign(stdout, { isTTY: rowsSeen }),
+        stderr: Object.assign(stderr, { isTTY: true }),
+      }
+      const process = { ...streams, once: () => {}, env: {}, cwd: () => '.' }
+      // A process has far more, which a terminal does not use.
+      const terminal = terminalOf(process as unknown as NodeJS.Process)
+      terminal.progress('3 … ')
+      terminal.err('a message')
+      expect(String(stderr.read())).toBe(expected)
+    }
   })
 
   it('the command takes the end of the input at its question as no', async () => {
