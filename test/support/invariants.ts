@@ -290,8 +290,8 @@ export const agreement: Invariant = (log) => [
 /** A `resolve()` that took a decision has it stored at some moment between its beginning and its end. */
 const agreementOfSuccesses: Invariant = (log) => {
   if (!log.everyWrite) return []
-  return log.calls.flatMap(({ intent, succeeded, decision, told, at, endedAt = at }) => {
-    if (decision?.isOwn === true && told?.code === 'invalid_request')
+  return log.calls.flatMap(({ intent, succeeded, decision, told, storeTrouble, at, endedAt = at }) => {
+    if (decision?.isOwn === true && told?.code === 'invalid_request' && storeTrouble !== true)
       return [`I2: a person could not say that ${decision.orderId} is the order of ${intent}`]
     if (succeeded !== true || intent === undefined || decision === undefined) return []
     const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
