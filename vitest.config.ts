@@ -62,12 +62,13 @@ export default defineConfig({
       project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
       project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox', together),
-      project('server', { ...together, testTimeout: 20_000 }),
+      project('server', { ...together, testTimeout: 20_000, setupFiles: ['test/server/load-fetch.ts'] }),
       // The same once more over the other transport, without what is about the platform's fetch alone.
       project('server-undici', {
         include: ['test/server/**/*.test.ts'],
         exclude: ['test/server/platform-fetch.test.ts'],
         testTimeout: 20_000,
+        setupFiles: ['test/server/load-fetch.ts'],
         provide: { transport: 'undici' },
         ...together,
       }),

@@ -36,7 +36,7 @@ export interface Connection {
   /**
    * True if something between the client and the network may send a request more than once: the
    * caller's own or patched `fetch`, a dispatcher that is not Node's, or a service worker. A refusal
-   * then does not prove that the first request was refused.
+   * then does not prove that the first request was refused. Computed when read, in up to 0.3 ms.
    */
   readonly mayResend: boolean
   readonly credentials: Credentials

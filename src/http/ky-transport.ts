@@ -1,6 +1,7 @@
 import ky, { type Options } from 'ky'
 import { bare, isObject } from '../defined.ts'
 import { polluted } from '../schemas/check.ts'
+import { isNodeFetch } from './node-fetch.ts'
 import { isUndecodable, provenUnsent } from './proof.ts'
 import {
   type BodyText,
@@ -202,45 +203,4 @@ class FetchedResponse implements TransportResponse {
     if (whole === undefined) return bodyText([], 'cut')
     return whole.length > maxBytes ? bodyText([], 'too_large') : { text: whole, problem: undefined }
   }
-}
-
-/**
- * True for Node's own, unwrapped fetch with its own dispatcher: only its errors can prove that
- * nothing was sent. Anything else (a mock, an instrumented fetch, a dispatcher that retries) may
- * report the same error after it has sent the request.
- */
-function isNodeFetch(candidate: typeof fetch): boolean {
-  const scope: Readonly<Record<PropertyKey, unknown>> = globalThis
-  const { Bun, Deno } = scope
-  if (Bun !== undefined || Deno !== undefined) return false
-  // Only the source of Node's own fetch contains this require call. A bound function or a proxy
-  // hides its source and fails this test.
-  if (!/require\('internal\/deps\/undici\/undici'\)/.test(Function.prototype.toString.call(candidate)))
-    return false
-  const [first, second] = [1, 2].map(
-    (generation) => scope[Symbol.for(`undici.globalDispatcher.${generation}`)],
-  )
-  // Since undici 8 (Node 26), the first symbol holds a wrapper around the second symbol's
-  // dispatcher.
-  const wrapper = second !== undefined && isObject(first) && first.constructor?.name === 'Dispatcher1Wrapper'
-  return [second, wrapper ? undefined : first].every(
-    (dispatcher) => dispatcher === undefined || isPlainAgent(dispatcher),
-  )
-}
-
-/** True for an undici Agent without interceptors on the agent or on its connections. */
-function isPlainAgent(dispatcher: unknown): boolean {
-  if (!isObject(dispatcher)) return false
-  // A dispatcher with interceptors is a proxy whose `dispatch` differs from its prototype's.
-  const prototype: unknown = Object.getPrototypeOf(dispatcher)
-  const [factory] = Object.getOwnPropertySymbols(dispatcher)
-    .filter(({ description }) => description === 'factory')
-    .map((symbol) => dispatcher[symbol])
-  return (
-    isObject(prototype) &&
-    dispatcher.constructor?.name === 'Agent' &&
-    dispatcher['dispatch'] === prototype['dispatch'] &&
-    typeof factory === 'function' &&
-    factory.name === 'defaultFactory'
-  )
 }

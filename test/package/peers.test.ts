@@ -71,6 +71,11 @@ describe('the transport over undici', () => {
   })
 })
 
+test("an interceptor of the application's own global dispatcher may have sent an order before it failed", async () => {
+  const peer = join(inject('versions'), 'node_modules/undici-6')
+  expect(await printed('interceptors.mjs', peer)).toEqual({ code: 'connection', charged: 'unknown' })
+})
+
 describe('the handlers of the sandbox', () => {
   test.each([join(inject('versions'), 'node_modules/msw-2'), join(root, 'node_modules/msw')])(
     'the sandbox handlers respond through %s',

@@ -1,3 +1,4 @@
+import type { Dispatcher } from 'undici'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { sendOver } from '../../src/http/attempt.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
@@ -176,16 +177,54 @@ describe('a dispatcher that is not the one that Node came with never proves that
     expect(await ask()).toBe(false)
   })
 
-  test('a wrapper of undici 8 (Node 26) in the first place is proof', async () => {
+  test("a subclass of Node's own Agent with the same name proves nothing", async () => {
     const { agent, put } = await current()
-    class Dispatcher1Wrapper {
-      dispatch(...args: unknown[]): unknown {
-        return agent.dispatch(...args)
+    const Base = agent.constructor as new () => Agent
+    const subclass = new (class Agent extends Base {
+      override dispatch(...args: unknown[]): unknown {
+        return super.dispatch(...args)
       }
-    }
-    put([new Dispatcher1Wrapper(), agent])
-    expect(await ask()).toBe('unreachable')
-    put([new Dispatcher1Wrapper(), undefined])
+    })()
+    put([subclass, subclass])
     expect(await ask()).toBe(false)
   })
+
+  test.each([0, 1])("a patched method on prototype %i of Node's own Agent proves nothing", async (steps) => {
+    const { agent } = await current()
+    let prototype: Agent = Object.getPrototypeOf(agent)
+    for (let step = 0; step < steps; step++) prototype = Object.getPrototypeOf(prototype)
+    const [key] = steps === 0 ? Object.getOwnPropertySymbols(prototype).filter(isDispatch) : ['dispatch']
+    if (key === undefined) throw new Error('no method')
+    const slot = prototype as unknown as Record<PropertyKey, (...args: unknown[]) => unknown>
+    const method = slot[key]
+    if (method === undefined) throw new Error('no method')
+    onTestFinished(() => {
+      slot[key] = method
+    })
+    slot[key] = function (this: unknown, ...args) {
+      return Reflect.apply(method, this, args)
+    }
+    expect(await ask()).toBe(false)
+  })
+
+  test.each([
+    ['made by the package undici', ({ Agent }) => new Agent()],
+    [
+      'of the package undici that retries',
+      (undici) => new undici.Agent().compose(undici.interceptors.retry()),
+    ],
+  ] as readonly [string, (undici: Undici) => Dispatcher][])(
+    'a global dispatcher %s proves nothing',
+    async (_what, make) => {
+      await current()
+      const undici = await import('undici')
+      undici.setGlobalDispatcher(make(undici))
+      expect(await ask()).toBe(false)
+      expect(kyTransport().sendsOnce?.()).toBe(false)
+    },
+  )
 })
+
+type Undici = typeof import('undici')
+
+const isDispatch = ({ description }: symbol): boolean => description === 'dispatch'
