@@ -1,5 +1,6 @@
 import { bare } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
+import { whyEnded } from './deadline.ts'
 import { detailOf, type FailureDetail } from './proof.ts'
 import type { BodyText, ResponseHeaders, Transport, TransportResponse, Unsent } from './transport.ts'
 
@@ -59,7 +60,9 @@ export function answerOf(
 
 export function sendOver(transport: Transport, runtime: Runtime): Send {
   return async (request) => {
-    if (request.signal?.aborted === true) return { kind: 'aborted' }
+    const { signal } = request
+    const kindOfAbort = () => (whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
+    if (signal?.aborted === true) return { kind: kindOfAbort() }
     const controller = new AbortController()
     let stopped: 'timeout' | 'aborted' | undefined
     // Ends the current wait, even if the transport ignores its signal.
@@ -70,8 +73,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       controller.abort()
       leave()
     }
-    const onAbort = (): void => stop('aborted')
-    request.signal?.addEventListener('abort', onAbort, { once: true })
+    const onAbort = (): void => stop(kindOfAbort())
+    signal?.addEventListener('abort', onAbort, { once: true })
     // Uses a timer instead of AbortSignal.any with AbortSignal.timeout, which never fires on some
     // runtimes (measured).
     const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
@@ -143,7 +146,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       return { kind: 'failed', unsent, closed, detail }
     } finally {
       cancelTimer()
-      request.signal?.removeEventListener('abort', onAbort)
+      signal?.removeEventListener('abort', onAbort)
     }
   }
 }

@@ -159,7 +159,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
       isLate: call.isLate,
     })
     trail.last = result
-    trail.cutByDeadline = remaining <= settings.timeout
+    trail.cutByDeadline = remaining <= settings.timeout || deadline.remaining() <= 0
     const answered = answerOf(result)
     if (credential === null) credentials.proxyTag = answered?.headers.get(API_KEY_TAG) ?? credentials.proxyTag
     if (event !== undefined)

@@ -1,3 +1,4 @@
+import { isObject } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 
 export class Interruption {
@@ -6,6 +7,20 @@ export class Interruption {
   constructor(why: 'aborted' | 'deadline') {
     this.why = why
   }
+}
+
+/**
+ * Why the caller's signal ends a call: `AbortSignal.timeout()` is a time limit, so its calls end as
+ * at their own deadline. Any other reason is the caller's wish to stop. Undefined while the signal
+ * has not fired.
+ */
+export function whyEnded(signal: AbortSignal | undefined): Interruption['why'] | undefined {
+  if (signal?.aborted !== true) return undefined
+  return isTimeout(signal.reason) ? 'deadline' : 'aborted'
+}
+
+export function isTimeout(reason: unknown): boolean {
+  return isObject(reason) && reason['name'] === 'TimeoutError'
 }
 
 /**
@@ -28,8 +43,9 @@ export class Deadline {
     this.signal = signal
   }
 
-  /** Milliseconds until the deadline; zero or less after it. */
+  /** Milliseconds until the deadline; zero or less after it, or after a time limit in the signal. */
   remaining(): number {
+    if (this.signal?.aborted === true && whyEnded(this.signal) === 'deadline') return 0
     return this.#endsAt - this.#runtime.monotonic()
   }
 
@@ -49,7 +65,8 @@ export class Deadline {
 
   /** Returns why the call must end now, or undefined if it may continue. */
   over(): Interruption | undefined {
-    if (this.signal?.aborted === true) return new Interruption('aborted')
+    const why = whyEnded(this.signal)
+    if (why !== undefined) return new Interruption(why)
     return this.remaining() > 0 ? undefined : new Interruption('deadline')
   }
 
@@ -67,7 +84,7 @@ export class Deadline {
       }
       const onAbort = (): void => {
         settle()
-        resolve(new Interruption('aborted'))
+        resolve(new Interruption(whyEnded(this.signal) ?? 'aborted'))
       }
       const cancel = this.#runtime.setTimer(() => {
         settle()

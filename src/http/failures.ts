@@ -20,6 +20,7 @@ import { issuesText } from '../schemas/check.ts'
 import { readProblem } from '../schemas/problem.ts'
 import type { AttemptResult, BodyProblem } from './attempt.ts'
 import type { Ending, Endpoint } from './call.ts'
+import { isTimeout } from './deadline.ts'
 import type { FailureDetail } from './proof.ts'
 import { redact, requestIdOf } from './redact.ts'
 import { parseRetryAfter } from './retry.ts'
@@ -105,6 +106,7 @@ const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: s
 
 const WITHIN = {
   total: 'within the total time of the call (totalTimeout)',
+  signal: "before the time limit in the call's signal",
   attempt: 'within the time of one attempt (timeout)',
 } as const
 
@@ -190,6 +192,10 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
     return new RequestAbortedError(what, { ...facts, cause: context.reason })
   }
   const outOfTime = end === 'deadline'
+  const { reason } = context
+  const bySignal = isTimeout(reason)
+  const within = (deadline: 'total' | 'attempt'): string =>
+    WITHIN[deadline === 'total' && bySignal ? 'signal' : deadline]
   if (last === undefined && !outOfTime)
     return new TimeoutError(
       `${endpoint.operation} ended before it could send the request.${next(TIME)}`,
@@ -198,7 +204,8 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   if (last === undefined || last.kind === 'timeout') {
     const deadline = outOfTime || trail.cutByDeadline ? 'total' : 'attempt'
     const what = trail.attempts === 0 ? 'was not sent' : NO_RESPONSE
-    return new TimeoutError(`${call} ${what} ${WITHIN[deadline]}.${next(TIME)}`, { ...facts, deadline })
+    const cause = bySignal ? reason : undefined
+    return new TimeoutError(`${call} ${what} ${within(deadline)}.${next(TIME)}`, { ...facts, deadline, cause })
   }
   const late = outOfTime ? ' No time was left for another attempt.' : ''
   if (last.kind === 'failed') return notConnected(last, call, late, facts, context)
@@ -214,7 +221,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const { problem = 'none' } = last
   const [Class, why, ...advice] = UNREAD[problem]
   const deadline = trail.cutByDeadline ? 'total' : 'attempt'
-  const when = problem === 'timeout' ? ` ${WITHIN[deadline]}.` : problem === 'cut' ? `.${late}` : '.'
+  const when = problem === 'timeout' ? ` ${within(deadline)}.` : problem === 'cut' ? `.${late}` : '.'
   return new Class(`${call} returned ${last.status}, but the body ${why}${when}${next(advice)}`, {
     ...answered,
     deadline,

@@ -2,6 +2,7 @@ import type { ClientOptions, CustomerOrderingClient, RequestOptions } from 'cust
 import { TimeoutError } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { Lab, order } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 import { errorOf, type Service, service } from '../../support/service.ts'
 
@@ -150,4 +151,63 @@ test('a fetch that ignores its signal does not keep the call waiting', async () 
   const client = connect({ fetch: () => new Promise(() => {}), maxRetries: 0 })
   expect(await errorOf(create(client))).toMatchObject({ code: 'timeout', charged: 'unknown', attempts: 1 })
   expect(runtime.monotonic()).toBe(30_000)
+})
+
+describe('a time limit in the signal', () => {
+  /** Places an order whose request stalls on the way, until the signal's own time is over. */
+  async function stalledUntil(signal: () => AbortSignal, options: ClientOptions = {}) {
+    const lab = new Lab()
+    lab.runtime.auto = false
+    lab.fault({ type: 'stall', commit: false }, 1, 'createOrder')
+    const client = lab.client({ maxRetries: 0, ...options })
+    const error = await errorOf(client.orders.create(order('r1'), { signal: signal() }))
+    lab.runtime.auto = true
+    return { lab, client, error }
+  }
+
+  test('an order that AbortSignal.timeout() ended is a timeout, and recover() places it', async () => {
+    const { lab, client, error } = await stalledUntil(() => AbortSignal.timeout(30))
+    expect(error).toBeInstanceOf(TimeoutError)
+    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged: 'unknown', attempts: 1 })
+    expect(String(error)).toContain("got no complete response before the time limit in the call's signal.")
+    expect((error as Error).cause).toMatchObject({ name: 'TimeoutError' })
+    expect(await client.orders.recover()).toMatchObject({ created: 1, needsAttention: [] })
+    lab.charged('r1')
+  })
+
+  test('an order that the caller aborted is not placed by recover()', async () => {
+    const caller = new AbortController()
+    setTimeout(() => caller.abort(), 30)
+    const { lab, client, error } = await stalledUntil(() => caller.signal)
+    expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
+    expect(await client.orders.recover()).toMatchObject({
+      created: 0,
+      needsAttention: [{ reason: 'aborted' }],
+    })
+    lab.sandbox.expectNotCharged('r1')
+  })
+
+  test.each([
+    ['an order', create],
+    ['a read', read],
+  ])(
+    'a signal whose time was over before %s sends nothing, and names its time limit',
+    async (_what, call) => {
+      const { client, sandbox } = service()
+      const signal = AbortSignal.abort(new DOMException('', 'TimeoutError'))
+      const error = await errorOf(call(client, { signal }))
+      expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
+      expect(String(error)).toContain("before the time limit in the call's signal")
+      expect(sandbox.requests).toEqual([])
+    },
+  )
+
+  test('a signal whose time is over during a body ends the body', async () => {
+    const { client, runtime } = failing({ type: 'stallBody' })
+    const signal = new AbortController()
+    const pending = errorOf(read(client, { signal: signal.signal }))
+    await runtime.settle()
+    signal.abort(new DOMException('', 'TimeoutError'))
+    expect(await pending).toMatchObject({ code: 'timeout', deadline: 'total', status: 200, attempts: 1 })
+  })
 })
