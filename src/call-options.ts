@@ -7,6 +7,7 @@ import type { CreateOrderRequest, Order } from './schemas/order.ts'
 export interface RequestOptions {
   /**
    * Aborts the call, or the iteration of a list. The signal's reason becomes the error's `cause`.
+   * `AbortSignal.timeout()` is a time limit: the call rejects with a `TimeoutError`.
    */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds for one attempt, up to the last byte of the response. */

@@ -1,4 +1,4 @@
-import { bare } from '../defined.ts'
+import { bare, ownValue } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 import { whyEnded } from './deadline.ts'
 import { detailOf, type FailureDetail } from './proof.ts'
@@ -43,6 +43,8 @@ export type AttemptResult =
       /** True if an established connection was lost. */
       readonly closed: boolean
       readonly detail: FailureDetail
+      /** An error by which a framework steers the rendering of a page. A read throws it unchanged. */
+      readonly signpost?: unknown
     }
   | { readonly kind: 'timeout' }
   | { readonly kind: 'aborted' }
@@ -101,7 +103,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       if (!Number.isInteger(status)) {
         discard(response)
         const detail = detailOf(new TypeError('the transport returned no status'), false)
-        return { kind: 'failed', unsent: false, closed: false, detail }
+        return { kind: 'failed', unsent: false, closed: false, detail, signpost: undefined }
       }
       if (status === 0 || (status >= 300 && status < 400)) {
         discard(response)
@@ -134,16 +136,19 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       if (stopped !== undefined) return { kind: stopped }
       let detail: FailureDetail = bare({ name: 'Error' })
       let unsent: false | Unsent = false
+      let signpost: unknown
       try {
         // A transport without `whyUnsent` is the caller's code: stack frames help to find its bugs.
         detail = detailOf(error, transport.whyUnsent === undefined)
         unsent = transport.whyUnsent?.(error) ?? false
+        // Next.js throws such errors through its fetch, and recognises them by their digest.
+        if (typeof ownValue(error, 'digest') === 'string') signpost = error
       } catch {
         // Reports the failure without details, because a getter of the thrown value may throw.
       }
       const { code } = detail
       const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
-      return { kind: 'failed', unsent, closed, detail }
+      return { kind: 'failed', unsent, closed, detail, signpost }
     } finally {
       cancelTimer()
       signal?.removeEventListener('abort', onAbort)

@@ -205,7 +205,11 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
     const deadline = outOfTime || trail.cutByDeadline ? 'total' : 'attempt'
     const what = trail.attempts === 0 ? 'was not sent' : NO_RESPONSE
     const cause = bySignal ? reason : undefined
-    return new TimeoutError(`${call} ${what} ${within(deadline)}.${next(TIME)}`, { ...facts, deadline, cause })
+    return new TimeoutError(`${call} ${what} ${within(deadline)}.${next(TIME)}`, {
+      ...facts,
+      deadline,
+      cause,
+    })
   }
   const late = outOfTime ? ' No time was left for another attempt.' : ''
   if (last.kind === 'failed') return notConnected(last, call, late, facts, context)

@@ -1,5 +1,5 @@
 import { defined } from '../defined.ts'
-import type { Charged } from '../errors/classes.ts'
+import type { Charged, CustomerOrderingError } from '../errors/classes.ts'
 import { statusRow } from '../errors/statuses.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, parseJson, wrong } from '../schemas/check.ts'
@@ -104,6 +104,8 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
       })
     },
   })
+  const { last: failed } = performed.trail
+  if (failed?.kind === 'failed' && failed.signpost !== undefined) throw failed.signpost
   const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
   const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
   const { attempts, last } = ending.trail
@@ -173,6 +175,9 @@ function judgeSuccess<T>(
 ): Judgement<T> | Promise<Judgement<T> | Interruption> {
   // The order that a lookup finds is stored later, so API keys in the response are redacted here.
   const stored = call.money === 'in_doubt' || call.money === 'charged'
+  // A cached list may lack the very order that the lookup is for (RFC 9111 section 5.1).
+  if (stored && Number(answer.headers.get('age')) > 0)
+    return { next: 'stop', error: fromCache(call, answer, trail) }
   const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
   const parsed = body === undefined ? wrong('is not JSON') : call.parse(body.json)
   if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
@@ -182,6 +187,23 @@ function judgeSuccess<T>(
     .then((checked) =>
       checked instanceof Interruption ? checked : judgeChecked(call, answer, trail, checked),
     )
+}
+
+function fromCache(
+  call: ReadCall<unknown>,
+  { status, headers }: Answer,
+  trail: Trail,
+): CustomerOrderingError {
+  return unexpectedBody(
+    contextOf(call, CHARGED[call.money]),
+    {
+      attempts: trail.attempts,
+      status,
+      requestId: requestIdOf(headers, trail.secrets),
+      issues: [{ path: '', message: 'comes from a cache (it has the header Age)' }],
+    },
+    'Let no cache store the responses of the service',
+  )
 }
 
 function judgeChecked<T>(
@@ -215,6 +237,7 @@ function isTruncated(text: string): boolean {
 
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
   const always = result.kind === 'answer' && statusRow(result.status).repeat === 'all'
-  if (!isTransient(result) || !(call.repeatable || unsent || always)) return { next: 'stop' }
+  const steered = result.kind === 'failed' && result.signpost !== undefined
+  if (steered || !isTransient(result) || !(call.repeatable || unsent || always)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
 }

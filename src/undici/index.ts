@@ -165,6 +165,8 @@ class SentRequest implements Dispatcher.RequestOptions {
     // undici sends any method, but its type lists only the usual ones.
     this.method = method as Dispatcher.HttpMethod
     this.headers = { 'accept-encoding': acceptEncoding(protocol), ...headers }
+    // Bypasses the cache of a caller's dispatcher: a cached list of orders proves nothing.
+    if (method === 'GET' || method === 'HEAD') this.headers['cache-control'] = 'no-store'
     this.body = body ?? null
     this.signal = signal
   }

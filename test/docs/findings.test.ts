@@ -229,6 +229,28 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'the command names a wrong percent sign in the address of the store, and not the address',
       "the command uses the driver of the user's project, whose error repeats %s",
     ],
+    'server/undici.test.ts': ["a read bypasses the cache of the caller's dispatcher"],
+    'client/recover/recover.test.ts': ['a lookup does not believe a list that comes from a cache'],
+  },
+  '29_3': {
+    'server/platform-fetch.test.ts': [
+      "a subclass of Node's own Agent with the same name proves nothing",
+      "a patched method on prototype %i of Node's own Agent proves nothing",
+      'a global dispatcher %s proves nothing',
+    ],
+    'package/peers.test.ts': [
+      "an interceptor of the application's own global dispatcher may have sent an order before it failed",
+    ],
+  },
+  '29_12': {
+    'client/create/timeouts.test.ts': [
+      'an order that AbortSignal.timeout() ended is a timeout, and recover() places it',
+    ],
+  },
+  '29_15': {
+    'client/lists/reads.test.ts': [
+      'an error by which Next.js steers the rendering passes unchanged through a read',
+    ],
   },
 }
 

@@ -68,6 +68,27 @@ async function proxy(): Promise<{ readonly url: string; readonly asked: string[]
 }
 
 describe('the undici transport', () => {
+  test("a read bypasses the cache of the caller's dispatcher", async () => {
+    let balance = 1
+    const server = createServer((_request, response) => {
+      response.setHeader('cache-control', 'public, max-age=600')
+      response.setHeader('content-type', 'application/json')
+      response.end(JSON.stringify({ amount: balance++, currency: 'EUR' }))
+    })
+    const port = await listening(server)
+    onTestFinished(() => void server.close())
+    const dispatcher = new Agent().compose(interceptors.cache())
+    onTestFinished(() => dispatcher.close())
+    const client = new CustomerOrderingClient({
+      baseUrl: `http://127.0.0.1:${port}`,
+      apiKey: 'key',
+      transport: undici({ dispatcher }),
+    })
+    const first = await client.balance.retrieve()
+    const second = await client.balance.retrieve()
+    expect([first.amount, second.amount]).toEqual([1, 2])
+  })
+
   test('the undici transport places an order and reads lists', async () => {
     const sandbox = createSandbox()
     const server = await serveSandbox(sandbox)

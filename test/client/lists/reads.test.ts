@@ -416,3 +416,18 @@ describe('JSON that ends too early, in a body that ends as if it were whole', ()
     expect(requests).toHaveLength(1)
   })
 })
+
+it('an error by which Next.js steers the rendering passes unchanged through a read', async () => {
+  const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
+  let calls = 0
+  const fetch = (): Promise<Response> => {
+    calls++
+    return Promise.reject(steered)
+  }
+  const { client } = clientOver(() => hang, { fetch })
+  for (const [, , , call] of all) {
+    calls = 0
+    await expect(call(client)).rejects.toBe(steered)
+    expect(calls).toBe(1)
+  }
+})

@@ -693,3 +693,17 @@ describe('a clock that was ahead when an order was sent', () => {
     lab.sandbox.expectCharges(1)
   })
 })
+
+it('a lookup does not believe a list that comes from a cache', async (lab) => {
+  lab.fault({ type: 'commitThenDrop' }, 1, 'createOrder')
+  await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1')))
+  lab.runtime.jump(HOUR)
+  const fetch: typeof globalThis.fetch = async (...request) => {
+    await lab.sandbox.fetch(...request)
+    return new Response('[]', { headers: { age: '30', 'content-type': 'application/json' } })
+  }
+  const error = { code: 'invalid_response', message: expect.stringContaining('comes from a cache') }
+  const { needsAttention } = await lab.client({ fetch }).orders.recover()
+  expect(needsAttention).toMatchObject([{ reason: 'past_window', error }])
+  lab.charged()
+})
