@@ -30,6 +30,9 @@ export function isTimeout(reason: unknown): boolean {
  */
 export const GRACE = 450
 
+/** A store in memory responds within so many microtasks, and then needs no timer. */
+const IMMEDIATE_TICKS = 3
+
 export class Deadline {
   readonly startedAt: number
   readonly signal: AbortSignal | undefined
@@ -78,19 +81,12 @@ export class Deadline {
       return Promise.resolve(ended)
     }
     return new Promise((resolve, reject) => {
+      let settled = false
+      let stopWatching: (() => void) | undefined
       const settle = (): void => {
-        cancel()
-        this.signal?.removeEventListener('abort', onAbort)
+        settled = true
+        stopWatching?.()
       }
-      const onAbort = (): void => {
-        settle()
-        resolve(new Interruption(whyEnded(this.signal) ?? 'aborted'))
-      }
-      const cancel = this.#runtime.setTimer(() => {
-        settle()
-        resolve(new Interruption('deadline'))
-      }, this.remaining())
-      this.signal?.addEventListener('abort', onAbort)
       pending.then(
         (value) => {
           settle()
@@ -101,7 +97,33 @@ export class Deadline {
           reject(error)
         },
       )
+      const watch = (ticks: number): void => {
+        if (settled) return
+        if (ticks > 0) Promise.resolve(ticks - 1).then(watch)
+        else
+          stopWatching = this.#watch((interruption) => {
+            settle()
+            resolve(interruption)
+          })
+      }
+      watch(IMMEDIATE_TICKS)
     })
+  }
+
+  /** Calls back once the call must end, at most once. Returns a function that stops watching. */
+  #watch(onEnd: (interruption: Interruption) => void): (() => void) | undefined {
+    const ended = this.over()
+    if (ended !== undefined) {
+      onEnd(ended)
+      return undefined
+    }
+    const onAbort = (): void => onEnd(new Interruption(whyEnded(this.signal) ?? 'aborted'))
+    const cancel = this.#runtime.setTimer(() => onEnd(new Interruption('deadline')), this.remaining())
+    this.signal?.addEventListener('abort', onAbort)
+    return () => {
+      cancel()
+      this.signal?.removeEventListener('abort', onAbort)
+    }
   }
 
   async sleep(milliseconds: number): Promise<Interruption | undefined> {

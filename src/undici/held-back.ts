@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import type { TransportRequest } from '../http/transport.ts'
 
 export class HeldBack extends Error {
   readonly why: 'transport_closed' | 'late'
@@ -11,18 +12,25 @@ export class HeldBack extends Error {
   }
 }
 
+/** Options of a request with the check of {@link TransportRequest.isLate}. */
+interface TimedOptions extends Dispatcher.DispatchOptions {
+  readonly isLate?: TransportRequest['isLate']
+}
+
 /**
  * Checks the clock again just before a request is written. Without this check, a machine that slept
  * after the last check would send the request on waking, when the service may have forgotten the
  * request's key.
  */
-export function holdIfLate(isLate: () => boolean): Dispatcher.DispatcherComposeInterceptor {
-  return (dispatch) => (options, handler) =>
-    dispatch(
+export const holdIfLate: Dispatcher.DispatcherComposeInterceptor =
+  (dispatch) => (options: TimedOptions, handler) => {
+    const { isLate } = options
+    if (isLate === undefined) return dispatch(options, handler)
+    return dispatch(
       options,
       isUndici6(handler) ? holdUndici6IfLate(handler, isLate) : new HoldIfLate(handler, isLate),
     )
-}
+  }
 
 interface Undici6Handler extends Dispatcher.DispatchHandler {
   onConnect(abort: (error: Error) => void, context: unknown): void

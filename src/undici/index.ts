@@ -80,6 +80,9 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
     (proxy === undefined
       ? new Agent({ ...settings, connect: connectorNoting(unconnected) })
       : proxyOfEnvironment(settings))
+  // A caller's dispatcher may resend a request without the client's knowledge. If the check of the
+  // clock stopped such a resend, the client would wrongly conclude that the request was never sent.
+  const sender = given ?? dispatcher.compose(holdIfLate)
   const { Bun, Deno }: Readonly<Record<string, unknown>> = globalThis
   // In Bun and Deno, an error does not prove that nothing was sent: Bun has its own module named
   // undici, and Deno has its own sockets under Node's names.
@@ -91,11 +94,6 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
       // dispatcher in between.
       const code = closing === undefined ? closedByOwner(dispatcher) : 'UND_ERR_CLOSED'
       if (code !== undefined) throw new HeldBack('transport_closed', code)
-      const { isLate } = request
-      // A caller's dispatcher may resend a request without the client's knowledge. If the check
-      // stopped such a resend, the client would wrongly conclude that the request was never sent.
-      const checksLate = given === undefined && isLate !== undefined
-      const sender = checksLate ? dispatcher.compose(holdIfLate(isLate)) : dispatcher
       return new UndiciResponse(await sender.request(new SentRequest(request)))
     },
     whyUnsent: (error) =>
@@ -157,8 +155,9 @@ class SentRequest implements Dispatcher.RequestOptions {
   readonly headersTimeout = 0
   readonly bodyTimeout = 0
   readonly signal: AbortSignal
+  readonly isLate: TransportRequest['isLate']
 
-  constructor({ url, method, headers, body, signal }: TransportRequest) {
+  constructor({ url, method, headers, body, signal, isLate }: TransportRequest) {
     const { origin, pathname, search, protocol } = new URL(url)
     this.origin = origin
     this.path = pathname + search
@@ -169,5 +168,6 @@ class SentRequest implements Dispatcher.RequestOptions {
     if (method === 'GET' || method === 'HEAD') this.headers['cache-control'] = 'no-store'
     this.body = body ?? null
     this.signal = signal
+    this.isLate = isLate
   }
 }
