@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { defineConfig, type Options } from 'tsup'
 import { builtPage } from './scripts/built-page.ts'
 import { sourcesWithoutComments } from './scripts/without-comments.ts'
@@ -93,6 +94,17 @@ const evaluatedByFirstCall: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 }
 
+/** What only Node's sockets and fetch can prove is of no use in the build for browsers and other runtimes. */
+const withoutNode: NonNullable<Options['esbuildPlugins']>[number] = {
+  name: 'without-node',
+  setup(build) {
+    const path = fileURLToPath(new URL('src/http/without-node.ts', import.meta.url))
+    build.onResolve({ filter: /\/(proof|node-fetch)\.ts$/ }, ({ importer }) =>
+      /src[\\/]http[\\/]/.test(importer) ? { path } : undefined,
+    )
+  },
+}
+
 /** js-yaml is a tenth of the package as it is written, and no stack trace of ours shows its functions. */
 const minifiedYaml: NonNullable<Options['esbuildPlugins']>[number] = {
   name: 'minified-yaml',
@@ -142,7 +154,7 @@ export default defineConfig([
         ]),
       ),
     },
-    esbuildPlugins: [builtPage, minifiedYaml, sourcesWithoutComments],
+    esbuildPlugins: [withoutNode, builtPage, minifiedYaml, sourcesWithoutComments],
     // Not what the other build writes at the same time.
     clean: ['!node/**'],
   },

@@ -1,7 +1,8 @@
 import { bare, ownValue } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 import { whyEnded } from './deadline.ts'
-import { detailOf, type FailureDetail } from './proof.ts'
+import type { FailureDetail } from './failure-detail.ts'
+import { detailOf } from './proof.ts'
 import type { BodyText, ResponseHeaders, Transport, TransportResponse, Unsent } from './transport.ts'
 
 export interface AttemptRequest {

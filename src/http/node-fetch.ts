@@ -80,7 +80,7 @@ function isCodeOfNode(made: unknown, wrong: unknown): boolean {
     if (typeof made === 'function') Reflect.construct(made, [wrong])
   } catch (error) {
     const [, frame] = isObject(error) ? String(error['stack']).split('\n') : []
-    return frame !== undefined && /^ +at new \w+ \(node:internal\/deps\/undici\//.test(frame)
+    return frame !== undefined && /^ +at new \w+ \(node.internal\/deps\/undici\//.test(frame)
   }
   return false
 }

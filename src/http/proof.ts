@@ -1,14 +1,7 @@
+/** What an error of Node's sockets proves. Not part of builds for browsers. */
 import { bare, defined, isObject } from '../defined.ts'
+import { type FailureDetail, framesOf, isWord, nameOf } from './failure-detail.ts'
 import type { Unsent } from './transport.ts'
-
-/** Does not contain the error's message, which may contain a secret. */
-export interface FailureDetail {
-  readonly name: string
-  readonly code?: string
-  readonly syscall?: string
-  /** Stack frames, which help to find a bug in the caller's own fetch. */
-  readonly frames?: string
-}
 
 /** An error or one of its causes. */
 type Link = Readonly<Record<string, unknown>>
@@ -87,14 +80,6 @@ function outermostWithCode(error: unknown): Link {
   return links.find((link) => wordsOf(link).code !== undefined) ?? links[0] ?? {}
 }
 
-/** Omits the message, and every frame whose address may contain a password or a query. */
-function framesOf({ stack, message }: Link): string | undefined {
-  if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
-  const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
-  const places = lines.filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
-  return places.length === 0 ? undefined : places.join('\n')
-}
-
 /** Stops after ten errors, because causes may form a cycle. */
 function chain(error: unknown): Link[] {
   const links: Link[] = []
@@ -103,10 +88,10 @@ function chain(error: unknown): Link[] {
 }
 
 function wordsOf(link: Link): FailureDetail {
-  const [name, syscall] = [fieldOf(link, 'name'), fieldOf(link, 'syscall')]
+  const syscall = fieldOf(link, 'syscall')
   const code = fieldOf(link, 'code') ?? (fieldOf(link, 'message') === 'bad port' ? BAD_PORT : undefined)
   return bare({
-    name: isWord(name, /^[A-Za-z]{1,64}$/) ? name : 'Error',
+    name: nameOf(fieldOf(link, 'name')),
     ...(isWord(code, /^[A-Z]\w{1,63}$/) ? { code } : {}),
     ...(isWord(syscall, /^[A-Za-z_]{1,32}$/) ? { syscall } : {}),
   })
@@ -118,9 +103,4 @@ function wordsOf(link: Link): FailureDetail {
  */
 function fieldOf(link: Link, name: string): unknown {
   return Object.hasOwn(link, name) || !(name in Object.prototype) ? link[name] : undefined
-}
-
-/** Any string that is not shaped like a name or a code may contain a secret. */
-function isWord(value: unknown, shape: RegExp): value is string {
-  return typeof value === 'string' && shape.test(value)
 }

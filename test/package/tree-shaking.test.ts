@@ -31,5 +31,7 @@ for (const platform of ['browser', 'node'])
       expect(JSON.parse(stdout)).toMatchObject(['€12.50', expect.any(String), false])
       // Strings that would be found if the code were present.
       const whole = await bundle(name.toLowerCase(), platform, 'bundle.mjs')
-      expect(dependenciesIn(await readFile(whole, 'utf8'))).toEqual(DEPENDENCIES)
+      const wholeText = await readFile(whole, 'utf8')
+      expect(dependenciesIn(wholeText)).toEqual(DEPENDENCIES)
+      expect(wholeText.includes('internal\\/deps'), 'code of use in Node only').toBe(platform === 'node')
     })
