@@ -48,9 +48,8 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#begin().finally(onFinally)
   }
 
-  // `async` turns an error thrown while the iteration starts into a rejection.
-  async #begin(): Promise<Whole> {
-    return await this.#whole(this)
+  #begin(): Promise<Whole> {
+    return this.#whole(this)
   }
 
   get [Symbol.toStringTag](): string {

@@ -3,7 +3,8 @@ import { type Charged, ConfigurationError } from './errors/classes.ts'
 export class Lifetime {
   #storeOwner: Lifetime | undefined
   #closed = false
-  readonly #calls = new Set<Promise<unknown>>()
+  #calls = 0
+  #onIdle: (() => void)[] = []
 
   closeWith(storeOwner: Lifetime): void {
     this.#storeOwner = storeOwner
@@ -18,19 +19,33 @@ export class Lifetime {
     this.#storeOwner?.check(charged)
   }
 
-  /** Runs a call whose outcome must be stored before the store closes: {@link end} waits for it. */
+  /**
+   * Runs a call whose outcome must be stored before the store closes: {@link end} waits for it.
+   * Nothing but the caller may react to the promise of the call. Otherwise V8 would end the stack
+   * traces of its errors here, without the caller's own line.
+   */
   async use<T>(call: () => Promise<T>): Promise<T> {
     this.check('unknown')
-    const running = call()
-    this.#enter(running)
-    return await running
+    this.#count(1)
+    try {
+      return await call()
+    } finally {
+      this.#count(-1)
+    }
   }
 
   async *each<T>(items: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
     const iterator = items[Symbol.asyncIterator]()
     try {
       for (;;) {
-        const next = await this.use(() => iterator.next())
+        this.check('unknown')
+        this.#count(1)
+        let next: IteratorResult<T>
+        try {
+          next = await iterator.next()
+        } finally {
+          this.#count(-1)
+        }
         if (next.done === true) return
         yield next.value
       }
@@ -41,14 +56,13 @@ export class Lifetime {
 
   async end(): Promise<void> {
     this.#closed = true
-    while (this.#calls.size > 0) await Promise.all(this.#calls)
+    while (this.#calls > 0) await new Promise<void>((resolve) => this.#onIdle.push(resolve))
   }
 
-  #enter(running: Promise<unknown>): void {
-    const ended: Promise<unknown> = running.then(ignore, ignore).then(() => this.#calls.delete(ended))
-    this.#calls.add(ended)
-    if (this.#storeOwner !== undefined) this.#storeOwner.#enter(running)
+  #count(change: 1 | -1): void {
+    this.#calls += change
+    if (this.#storeOwner !== undefined) this.#storeOwner.#count(change)
+    if (this.#calls > 0) return
+    for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 }
-
-function ignore(): void {}

@@ -171,7 +171,11 @@ export function unexpectedBody(
 }
 
 export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrderingError {
-  return knownError(makeError(ending, context))
+  const error = knownError(makeError(ending, context))
+  // Leaves out the functions that make the error: by default, V8 keeps only ten lines, and the
+  // caller's own line must be one of them. An error that came with the ending keeps its stack.
+  if (error !== ending.error) Error.captureStackTrace?.(error, errorOf)
+  return error
 }
 
 function makeError({ end, error, trail }: Failure, context: CallContext): CustomerOrderingError {

@@ -146,7 +146,7 @@ class ListPage<T> implements Page<T> {
 
   async nextPage(): Promise<Page<T> | undefined> {
     const walk = this.#walk.copy()
-    const found = await walk.nextAlone()
+    const found = await walk.next(true)
     return found && pageOf(found, walk)
   }
 
@@ -171,24 +171,31 @@ function iterate<Value, T>(
   ready: () => IteratorYieldResult<Value> | undefined,
   step: () => Promise<IteratorYieldResult<Value> | undefined>,
 ): AsyncIterableIterator<Value> {
-  let last: Promise<unknown> = Promise.resolve()
+  let last: Promise<void> | undefined
   /** Number of `next()` calls that wait for their turn. */
   let waiting = 0
   let left = false
-  const ended = (): void => {
-    waiting--
+  // An async function, so that the stack trace of an error contains the line of the caller's loop.
+  const turn = async (): Promise<IteratorResult<Value>> => {
+    const before = last
+    let end = (): void => {}
+    last = new Promise((resolve) => {
+      end = resolve
+    })
+    waiting++
+    try {
+      if (before !== undefined) await before
+      return (left ? undefined : await step()) ?? { done: true, value: undefined }
+    } finally {
+      waiting--
+      end()
+    }
   }
   return {
     next() {
       // Most items are returned immediately: they are in memory, and no earlier call is waiting.
       const found = waiting === 0 && !left ? ready() : undefined
-      if (found !== undefined) return Promise.resolve(found)
-      waiting++
-      const result = last
-        .then(() => (left ? undefined : step()))
-        .then((value) => value ?? { done: true as const, value: undefined })
-      last = result.then(ended, ended)
-      return result
+      return found === undefined ? turn() : Promise.resolve(found)
     },
     async return() {
       left = true

@@ -52,6 +52,8 @@ interface Ahead<T> {
   page?: FetchedPage<T>
 }
 
+type Asked<T> = Omit<Ahead<T>, 'result'>
+
 /**
  * Fetches pages for a walk over a list, some of them before the walk needs them. The walk decides
  * which page to read next. It gets the page that it would have fetched itself, or a page that
@@ -160,36 +162,35 @@ export class ReadAhead<T> {
       // A page requested before the previous one arrives repeats that page's last row. With pages
       // of one or two rows, at least half of the requested rows would be repeats.
       if (!isKnown && this.#step < 3) return
-      this.#ask(offset, isKnown ? 0 : 1)
+      // When the walk reaches this page, it gets the error or fetches the page again.
+      this.#ask(offset, isKnown ? 0 : 1).result.catch(() => {})
     }
   }
 
   #ask(offset: number, overlap: 0 | 1): Ahead<T> {
+    const asked: Asked<T> = { offset, overlap, controller: new AbortController() }
+    const ahead = Object.assign(asked, { result: this.#request(asked) })
+    this.#queue.push(ahead)
+    return ahead
+  }
+
+  async #request(asked: Asked<T>): Promise<FetchedPage<T>> {
+    const { offset, overlap, controller } = asked
     const { limit, signal } = this.#start
-    const controller = new AbortController()
     const onAbort = (): void => controller.abort(signal?.reason)
     if (signal?.aborted === true) onAbort()
     else signal?.addEventListener('abort', onAbort, { once: true })
-    const result = this.#fetch({
-      offset: offset - overlap,
-      signal: controller.signal,
-      limit,
-    }).finally(() => signal?.removeEventListener('abort', onAbort))
-    const ahead: Ahead<T> = { offset, overlap, controller, result }
-    this.#queue.push(ahead)
-    result.then(
-      (page) => {
-        ahead.page = page
-        const index = this.#queue.indexOf(ahead)
-        if (index < 0) return
-        const next = this.#queue[index + 1]
-        if (next !== undefined && next.offset !== endOf(ahead, page)) this.#misfit(index + 1)
-        if (index > 0) this.#fill()
-      },
-      // When the walk reaches this page, it gets the error or fetches the page again.
-      () => {},
-    )
-    return ahead
+    try {
+      const page = await this.#fetch({ offset: offset - overlap, signal: controller.signal, limit })
+      asked.page = page
+      const index = this.#queue.findIndex((each) => each.controller === controller)
+      const next = this.#queue[index + 1]
+      if (index >= 0 && next !== undefined && next.offset !== endOf(asked, page)) this.#misfit(index + 1)
+      if (index > 0) this.#fill()
+      return page
+    } finally {
+      signal?.removeEventListener('abort', onAbort)
+    }
   }
 
   #misfit(from: number): void {
@@ -202,7 +203,7 @@ export class ReadAhead<T> {
   }
 }
 
-function endOf<T>({ offset, overlap }: Ahead<T>, page: FetchedPage<T>): number | undefined {
+function endOf<T>({ offset, overlap }: Asked<T>, page: FetchedPage<T>): number | undefined {
   const end = offset + page.ids.length - overlap
   return page.ids.length > overlap && goesOn(end, page) ? end : undefined
 }

@@ -68,41 +68,35 @@ export class Walk<T> {
     return this.#take(await this.#fetch({ offset: this.#at.offset, limit, signal }))
   }
 
-  /** Skips pages without new rows. */
-  async next(): Promise<FoundPage<T> | undefined> {
-    return await this.#next(async () => {
-      const fetched = await this.#ahead.take(this.#at.offset)
-      return this.#at.ended || fetched === undefined ? undefined : this.#take(fetched)
-    })
-  }
-
   /**
-   * Like {@link next}, but fetches no page ahead: the caller might never read that page, and could
-   * not cancel its request.
+   * Skips pages without new rows.
+   * @param alone true to fetch no page ahead: a caller that might never read that page could not
+   * cancel its request
    */
-  async nextAlone(): Promise<FoundPage<T> | undefined> {
-    return await this.#next(() => this.page())
+  async next(alone: boolean = false): Promise<FoundPage<T> | undefined> {
+    const at = this.#at
+    const { limit, signal } = this.start
+    while (!at.ended) {
+      try {
+        const { offset } = at
+        const fetched = alone ? await this.#fetch({ offset, limit, signal }) : await this.#ahead.take(offset)
+        if (at.ended || fetched === undefined) return undefined
+        const page = this.#take(fetched)
+        if (page.items.length > 0) return page
+      } catch (error) {
+        if (at.ended) return undefined
+        at.ended = true
+        throw error
+      } finally {
+        if (at.ended) this.#ahead.stop()
+      }
+    }
+    return undefined
   }
 
   stop(): void {
     this.#at.ended = true
     this.#ahead.stop()
-  }
-
-  async #next(read: () => Promise<FoundPage<T> | undefined>): Promise<FoundPage<T> | undefined> {
-    while (!this.#at.ended) {
-      try {
-        const page = await read()
-        if (page !== undefined && page.items.length > 0) return page
-      } catch (error) {
-        if (this.#at.ended) return undefined
-        this.#at.ended = true
-        throw error
-      } finally {
-        if (this.#at.ended) this.#ahead.stop()
-      }
-    }
-    return undefined
   }
 
   #take({ items: rows, ids, total, hasMore, continues, info }: FetchedPage<T>): FoundPage<T> {
