@@ -20,6 +20,7 @@ import {
   damaged,
   keyTooOld,
   live,
+  mayStillRun,
   named,
   nameless,
   namelessAndOld,
@@ -30,7 +31,6 @@ import {
   otherKey,
   otherOrder,
   otherPayload,
-  overtaken,
   pastWindow,
   refusedAfterDoubt,
   replaced,
@@ -155,11 +155,11 @@ const CONDITIONS: Readonly<Record<string, unknown>> = {
   notRepeatable,
   neitherRepeatableNorNamed,
   live,
+  mayStillRun,
   settled,
   unsettled,
   changedSince,
   otherOrder,
-  overtaken,
 }
 
 /** Converts `otherPayload` to "other payload". */

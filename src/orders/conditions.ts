@@ -21,6 +21,9 @@ export const ADOPTION_WINDOW: number = 15 * 60 * 1000
  */
 export const CLOCK_SKEW: number = 30 * 1000
 
+/** Milliseconds by which a clock may be wrong when a person abandons an order. */
+export const CLOCK_ERROR: number = 5 * 60 * 1000
+
 export interface Timing {
   /** Milliseconds since 1970. */
   readonly now: number
@@ -112,7 +115,8 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
 export type Condition<Known> = (record: Known, facts: Facts) => boolean
 
 export const otherPayload: Condition<JournalRecord> = ({ fingerprint }, { wanted }) =>
-  fingerprint !== wanted?.fingerprint
+  // An adopted order has no payload of ours.
+  fingerprint !== '' && fingerprint !== wanted?.fingerprint
 
 export const otherKey: Condition<JournalRecord> = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
@@ -173,11 +177,16 @@ export const changedSince: Condition<JournalRecord> = ({ updatedAt }, { decidedA
   decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
 
 /**
- * A call whose claim another call took over may still send the order under its old key. After the
- * order was abandoned, the next call uses another key, so both could be charged.
+ * A call may still send the order under its old key, if a clock is wrong by up to five minutes. After
+ * the order was abandoned, the next call uses another key, so both could be charged.
  */
-export const overtaken: Condition<JournalRecord> = ({ othersUntil, updatedAt }, { now }) =>
-  isBusy({ busyUntil: othersUntil, updatedAt }, now)
+export const mayStillRun: Condition<JournalRecord> = (
+  { busyUntil = 0, othersUntil = 0, updatedAt },
+  { now },
+) => {
+  const until = Math.max(busyUntil, othersUntil)
+  return until !== 0 && Math.abs(now - updatedAt) <= until - updatedAt + CLOCK_ERROR
+}
 
 export const otherOrder: Condition<JournalRecord> = ({ order }, { orderId }) =>
   order?.id !== undefined && order.id !== orderId

@@ -16,6 +16,8 @@ export interface Echo {
   readonly serviceId?: string | undefined
   readonly quantity?: number | undefined
   readonly target?: string | undefined
+  /** Not part of the comparison: the service may name the source system itself. */
+  readonly sourceSystem?: string | undefined
 }
 
 export interface ListedOrder extends Echo {
@@ -26,11 +28,9 @@ export interface ListedOrder extends Echo {
 
 export type Asked = Pick<JournalRecord, 'externalOrderId' | 'key' | 'fields' | 'body'>
 
-/**
- * In a response to our own request, an equal reference proves whose order it is. In a list, other
- * fields must match too, because another integration may use the same reference.
- */
-export type FoundIn = 'response' | 'list'
+/** The fields of a request that a response may repeat, as the option `despite` names them. */
+export const ECHOED = ['externalOrderId', 'serviceId', 'target', 'quantity'] as const
+export type EchoedField = (typeof ECHOED)[number]
 
 /** Empty after the record's body was dropped. */
 export function requestOf({ body }: Pick<JournalRecord, 'body'>): Readonly<Record<string, unknown>> {
@@ -46,33 +46,49 @@ export function echoOf(order: object): Echo {
     serviceId: stringIn(order, 'serviceId'),
     quantity: typeof quantity === 'number' ? quantity : undefined,
     target: stringIn(order, 'target'),
+    sourceSystem: stringIn(order, 'sourceSystem'),
   }
-}
-
-/** Returns the first request field that the order contradicts, or undefined if there is none. */
-export function contradiction(derive: Derive, asked: Asked, echo: Echo, found: FoundIn): string | undefined {
-  if (asked.externalOrderId !== undefined && echo.externalOrderId !== undefined) {
-    if (!mayBe(asked.externalOrderId, echo.externalOrderId)) return 'metadata.externalOrderId'
-    if (found === 'response') return undefined
-  }
-  const request = found === 'response' ? requestOf(asked) : undefined
-  for (const field of ['serviceId', 'quantity'] as const) {
-    const shown = echo[field]
-    if (shown === undefined) continue
-    const same =
-      request === undefined ? mayHaveTag(derive, asked, field, shown) : mayBe(request[field], shown)
-    if (!same) return field
-  }
-  return undefined
 }
 
 /**
- * A different target proves nothing: the service may spell targets differently, or another
- * integration may use the same reference. So the caller must neither adopt the listed order nor
- * send the request again.
+ * Returns the fields in which an order shows another value of the same type than its request. What
+ * that proves depends on how the order was found.
  */
-export function hasOtherTarget(derive: Derive, asked: Asked, { target }: Echo): boolean {
-  return target !== undefined && !mayHaveTag(derive, asked, 'target', target)
+export function differences(derive: Derive, asked: Asked, echo: Echo): readonly EchoedField[] {
+  const request = requestOf(asked)
+  return ECHOED.filter((field) => {
+    const shown = echo[field]
+    if (shown === undefined) return false
+    if (field === 'externalOrderId') return !mayBe(asked.externalOrderId, shown)
+    return asked.body === undefined ? !mayHaveTag(derive, asked, field, shown) : !mayBe(request[field], shown)
+  })
+}
+
+/**
+ * Returns the field that shows that a response to our own key belongs to another request. An equal
+ * reference proves that the order is ours: services trim, normalise and count down. The target
+ * alone proves nothing, because a service may spell it differently.
+ */
+export function contradiction(derive: Derive, asked: Asked, echo: Echo): string | undefined {
+  const differs = differences(derive, asked, echo)
+  if (differs.includes('externalOrderId')) return 'metadata.externalOrderId'
+  const isNamed = asked.externalOrderId !== undefined && echo.externalOrderId !== undefined
+  return isNamed ? undefined : differs.find((field) => field !== 'target')
+}
+
+/**
+ * Judges an order in the service's list: another integration may use the same reference, so every
+ * field must agree. `doubtful` means that the reference is equal and another field differs.
+ */
+export function judgeListed(
+  derive: Derive,
+  asked: Asked,
+  listed: Echo,
+): { readonly is: 'ours' | 'doubtful' | 'anothers'; readonly differs: readonly EchoedField[] } {
+  const differs = differences(derive, asked, listed)
+  if (differs.length === 0) return { is: 'ours', differs }
+  const isNamed = asked.externalOrderId !== undefined && listed.externalOrderId !== undefined
+  return { is: isNamed && !differs.includes('externalOrderId') ? 'doubtful' : 'anothers', differs }
 }
 
 export function sourceSystemOf(asked: Asked): string | undefined {

@@ -124,7 +124,7 @@ export class KeyAttempts {
     const success = result.kind === 'answer' && result.status < 300
     const outcome = classify(
       success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
-      (order) => contradiction(deriveId, this.claimed, echoOf(order), 'response'),
+      (order) => contradiction(deriveId, this.claimed, echoOf(order)),
     )
     this.outcome = outcome
     this.unused &&= !mayHaveProcessed(outcome.kind)

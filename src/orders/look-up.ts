@@ -8,7 +8,15 @@ import { type Order, orderSchema } from '../schemas/order.ts'
 import { withId } from '../schemas/parse.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { ORDERS_PATH, type OrderContext, recordFacts } from './context.ts'
-import { type Asked, contradiction, echoOf, hasOtherTarget, sourceSystemOf } from './evidence.ts'
+import {
+  type Asked,
+  contradiction,
+  type EchoedField,
+  echoOf,
+  judgeListed,
+  type ListedOrder,
+  sourceSystemOf,
+} from './evidence.ts'
 import type { FoundRecord } from './journal.ts'
 import { markCreated } from './newest.ts'
 import { type JournalRecord, publicRecord } from './record.ts'
@@ -49,7 +57,7 @@ export async function readOrder(
 function readable({ connection }: OrderContext, body: unknown, asked: Asked | undefined): Checked<Order> {
   const checked = checkNow(orderSchema, body)
   if (!('value' in checked) || asked === undefined) return checked
-  const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value), 'response')
+  const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value))
   return field === undefined ? checked : wrong('is not what was sent', field)
 }
 
@@ -101,62 +109,78 @@ export async function* lookUp(
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
   const { deriveId } = context.connection.runtime
   const cuts = new Cuts(context)
+  const sourceSystem = sharedSourceSystem(lookups)
+  const wanted = new Map<string, Lookup>()
+  for (const lookup of lookups) {
+    const { externalOrderId } = lookup.found.record
+    if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
+  }
+  const doubts = new Map<string, Doubt>()
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
-  for (const [sourceSystem, group] of bySourceSystem(lookups)) {
-    const wanted = new Map<string | undefined, Lookup>()
-    for (const lookup of group) {
-      const { externalOrderId } = lookup.found.record
-      if (externalOrderId !== undefined && !cuts.has(lookup)) wanted.set(externalOrderId, lookup)
-    }
-    let cut = false
-    const onCut = (): void => {
-      cut = true
-    }
-    const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen } as const
-    try {
-      for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && looked && !cut; sweep++) {
-        for await (const listed of scanOrders(context, { ...scan, sourceSystem, onCut })) {
-          const lookup = wanted.get(listed.externalOrderId)
-          if (lookup === undefined) continue
-          const { record } = lookup.found
-          // Another integration of the same customer may use the same references.
-          if (contradiction(deriveId, record, listed, 'list')) continue
-          if (hasOtherTarget(deriveId, record, listed)) continue
-          wanted.delete(listed.externalOrderId)
-          yield await markCreated(context, lookup.found, listed)
-          if (wanted.size === 0) break
-        }
-      }
-    } catch (caught) {
-      error = failureOf(caught)
-      // Stop here if the read failed because the client was closed.
-      checkOpen()
-      looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
-    }
-    if (cut) cuts.add(wanted.values())
-    for (const lookup of group) {
-      const { found, reason } = lookup
-      const { externalOrderId } = found.record
-      const record = publicRecord(found.record)
-      if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
-      else if (cuts.has(lookup))
-        yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
-      else if (wanted.has(externalOrderId)) {
-        if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
-        else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
+  let cut = false
+  const onCut = (): void => {
+    cut = true
+  }
+  const scan = { operation, settings, money: 'in_doubt', maxPages: MAX_PAGES, checkOpen, onCut } as const
+  try {
+    for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && looked && !cut; sweep++) {
+      for await (const listed of scanOrders(context, { ...scan, sourceSystem })) {
+        const reference = listed.externalOrderId ?? ''
+        const lookup = wanted.get(reference)
+        if (lookup === undefined) continue
+        const { record } = lookup.found
+        if (isOfAnotherSystem(sourceSystemOf(record), listed)) continue
+        const { is, differs } = judgeListed(deriveId, record, listed)
+        if (is === 'doubtful') doubts.set(reference, { orderId: listed.id, differs })
+        if (is !== 'ours') continue
+        wanted.delete(reference)
+        yield await markCreated(context, lookup.found, listed)
+        if (wanted.size === 0) break
       }
     }
+  } catch (caught) {
+    error = failureOf(caught)
+    // Stop here if the read failed because the client was closed.
+    checkOpen()
+    looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
+  }
+  if (cut) cuts.add(wanted.values())
+  for (const lookup of lookups) {
+    const { found, reason } = lookup
+    const { externalOrderId } = found.record
+    const record = publicRecord(found.record)
+    const doubt = doubts.get(externalOrderId ?? '')
+    if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
+    else if (cuts.has(lookup))
+      yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
+    else if (wanted.get(externalOrderId) !== lookup) continue
+    else if (doubt !== undefined)
+      yield {
+        outcome: 'needs_attention',
+        record,
+        reason: 'doubtful',
+        error: doubtError(found.record, doubt),
+      }
+    else if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
+    else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
   }
 }
 
-function bySourceSystem(lookups: readonly Lookup[]): Map<string | undefined, Lookup[]> {
-  const groups = new Map<string | undefined, Lookup[]>()
-  for (const lookup of lookups) {
-    const sourceSystem = sourceSystemOf(lookup.found.record)
-    groups.set(sourceSystem, [...(groups.get(sourceSystem) ?? []), lookup])
-  }
-  return groups
+/** An order in the list with the record's reference, and other fields. */
+interface Doubt {
+  readonly orderId: string
+  readonly differs: readonly EchoedField[]
+}
+
+/** Narrows the walk over the list, if all orders were sent for the same source system. */
+function sharedSourceSystem(lookups: readonly Lookup[]): string | undefined {
+  const systems = new Set(lookups.map(({ found }) => sourceSystemOf(found.record)))
+  return systems.size === 1 ? [...systems][0] : undefined
+}
+
+function isOfAnotherSystem(own: string | undefined, { sourceSystem }: ListedOrder): boolean {
+  return own !== undefined && sourceSystem !== undefined && own !== sourceSystem
 }
 
 const CUT_PAUSE = 15 * 60 * 1000
@@ -206,5 +230,13 @@ function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
     `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
     { ...recordFacts(record), charged: 'unknown' },
+  )
+}
+
+function doubtError(record: JournalRecord, { orderId, differs }: Doubt): UnresolvedOrderError {
+  const fields = differs.map((field) => `'${field}'`).join(', ')
+  return new UnresolvedOrderError(
+    `The service lists the order ${orderId} with this reference and another ${differs.join(', ')}. It may be an order of another integration, so it was not taken for this one. The wallet may have been charged: if it is this order, settle it with orders.resolve(name, { as: 'created', orderId, despite: [${fields}] }).`,
+    { ...recordFacts(record), orderId, charged: 'unknown' },
   )
 }

@@ -2,7 +2,7 @@ import { defined } from '../defined.ts'
 import type { CallSettings } from '../http/call.ts'
 import type { Order } from '../schemas/order.ts'
 import type { OrderContext } from './context.ts'
-import { contradiction, type ListedOrder } from './evidence.ts'
+import { type EchoedField, judgeListed, type ListedOrder } from './evidence.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
 import { type Finish, failureOf } from './recovery-outcome.ts'
 import { records } from './remembered.ts'
@@ -23,6 +23,17 @@ export type Reconciled<Output = Order> =
        * it.
        */
       readonly order?: Output
+    }
+  | {
+      /**
+       * The listed order has the record's reference, but another service, target or quantity: it may
+       * be an order of another integration.
+       */
+      readonly kind: 'doubtful'
+      readonly record: OrderRecord
+      readonly order?: Output
+      /** The fields that differ, as `despite` of `orders.resolve()` names them. */
+      readonly differs: readonly EchoedField[]
     }
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
   | {
@@ -77,6 +88,7 @@ export async function* reconcile<Output>(
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
+  const doubtful = new Set<JournalRecord>()
   const { deriveId } = context.connection.runtime
   const scan = {
     operation: 'orders.reconcile',
@@ -91,20 +103,30 @@ export async function* reconcile<Output>(
       reported.add(listed.id)
       const reference = listed.externalOrderId ?? ''
       const candidate = byId.get(listed.id) ?? byReference.get(reference)
+      const judged = candidate && judgeListed(deriveId, candidate, listed)
       // An order that contradicts the record's request belongs to another caller, even if the
       // record has the order's id.
-      const other = candidate && contradiction(deriveId, candidate, listed, 'list')
-      const record = other === undefined ? candidate : undefined
-      if (record !== undefined) {
+      const record = judged?.is === 'anothers' ? undefined : candidate
+      if (record !== undefined && judged?.is === 'ours') {
         local.delete(record)
+        doubtful.delete(record)
         byReference.delete(reference)
       }
       if (record !== undefined && older.has(record)) continue
       const order = listed.order && (await readable(listed.order, options.finish))
-      yield { ...compare(record, listed), ...defined({ order }) }
+      if (record !== undefined && judged?.is === 'doubtful') {
+        doubtful.add(record)
+        yield {
+          kind: 'doubtful',
+          record: publicRecord(record),
+          differs: judged.differs,
+          ...defined({ order }),
+        }
+      } else yield { ...compare(record, listed), ...defined({ order }) }
     }
   }
-  for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
+  for (const record of local)
+    if (!doubtful.has(record)) yield { kind: 'only_local', record: publicRecord(record) }
   // Some orders reported as `only_remote` may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
 }
@@ -121,7 +143,7 @@ async function readable<Output>(order: Order, finish: Finish<Output>): Promise<O
 function compare(
   record: JournalRecord | undefined,
   { order }: ListedOrder,
-): Exclude<Reconciled<never>, { readonly kind: 'only_local' }> {
+): Exclude<Reconciled<never>, { readonly kind: 'only_local' | 'doubtful' }> {
   if (record === undefined) return { kind: 'only_remote' }
   const remembered = record.order?.amount
   const differs = remembered !== undefined && order !== undefined && order.amount !== remembered

@@ -13,6 +13,7 @@ import type { Found, FoundRecord } from './journal.ts'
 import { type Lookup, lookUp, lookUpAlone } from './look-up.ts'
 import { newestRecord } from './newest.ts'
 import { orderCall } from './place-order-errors.ts'
+import { concurrently } from './pool.ts'
 import { isPending, type JournalRecord, publicRecord } from './record.ts'
 import {
   type Finish,
@@ -29,6 +30,7 @@ import type { Sent } from './send-order.ts'
 
 export interface RecoverSettings<Output> {
   readonly settings: CallSettings
+  readonly concurrency: number
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
@@ -66,7 +68,10 @@ export async function* recover<Output>(
   for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
-  const settle = async (id: string): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
+  const settle = async (
+    id: string,
+    signal: AbortSignal,
+  ): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
     checkOpen()
     if (settings.signal?.aborted === true) throw failure('aborted', undefined, settings)
     const callId = runtime.randomId()
@@ -74,7 +79,7 @@ export async function* recover<Output>(
     try {
       step =
         failures < MAX_FAILURES
-          ? await recoverOne(context, id, { ...options, callId })
+          ? await recoverOne(context, id, { ...options, settings: { ...settings, signal }, callId })
           : await leaveOpen(context, id)
     } catch (error) {
       step = await leaveOpen(context, id, failureOf(error))
@@ -87,8 +92,7 @@ export async function* recover<Output>(
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     return await report(step, callId)
   }
-  for (const id of ids) {
-    const step = await settle(id)
+  for await (const step of concurrently(ids, options.concurrency, settings.signal, settle)) {
     if (step === undefined) continue
     if ('found' in step) lookups.push(step)
     else yield step

@@ -77,25 +77,6 @@ export async function lookFor(context: OrderContext, name: OrderName, look: Name
   return await inTime(findRecord(context, name, look.deadline), name, look)
 }
 
-/** Reads all records, because no store has an index of order ids. */
-export async function isTaken(
-  context: OrderContext,
-  orderId: string,
-  { slot }: JournalRecord,
-  name: OrderName,
-  look: NamedLook,
-): Promise<boolean> {
-  const search = async (): Promise<boolean | Interruption> => {
-    for await (const other of records(context, { since: 0 })) {
-      if (typeof other === 'object' && other.order?.id === orderId && other.slot !== slot) return true
-      const over = look.deadline.over()
-      if (over !== undefined) return over
-    }
-    return false
-  }
-  return await inTime(search(), name, look)
-}
-
 async function inTime<T>(reading: Promise<T | Interruption>, name: OrderName, look: NamedLook): Promise<T> {
   const found = await look.deadline.race(reading)
   if (found instanceof Interruption) throw interrupted(found, name, look)
@@ -119,16 +100,14 @@ async function findRecord(
   const id = rowIdOf(runtime.deriveId, `${field === 'externalOrderId' ? 'ref' : 'key'}:${value}`)
   const found = await journal.load(id, deadline)
   if (found instanceof Interruption || found.record !== undefined || field === 'externalOrderId') return found
-  // The key may belong to a record with another name, such as a reference. Search the open records
-  // first: there are few of them, and most searches are for an open record.
-  for (const which of [{ open: true } as const, { since: 0 }]) {
-    for await (const row of journal.rows(which)) {
-      const over = deadline.over()
-      if (over !== undefined) return over
-      const record = await journal.decode(row)
-      if (record === 'unanswered') throw unusableError(record)
-      if (typeof record === 'object' && record.key === value) return { id: row.id, row, record }
-    }
+  // An unsettled order without a name, or with a reference, is found by its key, too: there are few
+  // of them, and a person must be able to settle each.
+  for await (const row of journal.rows({ open: true })) {
+    const over = deadline.over()
+    if (over !== undefined) return over
+    const record = await journal.decode(row)
+    if (record === 'unanswered') throw unusableError(record)
+    if (typeof record === 'object' && record.key === value) return { id: row.id, row, record }
   }
   return found
 }

@@ -5,29 +5,31 @@ import {
   UnresolvedOrderError,
 } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
-import { nextKey } from './claim.ts'
+import type { Deadline } from '../http/deadline.ts'
+import type { Order } from '../schemas/order.ts'
+import { makeKey, nextKey } from './claim.ts'
 import { type Facts, isFromFuture } from './conditions.ts'
 import { type OrderContext, recordFacts } from './context.ts'
 import { known, plainFacts, run, type Task, type Turn } from './engine.ts'
-import { contradiction, echoOf } from './evidence.ts'
-import type { FoundRecord } from './journal.ts'
+import { differences, type EchoedField, echoOf } from './evidence.ts'
+import { slotOf } from './identity.ts'
+import type { Found, FoundRecord } from './journal.ts'
 import { readOrder } from './look-up.ts'
-import { markCreated } from './newest.ts'
-import { type JournalRecord, type OrderRecord, publicRecord } from './record.ts'
-import {
-  deadlineOf,
-  invalid,
-  isTaken,
-  lookFor,
-  type NamedLook,
-  nameField,
-  type OrderName,
-} from './remembered.ts'
+import { markCreated, rememberedOrder } from './newest.ts'
+import { type JournalRecord, type OrderRecord, publicRecord, type RecordContent } from './record.ts'
+import { deadlineOf, invalid, lookFor, type NamedLook, nameField, type OrderName } from './remembered.ts'
 import { type Command, unknownStep } from './rules.ts'
 import { apply } from './transitions.ts'
 
 /** A person's decision: the order exists under this id, or the order is abandoned. */
-export type Resolution = { readonly as: 'created'; readonly orderId: string } | { readonly as: 'abandoned' }
+export type Resolution =
+  | {
+      readonly as: 'created'
+      readonly orderId: string
+      /** The fields in which the order may differ from the request: those that an error has named. */
+      readonly despite?: readonly EchoedField[] | undefined
+    }
+  | { readonly as: 'abandoned' }
 
 export async function resolve(
   context: OrderContext,
@@ -37,7 +39,7 @@ export async function resolve(
 ): Promise<OrderRecord> {
   const look = { operation: 'orders.resolve', settings, deadline: deadlineOf(context, settings), attempts: 0 }
   if (resolution.as === 'created') {
-    const { orderId } = resolution
+    const { orderId, despite = [] } = resolution
     return await run<'resolve', OrderRecord>(context, {
       ...taskOf(context, name, look, { orderId }),
       command: 'resolve',
@@ -45,8 +47,12 @@ export async function resolve(
         switch (step.step) {
           case 'refuse':
             throw refused(step.because, name, found.record)
-          case 'verify':
-            return { end: await verified(context, known(found), orderId, name, look) }
+          case 'verify': {
+            // A key alone does not identify an order at the service.
+            if (found.record === undefined && !('externalOrderId' in name))
+              throw refused('unknown', name, undefined)
+            return { end: await verified(context, found, { orderId, despite }, name, look) }
+          }
           default:
             return unknownStep(step)
         }
@@ -167,32 +173,62 @@ function refused(
 /** Stores the order only after the service has returned it: the person may have mistyped the id. */
 async function verified(
   context: OrderContext,
-  found: FoundRecord,
-  orderId: string,
+  found: Found,
+  { orderId, despite }: { readonly orderId: string; readonly despite: readonly EchoedField[] },
   name: OrderName,
-  look: NamedLook,
+  { operation, settings, deadline }: NamedLook,
 ): Promise<OrderRecord> {
-  const { operation, settings, deadline } = look
   const { record } = found
   const left = { ...settings, totalTimeout: deadline.remaining() }
   const { value: order, info } = await readOrder(context, operation, orderId, 'in_doubt', left)
-  const { attempts } = info()
   const { deriveId } = context.connection.runtime
-  const field = contradiction(deriveId, record, echoOf(order), 'list')
-  if (field !== undefined)
-    throw invalid('orderId', `names an order with a different ${field}`, record, attempts)
-  // The returned order may have too few fields to tell two orders apart. With the id of another
-  // record's order, this record would look settled, and nobody would search for its charge.
-  if (await isTaken(context, orderId, record, name, { ...look, attempts }))
+  const asked = record ?? { ...('externalOrderId' in name ? name : {}), key: '', fields: {} }
+  const differs = differences(deriveId, asked, echoOf(order)).filter((field) => !despite.includes(field))
+  if (differs.length > 0)
     throw invalid(
       'orderId',
-      'names an order that is remembered under another reference or key; check the id',
+      `names an order with a different ${differs.join(', ')}; if it is this order, add despite: [${differs.map((field) => `'${field}'`).join(', ')}]`,
       record,
-      attempts,
+      info().attempts,
     )
-  const outcome = await markCreated(context, found, { id: order.id, order }, deadline)
+  if (record === undefined && 'externalOrderId' in name)
+    return await adopted(context, found, name.externalOrderId, order, deadline)
+  const outcome = await markCreated(context, known(found), { id: order.id, order }, deadline)
   if (outcome.record.state !== 'created') throw notStored(record)
   return outcome.record
+}
+
+/**
+ * Remembers an order that this store did not place, for example an order of an earlier integration.
+ * The record has no payload, so every payload with the reference is this order.
+ */
+async function adopted(
+  context: OrderContext,
+  found: Found,
+  externalOrderId: string,
+  order: Order,
+  deadline: Deadline,
+): Promise<OrderRecord> {
+  const content: RecordContent = {
+    slot: slotOf({ externalOrderId, fingerprint: '' }),
+    ...makeKey(context, externalOrderId, 0),
+    generation: 0,
+    state: 'created',
+    ambiguous: false,
+    externalOrderId,
+    order: rememberedOrder(context, order),
+    attempts: 0,
+    fingerprint: '',
+    fields: {},
+    apiKeyTag: '',
+    claim: context.connection.runtime.randomId(),
+    readable: true,
+    refused: false,
+    foreign: false,
+  }
+  const written = await context.journal.write(found, content, deadline)
+  if (written.result !== 'written') throw notStored(undefined)
+  return publicRecord(written.found.record)
 }
 
 function notStored(record: JournalRecord | undefined): StoreError {

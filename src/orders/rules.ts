@@ -121,7 +121,7 @@ const HELD_BACK = [
 const NOT_REMEMBERED: Row<undefined> = {
   create: [send('new')],
   recover: [nothing],
-  resolve: [refuse('unknown')],
+  resolve: [{ step: 'verify' }],
   abandon: [refuse('unknown')],
   forget: [nothing],
 }
@@ -150,14 +150,14 @@ export const RULES: Readonly<
     ],
     recover: [...HELD_BACK, send('stored')],
     resolve: [{ step: 'verify' }],
-    abandon: [[when.overtaken, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
+    abandon: [[when.mayStillRun, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
     forget: [refuse('unsettled')],
   },
   stale: {
     create: [REPLACED, ...DIFFERS, refuse('window')],
     recover: [...HELD_BACK, lookUp('past_window')],
     resolve: [{ step: 'verify' }],
-    abandon: [[when.overtaken, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
+    abandon: [[when.mayStillRun, refuse('busy')], [when.changedSince, refuse('changed')], { step: 'close' }],
     forget: [refuse('unsettled')],
   },
   created: {
@@ -204,6 +204,7 @@ export const RULES: Readonly<
     abandon: [
       [when.live, refuse('busy')],
       [when.settled, tell],
+      [when.mayStillRun, refuse('busy')],
       [when.changedSince, refuse('changed')],
       { step: 'close' },
     ],

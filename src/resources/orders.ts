@@ -236,11 +236,11 @@ export class Orders<S extends Schemas = Schemas> {
    *   console.log(record.slot, outcome, reason)
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
-    const { takeOver = false, ...call } = readArguments.recover(options)
+    const { concurrency = 8, takeOver = false, ...call } = readArguments.recover(options)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, call)
     const finish = finishOf(this.#context, 'orders.recover', settings)
-    const how = { settings, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
+    const how = { settings, concurrency, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
     const { reporter } = this.#context.connection
     const run = () => lifetime.each(reporter.recovered(recover(this.#context, how)))
     return new Lazy(once('orders.recover', run), recoverySummary)
@@ -248,7 +248,8 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Closes an order with the outcome that a person has determined. `{ as: 'created', orderId }`
-   * reads that order from the service and stores it as the outcome. `{ as: 'abandoned' }` can lead
+   * reads that order from the service and stores it as the outcome, also for a reference that the
+   * store does not know: so you adopt an order of an earlier integration. `{ as: 'abandoned' }` can lead
    * to a second charge: the next call with the same reference buys under a new key.
    *
    * Use it for orders that `recover()` reports as `needs_attention`.

@@ -9,9 +9,10 @@ import type {
   RequestOptions,
   WaitForOptions,
 } from '../call-options.ts'
-import { bare, isObject } from '../defined.ts'
+import { bare, defined, isObject } from '../defined.ts'
 import { invalidArgument } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
+import { ECHOED, type EchoedField } from '../orders/evidence.ts'
 import { checkIdempotencyKey } from '../orders/identity.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 import {
@@ -115,7 +116,7 @@ export const readArguments: {
     ...{ status: (_value: unknown, refuse: Refuse) => refuse(UNTIL) },
     until: callable(),
   }),
-  recover: argument({ ...CALL, takeOver: flag }),
+  recover: argument({ ...CALL, concurrency: integer(1), takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
   name: exactlyOne(argument(NAME, "{ externalOrderId: 'order-1' }"), 'externalOrderId or idempotencyKey'),
@@ -131,18 +132,29 @@ export const readArguments: {
   }),
 }
 
-const RESOLUTION: Readers<{ as: 'created' | 'abandoned'; orderId: string }> = {
+const RESOLUTION: Readers<{
+  as: 'created' | 'abandoned'
+  orderId: string
+  despite: readonly EchoedField[]
+}> = {
   as: oneOf('created', 'abandoned'),
   orderId: text,
+  despite: only(
+    (value) => Array.isArray(value) && value.every((field) => ECHOED.includes(field)),
+    `must be an array of ${ECHOED.map((field) => `'${field}'`).join(', ')}`,
+  ),
 }
 
 /** Rejects contradictory fields, because a misread decision could cause a second charge. */
-function readResolution(value: unknown): { as: 'created'; orderId: string } | { as: 'abandoned' } {
-  const { as, orderId } = argument(RESOLUTION)(value)
+function readResolution(
+  value: unknown,
+): { as: 'created'; orderId: string; despite?: readonly EchoedField[] } | { as: 'abandoned' } {
+  const { as, orderId, despite } = argument(RESOLUTION)(value)
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
-  if (as === 'created' && orderId !== undefined) return { as, orderId }
+  if (as === 'created' && orderId !== undefined) return { as, orderId, ...defined({ despite }) }
   if (as === 'created' || orderId !== undefined)
     return refuseArgument("is required with as: 'created', and not allowed otherwise", 'orderId')
+  if (despite !== undefined) refuseArgument("is only for as: 'created'", 'despite')
   return { as }
 }
 

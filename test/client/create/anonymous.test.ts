@@ -249,6 +249,7 @@ describe('a slot that serves another order', () => {
 
   it('the slot keeps its order, and the error states that the previous order is not remembered', async (lab) => {
     const { answered, settled, key } = await answeredLate(lab)
+    lab.runtime.jump(5 * MINUTE + 1)
     await abandon(lab, key)
     const { id } = await lab.create(anonymousOrder())
     const orderId = await answered()
@@ -260,6 +261,7 @@ describe('a slot that serves another order', () => {
   it('a slot accepts proof of an order that was abandoned, or whose successor was refused', async (lab) => {
     for (const refused of [false, true]) {
       const { answered, key } = await answeredLate(lab)
+      lab.runtime.jump(5 * MINUTE + 1)
       await abandon(lab, key)
       if (refused) {
         lab.drain()

@@ -11,6 +11,8 @@ import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
 
 const BUSY = 2 * 60_000
+/** After this time, no call can run under any clock that is wrong by up to five minutes. */
+const OVER = BUSY + 5 * 60_000 + 1
 const HOUR = 60 * 60_000
 /** Delay of a store that responds late. */
 const LATE = 2000
@@ -29,7 +31,7 @@ async function leave(
 ): Promise<string> {
   const options = idempotencyKey === undefined ? {} : { idempotencyKey }
   await lab.dies((orders) => orders.create(request, options), { charged })
-  lab.runtime.jump(BUSY)
+  lab.runtime.jump(OVER)
   return lab.sandbox.ledger[0]?.orderId ?? ''
 }
 
@@ -59,7 +61,7 @@ async function provenLate(lab: Lab, meanwhile: () => Promise<unknown>): Promise<
   lab.fault({ type: 'delay', ms: 1000, when: 'after' })
   const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
   process.stop()
-  lab.runtime.jump(BUSY)
+  lab.runtime.jump(OVER)
   await meanwhile()
   process.wake()
   return (await ending).order?.id
@@ -68,12 +70,12 @@ async function provenLate(lab: Lab, meanwhile: () => Promise<unknown>): Promise<
 /** Slows the reads of lists down. Returns the number of pages read. */
 function slowLists(lab: Lab): () => number {
   const { rows, runtime } = lab
-  const list = rows.list.bind(rows)
+  const listOpen = rows.listOpen.bind(rows)
   let pages = 0
-  rows.list = async (...query) => {
+  rows.listOpen = async (...query) => {
     pages++
     await new Promise<void>((done) => runtime.setTimer(done, LATE))
-    return await list(...query)
+    return await listOpen(...query)
   }
   return () => pages
 }
@@ -97,26 +99,54 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
-  it('resolve() rejects an id that another reference already has, even if the service does not show it', async () => {
-    const lab = new Lab({ preset: 'minimal-answers' })
-    const mine = await leave(lab, true)
-    const other = await lab.create(order('r2'))
-    const issues = [{ path: 'orderId', message: expect.stringContaining('another reference') }]
-    await rejects(resolve(lab, other.id), { code: 'invalid_request', attempts: 1, issues, ...UNKNOWN })
-    expect(await resolve(lab, mine)).toMatchObject({ state: 'created', order: { id: mine } })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: mine } })
+  it('resolve() costs one GET and a handful of store calls, however many orders are remembered', async (lab) => {
+    for (let count = 0; count < 120; count++) await lab.create(order(`other-${count}`))
+    const orderId = await leave(lab, true)
+    const id = lab.charged()
+    const store = faultyStore(lab.rows, lab.runtime)
+    const requests = lab.sandbox.requests.length
+    await resolve(lab, id, { by: lab.client({ store }) })
+    expect(orderId).toBeDefined()
+    expect(lab.sandbox.requests.slice(requests).map(({ method }) => method)).toEqual(['GET'])
+    expect(store.calls).toEqual(['get', 'update', 'get'])
   })
 
-  it('resolve() counts its request if the store is too slow to show whether the id is taken', async (lab) => {
-    const orderId = await leave(lab, true)
-    slowLists(lab)
-    const by = lab.client()
-    const message = expect.stringContaining('This call placed no order and changed no record.')
-    const late = { code: 'timeout', message, ...UNKNOWN, attempts: 1 }
-    await rejects(resolve(lab, orderId, { by, totalTimeout: 700 }), late)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-    await by.close()
-    await lab.runtime.advance(10 * LATE)
+  it('resolve() adopts an order that this store did not place, so that it is never bought again', async (lab) => {
+    const { id } = lab.sandbox.addOrder({ quantity: 7, metadata: { externalOrderId: 'r1' } })
+    const adopted = await resolve(lab, id)
+    expect(adopted).toMatchObject({ slot: 'ref:r1', state: 'created', attempts: 0, order: { id } })
+    expect(await resolve(lab, id)).toEqual(adopted)
+    // The record has no payload, so every payload with the reference is this order.
+    for (const quantity of [10, 20]) expect((await lab.create(order('r1', { quantity }))).id).toBe(id)
+    expect(await all(lab.client().orders.reconcile())).toMatchObject([{ kind: 'matched' }])
+    expect(lab.posts).toEqual([])
+    await rejects(resolve(lab, 'ord_other'), { code: 'invalid_request', charged: 'yes' })
+  })
+
+  it('resolve() adopts an order only under its own reference, and none under a key', async (lab) => {
+    const { id } = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
+    const message = expect.stringContaining("despite: ['externalOrderId']")
+    await rejects(resolve(lab, id), { code: 'invalid_request', issues: [{ path: 'orderId' }], message })
+    await rejects(resolve(lab, id, { name: { idempotencyKey: 'k1' } }), { code: 'invalid_request' })
+    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
+  })
+
+  it('resolve() names every field that differs, and accepts the order despite exactly these', async (lab) => {
+    await leave(lab, false)
+    const metadata = { externalOrderId: 'r1' }
+    const { id } = lab.sandbox.addOrder({
+      serviceId: 'svc_standard',
+      target: '@other',
+      quantity: 9,
+      metadata,
+    })
+    const message = expect.stringContaining("despite: ['target', 'quantity']")
+    await rejects(resolve(lab, id), { code: 'invalid_request', ...UNKNOWN, attempts: 1, message })
+    const { orders } = lab.client()
+    const created = { as: 'created', orderId: id } as const
+    await rejects(orders.resolve(NAME, { ...created, despite: ['target'] }), { code: 'invalid_request' })
+    const resolved = await orders.resolve(NAME, { ...created, despite: ['target', 'quantity'] })
+    expect(resolved).toMatchObject({ state: 'created', order: { id } })
   })
 
   it('resolve() rejects an order with another reference, and an order other than the remembered one', async (lab) => {
@@ -168,11 +198,6 @@ describe('resolve(…, { as: "created" })', () => {
         return faultyStore(lab.rows, lab.runtime, on('get', 'answers_late'))
       },
       LATE + 1000,
-    ],
-    [
-      'the search for another record',
-      ({ rows }) => storeOver(rows, { list: () => new Promise(() => {}), close: async () => {} }),
-      700,
     ],
     [
       'the read of the record',
@@ -333,6 +358,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.runtime.auto = false
     await lab.runtime.advance(BUSY + 2000)
     lab.runtime.auto = true
+    lab.runtime.jump(OVER)
     const name = { idempotencyKey: lab.posts[0]?.key ?? '' }
     await resolve(lab, ABANDONED, { by: lab.elsewhere(), name })
     const second = await lab.elsewhere().orders.create(anonymousOrder())
@@ -373,6 +399,19 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.fault({ type: 'drop' }, 1, 'createOrder')
     await all(lab.elsewhere().orders.recover())
     expect(await lab.elsewhere().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
+  })
+
+  it('an order cannot be abandoned while a call may run under a clock that is wrong by five minutes', async (lab) => {
+    await lab.dies((orders) => orders.create(order('r1')))
+    const busy = { code: 'unresolved_order', ...UNKNOWN }
+    const by = () => lab.elsewhere()
+    lab.runtime.jump(OVER - 1)
+    await rejects(resolve(lab, ABANDONED, { by: by() }), busy)
+    lab.runtime.jump(2 - 2 * OVER)
+    // The clock that wrote the record is ahead of this one.
+    await rejects(resolve(lab, ABANDONED, { by: by() }), busy)
+    lab.runtime.jump(2 * OVER - 1)
+    expect(await resolve(lab, ABANDONED, { by: by() })).toMatchObject({ state: 'rejected' })
   })
 
   it('resolve() accepts a record with a far-future time as older, because its clock was wrong', async (lab) => {
@@ -443,7 +482,7 @@ describe('an order that was given up and found after all', () => {
 
 describe('resolve() in either way', () => {
   it('resolve() reads no further rows after it has ended', async (lab) => {
-    for (let count = 0; count < 120; count++) await lab.create(order(`r${count}`))
+    for (let count = 0; count < 120; count++) await lab.doubted('drop', order(`r${count}`))
     const pages = slowLists(lab)
     const by = lab.client()
     const before = lab.runtime.monotonic()
@@ -521,10 +560,9 @@ describe('forget()', () => {
     expect(JSON.stringify(rows)).not.toMatch(/secret/)
   })
 
-  it('forget() finds an order by its key, even one without a name', async (lab) => {
-    await lab.create(anonymousOrder())
-    await lab.create()
-    for (const { key } of lab.posts) expect(await forget(lab, { idempotencyKey: key ?? '' })).toBe(true)
+  it('forget() finds an order by the key that is its name', async (lab) => {
+    await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
+    expect(await forget(lab, { idempotencyKey: 'k1' })).toBe(true)
   })
 
   it('forget() returns false if no order with that name is remembered', async (lab) => {

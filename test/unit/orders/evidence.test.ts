@@ -3,10 +3,11 @@ import { REDACTED } from '../../../src/http/redact.ts'
 import {
   type Asked,
   contradiction,
+  differences,
   type Echo,
+  type EchoedField,
   echoOf,
-  type FoundIn,
-  hasOtherTarget,
+  judgeListed,
   requestOf,
   sourceSystemOf,
 } from '../../../src/orders/evidence.ts'
@@ -21,49 +22,65 @@ const NAMED: Asked = { ...NAMELESS, externalOrderId: 'r1' }
 const BODILESS: Asked = { externalOrderId: 'r1', key: 'k', fields }
 const BARE: Asked = { externalOrderId: 'r1', key: 'k', fields: {} }
 
-describe('the field in which an order contradicts its request', () => {
-  it.each<[field: string | undefined, found: FoundIn, echo: Echo, what: string, asked: Asked]>([
-    ['metadata.externalOrderId', 'response', { externalOrderId: 'r2' }, 'a reference', NAMED],
-    ['metadata.externalOrderId', 'list', { externalOrderId: 'r2' }, 'a reference', NAMED],
-    // In a response, an equal reference proves whose order it is.
-    [undefined, 'response', { externalOrderId: 'r1', quantity: 3 }, 'a reference', NAMED],
-    ['quantity', 'list', { externalOrderId: 'r1', quantity: 3 }, 'a reference', NAMED],
-    ['quantity', 'response', { externalOrderId: 'r1', quantity: 3 }, 'no reference', NAMELESS],
-    [undefined, 'response', { externalOrderId: REDACTED, quantity: 3 }, 'a reference', NAMED],
-    ['serviceId', 'response', { serviceId: 'x', quantity: 3 }, 'a body', NAMED],
-    ['serviceId', 'list', { serviceId: 'x', quantity: 3 }, 'a body', NAMED],
-    ['quantity', 'response', { serviceId: 's', quantity: 3 }, 'a body', NAMED],
-    [undefined, 'response', { serviceId: 's', quantity: 2 }, 'a body', NAMED],
-    [undefined, 'list', { serviceId: 's', quantity: 2 }, 'a body', NAMED],
-    [undefined, 'response', { serviceId: `a${REDACTED}` }, 'a body', NAMED],
-    [undefined, 'list', { serviceId: `a${REDACTED}` }, 'a body', NAMED],
-    [undefined, 'response', { quantity: 3 }, 'no body', BODILESS],
-    ['quantity', 'list', { quantity: 3 }, 'no body', BODILESS],
-    [undefined, 'list', { quantity: 3 }, 'no tags', BARE],
+describe('the fields in which an order differs from its request', () => {
+  it.each<[differs: readonly EchoedField[], echo: Echo, what: string, asked: Asked]>([
+    [['externalOrderId'], { externalOrderId: 'r2' }, 'a reference', NAMED],
+    [['quantity'], { externalOrderId: 'r1', quantity: 3 }, 'a reference', NAMED],
+    [['serviceId', 'target', 'quantity'], { serviceId: 'x', target: 'u', quantity: 3 }, 'a body', NAMED],
+    [[], { externalOrderId: REDACTED, serviceId: `a${REDACTED}` }, 'a body', NAMED],
+    [[], { serviceId: 's', target: 't', quantity: 2 }, 'a body', NAMED],
+    [[], { serviceId: 's', target: 't', quantity: 2 }, 'no body', BODILESS],
+    [['target', 'quantity'], { serviceId: 's', target: 'u', quantity: 3 }, 'no body', BODILESS],
+    [[], { serviceId: `a${REDACTED}` }, 'no body', BODILESS],
+    [[], { target: 'u', quantity: 3 }, 'no tags', BARE],
     // This value has no canonical form, so this client cannot have sent it.
-    ['serviceId', 'list', { serviceId: '\ud800' }, 'a body', NAMED],
-  ])('the contradiction is %s for a %s with %j if the record has %s', (field, found, echo, _what, asked) => {
-    expect(contradiction(deriveId, asked, echo, found)).toBe(field)
+    [['serviceId'], { serviceId: '\ud800' }, 'no body', BODILESS],
+    [[], {}, 'a body', NAMED],
+  ])('the fields are %j for %j if the record has %s', (differs, echo, _what, asked) => {
+    expect(differences(deriveId, asked, echo)).toEqual(differs)
   })
 
-  it('an error of the runtime is not taken for a contradiction', () => {
+  it('an error of the runtime is not taken for a difference', () => {
     const broken = (): never => {
       throw new Error('no hashes')
     }
-    expect(() => contradiction(broken, NAMED, { quantity: 2 }, 'list')).toThrow('no hashes')
+    expect(() => differences(broken, BODILESS, { quantity: 2 })).toThrow('no hashes')
+  })
+})
+
+describe('what a difference proves', () => {
+  it.each<[field: string | undefined, echo: Echo, asked: Asked]>([
+    ['metadata.externalOrderId', { externalOrderId: 'r2' }, NAMED],
+    // An equal reference proves whose order it is: services trim, normalise and count down.
+    [undefined, { externalOrderId: 'r1', serviceId: 'x', quantity: 3 }, NAMED],
+    ['quantity', { quantity: 3 }, NAMED],
+    ['serviceId', { serviceId: 'x', quantity: 3 }, NAMELESS],
+    [undefined, { target: 'u' }, NAMELESS],
+  ])('a response to our own key is contradicted in %s by %j', (field, echo, asked) => {
+    expect(contradiction(deriveId, asked, echo)).toBe(field)
   })
 
-  it.each([
-    [false, {}],
-    [false, { target: 't' }],
-    [true, { target: 'u' }],
-  ])('a contradiction of the target is %s for %j', (differs, echo) => {
-    expect(hasOtherTarget(deriveId, NAMED, echo)).toBe(differs)
+  it.each<[is: string, echo: Echo, asked: Asked]>([
+    ['ours', { externalOrderId: 'r1', serviceId: 's', target: 't', quantity: 2 }, NAMED],
+    ['ours', { quantity: 2 }, NAMED],
+    ['anothers', { externalOrderId: 'r2' }, NAMED],
+    ['doubtful', { externalOrderId: 'r1', target: 'u' }, NAMED],
+    ['doubtful', { externalOrderId: 'r1', quantity: 3 }, BODILESS],
+    ['anothers', { quantity: 3 }, NAMED],
+    ['anothers', { externalOrderId: 'r1', quantity: 3 }, NAMELESS],
+  ])('a listed order is %s if it shows %j', (is, echo, asked) => {
+    expect(judgeListed(deriveId, asked, echo).is).toBe(is)
   })
 })
 
 it('only own fields of the expected type are compared', () => {
-  const nothing = { externalOrderId: undefined, serviceId: undefined, quantity: undefined, target: undefined }
+  const nothing = {
+    externalOrderId: undefined,
+    serviceId: undefined,
+    quantity: undefined,
+    target: undefined,
+    sourceSystem: undefined,
+  }
   expect(echoOf({ ...request, externalOrderId: 'r1' })).toEqual({ ...request, externalOrderId: 'r1' })
   expect(echoOf({ serviceId: 7, quantity: '2', target: null })).toEqual(nothing)
   expect(echoOf(Object.create(request))).toEqual(nothing)

@@ -79,6 +79,7 @@ const start = (
 ): AsyncGenerator<RecoveryOutcome, void, undefined> =>
   recover(context, {
     settings: callSettings({ maxRetries: 4, ...settings }),
+    concurrency: 1,
     takeOver: false,
     finish: async (order) => order,
     checkOpen: () => {},

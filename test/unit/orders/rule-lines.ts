@@ -3,7 +3,7 @@
  * is wrong.
  */
 import type { Facts, Wanted } from '../../../src/orders/conditions.ts'
-import { ADOPTION_WINDOW, CLOCK_SKEW, PLAIN_FACTS } from '../../../src/orders/conditions.ts'
+import { ADOPTION_WINDOW, CLOCK_ERROR, CLOCK_SKEW, PLAIN_FACTS } from '../../../src/orders/conditions.ts'
 import type { JournalRecord, RejectionKind } from '../../../src/orders/record.ts'
 import { type Command, decide } from '../../../src/orders/rules.ts'
 import { LEFT_OPEN } from '../../support/order-context.ts'
@@ -193,17 +193,35 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
     ['abandon', `${JSON.stringify(changes)}, written since`, 'refuse changed', changes, {}, unseen] as const,
   ]),
   ['abandon', 'written far in the future', 'close', future, {}, seen],
-  ['abandon', 'overtaken by a clock that went back', 'close', { ...future, othersUntil: 2 * NOW }, {}, seen],
   ['abandon', 'written a little ahead', 'refuse changed', { updatedAt: NOW + CLOCK_SKEW }, {}, seen],
   ['abandon', 'open, decided by a clock that went back', 'refuse changed', {}, {}, { decidedAt: NOW + 1 }],
   ['abandon', 'written before a decision of this moment', 'close', {}, {}, { decidedAt: NOW }],
   ['abandon', 'busy', 'refuse busy', busy],
   ...[{}, stale].flatMap((changes) => [
+    ...[-1, 1].flatMap((sign) =>
+      (
+        [
+          [CLOCK_ERROR + MINUTE, 'refuse busy'],
+          [CLOCK_ERROR + MINUTE + 1, 'close'],
+        ] as const
+      ).map(([age, step]) => {
+        const updatedAt = NOW + sign * age
+        const lease = { updatedAt, busyUntil: updatedAt + MINUTE }
+        return [
+          'abandon',
+          `${age} ms ${sign < 0 ? 'old' : 'ahead'}, with a lease of a minute`,
+          step,
+          { ...changes, ...lease },
+          {},
+          { decidedAt: NOW, outwaited: true },
+        ] as const
+      }),
+    ),
     [
       'abandon',
       'overtaken from a call',
       'refuse busy',
-      { ...changes, othersUntil: NOW + 1 },
+      { ...changes, othersUntil: NOW - 1 },
       {},
       seen,
     ] as const,
@@ -211,7 +229,7 @@ const BY_A_PERSON: readonly (readonly [Extract<Command, 'resolve' | 'abandon' | 
       'abandon',
       'overtaken from a call that is over',
       'close',
-      { ...changes, othersUntil: NOW },
+      { ...changes, updatedAt: NOW - 7 * MINUTE - 1, othersUntil: NOW - 5 * MINUTE - 1 },
       {},
       seen,
     ] as const,
@@ -261,7 +279,7 @@ const MORE_ANONYMOUS: readonly Line[] = [
 const UNKNOWN: readonly (readonly [Command, ...Line])[] = [
   ['create', 'not remembered', 'send new'],
   ['recover', 'not remembered', 'nothing'],
-  ['resolve', 'not remembered', 'refuse unknown'],
+  ['resolve', 'not remembered', 'verify'],
   ['abandon', 'not remembered', 'refuse unknown'],
   ['forget', 'not remembered', 'nothing'],
 ]
