@@ -4,11 +4,17 @@ import { createSandbox } from '../src/sandbox/index.ts'
 
 const SOURCE = new URL('../src/', import.meta.url).href
 
+export interface CreatePath {
+  readonly files: readonly string[]
+  /** Number of functions that run. */
+  readonly functions: number
+}
+
 /**
- * The files of src that a call of `create()` uses: those with a function that V8 counted as run
- * during the call. Excludes the sandbox and its random numbers, which stand in for the service.
+ * The code of src that a call of `create()` uses: what V8 counted as run during the call. Excludes
+ * the sandbox and its random numbers, which stand in for the service.
  */
-export async function filesOfCreate(): Promise<readonly string[]> {
+export async function pathOfCreate(): Promise<CreatePath> {
   const { baseUrl, apiKey, fetch } = createSandbox()
   const client = new CustomerOrderingClient({ baseUrl, apiKey, account: 'shop', fetch })
   const { items } = await client.services.list()
@@ -22,10 +28,12 @@ export async function filesOfCreate(): Promise<readonly string[]> {
   await client.orders.create({ serviceId, target: '@you', quantity, metadata: { externalOrderId: 'o1' } })
   const { result } = await session.post('Profiler.takePreciseCoverage')
   session.disconnect()
-  return result
-    .filter(({ functions }) => functions.some(({ ranges }) => (ranges[0]?.count ?? 0) > 0))
-    .filter(({ url }) => url.startsWith(SOURCE))
-    .map(({ url }) => url.slice(SOURCE.length))
-    .filter((file) => !file.startsWith('sandbox/'))
-    .sort()
+  const used = result.flatMap(({ url, functions }) => {
+    const file = url.slice(SOURCE.length)
+    const isOurs = url.startsWith(SOURCE) && !file.startsWith('sandbox/')
+    const run = functions.filter(({ ranges }) => (ranges[0]?.count ?? 0) > 0).length
+    return isOurs && run > 0 ? [{ file, run }] : []
+  })
+  const files = used.map(({ file }) => file).sort()
+  return { files, functions: used.reduce((sum, { run }) => sum + run, 0) }
 }

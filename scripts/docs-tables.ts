@@ -7,41 +7,22 @@
  * With `--check`, the script writes nothing. It fails if a table is out of date, or if one `create()`
  * uses too many files.
  */
-import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ApiError } from '../src/errors/classes.ts'
 import { CONFLICTS, STATUSES, type StatusRow, statusRow } from '../src/errors/statuses.ts'
+import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/orders/protocol/outcome.ts'
 import {
-  aborted,
-  bodyGone,
-  boughtMeanwhile,
-  changedSince,
-  conflictTooOld,
-  damaged,
-  keyTooOld,
-  live,
-  mayStillRun,
-  named,
-  nameless,
-  namelessAndOld,
-  namelessTwin,
-  neitherRepeatableNorNamed,
-  notRepeatable,
-  otherApiKey,
-  otherKey,
-  otherOrder,
-  otherPayload,
-  pastWindow,
-  refusedAfterDoubt,
-  replaced,
-  settled,
-  startsFirst,
-  startsNext,
-  unsettled,
-} from '../src/orders/conditions.ts'
-import { type Meaning, OUTCOMES, type OutcomeKind, type OutcomeRow } from '../src/orders/outcome.ts'
-import { type Phase, RULES } from '../src/orders/rules.ts'
-import { filesOfCreate } from './create-path.ts'
+  CONDITIONS,
+  type Command,
+  type Facts,
+  GUARDS,
+  type Phase,
+  PLAIN_FACTS,
+  RULES,
+} from '../src/orders/protocol/rules.ts'
+import type { JournalRecord } from '../src/orders/record/record.ts'
+import { type CreatePath, pathOfCreate } from './create-path.ts'
 import { root } from './ensure-built.ts'
 import { outcomeWords } from './outcome-words.ts'
 
@@ -57,7 +38,6 @@ const next: Readonly<Record<OutcomeRow['next'], string>> = {
 const rejections: Readonly<Record<NonNullable<Meaning['rejection']>, string>> = {
   refused: 'rejected',
   not_processed: 'rejected',
-  conflict: 'rejected, key kept',
   cancelled: 'rejected',
   abandoned: 'rejected',
 }
@@ -120,46 +100,30 @@ function shortTable(): string {
   ].join('\n')
 }
 
-const PHASES: Readonly<Record<Phase, string>> = {
-  absent: 'The store has no row for the order.',
-  forgotten:
-    '`forget()` emptied the record, but the row remains. A new record in this row gets the next version number.',
-  busy: 'A call has claimed the order and may still be running.',
-  open: 'The outcome is unknown, and the client may send the key again.',
-  stale: 'The outcome is unknown, and the client no longer sends a key of the order.',
-  created: 'The order was bought, and its content is known.',
-  unread: 'The order was bought, but the client could not read it.',
-  rejected: 'The record was closed without an order.',
+const source = (path: string): string => readFileSync(join(root, 'src/orders', path), 'utf8')
+
+/** The lines of a comment as one line, without the tags at its end. */
+function prose(comment: string): string {
+  const text = comment.replace(/\s*\n\s*\*?\s*/g, ' ').replace(/[ *]*@\w+ .*/, '')
+  // A link to code means nothing on a page.
+  return text.replace(/\{@link (\w+)\}/g, '`$1`').trim()
 }
 
-/** The names of conditions in the tables. A name does not change if its function is renamed. */
-const CONDITIONS: Readonly<Record<string, unknown>> = {
-  otherPayload,
-  otherKey,
-  keyTooOld,
-  conflictTooOld,
-  otherApiKey,
-  nameless,
-  named,
-  namelessTwin,
-  namelessAndOld,
-  boughtMeanwhile,
-  damaged,
-  startsFirst,
-  startsNext,
-  aborted,
-  refusedAfterDoubt,
-  replaced,
-  bodyGone,
-  pastWindow,
-  notRepeatable,
-  neitherRepeatableNorNamed,
-  live,
-  mayStillRun,
-  settled,
-  unsettled,
-  changedSince,
-  otherOrder,
+/** The comment just before this declaration. */
+function commentOf(path: string, declaration: string): string {
+  const text = source(path)
+  const before = text.slice(0, text.indexOf(`\n${declaration}`) + 1)
+  const comment = /\/\*\*((?:(?!\*\/|\/\*\*).)+)\*\/\n$/s.exec(before)?.[1]
+  if (comment === undefined) throw new Error(`src/orders/${path} lacks a comment before "${declaration}"`)
+  return prose(comment)
+}
+
+/** The entries of a list in a comment: "- `open`: the outcome is unknown;". */
+function entriesIn(comment: string): ReadonlyMap<string, string> {
+  const entries = comment.matchAll(/- `(\w+)`: (.*?)[;.](?= - `| [A-Z]|$)/g)
+  return new Map(
+    [...entries].map(([, name = '', text = '']) => [name, `${text[0]?.toUpperCase()}${text.slice(1)}.`]),
+  )
 }
 
 /** Converts `otherPayload` to "other payload". */
@@ -170,60 +134,107 @@ function stepText(step: object): string {
   return more.length === 0 ? `**${name}**` : `**${name}** (${more.join(', ')})`
 }
 
-function entryText(entry: unknown): string {
-  if (!Array.isArray(entry)) return stepText(Object(entry))
-  const [condition, step]: unknown[] = entry
-  const [name] = Object.entries(CONDITIONS).find(([, each]) => each === condition) ?? []
-  if (name === undefined)
-    throw new Error('CONDITIONS in scripts/docs-tables.ts lacks a condition of the rules: add it')
-  return `${words(name)}: ${stepText(Object(step))}`
+function cellText(cell: readonly unknown[]): string {
+  const entries = cell.map((entry) => {
+    if (!Array.isArray(entry)) return stepText(Object(entry))
+    const [when, step]: unknown[] = entry
+    return `${words(String(when))}: ${stepText(Object(step))}`
+  })
+  return entries.length === 1
+    ? String(entries[0])
+    : `${entries.slice(0, -1).join('<br>')}<br>else ${entries.at(-1)}`
 }
 
-/** Returns a table for each phase of `RULES`, with a numbered line for each command. */
-function ruleTables(): string {
-  const rules: Readonly<Record<string, Readonly<Record<string, readonly unknown[]>>>> = RULES
-  return Object.entries(rules)
-    .map(([phase, row], index) => {
-      const cells = Object.entries(row).map(([command, cell], at) => {
-        const entries = cell.map(entryText)
-        const text =
-          entries.length === 1 ? entries[0] : `${entries.slice(0, -1).join('; ')}; else ${entries.at(-1)}`
-        return `| ${index + 1}.${at + 1} | \`${command}\` | ${text} |`
-      })
-      const about = PHASES[phase as Phase]
-      return `### ${index + 1}. ${phase}\n\n${about}\n\n| | command | step |\n| --- | --- | --- |\n${cells.join('\n')}`
-    })
-    .join('\n\n')
+/** One line for each phase, and one column for each command. */
+function ruleTable(): string {
+  const commands = Object.keys(RULES.absent) as Command[]
+  const phases = Object.keys(RULES) as Phase[]
+  return [
+    `| phase | ${commands.map((command) => `\`${command}\``).join(' | ')} |`,
+    `| --- |${' --- |'.repeat(commands.length)}`,
+    ...phases.map(
+      (phase) => `| ${phase} | ${commands.map((command) => cellText(RULES[phase][command])).join(' | ')} |`,
+    ),
+  ].join('\n')
 }
 
-/** Returns the table of events. Their descriptions are the comments in `src/orders`. */
-function eventTable(): string {
-  const sources = globSync('src/orders/*.ts', { cwd: root }).map((path) =>
-    readFileSync(join(root, path), 'utf8'),
+/** The phases, and when an order is in them. */
+function phaseList(): string {
+  const about = entriesIn(commentOf('protocol/rules.ts', 'export type Phase'))
+  return Object.keys(RULES)
+    .map((phase) => `- **${phase}**: ${about.get(phase) ?? missing(phase)}`)
+    .join('\n')
+}
+
+function guardList(): string {
+  return GUARDS.map(([when, step], index) => `${index + 1}. ${words(when)}: ${stepText(step)}`).join('\n')
+}
+
+/** The conditions, and what makes them true. */
+function conditionTable(): string {
+  const holds = entriesIn(commentOf('record/record.ts', 'export type Hold'))
+  const rules = source('protocol/rules.ts')
+  const lines = Object.entries(CONDITIONS).map(([name, condition]) => {
+    const declaration = `const ${name}: Condition`
+    const own = rules.includes(`\n${declaration}`) ? commentOf('protocol/rules.ts', declaration) : undefined
+    // The conditions without a comment of their own tell why the record is held.
+    const is = (hold: string) => condition({ hold } as JournalRecord, PLAIN_FACTS as Facts)
+    const text = own ?? [...holds].find(([hold]) => is(hold))?.[1] ?? missing(name)
+    return `| ${words(name)} | ${text} |`
+  })
+  return ['| condition | when it is true, and why it matters |', '| --- | --- |', ...lines].join('\n')
+}
+
+/** The transitions. Their descriptions are the comments of their functions. */
+function transitionTable(): string {
+  const pure = ['claim', 'settle', 'prove', 'abandon', 'distrust']
+  const lines = pure.map(
+    (name) => `| \`${name}\` | ${commentOf('protocol/transitions.ts', `export function ${name}(`)} |`,
   )
-  const events = sources.flatMap((source) => [
-    ...source.matchAll(/\/\*\*((?:(?!\*\/).)+)\*\/\s*\| \(?\{\s*readonly type: '(\w+)'/gs),
-  ])
-  if (events.length === 0)
-    throw new Error('found no events in src/orders: adapt the pattern in scripts/docs-tables.ts')
-  const lines = events.map(
-    ([, text = '', type], index) =>
-      `| E${index + 1} | \`${type}\` | ${text.replace(/\s*\n\s*\*?\s*/g, ' ').trim()} |`,
-  )
-  return ['| | event | what happened |', '| --- | --- | --- |', ...lines].join('\n')
+  const empty = commentOf('record/journal.ts', '  async empty(')
+  return ['| transition | what happened |', '| --- | --- |', ...lines, `| \`empty\` | ${empty} |`].join('\n')
+}
+
+/** What the outcome of an attempt does to the record. */
+function recordTable(): string {
+  const entries = Object.entries(OUTCOMES) as [OutcomeKind, OutcomeRow][]
+  return [
+    '| outcome | alone | after an ambiguous attempt | next step | held, while open |',
+    '| --- | --- | --- | --- | --- |',
+    ...entries.map(
+      ([kind, row]) =>
+        `| \`${kind}\` | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} | ${row.hold ?? ''} |`,
+    ),
+  ].join('\n')
+}
+
+function missing(name: string): never {
+  throw new Error(`no comment in src/orders describes ${name}`)
+}
+
+/** Fails if a gate on the page names code that does not exist. */
+function checkGates(page: string): void {
+  const gates = [...page.matchAll(/^\d+\. .*\(`(\w+)` in `([\w/.-]+)`\)/gm)]
+  if (gates.length < 10) throw new Error('docs/protocol.md lacks the list of the gates')
+  for (const [gate, name = '', path = ''] of gates)
+    if (!new RegExp(`\\b${name}\\b`).test(readFileSync(join(root, 'src', path), 'utf8')))
+      throw new Error(`src/${path} has no ${name}: correct the gate "${gate}" in docs/protocol.md`)
 }
 
 /** Maximum number of files of src that one `create()` may use. */
-const MOST_FILES = 43
+const MOST_FILES = 41
 
 /** Returns a table of the files that one `create()` uses, with one line for each folder. */
-function pathTable(files: readonly string[]): string {
-  const lines = ['resources/', 'settings/', 'orders/', 'stores/', 'http/', 'schemas/', ''].map((folder) => {
-    const inside = files.filter((file) => file.slice(0, file.lastIndexOf('/') + 1) === folder)
-    const names = inside.map((file) => `\`${file.slice(folder.length)}\``)
+function pathTable({ files, functions }: CreatePath): string {
+  const folderOf = (file: string): string => file.slice(0, file.lastIndexOf('/') + 1)
+  const lines = [...new Set(files.map(folderOf))].sort().map((folder) => {
+    const names = files
+      .filter((file) => folderOf(file) === folder)
+      .map((file) => `\`${file.slice(folder.length)}\``)
     return `| \`src/${folder}\` | ${names.length} | ${names.join(', ')} |`
   })
-  return [`| folder | ${files.length} files | |`, '| --- | --- | --- |', ...lines].join('\n')
+  const head = `| folder | ${files.length} files, ${functions} functions | |`
+  return [head, '| --- | --- | --- |', ...lines].join('\n')
 }
 
 /** Replaces the generated part of a page. */
@@ -236,9 +247,11 @@ function withTable(text: string, name: string, table: string): string {
   return `${before}${begin}\n\n${table}\n\n${end}${after}`
 }
 
-const files = await filesOfCreate()
-if (files.length > MOST_FILES) {
-  process.stderr.write(`one create() uses ${files.length} files of src, but the limit is ${MOST_FILES}\n`)
+const path = await pathOfCreate()
+if (path.files.length > MOST_FILES) {
+  process.stderr.write(
+    `one create() uses ${path.files.length} files of src, but the limit is ${MOST_FILES}\n`,
+  )
   process.exitCode = 1
 }
 
@@ -247,18 +260,23 @@ const PAGES: Readonly<Record<string, readonly (readonly [name: string, table: st
   'docs/guide/errors.md': [['statuses', statusTable()]],
   'docs/guide/responses.md': [['outcomes', outcomeTable()]],
   'docs/protocol.md': [
-    ['rules', ruleTables()],
-    ['events', eventTable()],
+    ['phases', phaseList()],
+    ['guards', guardList()],
+    ['rules', ruleTable()],
+    ['conditions', conditionTable()],
+    ['transitions', transitionTable()],
+    ['outcomes', recordTable()],
   ],
-  'docs/architecture.md': [['files of create()', pathTable(files)]],
+  'docs/architecture.md': [['files of create()', pathTable(path)]],
 }
-for (const [path, tables] of Object.entries(PAGES)) {
-  const page = new URL(`../${path}`, import.meta.url)
+checkGates(readFileSync(join(root, 'docs/protocol.md'), 'utf8'))
+for (const [name, tables] of Object.entries(PAGES)) {
+  const page = new URL(`../${name}`, import.meta.url)
   const current = readFileSync(page, 'utf8')
   const wanted = tables.reduce((text, [name, table]) => withTable(text, name, table), current)
   if (!process.argv.includes('--check')) writeFileSync(page, wanted)
   else if (current !== wanted) {
-    process.stderr.write(`${path} is out of date: run npm run docs:tables\n`)
+    process.stderr.write(`${name} is out of date: run npm run docs:tables\n`)
     process.exitCode = 1
   }
 }

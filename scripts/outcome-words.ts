@@ -1,5 +1,5 @@
 import { CONFLICTS, STATUSES, type StatusOutcome } from '../src/errors/statuses.ts'
-import type { OutcomeKind } from '../src/orders/outcome.ts'
+import type { OutcomeKind } from '../src/orders/protocol/outcome.ts'
 
 /** The end of an attempt in words: the first column of the table in `docs/guide/responses.md`. */
 const WORDS: Readonly<Record<Exclude<OutcomeKind, StatusOutcome>, string>> = {

@@ -80,8 +80,6 @@ export interface WaitForOptions<T = Order> extends RequestOptions {
 
 /** Options of `orders.recover`. */
 export interface RecoverOptions extends RequestOptions {
-  /** Maximum number of orders that are settled at the same time, a positive integer. Default 8. */
-  readonly concurrency?: number | undefined
   /**
    * True to claim orders immediately, even if another process may still be placing them. This never
    * causes a second charge. Set it when your program starts after a crash, if the other process has
@@ -126,4 +124,35 @@ export interface ReconcileParams {
   readonly since?: number | undefined
   /** Only listed orders created by this integration. */
   readonly sourceSystem?: string | undefined
+}
+
+/** Names one remembered order: by the caller's reference or by its Idempotency-Key. */
+export type OrderName = { readonly externalOrderId: string } | { readonly idempotencyKey: string }
+
+/** The records to read: one by name, or all written since a time in milliseconds since 1970. */
+export type RememberedQuery = OrderName | { readonly since: number }
+
+/** The fields of a request that a service may repeat in the order. */
+export type EchoedField = 'externalOrderId' | 'serviceId' | 'quantity' | 'target'
+
+/** A person's decision: the order exists under this id, or the order is abandoned. */
+export type Resolution = ConfirmedOrder | AbandonedOrder
+
+/** The order exists. */
+export interface ConfirmedOrder {
+  /** Reads the order from the service and stores it as the outcome. */
+  readonly as: 'created'
+  /** Its id at the service. */
+  readonly orderId: string
+  /**
+   * Request fields in which the order may differ: pass those that an error named, once you know
+   * that the order is yours all the same.
+   */
+  readonly despite?: readonly EchoedField[] | undefined
+}
+
+/** Can cost a second charge: nobody looks for the order any more. */
+export interface AbandonedOrder {
+  /** Closes the record without an order. The next call for the reference buys again. */
+  readonly as: 'abandoned'
 }

@@ -1,10 +1,10 @@
 import type { RequestOptions } from './call-options.ts'
+import { scopeOf } from './identity/keys.ts'
 import { Lifetime } from './lifetime.ts'
 import type { ClientOptions, Schemas } from './options.ts'
-import type { PlacedOrder } from './orders/context.ts'
-import { scopeOf } from './orders/identity.ts'
-import { Journal } from './orders/journal.ts'
-import { type LiveCalls, liveCalls } from './orders/live.ts'
+import { Journal } from './orders/record/journal.ts'
+import { LiveCalls } from './orders/record/live.ts'
+import { pruned } from './orders/record/retention.ts'
 import { Wallet } from './resources/balance.ts'
 import { Orders } from './resources/orders.ts'
 import { type RawRequest, type RawResult, sendRequest } from './resources/request.ts'
@@ -58,7 +58,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   readonly #settings: Settings<S>
   readonly #runtime: Partial<Runtime>
   readonly #journal: Journal
-  readonly #live: LiveCalls<PlacedOrder>
+  readonly #live: LiveCalls
   readonly #lifetime: Lifetime = new Lifetime()
   #sharesStore = false
   #closing: Promise<void> | undefined
@@ -78,10 +78,10 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     const scope = scopeOf(server, account)
     this.#settings = settings
     this.#runtime = runtime
-    this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
+    this.#journal = new Journal({ store, scope, server, account, codec, runtime: connection.runtime })
     // All clients with the same store and scope share this list, so that each client detects an
     // order that another client is already placing.
-    this.#live = liveCalls(store, scope)
+    this.#live = new LiveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
     this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
     this.services = new Services(context)
@@ -145,8 +145,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Waits for every call that uses the store, stores outcomes that are not stored yet, and closes
-   * the store. A client that `withOptions()` made with the same store does not close the store.
+   * Waits for every call that uses the store, and closes the store. A client that `withOptions()` made with the same store does not close the store.
    * Reads in progress continue.
    *
    * Every later call, reads included, rejects with a {@link ConfigurationError} before anything is
@@ -169,7 +168,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   async #close(): Promise<void> {
     await this.#lifetime.end()
     await this.#live.idle()
-    await this.#journal.flush({ whole: !this.#sharesStore })
+    await pruned(this.#settings.store)
     if (!this.#sharesStore) await this.#settings.store.close()
   }
 

@@ -1,15 +1,21 @@
 export { aesGcm } from './aes-gcm.ts'
 export type {
+  AbandonedOrder,
+  ConfirmedOrder,
   CreateManyOptions,
   CreateManyProgress,
   CreateManyRow,
   CreateOptions,
+  EchoedField,
   ListOptions,
   ListOrdersParams,
   ListParams,
+  OrderName,
   ReconcileParams,
   RecoverOptions,
+  RememberedQuery,
   RequestOptions,
+  Resolution,
   WaitForOptions,
 } from './call-options.ts'
 export { CustomerOrderingClient } from './client.ts'
@@ -84,9 +90,8 @@ export type {
   CreateManyResult,
   CreateManySuccess,
   CreateManySummary,
-} from './orders/create-many.ts'
-export type { Reconciled } from './orders/reconcile.ts'
-export type { OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record.ts'
+} from './orders/commands/create-many.ts'
+export type { Reconciled } from './orders/commands/reconcile.ts'
 export type {
   AttentionReason,
   RecordInNeed,
@@ -95,9 +100,8 @@ export type {
   RecoveryOutcome,
   RecoverySummary,
   UnreadableOrder,
-} from './orders/recovery-outcome.ts'
-export type { OrderName, RememberedQuery } from './orders/remembered.ts'
-export type { Resolution } from './orders/resolve.ts'
+} from './orders/commands/recovery-outcome.ts'
+export type { OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record/record.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
 export type { Wallet } from './resources/balance.ts'
 export type { Orders } from './resources/orders.ts'

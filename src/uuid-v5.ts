@@ -1,5 +1,5 @@
 import { parse, v5 } from 'uuid'
-import { KEY_NAMESPACE } from './orders/identity.ts'
+import { KEY_NAMESPACE } from './identity/keys.ts'
 
 const NAMESPACE: Uint8Array = /* @__PURE__ */ parse(KEY_NAMESPACE)
 

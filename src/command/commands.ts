@@ -1,9 +1,10 @@
 /** The commands: what each one is called, reads and prints. */
+
+import type { Resolution } from '../call-options.ts'
 import type { CustomerOrderingClient } from '../client.ts'
 import { StoreError } from '../errors/classes.ts'
 import { formatAmount } from '../money.ts'
-import type { OrderRecord } from '../orders/record.ts'
-import type { Resolution } from '../orders/resolve.ts'
+import type { OrderRecord } from '../orders/record/record.ts'
 import type { Flags, OptionName } from './options.ts'
 import { type Cells, type Line, type Shape, time } from './print.ts'
 import { UsageError } from './terminal.ts'

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '../errors/classes.ts'
-import { CanonicalJsonError, canonicalJson } from '../orders/canonical.ts'
+import { CanonicalJsonError, canonicalJson } from '../identity/canonical.ts'
 import { Bytes } from './bytes.ts'
 import { type Body, forward, type Received } from './forward.ts'
 import { type ProxyOptions, settingsOf } from './options.ts'

@@ -4,9 +4,12 @@ import type {
   CreateOptions,
   ListOptions,
   ListOrdersParams,
+  OrderName,
   ReconcileParams,
   RecoverOptions,
+  RememberedQuery,
   RequestOptions,
+  Resolution,
   WaitForOptions,
 } from '../call-options.ts'
 import { segment } from '../http/path.ts'
@@ -14,21 +17,24 @@ import { Lazy, listOf, once } from '../lazy.ts'
 import { listPages } from '../lists/list-pages.ts'
 import type { Pages } from '../lists/pages.ts'
 import type { OrderOf, Schemas } from '../options.ts'
-import { ORDERS_PATH, type OrderContext } from '../orders/context.ts'
 import {
   type CreateManyResult,
   type CreateManySummary,
   createMany,
   createManySummary,
-} from '../orders/create-many.ts'
-import { type Reconciled, reconcile } from '../orders/reconcile.ts'
-import type { OrderRecord } from '../orders/record.ts'
-import { recover } from '../orders/recover.ts'
-import { type RecoveryOutcome, type RecoverySummary, recoverySummary } from '../orders/recovery-outcome.ts'
-import type { OrderName } from '../orders/remembered.ts'
-import { type RememberedQuery, remembered, unresolved } from '../orders/remembered.ts'
-import { forget, type Resolution, resolve } from '../orders/resolve.ts'
-import { waitForOrder } from '../orders/wait-for.ts'
+} from '../orders/commands/create-many.ts'
+import { type Reconciled, reconcile } from '../orders/commands/reconcile.ts'
+import { recover } from '../orders/commands/recover.ts'
+import {
+  type RecoveryOutcome,
+  type RecoverySummary,
+  recoverySummary,
+} from '../orders/commands/recovery-outcome.ts'
+import { remembered, unresolved } from '../orders/commands/remembered.ts'
+import { forget, resolve } from '../orders/commands/resolve.ts'
+import { waitForOrder } from '../orders/commands/wait-for.ts'
+import { ORDERS_PATH, type OrderContext } from '../orders/record/context.ts'
+import type { OrderRecord } from '../orders/record/record.ts'
 import { attachInfo } from '../response-info.ts'
 import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
 import { rowReader, withId } from '../schemas/parse.ts'
@@ -218,8 +224,7 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Settles orders that an earlier call left without a known outcome.
-   * Reports an order that it cannot settle safely. Run it when your program starts.
+   * Settles orders that earlier calls have left without a known outcome. Reports an order that it cannot settle safely. Run it when your program starts.
    *
    * Many processes can run it at the same time, and a run that was killed can be repeated safely.
    * Nothing happens until you iterate or await the result. You can use the result once. Leaving the
@@ -236,11 +241,11 @@ export class Orders<S extends Schemas = Schemas> {
    *   console.log(record.slot, outcome, reason)
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
-    const { concurrency = 8, takeOver = false, ...call } = readArguments.recover(options)
+    const { takeOver = false, ...call } = readArguments.recover(options)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, call)
     const finish = finishOf(this.#context, 'orders.recover', settings)
-    const how = { settings, concurrency, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
+    const how = { settings, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
     const { reporter } = this.#context.connection
     const run = () => lifetime.each(reporter.recovered(recover(this.#context, how)))
     return new Lazy(once('orders.recover', run), recoverySummary)
@@ -248,8 +253,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /**
    * Closes an order with the outcome that a person has determined. `{ as: 'created', orderId }`
-   * reads that order from the service and stores it as the outcome, also for a reference that the
-   * store does not know: so you adopt an order of an earlier integration. `{ as: 'abandoned' }` can lead
+   * reads that order from the service and stores it as the outcome. `{ as: 'abandoned' }` can lead
    * to a second charge: the next call with the same reference buys under a new key.
    *
    * Use it for orders that `recover()` reports as `needs_attention`.

@@ -13,13 +13,13 @@ import { Deadline, Interruption } from '../http/deadline.ts'
 import { chargedSentence } from '../http/failures.ts'
 import { answerFacts } from '../http/info.ts'
 import type { ListEndpoint } from '../lists/envelope.ts'
-import type { OrderContext } from '../orders/context.ts'
-import { placeOrder } from '../orders/create.ts'
-import type { CreateManyResult } from '../orders/create-many.ts'
-import { slotOfInvalid } from '../orders/intent.ts'
-import { argumentError } from '../orders/place-order-errors.ts'
-import type { Finish } from '../orders/recovery-outcome.ts'
-import { type OrderReply, responseInfoOf } from '../orders/reply.ts'
+import { type OrderReply, placeOrder, responseInfoOf } from '../orders/commands/create.ts'
+import type { CreateManyResult } from '../orders/commands/create-many.ts'
+import type { Finish } from '../orders/commands/recovery-outcome.ts'
+import type { OrderContext } from '../orders/record/context.ts'
+import { slotOfInvalid } from '../orders/record/intent.ts'
+import { pruneHourly } from '../orders/record/retention.ts'
+import { argumentError } from '../orders/sending/order-errors.ts'
 import { attachInfo } from '../response-info.ts'
 import { issuesText } from '../schemas/check.ts'
 import type { CreateOrderRequest, Order } from '../schemas/order.ts'
@@ -52,7 +52,7 @@ export async function createOrder<Output>(
       allowDuplicate,
       finish: ({ value, info }) => {
         const { journal, retention, connection } = context
-        journal.pruneHourly(retention, connection.reporter)
+        pruneHourly(journal, retention, connection.runtime, connection.reporter)
         const { attempts, supportReference } = info
         const known = { attempts, ...answerFacts(info), ...supportReference }
         return fitOrder(context, value, 'orders.create', settings, known)

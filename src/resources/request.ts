@@ -1,7 +1,7 @@
 import type { CallSettings, Connection } from '../http/call.ts'
 import { pathProblem, queryString } from '../http/path.ts'
 import { MAX_PAGE_BYTES, read } from '../http/request.ts'
-import { CanonicalJsonError, canonicalJson } from '../orders/canonical.ts'
+import { CanonicalJsonError, canonicalJson } from '../identity/canonical.ts'
 import { attachInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'

@@ -1,19 +1,20 @@
 import type {
   CreateManyOptions,
   CreateOptions,
+  EchoedField,
   ListOptions,
   ListOrdersParams,
   ListParams,
   ReconcileParams,
   RecoverOptions,
   RequestOptions,
+  Resolution,
   WaitForOptions,
 } from '../call-options.ts'
-import { bare, defined, isObject } from '../defined.ts'
+import { bare, isObject } from '../defined.ts'
 import { invalidArgument } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
-import { ECHOED, type EchoedField } from '../orders/evidence.ts'
-import { checkIdempotencyKey } from '../orders/identity.ts'
+import { checkIdempotencyKey } from '../identity/keys.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 import {
   callable,
@@ -105,7 +106,7 @@ export const readArguments: {
   readonly reconcile: ReadArgument<ReconcileParams>
   readonly name: (value: unknown) => OneOf<OrderNames>
   readonly query: (value: unknown) => OneOf<OrderNames & { readonly since: number }>
-  readonly resolution: typeof readResolution
+  readonly resolution: (value: unknown) => Resolution
 } = {
   call: argument(CALL),
   listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
@@ -116,7 +117,7 @@ export const readArguments: {
     ...{ status: (_value: unknown, refuse: Refuse) => refuse(UNTIL) },
     until: callable(),
   }),
-  recover: argument({ ...CALL, concurrency: integer(1), takeOver: flag }),
+  recover: argument({ ...CALL, takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
   name: exactlyOne(argument(NAME, "{ externalOrderId: 'order-1' }"), 'externalOrderId or idempotencyKey'),
@@ -132,29 +133,31 @@ export const readArguments: {
   }),
 }
 
-const RESOLUTION: Readers<{
-  as: 'created' | 'abandoned'
-  orderId: string
-  despite: readonly EchoedField[]
-}> = {
+const FIELDS: readonly unknown[] = ['externalOrderId', 'serviceId', 'quantity', 'target']
+
+interface ResolutionFields {
+  readonly as: 'created' | 'abandoned'
+  readonly orderId: string
+  readonly despite: readonly EchoedField[]
+}
+
+const RESOLUTION: Readers<ResolutionFields> = {
   as: oneOf('created', 'abandoned'),
   orderId: text,
   despite: only(
-    (value) => Array.isArray(value) && value.every((field) => ECHOED.includes(field)),
-    `must be an array of ${ECHOED.map((field) => `'${field}'`).join(', ')}`,
+    (value) => Array.isArray(value) && value.every((field) => FIELDS.includes(field)),
+    `must be an array of the fields that the error named: ${FIELDS.join(', ')}`,
   ),
 }
 
 /** Rejects contradictory fields, because a misread decision could cause a second charge. */
-function readResolution(
-  value: unknown,
-): { as: 'created'; orderId: string; despite?: readonly EchoedField[] } | { as: 'abandoned' } {
-  const { as, orderId, despite } = argument(RESOLUTION)(value)
+function readResolution(value: unknown): Resolution {
+  const { as, orderId, despite = [] } = argument(RESOLUTION)(value)
   if (as === undefined) return refuseArgument("must be 'created' or 'abandoned'", 'as')
-  if (as === 'created' && orderId !== undefined) return { as, orderId, ...defined({ despite }) }
+  if (as === 'created' && orderId !== undefined) return { as, orderId, despite }
   if (as === 'created' || orderId !== undefined)
     return refuseArgument("is required with as: 'created', and not allowed otherwise", 'orderId')
-  if (despite !== undefined) refuseArgument("is only for as: 'created'", 'despite')
+  if (despite.length > 0) return refuseArgument("is allowed only with as: 'created'", 'despite')
   return { as }
 }
 

@@ -4,14 +4,14 @@
  * changes to this file. The model and the seeded bugs know more, and nothing else imports them.
  */
 import type { OrderRecord } from '../../src/index.ts'
-import { readIntent } from '../../src/orders/intent.ts'
-import type { JournalRecord } from '../../src/orders/record.ts'
+import { readIntent } from '../../src/orders/record/intent.ts'
+import { isPending, type JournalRecord } from '../../src/orders/record/record.ts'
 import { platformRuntime } from '../../src/runtime.ts'
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
 import type { StoredRow } from '../../src/stores/store.ts'
 
-export { scopeOf } from '../../src/orders/identity.ts'
-export { OUTCOMES, type OutcomeKind } from '../../src/orders/outcome.ts'
+export { scopeOf } from '../../src/identity/keys.ts'
+export { OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
 
 /** A record as the invariants read it. */
 export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts' | 'hold'> {
@@ -33,13 +33,13 @@ export function recordOf({ data, version, createdAt, updatedAt }: StoredRow): St
   const text = data.replace(/^sealed:/, '')
   if (!text.startsWith('{')) return undefined
   const content: JournalRecord = JSON.parse(text)
-  const { first } = content
-  return { ...content, version, createdAt, updatedAt, ...(first && { firstKeySentAt: first.sentAt }) }
+  const readable = content.state === 'created' && !isPending(content)
+  return { ...content, keyOrigin: content.origin, readable, version, createdAt, updatedAt }
 }
 
 /** True if the key of a record belongs to another payload, which may have been bought. */
-export function isConflict({ rejection }: Pick<StoredRecord, 'rejection' | 'hold'>): boolean {
-  return rejection?.kind === 'conflict'
+export function isConflict({ hold }: Pick<StoredRecord, 'hold'>): boolean {
+  return hold === 'conflict'
 }
 
 /** The slot of an order without a reference or key. */

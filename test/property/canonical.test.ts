@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { CanonicalJsonError, canonicalJson } from '../../src/orders/canonical.ts'
+import { CanonicalJsonError, canonicalJson } from '../../src/identity/canonical.ts'
 
 const json = fc.jsonValue({ stringUnit: 'binary', maxDepth: 6 })
 

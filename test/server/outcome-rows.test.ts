@@ -12,9 +12,9 @@ import {
 import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { scopeOf } from '../../src/orders/identity.ts'
-import { OUTCOMES, type OutcomeKind } from '../../src/orders/outcome.ts'
-import type { JournalRecord } from '../../src/orders/record.ts'
+import { scopeOf } from '../../src/identity/keys.ts'
+import { OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
+import { isPending, type JournalRecord } from '../../src/orders/record/record.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
@@ -323,9 +323,9 @@ describe('the outcome table over a real socket', () => {
       expect(record.ambiguous).toBe(meaning.state === 'open')
       const hold = scenario.abort === undefined ? row.hold : 'aborted'
       expect(record.hold).toBe(meaning.state === 'open' ? hold : undefined)
-      expect(record.readable).toBe(kind === 'created')
+      expect(isPending(record)).toBe(record.state !== 'rejected' && kind !== 'created')
       // An open order needs its body: an order found by its reference is compared with it.
-      const isSettled = kind === 'created' || (meaning.state === 'rejected' && kind !== 'conflict')
+      const isSettled = kind === 'created' || meaning.state === 'rejected'
       expect(record.body === undefined).toBe(isSettled)
 
       // The ledger must agree with the reported charge.

@@ -88,7 +88,7 @@ export const writeAhead: Invariant = (log) =>
 
 /**
  * I4: one key, one body, one key for each generation, and no other than the caller gave. Another body may go out under a key only after the record was
- * closed as rejected in between, when the caller corrects a refused order.
+ * closed as rejected in between, when the caller corrects a refused order, or held for a conflict.
  */
 export const stability: Invariant = (log) => {
   const broken: string[] = []
@@ -107,7 +107,10 @@ export const stability: Invariant = (log) => {
     const ids = new Set(log.rows.filter(({ record }) => record?.key === request.key).map(({ id }) => id))
     const closed = log.rows.some(
       ({ at, id, record }) =>
-        at > earlier.at && at < request.at && ids.has(id) && record?.state === 'rejected',
+        at > earlier.at &&
+        at < request.at &&
+        ids.has(id) &&
+        (record?.state === 'rejected' || (record !== undefined && isConflict(record))),
     )
     if (!closed) broken.push(`I4: key ${request.key} was sent with two bodies`)
   }
@@ -579,7 +582,8 @@ const MAX_SWEEPS = 2
  * I10: a call sends at most 1 + maxRetries requests, plus in-progress polls and body replays. A
  * recovery sends one request per record. A recovery reads an order by its id once, if it could not
  * read it before. Any other call does so 1 + maxRetries times at most. Recoveries read each page of
- * the list once in a sweep.
+ * the list once in a sweep, and `create()` reads the list once, before it gives a refused order
+ * another key.
  */
 export const amplification: Invariant = (log) => [
   ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
@@ -613,7 +617,7 @@ function amplificationOfReads(log: RunLog): string[] {
   for (const { call, path, sent, answered } of counts.values()) {
     const recovers = call.kind === 'recover'
     const isPage = !BY_ID.test(path)
-    const times = !isPage ? 1 : recovers ? MAX_SWEEPS : 0
+    const times = !isPage ? 1 : recovers ? MAX_SWEEPS : call.kind === 'create' ? 1 : 0
     const tries = recovers && !isPage ? 1 : 1 + call.maxRetries
     if (sent > times * tries || answered > times)
       broken.push(
@@ -842,9 +846,6 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
   const looked = log.reads.some((read) => read.call === call.id && !BY_ID.test(read.path))
   if (log.everyRequest && named && !looked && !(refused && ASKED.has(reason))) return false
   switch (reason) {
-    case 'doubtful':
-      // Only a list shows such an order.
-      return named
     case 'past_window':
       return (
         isUntimed(pending, call) ||

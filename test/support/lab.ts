@@ -7,11 +7,13 @@ import {
 } from 'customer-ordering-sdk/sandbox'
 import type { CreateOptions } from '../../src/call-options.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
+import { defined } from '../../src/defined.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../src/errors/classes.ts'
 import type { SettledEvent } from '../../src/hooks.ts'
+import { kyTransport } from '../../src/http/ky-transport.ts'
+import { rowIdOf, scopeOf } from '../../src/identity/keys.ts'
 import type { ClientOptions } from '../../src/options.ts'
-import { rowIdOf, scopeOf } from '../../src/orders/identity.ts'
-import type { JournalRecord } from '../../src/orders/record.ts'
+import type { JournalRecord } from '../../src/orders/record/record.ts'
 import { type ResponseInfo, responseInfo } from '../../src/response-info.ts'
 import type { Runtime } from '../../src/runtime.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
@@ -82,13 +84,19 @@ export class Lab {
   }
 
   client(options: ClientOptions = {}): CustomerOrderingClient {
-    return new CustomerOrderingClient({ ...this.options, ...options }, this.runtime)
+    return new CustomerOrderingClient(this.#sending({ ...this.options, ...options }), this.runtime)
+  }
+
+  /** The sandbox receives each request once, unlike a given `fetch`, which may send it again. */
+  #sending({ fetch, ...options }: ClientOptions): ClientOptions {
+    if (fetch !== this.sandbox.fetch || options.transport !== undefined) return defined({ ...options, fetch })
+    return { ...options, transport: { ...kyTransport(fetch), sendsOnce: () => true } }
   }
 
   /** A client without an account, whose keys are random. */
   unlabelled(options: ClientOptions = {}): CustomerOrderingClient {
     const { account: _account, ...rest } = this.options
-    return new CustomerOrderingClient({ ...rest, ...options }, this.runtime)
+    return new CustomerOrderingClient(this.#sending({ ...rest, ...options }), this.runtime)
   }
 
   /**
@@ -163,7 +171,11 @@ export class Lab {
         ...this.options,
         store,
         ...options,
-        fetch: (input, init) => (dead ? new Promise(() => {}) : heard(send(input, init))),
+        fetch: undefined,
+        transport: {
+          ...kyTransport((input, init) => (dead ? new Promise(() => {}) : heard(send(input, init)))),
+          sendsOnce: () => options.fetch === undefined,
+        },
       },
       own,
     )

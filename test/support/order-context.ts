@@ -1,13 +1,31 @@
 import { Reporter } from '../../src/hooks.ts'
 import type { Connection } from '../../src/http/call.ts'
 import { Deadline } from '../../src/http/deadline.ts'
-import type { OrderContext } from '../../src/orders/context.ts'
-import { rowIdOf } from '../../src/orders/identity.ts'
-import { type Found, type FoundRecord, Journal } from '../../src/orders/journal.ts'
-import { liveCalls } from '../../src/orders/live.ts'
-import type { JournalRecord, RecordContent } from '../../src/orders/record.ts'
+import { canonicalJson } from '../../src/identity/canonical.ts'
+import { derivedKey, rowIdOf } from '../../src/identity/keys.ts'
+import { fingerprintOf } from '../../src/identity/tags.ts'
+import type { Codec } from '../../src/options.ts'
+import type { OrderContext } from '../../src/orders/record/context.ts'
+import { type Found, type FoundRecord, Journal } from '../../src/orders/record/journal.ts'
+import { LiveCalls } from '../../src/orders/record/live.ts'
+import type { JournalRecord, RecordContent } from '../../src/orders/record/record.ts'
+import type { Runtime } from '../../src/runtime.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import type { OrderStore } from '../../src/stores/store.ts'
+import { uuidV5 } from '../../src/uuid-v5.ts'
 import { fakeRuntime } from './runtime.ts'
+
+/** Server and account of the records in these tests. */
+export const OWNER = { server: 'https://api.example.com', account: 'shop' } as const
+
+export function journalOver(store: OrderStore, runtime: Runtime, codec?: Codec): Journal {
+  return new Journal({ store, scope: 's', ...OWNER, codec, runtime })
+}
+
+/** The key that this package derives for a reference in these tests. */
+export function derivedFor(externalOrderId: string, generation = 0): string {
+  return derivedKey(uuidV5, { ...OWNER, externalOrderId, generation })
+}
 
 /**
  * The context of the order methods, with an empty store. Nothing is sent unless `connection`
@@ -30,10 +48,9 @@ export function orderContext(
       reporter: new Reporter({}, undefined, 'off'),
       ...connection,
     },
-    journal: new Journal({ store, scope: 's', codec: undefined, runtime }),
-    live: liveCalls(store, 's'),
-    server: 'https://api.example.com',
-    account: 'shop',
+    journal: journalOver(store, runtime),
+    live: new LiveCalls(store, 's'),
+    ...OWNER,
     safeRetryWindow: 1000,
     idempotencyScope: 'apiKey',
     remember: 'order',
@@ -43,25 +60,32 @@ export function orderContext(
   }
 }
 
-/** An open record of an order with the reference `r1`, in doubt after a call. */
-export const LEFT_OPEN: RecordContent = {
-  slot: 'ref:r1',
-  key: 'key-r1',
-  keyOrigin: 'derived',
-  generation: 0,
-  state: 'open',
-  ambiguous: true,
-  externalOrderId: 'r1',
-  attempts: 1,
-  fingerprint: 'fingerprint',
-  fields: {},
-  body: '{}',
-  apiKeyTag: 'tag',
-  claim: 'claim',
-  readable: false,
-  refused: false,
-  foreign: false,
+/** The fields of a request, and their canonical JSON. */
+export const REQUEST = { quantity: 1, serviceId: 's', target: 't' } as const
+export const MEMBERS: ReadonlyMap<string, string> = new Map(
+  Object.entries(REQUEST).map(([name, value]) => [name, JSON.stringify(value)]),
+)
+
+/** An open record of an order with this reference, in doubt after a call. */
+export function leftOpen(externalOrderId: string): RecordContent {
+  const slot = `ref:${externalOrderId}`
+  return {
+    slot,
+    key: derivedFor(externalOrderId),
+    origin: 'derived',
+    generation: 0,
+    state: 'open',
+    ambiguous: true,
+    externalOrderId,
+    attempts: 1,
+    fingerprint: fingerprintOf(uuidV5, slot, MEMBERS),
+    body: canonicalJson({ metadata: { externalOrderId }, ...REQUEST }),
+    apiKeyTag: 'tag',
+    claim: 'claim',
+  }
 }
+
+export const LEFT_OPEN: RecordContent = leftOpen('r1')
 
 /** Stores a record with the id of its slot, over the given row if there is one. */
 export async function remember(

@@ -4,7 +4,7 @@ import {
   type RecoveryOutcome,
   type StoredRow,
 } from '../../src/index.ts'
-import { isConflict, recordOf, type StoredRecord } from '../harness/core.ts'
+import { recordOf, type StoredRecord } from '../harness/core.ts'
 
 /**
  * The log of one run of any harness. Every entry has its place in one order of events (`at`), so
@@ -84,9 +84,9 @@ export interface Told {
 }
 
 /** What a record says of the charge. */
-export function chargedBy(record: Pick<StoredRecord, 'state' | 'rejection'> | undefined): Told['charged'] {
+export function chargedBy(record: Pick<StoredRecord, 'state'> | undefined): Told['charged'] {
   if (record?.state === 'created') return 'yes'
-  return record !== undefined && (record.state === 'open' || isConflict(record)) ? 'unknown' : 'no'
+  return record?.state === 'open' ? 'unknown' : 'no'
 }
 
 /**

@@ -8,7 +8,7 @@ import { basename } from 'node:path'
 const SOURCE = new URL('../../src/', import.meta.url)
 
 export interface Module {
-  /** Folder and file without extension: `orders/rules`. */
+  /** Folder and file without extension: `orders/protocol/rules`. */
   readonly name: string
   /** The folder of its survivors, which may move from file to file. */
   readonly folder: string
@@ -30,16 +30,22 @@ interface Folder {
   readonly leftOut: readonly string[]
 }
 
+const CORE = [
+  'client/create/messages.test.ts',
+  'client/**/{idempotency,sequences,conflicts,anonymous,generations,retry,timeouts,abort,mistakes-of-callers}.test.ts',
+  'client/**/{recover,resolve,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
+  'client/**/{api-key-rotation,store-faults,contradictions}.test.ts',
+]
+
 const FOLDERS: readonly Folder[] = [
+  { folder: 'identity', effects: [], leftOut: [] },
+  { folder: 'orders/record', effects: CORE, leftOut: [] },
+  { folder: 'orders/protocol', effects: CORE, leftOut: [] },
+  { folder: 'orders/sending', effects: CORE, leftOut: ['order-errors'] },
   {
-    folder: 'orders',
-    effects: [
-      'client/create/messages.test.ts',
-      'client/**/{idempotency,sequences,conflicts,anonymous,generations,retry,timeouts,abort,mistakes-of-callers}.test.ts',
-      'client/**/{recover,resolve,long-list,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
-      'client/**/{api-key-rotation,store-faults,contradictions}.test.ts',
-    ],
-    leftOut: ['create-many', 'place-order-errors', 'reconcile', 'remembered', 'resolve', 'wait-for'],
+    folder: 'orders/commands',
+    effects: CORE,
+    leftOut: ['create-many', 'reconcile', 'remembered', 'resolve', 'wait-for'],
   },
   {
     folder: 'lists',

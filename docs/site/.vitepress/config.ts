@@ -147,6 +147,7 @@ export default defineConfig({
           guide('Lists and pagination', 'lists'),
           guide('Many orders', 'many-orders'),
           guide('Outbox', 'outbox'),
+          guide('From your own fetch', 'from-your-own-fetch'),
           guide('Frameworks', 'frameworks'),
           guide('Browsers', 'browsers'),
           guide('Proxy', 'proxy'),

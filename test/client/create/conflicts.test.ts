@@ -15,7 +15,6 @@ import {
   recorded,
   rejects,
   type Step,
-  sent,
   times,
   wipe,
 } from '../../support/history.ts'
@@ -36,24 +35,13 @@ const conflicts = fails(CONFLICT)
 const refusedNow = fault({ type: 'status', status: 402 })
 /** The service shows no references in its list, so the order cannot be looked up. */
 const noReferences: Step = (lab) => lab.sandbox.configure({ orderFields: [] })
-/**
- * A shared store saw another payload refused, by a machine whose clock is ahead, so the next call
- * appears to precede that refusal.
- */
-const refusedAhead: readonly Step[] = [
-  jump(20_000),
-  fails(REFUSED, { ...SHARED, ...TOO_MANY }),
-  jump(-20_000),
-]
-
 describe('IDEMPOTENCY_CONFLICT', () => {
   histories([
     [
       'a conflict is never retried and never leads to another key, because another payload may be bought',
       [
         ...[...foreign, fails({ ...CONFLICT, attempts: 1, status: 409, serverCode: 'IDEMPOTENCY_CONFLICT' })],
-        recorded({ state: 'rejected', generation: 0, foreign: true }),
-        recorded({ rejection: { kind: 'conflict', status: 409, code: 'IDEMPOTENCY_CONFLICT' } }),
+        recorded({ state: 'open', generation: 0, hold: 'conflict' }),
         ...times(3, conflicts),
       ],
       { keys: [0, 0, 0, 0, 0], charges: 1 },
@@ -91,12 +79,6 @@ describe('IDEMPOTENCY_CONFLICT', () => {
       REMEMBERS,
     ],
     [
-      'the next call moves on if the call that received the conflict was made too early',
-      [...refusedAhead, fails(CONFLICT, SHARED), sent(0, 0), jump(30_000), buys(SHARED)],
-      { keys: [0, 0, 0, 1] },
-      REMEMBERS,
-    ],
-    [
       'a conflict without retries left reports charged no, and moves on once the key may be forgotten',
       [
         fails(REFUSED, { ...SHARED, ...TOO_MANY }),
@@ -105,15 +87,6 @@ describe('IDEMPOTENCY_CONFLICT', () => {
         buys({ by: (lab) => lab.shared({ maxRetries: 0 }) }),
       ],
       { charges: 1 },
-      REMEMBERS,
-    ],
-    [
-      "after a conflict, a later refusal is proof if the store's refused payloads explain the conflict",
-      [
-        ...[...refusedAhead, fails(CONFLICT, SHARED), refusedNow],
-        fails({ code: 'payment_required', charged: 'no' }, SHARED),
-      ],
-      {},
       REMEMBERS,
     ],
     [
@@ -137,16 +110,16 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     [
       'a conflict is distinct from a refusal of the key after an attempt in doubt',
       [...foreign, fault({ type: 'drop' }), fails({ ...CONFLICT, attempts: 2 })],
-      { record: { state: 'open', ambiguous: true, hold: 'refused' } },
+      { record: { state: 'open', ambiguous: true, hold: 'conflict' } },
     ],
     [
-      'after a conflict on an order without a reference, the next order starts afresh',
+      'after a conflict on an order without a reference, the same call continues it',
       [
         fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }),
         fails(CONFLICT, { request: anonymousOrder() }),
         (lab) => lab.create(anonymousOrder()),
       ],
-      { keys: [0, 1], charges: 1 },
+      { keys: [0, 0], charges: 1 },
     ],
     [
       'after an in-progress response, a later refusal proves nothing, because a request was running',
@@ -167,12 +140,12 @@ describe('IDEMPOTENCY_CONFLICT', () => {
     for (const step of [...foreign, noReferences]) await step(lab)
     const { orders } = lab.client()
     await failure(orders.create(order('r1')))
-    expect(await all(orders.unresolved())).toMatchObject([{ state: 'rejected', externalOrderId: 'r1' }])
+    expect(await all(orders.unresolved())).toMatchObject([{ state: 'open', externalOrderId: 'r1' }])
     const again = (): Promise<unknown> => orders.create(order('r1'))
     const forgets = (): Promise<unknown> => orders.forget({ externalOrderId: 'r1' })
     const week: readonly Step[] = [
       ...[jump(8 * 24 * 60 * MINUTE), (at: Lab) => at.sandbox.forgetKeys()],
-      finds({ outcome: 'needs_attention', reason: 'conflict', record: { state: 'rejected' } }),
+      finds({ outcome: 'needs_attention', reason: 'conflict', record: { state: 'open' } }),
       (at) => at.runtime.settle(),
     ]
     for (const step of [

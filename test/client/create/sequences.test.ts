@@ -34,7 +34,11 @@ const WINDOW = 20 * MINUTE
 const ONCE = { maxRetries: 0 } as const
 const ABORTED = { signal: AbortSignal.abort('now') } as const
 const UNRESOLVED = { code: 'unresolved_order', ...IN_DOUBT } as const
-const CANCELLED = { state: 'rejected', rejection: { kind: 'cancelled' } } as const
+/** The row is emptied, so that no abandoned write can open the order. */
+const isEmpty: Step = async (lab) => {
+  expect(await lab.row('ref:r1')).toBeDefined()
+  expect(await lab.record('ref:r1')).toBeUndefined()
+}
 /** A client whose store has this fault. */
 const over = (...plan: Parameters<typeof on>): Call => ({ by: (lab) => lab.elsewhere({}, on(...plan)) })
 const nothingSent = sent()
@@ -131,7 +135,7 @@ describe('a process that was stopped after its claim and resumed after the windo
       [],
       { error: { charged: 'no', attempts: 0 } },
       0,
-      CANCELLED,
+      { state: 'rejected', rejection: { kind: 'cancelled' } },
     ],
     [
       'returns the order if another process placed it meanwhile',
@@ -207,7 +211,7 @@ describe('an abort while the first write is pending', () => {
       'not charged if the write was applied: the record is closed before the call ends',
       'answers_late',
       'no',
-      [recorded(CANCELLED), nothingSent],
+      [recorded({ state: 'rejected', rejection: { kind: 'cancelled' } }), nothingSent],
     ],
     [
       'unknown if the write may be applied later: it arrives after a minute, and recovery continues it',
@@ -216,10 +220,10 @@ describe('an abort while the first write is pending', () => {
       [passes(61_000), recorded({ state: 'open' }), nothingSent, jump(3 * MINUTE), buys(), sent(0)],
     ],
     [
-      'not charged if the write was rejected and a closed record was stored instead',
+      'not charged if the write was rejected and the row was emptied instead',
       'rejects_done_late',
       'no',
-      [passes(2 * MINUTE), recorded({ state: 'rejected' }), nothingSent],
+      [passes(2 * MINUTE), isEmpty, nothingSent],
     ],
   ])('an abort during the first write is reported as %s', async (_how, storeFault, charged, next) => {
     const lab = new Lab()
@@ -237,10 +241,10 @@ describe('an abort while the first write is pending', () => {
 
   histories([
     [
-      'an abort before any send is reported as not charged, and leaves a closed record',
+      'an abort before any send is reported as not charged, and leaves an emptied row',
       [
         fails({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' }, ABORTED),
-        ...[recorded(CANCELLED), nothingSent, buys()],
+        ...[isEmpty, nothingSent, buys()],
       ],
       { charges: 1 },
     ],
@@ -285,7 +289,7 @@ describe('an abort while the first write is pending', () => {
     const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
     expect(error).toMatchObject({ code: expect.stringMatching(/^(aborted|configuration)$/), charged: 'no' })
     await lab.runtime.advance(2 * MINUTE)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
+    expect(await lab.record('ref:r1')).toBeUndefined()
     expect(await all(lab.client().orders.recover())).toEqual([])
     expect(lab.posts).toHaveLength(0)
   })
@@ -451,9 +455,10 @@ describe('in progress without end', () => {
 
   it('a call stops polling an order in progress when the window ends, even if it has more time', async (lab) => {
     lab.fault({ type: 'inProgress' }, 'always')
-    const client = lab.client({ safeRetryWindow: 60_000, totalTimeout: 300_000 })
+    const client = lab.client({ safeRetryWindow: 120_000, totalTimeout: 300_000 })
     expect(await failure(client.orders.create(order('r1')))).toMatchObject(IN_PROGRESS)
     const at = lab.sandbox.requests.map((request) => request.at)
+    // An attempt may take 30 seconds, and another machine's clock may be 30 seconds behind.
     expect(Math.max(...at) - Math.min(...at)).toBeLessThanOrEqual(60_000)
     expect(Math.max(...at) - Math.min(...at)).toBeGreaterThan(50_000)
   })

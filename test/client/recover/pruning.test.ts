@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
-import { emptyRow } from '../../../src/orders/row.ts'
+import { emptyRow } from '../../../src/orders/record/row.ts'
 import type { OrderStore, PruneOptions } from '../../../src/stores/store.ts'
 import { faultyStore } from '../../support/faulty-store.ts'
 import { failure, Lab, order } from '../../support/lab.ts'

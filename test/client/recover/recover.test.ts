@@ -201,12 +201,12 @@ describe('recover() and orders in progress', () => {
   it('recover() reports the outcome of an order that was settled before its turn', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
     await leave(lab, 'r3', { charged: false })
-    lab.runtime.jump(BUSY)
+    // No call may still be running, under any clock that is wrong by five minutes.
+    lab.runtime.jump(BUSY + 6 * 60_000)
     const found: string[] = []
-    for await (const outcome of lab.process().client.orders.recover({ concurrency: 1 })) {
+    for await (const outcome of lab.process().client.orders.recover()) {
       found.push(...outcomesOf([outcome]))
       if (outcome.record.externalOrderId !== 'r1') continue
-      lab.runtime.jump(5 * 60_000 + 1)
       await lab.client().orders.resolve({ externalOrderId: 'r3' }, { as: 'abandoned' })
       await lab.create(order('r2'))
     }
@@ -288,8 +288,8 @@ describe('recover() past the point where repeating is safe only looks', () => {
     for (const step of [left(), left('r2'), jump(WINDOW + BUSY)]) await step(lab)
     let asked = 0
     const apiKey = async (): Promise<string> => {
-      // The key is requested once for each record, to check its owner, then for the list.
-      if (++asked > 2) throw new Error('the vault is down')
+      // The key is requested for the list only.
+      if (++asked > 0) throw new Error('the vault is down')
       return lab.sandbox.apiKey
     }
     const found = await all(lab.client({ apiKey }).orders.recover())
@@ -346,48 +346,6 @@ describe('recover() past the point where repeating is safe only looks', () => {
   })
 })
 
-describe('recover({ concurrency })', () => {
-  it('100 open orders at 50 ms each are settled in less than a second', async (lab) => {
-    for (let count = 0; count < 100; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
-    const before = lab.runtime.monotonic()
-    expect(await lab.client().orders.recover()).toMatchObject({ created: 100 })
-    expect(lab.runtime.monotonic() - before).toBeLessThan(1000)
-    lab.sandbox.expectCharges(100)
-  })
-
-  it('at most `concurrency` orders are settled at the same time', async (lab) => {
-    for (let count = 0; count < 6; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
-    const before = lab.runtime.monotonic()
-    await lab.client().orders.recover({ concurrency: 2 })
-    expect(lab.runtime.monotonic() - before).toBe(150)
-    expect(() => lab.client().orders.recover({ concurrency: 0 })).toThrow('concurrency')
-  })
-
-  it('three transport failures in a row end the walk, apart from the requests in progress', async (lab) => {
-    for (let count = 0; count < 30; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'drop' }, 'always')
-    const before = lab.sandbox.requests.length
-    expect(await lab.client().orders.recover()).toMatchObject({ stillOpen: 30 })
-    expect(lab.sandbox.requests.length - before).toBeLessThanOrEqual(2 + 8)
-  })
-
-  it('leaving the loop cancels the requests in progress, and leaves no claim behind', async (lab) => {
-    for (let count = 0; count < 4; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'stall' }, 3, 'createOrder')
-    const seen: string[] = []
-    for await (const { outcome } of lab.client().orders.recover({ timeout: 60_000 })) {
-      seen.push(outcome)
-      break
-    }
-    expect(seen).toEqual(['created'])
-    const open = await all(lab.client().orders.unresolved())
-    expect(open).toHaveLength(3)
-    for (const record of open) expect(record).not.toHaveProperty('busyUntil')
-  })
-})
-
 describe('a refusal that recovery hears', () => {
   histories([
     ...[400, 402, 404, 409, 422].map(
@@ -397,10 +355,16 @@ describe('a refusal that recovery hears', () => {
           [
             ...[left(), jump(BUSY)],
             fault({ type: 'status', status, ...(status === 409 && { code: 'IDEMPOTENCY_CONFLICT' }) }),
-            finds([{ outcome: 'needs_attention', reason: 'refused_after_doubt', error: { status } }]),
+            finds([
+              {
+                outcome: 'needs_attention',
+                reason: status === 409 ? 'conflict' : 'refused_after_doubt',
+                error: { status },
+              },
+            ]),
             sendsNone(run),
           ],
-          { record: { state: 'open', hold: 'refused', generation: 0 } },
+          { record: { state: 'open', hold: status === 409 ? 'conflict' : 'refused', generation: 0 } },
           SILENT,
         ] as const,
     ),
@@ -518,9 +482,7 @@ describe('the walk of recover()', () => {
         ...[...leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5'), fault({ type: 'drop' }, 'always')],
         async (lab) => {
           const before = lab.sandbox.requests.length
-          const found = (await run(lab, { concurrency: 1 })).map(
-            ({ outcome, error }) => `${outcome} ${error?.code}`,
-          )
+          const found = (await run(lab)).map(({ outcome, error }) => `${outcome} ${error?.code}`)
           const [asked, notAsked] = ['still_open connection', 'still_open undefined']
           expect(found).toEqual([asked, asked, asked, notAsked, notAsked])
           expect(lab.sandbox.requests.length - before).toBe(3)
@@ -598,19 +560,19 @@ describe('the walk of recover()', () => {
     await lab.tamper('ref:r3', (content) => {
       content['body'] = String(content['body']).replace('"quantity":10', '"quantity":20')
     })
-    const found = await run(lab, { concurrency: 1 })
-    expect(outcomesOf(found).slice(0, 2).sort()).toEqual([
+    const found = await run(lab)
+    expect(outcomesOf(found).slice(0, 3).sort()).toEqual([
+      'row: needs_attention corrupt',
       'row: needs_attention corrupt',
       'row: needs_attention newer_version',
     ])
-    // A record that was tampered with is not sent, and a person compares what the list shows.
-    expect(outcomesOf(found).slice(2)).toEqual(['r4 created', 'r3 needs_attention doubtful'])
+    expect(outcomesOf(found).slice(3)).toEqual(['r4 created'])
     expect(lab.posts.filter(({ body }) => body.includes('"quantity":20'))).toEqual([])
   })
 
   it('leaving recover() early does not change the remaining orders', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
-    for await (const outcome of lab.client().orders.recover({ concurrency: 1 })) {
+    for await (const outcome of lab.client().orders.recover()) {
       expect(outcomesOf([outcome])).toEqual(['r1 created'])
       break
     }
@@ -627,14 +589,14 @@ describe('the walk of recover()', () => {
     lab.fault({ type: 'stall' })
     const found: string[] = []
     const { ending } = await lab.begin(async () => {
-      for await (const outcome of lab.client().orders.recover({ signal: controller.signal, concurrency: 1 }))
+      for await (const outcome of lab.client().orders.recover({ signal: controller.signal }))
         found.push(...outcomesOf([outcome]))
     })
     controller.abort()
     await expect(ending).rejects.toMatchObject({ code: 'aborted' })
     expect(found).toEqual(['r1 still_open'])
     expect(await lab.record('ref:r1')).not.toHaveProperty('hold')
-    expect(outcomesOf(await run(lab)).sort()).toEqual(['r1 created', 'r2 created'])
+    expect(outcomesOf(await run(lab))).toEqual(['r1 created', 'r2 created'])
   })
 })
 
@@ -719,6 +681,8 @@ describe('a clock that was ahead when an order was sent', () => {
       expect(await all(lab.elsewhere().orders.recover())).toMatchObject([
         { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
       ])
+    // The killed call had two minutes, and a clock may be wrong by five.
+    lab.runtime.jump(8 * 60_000)
     const given = { as: 'abandoned' } as const
     expect(await lab.elsewhere().orders.resolve({ externalOrderId: 'r1' }, given)).toMatchObject({
       state: 'rejected',

@@ -11,8 +11,8 @@ import { it } from '../../support/lab-test.ts'
 import { storeOver } from '../../support/store-over.ts'
 
 const BUSY = 2 * 60_000
-/** After this time, no call can run under any clock that is wrong by up to five minutes. */
-const OVER = BUSY + 5 * 60_000 + 1
+/** A claim of two minutes is over under every clock that is wrong by at most five minutes. */
+const SURELY_OVER = BUSY + 5 * 60_000 + 1
 const HOUR = 60 * 60_000
 /** Delay of a store that responds late. */
 const LATE = 2000
@@ -31,7 +31,7 @@ async function leave(
 ): Promise<string> {
   const options = idempotencyKey === undefined ? {} : { idempotencyKey }
   await lab.dies((orders) => orders.create(request, options), { charged })
-  lab.runtime.jump(OVER)
+  lab.runtime.jump(SURELY_OVER)
   return lab.sandbox.ledger[0]?.orderId ?? ''
 }
 
@@ -61,23 +61,10 @@ async function provenLate(lab: Lab, meanwhile: () => Promise<unknown>): Promise<
   lab.fault({ type: 'delay', ms: 1000, when: 'after' })
   const { ending } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
   process.stop()
-  lab.runtime.jump(OVER)
+  lab.runtime.jump(SURELY_OVER)
   await meanwhile()
   process.wake()
   return (await ending).order?.id
-}
-
-/** Slows the reads of lists down. Returns the number of pages read. */
-function slowLists(lab: Lab): () => number {
-  const { rows, runtime } = lab
-  const listOpen = rows.listOpen.bind(rows)
-  let pages = 0
-  rows.listOpen = async (...query) => {
-    pages++
-    await new Promise<void>((done) => runtime.setTimer(done, LATE))
-    return await listOpen(...query)
-  }
-  return () => pages
 }
 
 describe('resolve(…, { as: "created" })', () => {
@@ -97,56 +84,6 @@ describe('resolve(…, { as: "created" })', () => {
     )
     await rejects(resolve(lab, 'ord_none'), { code: 'not_found', ...UNKNOWN, message })
     expect(await lab.row('ref:r1')).toEqual(before)
-  })
-
-  it('resolve() costs one GET and a handful of store calls, however many orders are remembered', async (lab) => {
-    for (let count = 0; count < 120; count++) await lab.create(order(`other-${count}`))
-    const orderId = await leave(lab, true)
-    const id = lab.charged()
-    const store = faultyStore(lab.rows, lab.runtime)
-    const requests = lab.sandbox.requests.length
-    await resolve(lab, id, { by: lab.client({ store }) })
-    expect(orderId).toBeDefined()
-    expect(lab.sandbox.requests.slice(requests).map(({ method }) => method)).toEqual(['GET'])
-    expect(store.calls).toEqual(['get', 'update', 'get'])
-  })
-
-  it('resolve() adopts an order that this store did not place, so that it is never bought again', async (lab) => {
-    const { id } = lab.sandbox.addOrder({ quantity: 7, metadata: { externalOrderId: 'r1' } })
-    const adopted = await resolve(lab, id)
-    expect(adopted).toMatchObject({ slot: 'ref:r1', state: 'created', attempts: 0, order: { id } })
-    expect(await resolve(lab, id)).toEqual(adopted)
-    // The record has no payload, so every payload with the reference is this order.
-    for (const quantity of [10, 20]) expect((await lab.create(order('r1', { quantity }))).id).toBe(id)
-    expect(await all(lab.client().orders.reconcile())).toMatchObject([{ kind: 'matched' }])
-    expect(lab.posts).toEqual([])
-    await rejects(resolve(lab, 'ord_other'), { code: 'invalid_request', charged: 'yes' })
-  })
-
-  it('resolve() adopts an order only under its own reference, and none under a key', async (lab) => {
-    const { id } = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
-    const message = expect.stringContaining("despite: ['externalOrderId']")
-    await rejects(resolve(lab, id), { code: 'invalid_request', issues: [{ path: 'orderId' }], message })
-    await rejects(resolve(lab, id, { name: { idempotencyKey: 'k1' } }), { code: 'invalid_request' })
-    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
-  })
-
-  it('resolve() names every field that differs, and accepts the order despite exactly these', async (lab) => {
-    await leave(lab, false)
-    const metadata = { externalOrderId: 'r1' }
-    const { id } = lab.sandbox.addOrder({
-      serviceId: 'svc_standard',
-      target: '@other',
-      quantity: 9,
-      metadata,
-    })
-    const message = expect.stringContaining("despite: ['target', 'quantity']")
-    await rejects(resolve(lab, id), { code: 'invalid_request', ...UNKNOWN, attempts: 1, message })
-    const { orders } = lab.client()
-    const created = { as: 'created', orderId: id } as const
-    await rejects(orders.resolve(NAME, { ...created, despite: ['target'] }), { code: 'invalid_request' })
-    const resolved = await orders.resolve(NAME, { ...created, despite: ['target', 'quantity'] })
-    expect(resolved).toMatchObject({ state: 'created', order: { id } })
   })
 
   it('resolve() rejects an order with another reference, and an order other than the remembered one', async (lab) => {
@@ -216,31 +153,27 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.row('ref:r1')).toEqual(row)
   })
 
-  it.each([
-    ['total time', 'does not answer the write, which it stores later', 'update'],
-    ['signal', 'does not answer the write, which it stores later', 'update'],
-    ['total time', 'does not answer what became of the record', 'get'],
-    ['signal', 'does not answer what became of the record', 'get'],
-  ] as const)('resolve() ends within a second after its %s if the store %s', async (ended, _how, hanging) => {
-    const lab = new Lab()
-    const orderId = await leave(lab, true)
-    let silent = true
-    const controller = new AbortController()
-    const hung = lab.elsewhere({}, (operation, count) => {
-      if (operation === 'update' && silent && ended === 'signal') {
-        if (hanging === 'get') controller.abort()
-        else lab.runtime.setTimer(() => controller.abort(), 700)
-      }
-      return operation === hanging && silent && (hanging === 'update' || count > 1) ? 'hangs' : undefined
-    })
-    const before = lab.runtime.monotonic()
-    const options = ended === 'signal' ? { signal: controller.signal } : { totalTimeout: 700 }
-    await rejects(resolve(lab, orderId, { by: hung, ...options }), { code: 'store', ...UNKNOWN })
-    expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
-    silent = false
-    await hung.close()
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: orderId } })
-  })
+  it.each([['total time'], ['signal']] as const)(
+    'resolve() ends within a second after its %s if the store does not answer the write',
+    async (ended) => {
+      const lab = new Lab()
+      const orderId = await leave(lab, true)
+      let silent = true
+      const controller = new AbortController()
+      const hung = lab.elsewhere({}, (operation) => {
+        if (operation !== 'update' || !silent) return undefined
+        if (ended === 'signal') lab.runtime.setTimer(() => controller.abort(), 700)
+        return 'hangs'
+      })
+      const before = lab.runtime.monotonic()
+      const options = ended === 'signal' ? { signal: controller.signal } : { totalTimeout: 700 }
+      await rejects(resolve(lab, orderId, { by: hung, ...options }), { code: 'store', ...UNKNOWN })
+      expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
+      silent = false
+      await hung.close()
+      expect(await resolve(lab, orderId)).toMatchObject({ state: 'created', order: { id: orderId } })
+    },
+  )
 
   it('resolve() waits for a slow store as long as it has time', async (lab) => {
     const orderId = await leave(lab, true)
@@ -266,7 +199,7 @@ describe('resolve(…, { as: "created" })', () => {
     const before = lab.runtime.monotonic()
     const resolving = resolve(lab, orderId, { by: lab.client({ store }), totalTimeout: 1000 })
     expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
-    expect(lab.runtime.monotonic() - before).toBe(1200)
+    expect(lab.runtime.monotonic() - before).toBe(900)
   })
 
   it('resolve() fails if the store rejects the write', async (lab) => {
@@ -348,27 +281,6 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('resolve() does not change the next anonymous order if the store applies a proof late', async (lab) => {
-    let broken = true
-    const slow = lab.elsewhere(
-      {},
-      on('update', 'rejects', () => broken),
-    )
-    const first = await slow.orders.create(anonymousOrder())
-    lab.runtime.auto = false
-    await lab.runtime.advance(BUSY + 2000)
-    lab.runtime.auto = true
-    lab.runtime.jump(OVER)
-    const name = { idempotencyKey: lab.posts[0]?.key ?? '' }
-    await resolve(lab, ABANDONED, { by: lab.elsewhere(), name })
-    const second = await lab.elsewhere().orders.create(anonymousOrder())
-    broken = false
-    await lab.runtime.advance(10 * 60_000)
-    const known = await all(lab.client().orders.remembered({ since: 0 }))
-    expect(first.id).not.toBe(second.id)
-    expect(known.map(({ order }) => order?.id)).toEqual([second.id])
-  })
-
   it.each<readonly [how: string, overtake: (lab: Lab) => Promise<unknown>]>([
     ['create()', (lab) => failure(lab.elsewhere({ maxRetries: 0 }).orders.create(order('r1')))],
     ['recover() with takeOver', (lab) => all(lab.elsewhere().orders.recover({ takeOver: true }))],
@@ -401,19 +313,6 @@ describe('resolve(…, { as: "abandoned" })', () => {
     expect(await lab.elsewhere().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
   })
 
-  it('an order cannot be abandoned while a call may run under a clock that is wrong by five minutes', async (lab) => {
-    await lab.dies((orders) => orders.create(order('r1')))
-    const busy = { code: 'unresolved_order', ...UNKNOWN }
-    const by = () => lab.elsewhere()
-    lab.runtime.jump(OVER - 1)
-    await rejects(resolve(lab, ABANDONED, { by: by() }), busy)
-    lab.runtime.jump(2 - 2 * OVER)
-    // The clock that wrote the record is ahead of this one.
-    await rejects(resolve(lab, ABANDONED, { by: by() }), busy)
-    lab.runtime.jump(2 * OVER - 1)
-    expect(await resolve(lab, ABANDONED, { by: by() })).toMatchObject({ state: 'rejected' })
-  })
-
   it('resolve() accepts a record with a far-future time as older, because its clock was wrong', async (lab) => {
     lab.runtime.jump(HOUR)
     await leave(lab, false)
@@ -429,16 +328,6 @@ describe('resolve(…, { as: "abandoned" })', () => {
     const before = await lab.row('ref:r2')
     await resolve(lab, ABANDONED, { name: { externalOrderId: 'r2' } })
     expect(await lab.row('ref:r2')).toEqual(before)
-  })
-
-  it("after an abandoned conflict, a key that is the order's own name is trusted again", async (lab) => {
-    lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
-    await failure(lab.create(anonymousOrder(), K1))
-    expect(await lab.record('key:k1')).toMatchObject({ foreign: true })
-    await resolve(lab, ABANDONED, { name: K1 })
-    expect(await lab.record('key:k1')).toMatchObject({ foreign: false })
-    lab.drain()
-    await rejects(lab.create(anonymousOrder(), K1), { code: 'payment_required', charged: 'no' })
   })
 
   it('a late proof of the old charge overrides the abandonment: the reference stands for that order', async (lab) => {
@@ -481,23 +370,6 @@ describe('an order that was given up and found after all', () => {
 })
 
 describe('resolve() in either way', () => {
-  it('resolve() reads no further rows after it has ended', async (lab) => {
-    for (let count = 0; count < 120; count++) await lab.doubted('drop', order(`r${count}`))
-    const pages = slowLists(lab)
-    const by = lab.client()
-    const before = lab.runtime.monotonic()
-    const name = { idempotencyKey: 'nobody' }
-    const message = expect.stringMatching(
-      /^orders\.resolve\(\) could not read the store within .*totalTimeout/,
-    )
-    const resolving = resolve(lab, ABANDONED, { by, name, totalTimeout: 700 })
-    await rejects(resolving, { code: 'timeout', message, ...name })
-    expect(lab.runtime.monotonic() - before).toBe(700)
-    await by.close()
-    await lab.runtime.advance(10 * LATE)
-    expect(pages()).toBe(1)
-  })
-
   it('resolve() is rejected while a call works on the order, in any process', async (lab) => {
     const client = lab.client()
     lab.fault({ type: 'delay', ms: 5000, when: 'during' })
@@ -505,20 +377,6 @@ describe('resolve() in either way', () => {
     const message = expect.stringContaining('The wallet may have been charged.')
     for (const by of [client, lab.process().client])
       await rejects(resolve(lab, ABANDONED, { by }), { code: 'unresolved_order', ...UNKNOWN, message })
-    await ending
-    lab.charged()
-  })
-
-  it('resolve() and forget() are rejected while a call of this process repeats a refused order', async (lab) => {
-    await lab.refused()
-    const waiting: ((apiKey: string) => void)[] = []
-    const by = lab.client({ apiKey: () => new Promise((given) => waiting.push(given)) })
-    const { ending } = await lab.begin(() => by.orders.create(order('r1')))
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
-    await rejects(resolve(lab, ABANDONED, { by }), { code: 'unresolved_order' })
-    const issues = [{ path: 'externalOrderId' }]
-    await rejects(by.orders.forget(NAME), { code: 'invalid_request', issues })
-    for (const given of waiting) given(lab.sandbox.apiKey)
     await ending
     lab.charged()
   })
@@ -547,7 +405,7 @@ describe('forget()', () => {
   it('after forget(), the next order with that name is a new one', async (lab) => {
     await lab.create()
     expect(await forget(lab)).toBe(true)
-    expect(await lab.record('ref:r1').catch((error: Error) => error.message)).toMatch('forgotten')
+    expect(await lab.record('ref:r1')).toBeUndefined()
     lab.sandbox.forgetKeys()
     await lab.create()
     lab.sandbox.expectCharges(2)
@@ -560,9 +418,10 @@ describe('forget()', () => {
     expect(JSON.stringify(rows)).not.toMatch(/secret/)
   })
 
-  it('forget() finds an order by the key that is its name', async (lab) => {
-    await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
-    expect(await forget(lab, { idempotencyKey: 'k1' })).toBe(true)
+  it('forget() finds an order by its key, even one without a name', async (lab) => {
+    await lab.create(anonymousOrder())
+    await lab.create()
+    for (const { key } of lab.posts) expect(await forget(lab, { idempotencyKey: key ?? '' })).toBe(true)
   })
 
   it('forget() returns false if no order with that name is remembered', async (lab) => {

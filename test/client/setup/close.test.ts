@@ -3,7 +3,6 @@ import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { all } from '../../support/all.ts'
-import { on } from '../../support/faulty-store.ts'
 import { Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { errorOf } from '../../support/service.ts'
@@ -174,17 +173,5 @@ describe('closing a client', () => {
     await client.close()
     expect((await resolved).state).toBe('rejected')
     expect((await balance).currency).toBe('EUR')
-  })
-
-  it('close() stores the result that a derived client could not store before', async (lab) => {
-    let broken = true
-    const client = lab.elsewhere(
-      {},
-      on('update', 'rejects', () => broken),
-    )
-    const placed = await client.withOptions({ timeout: 9000 }).orders.create(order('r1'))
-    broken = false
-    await client.close()
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
   })
 })

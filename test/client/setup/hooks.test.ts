@@ -181,7 +181,8 @@ test('the last event of an order takes no facts from an error of another package
     if (id === undefined) throw foreign
     return id
   }
-  expect(await errorOf(create(connect()))).toBe(foreign)
+  const nameless = { serviceId: 'svc_standard', target: '@x', quantity: 1 }
+  expect(await errorOf(connect().orders.create(nameless))).toBe(foreign)
   expect(names(events)).toEqual(['settled'])
   expect(one(events, 'settled')).toMatchObject({ ok: false, attempts: 0 })
   for (const fact of ['code', 'charged', 'status']) expect(one(events, 'settled')).not.toHaveProperty(fact)

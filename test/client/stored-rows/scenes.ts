@@ -1,6 +1,6 @@
 /**
  * Creates stored rows of every state and origin, and records what a client does with them. The
- * build of 2026-11-23 wrote the rows of `test/fixtures/stored-rows.json`. They never change,
+ * build of 2026-11-26 wrote the rows of `test/fixtures/stored-rows.json`. They never change,
  * because shops have such rows.
  */
 import type {

@@ -6,7 +6,7 @@ import { decisionsOver, leave, SCENES } from './scenes.ts'
 
 const fixture: Fixture = JSON.parse(await readFile(FIXTURE, 'utf8'))
 
-describe('rows that the build of 2026-11-23 has stored', () => {
+describe('rows that the build of 2026-11-26 has stored', () => {
   it.each(sample(Object.entries(fixture), 6))(
     'rows of the older build lead to the same decisions: %s',
     async (_what, stored) => {

@@ -11,54 +11,49 @@ import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
+import { lookUpById, readOrder } from '../../../src/orders/commands/look-up.ts'
+import { recoverOne } from '../../../src/orders/commands/recover.ts'
+import { type RecoveryOutcome, settledOutcome } from '../../../src/orders/commands/recovery-outcome.ts'
+import { resolve } from '../../../src/orders/commands/resolve.ts'
+import { advanceBy, scanOrders } from '../../../src/orders/commands/scan-orders.ts'
+import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/protocol/outcome.ts'
+import { GUARDS, RULES } from '../../../src/orders/protocol/rules.ts'
+import { claim, isAnother, settle } from '../../../src/orders/protocol/transitions.ts'
 import {
-  begunContent,
-  claimedContent,
-  repeatedContent,
-  sameApiKey,
-  tagOf,
-} from '../../../src/orders/claim.ts'
-import {
-  boughtMeanwhile,
-  changedSince,
+  CLOCK_SKEW,
   isBusy,
   isFromFuture,
-  isRemembered,
-  mayStillRun,
-  otherApiKey,
-  otherKey,
-  otherPayload,
+  isLate,
+  mayAttempt,
+  mayBeRunning,
   startOf,
-} from '../../../src/orders/conditions.ts'
-import { pauseBefore } from '../../../src/orders/create.ts'
-import { writeOver } from '../../../src/orders/engine.ts'
-import { differences } from '../../../src/orders/evidence.ts'
-import { type Intent, isGenuine, slotOfInvalid } from '../../../src/orders/intent.ts'
-import { Journal, type JournalOptions } from '../../../src/orders/journal.ts'
-import { isTooLate, mayBeSentUnder } from '../../../src/orders/key-attempts.ts'
-import { whyNotJoin } from '../../../src/orders/live.ts'
-import { lookUpById, readOrder } from '../../../src/orders/look-up.ts'
-import { isAnother, markCreated, newestRecord } from '../../../src/orders/newest.ts'
-import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/outcome.ts'
+} from '../../../src/orders/protocol/window.ts'
+import type { Intent } from '../../../src/orders/record/intent.ts'
+import {
+  type Found,
+  type FoundRecord,
+  Journal,
+  type JournalOptions,
+  type Written,
+} from '../../../src/orders/record/journal.ts'
 import {
   isPending,
   type JournalRecord,
   publicRecord,
   type RecordContent,
-} from '../../../src/orders/record.ts'
-import { recoverOne } from '../../../src/orders/recover.ts'
-import { createdOutcome, type RecoveryOutcome, settledOutcome } from '../../../src/orders/recovery-outcome.ts'
-import { mayReturn } from '../../../src/orders/reply.ts'
-import { resolve } from '../../../src/orders/resolve.ts'
-import { isConfirmed, isThisWrite, witnessOf } from '../../../src/orders/rows.ts'
-import { RULES } from '../../../src/orders/rules.ts'
-import { advanceBy, scanOrders } from '../../../src/orders/scan-orders.ts'
-import { chargedAsStored, isShared, meaningOf, movesOn, sendOrder } from '../../../src/orders/send-order.ts'
-import { apply } from '../../../src/orders/transitions.ts'
+} from '../../../src/orders/record/record.ts'
+import { prune } from '../../../src/orders/record/retention.ts'
+import { decodeRow } from '../../../src/orders/record/row.ts'
+import { drive, earlierRefusal, ruledByTwin } from '../../../src/orders/sending/drive.ts'
+import { differences } from '../../../src/orders/sending/evidence.ts'
+import type { Job } from '../../../src/orders/sending/job.ts'
+import { isShared, sameApiKey, tagOf } from '../../../src/orders/sending/key-choice.ts'
+import { proveFound } from '../../../src/orders/sending/proof.ts'
+import { keptRefusal, mayHaveProcessed, movesOn, send } from '../../../src/orders/sending/send.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
-import { around, changeCells, dropRule, put, swap, swapMethod } from './swap.ts'
+import { around, changeCells, dropGuard, dropRule, put, swap, swapMethod } from './swap.ts'
 
 /**
  * The bugs by the test file that detects them, below `test`. Each function disables one safeguard
@@ -73,66 +68,63 @@ const BUGS = {
       }),
   },
   'client/create/anonymous': {
-    'a call takes the order that it asked for again for the one before it': () =>
-      dropRule(RULES, boughtMeanwhile),
+    'a call without a name joins its twin and then places the next order': () =>
+      around(ruledByTwin, async (original, context, job) =>
+        job.command === 'create' ? undefined : await original(context, job),
+      ),
     'the proof of an order is written over the next one in its slot': () => around(isAnother, () => false),
   },
   'client/create/api-key-rotation': {
     'an order in doubt is repeated under another API key': () => around(sameApiKey, () => true),
-    'recovery repeats a request under another API key': () => dropRule(RULES, otherApiKey, 'recover'),
+    'recovery repeats a request under another API key': () =>
+      around(drive, (original, context, job) =>
+        original(job.command === 'recover' ? { ...context, idempotencyScope: 'customer' } : context, job),
+      ),
     'a retry goes on under another API key': () =>
-      around(mayBeSentUnder, (_original, _context, _record, _history, credential) => credential !== null),
+      // Only a call that sends has a claim that holds.
+      around(
+        sameApiKey,
+        (original, context, record, credential) =>
+          record.busyUntil !== undefined || original(context, record, credential),
+      ),
     'a machine that slept while it wrote down another API key sends when it wakes': () => {
       const rewritten = new WeakSet<JournalRecord>()
-      swapMethod(Journal, 'write', async (original, found, content, deadline) => {
-        const written = await original(found, content, deadline)
+      swapMethod(Journal, 'write', async (original, found, content, ...time) => {
+        const written = await original(found, content, ...time)
         const again = found.record?.claim === content.claim && found.record.apiKeyTag !== content.apiKeyTag
         if (again && written.result === 'written') rewritten.add(written.found.record)
         return written
       })
-      around(
-        isTooLate,
-        (original, record, until, now) => !rewritten.has(record) && original(record, until, now),
-      )
+      around(isLate, (original, record, timing) => !rewritten.has(record) && original(record, timing))
     },
-  },
-  'client/create/changed-arguments': {
-    'an invalid request says nothing of the order that it names': () =>
-      around(slotOfInvalid, () => undefined),
   },
   'client/create/claims': {
     'a record that a live call holds is claimed': () =>
       Object.assign(RULES.busy, { create: RULES.open.create }),
-    'a call waits for a dead process to the end of its claim': () =>
-      around(pauseBefore, (original, look, waited) => original(look, waited / 10)),
   },
   'client/create/conflicts': {
-    'a key of an unseen payload counts as proof that nothing was bought': () =>
-      around(meaningOf, (original, verdict, history, record) =>
-        original(verdict, history, { ...record, foreign: false }),
-      ),
     'a conflict moves to another key although stores are not shared': () => around(isShared, () => false),
-    'an order in conflict is settled as if it were refused': () =>
-      around(isPending, (original, record) => record.state !== 'rejected' && original(record)),
+    'a conflict is settled as if the order were refused': () =>
+      put(OUTCOMES, 'conflict', { clean: OUTCOMES.refused.clean }),
+    'recovery repeats an order whose key belongs to another payload': () =>
+      dropRule(RULES, 'conflict', 'recover'),
   },
   'client/create/generations': {
     'a first refusal moves the order to a new key': () =>
-      around(movesOn, (original, context, record, heard, earlier) => {
-        if (heard.kind === 'refused') return record.keyOrigin !== 'caller'
-        return original(context, record, heard, earlier)
-      }),
+      around(movesOn, (original, context, tried, heard, earlier) =>
+        original(context, tried, heard, earlier ?? heard),
+      ),
     'a key that the caller gave is changed': () =>
-      around(movesOn, (original, context, record, heard, earlier) => {
-        const keyOrigin = record.keyOrigin === 'caller' ? 'random' : record.keyOrigin
-        return original(context, { ...record, keyOrigin }, heard, earlier)
+      around(movesOn, (original, context, { mine, ...tried }, heard, earlier) => {
+        const origin = mine.record.origin === 'caller' ? 'random' : mine.record.origin
+        return original(context, { ...tried, mine: { record: { ...mine.record, origin } } }, heard, earlier)
       }),
     'a call begins with the latest key, which a lost store does not compute': () =>
       around(startOf, (original, record, timing) => {
         const start = original(record, timing)
-        const isOpen = record.firstSentAt === undefined || isRemembered(record.firstSentAt, timing)
-        return start === 'first' && isOpen ? 'same' : start
+        return start === 'first' && mayAttempt(record.firstSentAt, timing) ? 'same' : start
       }),
-    'another key that the caller gives replaces a refused one': () => dropRule(RULES, otherKey, 'create'),
+    'another key of the caller takes over an order that has one': () => dropGuard(GUARDS, 'otherKey'),
   },
   'client/create/idempotency': {
     'the request is sent before the record is stored': () =>
@@ -157,18 +149,8 @@ const BUGS = {
         return original({ ...connection, send: changed }, call)
       }),
     "a resumed order is sent with the new call's body": () =>
-      whereResumed((_record, intent) => ({ body: intent.body })),
-    'a join in flight takes the order of a call beside it, whatever that one asks for and without a name':
-      () =>
-        around(whyNotJoin, (original, intent, twin) =>
-          original(intent, twin) === 'key' ? 'key' : undefined,
-        ),
-    'whoever asks for another quantity gets the order that there is': () => {
-      around(whyNotJoin, (original, intent, twin) =>
-        original({ ...intent, fingerprint: twin.fingerprint }, twin),
-      )
-      dropRule(RULES, otherPayload)
-    },
+      whereResumed((_record, intent) => (intent === undefined ? {} : { body: intent.body })),
+    'whoever asks for another quantity gets the order that there is': () => dropGuard(GUARDS, 'otherPayload'),
   },
   'client/create/retry': {
     'a call retries once more than it may': () =>
@@ -177,6 +159,16 @@ const BUGS = {
       ),
   },
   'client/create/sequences': {
+    'the caller hears of a refusal before it is stored': () =>
+      overOutcomes((write, found) => {
+        void write()
+        return Promise.resolve({ result: 'written', found })
+      }),
+    'a refusal that could not be stored is told as a refusal': () =>
+      overOutcomes(async (write, found) => {
+        const written = await write()
+        return written.result === 'written' ? written : { result: 'written', found }
+      }),
     'a record that another call opened is taken for clean': () =>
       whereResumed((record) => ({ ambiguous: record.ambiguous })),
     'a write goes over the version of somebody else': () =>
@@ -186,37 +178,39 @@ const BUGS = {
           return await store.update({ ...row, version: there + 1 }, there)
         },
       })),
-    'a process that was stopped after its claim sends when it wakes': () => around(isTooLate, () => false),
+    'a process that was stopped after its claim sends when it wakes': () => around(isLate, () => false),
+    'a call sends after its claim has run out': () =>
+      around(isLate, (_original, { firstSentAt }, timing) => !mayAttempt(firstSentAt, timing)),
     'a key is sent again after its safe-retry window': () =>
       Object.assign(RULES.stale, { create: RULES.open.create }),
-    'no key is ever too old to be sent': () => {
-      around(isRemembered, () => true)
-      around(isTooLate, (original, record, _until, now) => original(record, Infinity, now))
-    },
-    'a key is sent minutes after the safe-retry window': () => {
-      around(isRemembered, (original, sentAt, timing) => {
-        const safeRetryWindow = timing.safeRetryWindow + 120_000
-        return original(sentAt, { ...timing, totalTimeout: 0, safeRetryWindow })
-      })
-      around(isTooLate, (original, record, until, now) => original(record, until + 180_000, now))
-    },
+    'no key is ever too old to be sent': () => around(mayAttempt, () => true),
+    'an attempt may end after the window of its key': () =>
+      around(mayAttempt, (original, firstSentAt, timing) => original(firstSentAt, { ...timing, attempt: 0 })),
+    'the window of a key knows of no clock that differs': () =>
+      around(mayAttempt, (original, firstSentAt, timing) =>
+        original(firstSentAt, { ...timing, safeRetryWindow: timing.safeRetryWindow + CLOCK_SKEW }),
+      ),
     'reopening a refused order restarts the window of its key': () =>
-      around(claimedContent, (original, context, content, remaining, credential) => {
-        const claimed = original(context, content, remaining, credential)
-        return { ...claimed, firstSentAt: context.connection.runtime.now() }
-      }),
+      around(claim, (original, record, intent, key, lease) =>
+        original(record, intent, { ...key, firstSentAt: undefined }, lease),
+      ),
   },
   'client/create/store-faults': {
-    'a tampered record is sent': () => around(isGenuine, () => true),
-    'a write that the store does not answer counts as written': () =>
-      around(isConfirmed, (_original, applied) => applied !== false),
+    'a tampered record is sent': () =>
+      around(decodeRow, async (_original, row) => {
+        if (!row.data.startsWith('{')) return 'forgotten'
+        const { layout: _layout, ...content } = JSON.parse(row.data)
+        const { version, createdAt, updatedAt } = row
+        return { ...content, version, createdAt, updatedAt }
+      }),
     'an error of the store is swallowed': () =>
       overStore((store) => ({
         insert: async (row) => await store.insert(row).catch(() => ({ inserted: true })),
         update: async (row, version) => await store.update(row, version).catch(() => true),
       })),
-    'a call that ends early believes the record that it has only read': () =>
-      around(writeOver, () => Promise.resolve(true)),
+    'a call that ends early believes the record that it has only read': () => withoutFence('interrupted'),
+    'a call whose claim is unconfirmed believes the record that it has only read': () =>
+      withoutFence('unconfirmed'),
   },
   'client/lists/paging': {
     'a list goes on by the limit that was asked for': () =>
@@ -239,23 +233,26 @@ const BUGS = {
         ))
           yield listed
       }),
-    'a person resolves an order with the order of another integration': () =>
-      around(differences, (original, derive, asked, echo) =>
-        original(derive, asked, echo).filter((field) => field === 'externalOrderId'),
-      ),
+    'an order for another target counts as found': () =>
+      around(scanOrders, async function* (original, context, options) {
+        for await (const { target: _target, ...listed } of original(context, options)) yield listed
+      }),
+    'a person resolves an order with the order of another integration': () => around(differences, () => []),
   },
   'client/recover/pruning': {
     'one clock decides what is old enough to be removed': () =>
-      swap(witnessOf, () => <Row>(rows: readonly Row[], latest: number) => ({
-        ...(rows[0] as Row),
-        updatedAt: latest,
-      })),
-    'a clock that is ahead is its own witness for what is old enough to be removed': () =>
-      around(witnessOf, (_original, rows) => rows.at(-1)),
+      around(prune, async (_original, { store, scope }, { created, rejected }, runtime) => {
+        const now = runtime.now()
+        await store.prune(scope, { createdBefore: now - created, rejectedBefore: now - rejected })
+      }),
+  },
+  'client/recover/long-list': {
+    'a look-up that could not read the whole list says nothing of it': () =>
+      around(scanOrders, (original, context, { onCut: _onCut, ...options }) => original(context, options)),
   },
   'client/recover/recover': {
     'recovery takes the record of a dead call for clean': () =>
-      around(repeatedContent, (original, record) => ({ ...original(record), ambiguous: record.ambiguous })),
+      whereResumed((record) => ({ ambiguous: record.ambiguous }), 'recover'),
     'recovery does nothing and leaves every order to a person': () =>
       insteadOfRecovery((record) => ({
         outcome: 'needs_attention',
@@ -287,38 +284,56 @@ const BUGS = {
       around(scanOrders, async function* (original, context, options) {
         for (let sweep = 0; sweep < 20; sweep++) yield* original(context, options)
       }),
+    'recovery reads an order a hundred times over': () =>
+      around(lookUpById, async (original, context, operation, found, settings) => {
+        const once = { ...settings, maxRetries: 0 }
+        const id = found.record.order?.id ?? ''
+        for (let time = 1; time < 100; time++)
+          await readOrder(context, operation, id, 'charged', once, found.record).catch(() => {})
+        return await original(context, operation, found, settings)
+      }),
     'recovery sends an order without the headers of its call': () =>
-      around(sendOrder, (original, context, claimed, options) => {
-        const settings = options.once ? { ...options.settings, headers: {} } : options.settings
-        return original(context, claimed, { ...options, settings })
+      around(send, (original, context, job, claimed) => {
+        const settings = job.command === 'recover' ? { ...job.settings, headers: {} } : job.settings
+        return original(context, { ...job, settings }, claimed)
       }),
     'every order in doubt counts as one whose caller has given up': () =>
-      around(apply, (original, record, event) =>
-        original(record, event.type === 'left_open' ? { ...event, hold: 'aborted' } : event),
+      around(settle, (original, record, ending) =>
+        original(record, ending.rejection === undefined ? { ...ending, hold: 'aborted' } : ending),
       ),
     'recovery waits for an hour at each record': () =>
-      around(recoverOne, async (original, context, id, options) => {
+      around(recoverOne, async (original, context, job) => {
         const { runtime } = context.connection
         await new Promise<void>((done) => void runtime.setTimer(done, 3_600_000))
-        return await original(context, id, options)
+        return await original(context, job)
       }),
     'a key that was first sent by a clock ahead comes back into its window': () =>
       around(isFromFuture, () => false),
+    'the mark that a clock went back is not stored': () =>
+      swapMethod(Journal, 'write', async (original, found, content, ...time) => {
+        const { firstSentAt = 0 } = found.record ?? {}
+        const lost: Written = { result: 'lost' }
+        const marks = firstSentAt !== 0 && content.firstSentAt === 0
+        return marks ? lost : await original(found, content, ...time)
+      }),
   },
   'client/recover/resolve': {
-    'a person gives up what another call has worked on since': () => dropRule(RULES, changedSince),
-    'a person gives up what an overtaken call may still send': () => dropRule(RULES, mayStillRun),
+    'a person gives up what another call has worked on since': () => dropRule(RULES, 'changedSince'),
+    'a person gives up what an overtaken call may still send': () =>
+      around(claim, (original, ...args) => {
+        const { othersUntil: _others, ...content } = original(...args)
+        return content
+      }),
+    'a person whose clock is wrong gives up what a call may still send': () =>
+      around(mayBeRunning, (_original, record, now) => isBusy(record, now)),
     'a decision that an order exists is not stored': () =>
-      around(markCreated, async (original, context, found, listed, deadline) => {
-        // Only the decision about a record uses the deadline of a call.
-        if (deadline === undefined) return await original(context, found, listed, deadline)
-        return createdOutcome(publicRecord({ ...found.record, state: 'created' }), listed.order)
-      }),
+      around(proveFound, async (_original, _context, { record }) => ({
+        record: { ...record, state: 'created' as const },
+        remembered: true,
+        isDisplaced: false,
+      })),
     'a proof that the store did not take counts as stored': () =>
-      around(markCreated, async (original, context, found, listed, deadline) => {
-        const { record } = await original(context, found, listed, deadline)
-        return createdOutcome({ ...record, state: 'created' }, listed.order)
-      }),
+      around(proveFound, async (original, ...args) => ({ ...(await original(...args)), remembered: true })),
     'a decision that the store does not take is told as not charged': () =>
       around(resolve, async (original, ...args) => {
         try {
@@ -333,17 +348,17 @@ const BUGS = {
         }
       }),
   },
-  'client/recover/long-list': {
-    'a look-up that could not read the whole list says nothing of it': () =>
-      around(scanOrders, (original, context, { onCut: _onCut, ...options }) => original(context, options)),
-  },
   'client/setup/codec': {
     'a call whose codec fails believes the record that it has only read': () =>
       swapMethod(Journal, 'fence', () => Promise.resolve(true)),
   },
   'client/setup/secrets': {
     'the API key itself is kept beside the order': () =>
-      around(tagOf, (original, context, key, credential) => credential ?? original(context, key, credential)),
+      around(
+        tagOf,
+        (original, context, key, credential, stored) =>
+          credential ?? original(context, key, credential, stored),
+      ),
   },
   'server/sleep': {
     'a machine that slept while it connected sends when it wakes': () =>
@@ -354,7 +369,7 @@ const BUGS = {
       eachFetch((init) => ({ ...init, redirect: 'follow' })),
     'reads may come from an HTTP cache': () => eachFetch(({ cache: _cache, ...init }) => init),
   },
-  'unit/orders/classify': {
+  'unit/orders/protocol/classify': {
     'a 201 that cannot be read counts as any other answer that cannot be read': () =>
       around(classify, (original, result, differs) => {
         const outcome = original(result, differs)
@@ -374,36 +389,66 @@ const BUGS = {
     'a response that names another order counts as this one': () =>
       around(classify, (original, result) => original(result, () => undefined)),
   },
-  'unit/orders/create': {
-    'a refused call is given what somebody else ordered under its name': () =>
-      around(mayReturn, (original, newest) => original(newest, newest.fingerprint)),
+  'unit/orders/sending/earlier-refusal': {
+    'a refusal restarts the window of a key that something else may have sent again': () =>
+      around(send, (original, context, job, claimed) => {
+        const connection = { ...context.connection, mayResend: false }
+        return original({ ...context, connection }, job, claimed)
+      }),
+    'a request that the service has processed does not begin the window of its key': () =>
+      around(mayHaveProcessed, () => false),
+    'a request that the service has not processed begins the window of its key': () =>
+      around(mayHaveProcessed, () => true),
+    "a call counts its twin's refusal as an earlier one of its own": () =>
+      around(earlierRefusal, (original, record, key) => original(record, key, Number.POSITIVE_INFINITY)),
+    'a refusal of another key permits a new one': () =>
+      around(earlierRefusal, (original, record, key, startedAt) =>
+        original(record, record === undefined ? key : { ...key, key: record.key }, startedAt),
+      ),
+    'an earlier refusal is forgotten when the service is busy': () =>
+      around(keptRefusal, (_original, rejection) => rejection),
   },
-  'unit/orders/journal': {
+  'unit/orders/commands/scan-orders': {
+    'a recovery that looks for an order goes on by the limit that it asked for': () =>
+      around(advanceBy, (original, received) => original(received) - received + 50),
+  },
+  'unit/orders/record/journal': {
     'a late proof of a charge gives way to what was stored meanwhile': () =>
-      swapMethod(Journal, 'prove', async function (original, found, merge, deadline, signal) {
+      swapMethod(Journal, 'writeProof', async function (original, found, merge, deadline) {
         const content = merge(found.record)
         if (content !== undefined) {
-          const { result } = await this.settle(found, content, deadline)
-          if (result === 'written' || result === 'lost') return result === 'written'
+          const written = await this.writeOutcome(found, content, deadline)
+          if (written.result === 'lost') return undefined
+          if (written.result === 'written') return written.found.record
         }
-        return await original(found, merge, deadline, signal)
+        return await original(found, merge, deadline)
       }),
-    'a write whose answer was lost is not read back': () => around(isThisWrite, () => false),
+    'a write whose answer was lost is not read back': () =>
+      overStore((store) => {
+        const failed = new Set<string>()
+        const noted = async <T>(id: string, write: Promise<T>): Promise<T> => {
+          try {
+            return await write
+          } catch (error) {
+            failed.add(id)
+            throw error
+          }
+        }
+        return {
+          insert: (row) => noted(row.id, store.insert(row)),
+          update: (row, version) => noted(row.id, store.update(row, version)),
+          get: async (scope, id) => {
+            if (failed.delete(id)) throw new Error('not read back')
+            return await store.get(scope, id)
+          },
+        }
+      }),
     'a row that is there already counts as inserted': () =>
       overStore((store) => ({
         insert: async (row) => ({ ...(await store.insert(row)), inserted: true }),
       })),
   },
-  'unit/orders/look-up': {
-    'recovery reads an order a hundred times over': () =>
-      around(lookUpById, async (original, context, operation, found, orderId, settings) => {
-        const once = { ...settings, maxRetries: 0 }
-        for (let time = 1; time < 100; time++)
-          await readOrder(context, operation, orderId, 'charged', once, found.record).catch(() => {})
-        return await original(context, operation, found, orderId, settings)
-      }),
-  },
-  'unit/orders/outcome': {
+  'unit/orders/protocol/outcome': {
     'an attempt in doubt leaves no doubt': () => {
       for (const kind of Object.keys(OUTCOMES))
         put<{ leavesDoubt: boolean }, string>(OUTCOMES, kind, { leavesDoubt: false })
@@ -425,24 +470,15 @@ const BUGS = {
     'a key that belongs to another payload is told as not charged': () =>
       put(OUTCOMES, 'conflict', { clean: { ...OUTCOMES.conflict.clean, charged: 'no' } }),
   },
-  'unit/orders/rules': {
+  'unit/orders/protocol/rules': {
+    'a refused order past its window is sent although something else may have bought it': () =>
+      dropRule(RULES, 'maybeHidden'),
+  },
+  'unit/orders/protocol/window': {
     'a claim from the future never ends': () =>
       around(isBusy, (_original, { busyUntil = 0 }, now) => now < busyUntil),
     'a claim by a clock that is a little ahead is taken over immediately': () =>
       around(isBusy, (original, record, now) => original(record, now) && now >= record.updatedAt),
-  },
-  'unit/orders/scan-orders': {
-    'a recovery that looks for an order goes on by the limit that it asked for': () =>
-      around(advanceBy, (original, received) => original(received) - received + 50),
-  },
-  'unit/orders/send-order': {
-    'the caller hears of a refusal before it is stored': () =>
-      swapMethod(Journal, 'settle', (original, found, content, deadline) => {
-        void original(found, content, deadline)
-        return Promise.resolve({ result: 'written', found })
-      }),
-    'a refusal that could not be stored is told as a refusal': () =>
-      around(chargedAsStored, (_original, _result, charged) => charged),
   },
 } satisfies Record<string, Record<string, () => unknown>>
 
@@ -451,20 +487,17 @@ type BugName = NamesIn<(typeof BUGS)[keyof typeof BUGS]>
 
 /** Why the simulation cannot detect a bug. The project's tests detect it all the same. */
 const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
-  'an invalid request says nothing of the order that it names': 'it makes no invalid requests',
-  'a look-up that could not read the whole list says nothing of it':
-    'no list of the service is longer than a look-up reads',
   'a write whose answer was lost is not read back':
     "no promise is broken: the call ends as 'unknown' where it could have gone on",
   'a key is sent again after its safe-retry window':
     'the look before every send holds the key back all the same',
-  'a key of an unseen payload counts as proof that nothing was bought':
-    'all its workers share one store, so that no payload is unseen',
   'a record that a live call holds is claimed':
     'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   'a refusal after doubt does not keep recovery from repeating the request':
     'no promise is broken: the key is the same, and recovery reports what it hears',
   'a person gives up what an overtaken call may still send':
+    'it permits the requests of earlier calls after an abandonment; the model does not',
+  'a person whose clock is wrong gives up what a call may still send':
     'it permits the requests of earlier calls after an abandonment; the model does not',
   'a tampered record is sent': 'nobody tampers with records',
   'a machine that slept while it connected sends when it wakes': 'it has no connections',
@@ -472,6 +505,12 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'no promise is broken: a call waits for it for fifteen seconds, and a recovery until it may take over',
   'a claim by a clock that is a little ahead is taken over immediately':
     'no promise is broken: the key and the body are the same, so the service answers both calls alike',
+  'an earlier refusal is forgotten when the service is busy':
+    'no promise is broken: the order stays refused until it is asked for twice more',
+  'a refusal restarts the window of a key that something else may have sent again':
+    'nothing sends its requests again',
+  'a refused order past its window is sent although something else may have bought it':
+    'nothing sends its requests again',
 }
 
 export const SEEDED_BUGS = Object.entries(BUGS).flatMap(([noticedBy, bugs]) =>
@@ -486,16 +525,16 @@ export const SEEDED_BUGS = Object.entries(BUGS).flatMap(([noticedBy, bugs]) =>
 /** Bugs that break no promise, which a harness must not report as broken promises. */
 const BROKEN_BUGS: Readonly<Record<string, () => void>> = {
   'a bug that only throws': () =>
-    around(isTooLate, () => {
+    around(isLate, () => {
       throw new TypeError('the bug does not work')
     }),
   'a bug that cannot be sown': () => {
     throw new TypeError('the bug cannot be sown')
   },
   'a promise that nobody handles': () =>
-    swapMethod(Journal, 'prune', async (original, kept) => {
+    around(prune, async (original, ...args) => {
       void Promise.reject(new Error('planted'))
-      await original(kept)
+      await original(...args)
     }),
 }
 
@@ -540,11 +579,45 @@ function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
 }
 
 /** Continues an order that another call has opened, with other content. */
-function whereResumed(change: (record: JournalRecord, intent: Intent) => Partial<RecordContent>): void {
-  around(begunContent, (original, context, intent, record, as, further) => {
-    const content = original(context, intent, record, as, further)
-    const resumes = record !== undefined && as === 'stored'
-    return resumes ? { ...content, ...change(record, intent) } : content
+function whereResumed(
+  change: (record: RecordContent, intent: Intent | undefined) => Partial<RecordContent>,
+  command?: Job['command'],
+): void {
+  const jobs = new Map<string, Job>()
+  around(drive, async (original, context, job) => {
+    jobs.set(job.callId, job)
+    return await original(context, job).finally(() => jobs.delete(job.callId))
+  })
+  around(claim, (original, record, intent, key, lease) => {
+    const content = original(record, intent, key, lease)
+    const job = jobs.get(lease.claim)
+    const resumes = record !== undefined && isPending(record) && record.claim !== lease.claim
+    return resumes && job !== undefined && (command ?? job.command) === job.command
+      ? { ...content, ...change(record, job.intent) }
+      : content
+  })
+}
+
+/** Omits the fence of a call that ends without a claim. */
+function withoutFence(after: 'interrupted' | 'unconfirmed'): void {
+  const unconfirmed = new WeakSet<Found>()
+  swapMethod(Journal, 'write', async (original, found, content, ...time) => {
+    const written = await original(found, content, ...time)
+    if (written.result !== 'written') unconfirmed.add(found)
+    return written
+  })
+  swapMethod(Journal, 'fence', (original, found, deadline) =>
+    unconfirmed.has(found) === (after === 'unconfirmed') ? Promise.resolve(true) : original(found, deadline),
+  )
+}
+
+/** Changes how the outcome of a call is stored over its own record. */
+function overOutcomes(change: (write: () => Promise<Written>, found: FoundRecord) => Promise<Written>): void {
+  swapMethod(Journal, 'writeOutcome', (original, found, content, deadline) => {
+    const write = (): Promise<Written> => original(found, content, deadline)
+    const { row, record, id } = found
+    if (row === undefined || record === undefined || content.state !== 'rejected') return write()
+    return change(write, { id, row, record: { ...record, ...content } })
   })
 }
 
@@ -563,18 +636,19 @@ function countsAsUnsent(kind: OutcomeKind): void {
 
 /** Makes recovery report this for every open order, and do nothing. */
 function insteadOfRecovery(say: (record: JournalRecord) => RecoveryOutcome): void {
-  around(recoverOne, async (original, context, id, options) => {
-    const record = await newestRecord(context, { id })
+  around(recoverOne, async (original, context, job) => {
+    const found = await context.journal.newest(job.rowId, job.deadline.grace())
+    const record = found?.record
     const busy = record !== undefined && isBusy(record, context.connection.runtime.now())
-    if (record === undefined || busy || !isPending(record)) return await original(context, id, options)
+    if (record === undefined || busy || !isPending(record)) return await original(context, job)
     return say(record)
   })
 }
 
 /** Makes recovery report another outcome. */
 function afterRecovery(say: (outcome: RecoveryOutcome) => RecoveryOutcome): void {
-  around(recoverOne, async (original, context, id, options) => {
-    const step = await original(context, id, options)
+  around(recoverOne, async (original, context, job) => {
+    const step = await original(context, job)
     return step === undefined || 'found' in step ? step : say(step)
   })
 }

@@ -87,10 +87,10 @@ export function judgeRecovery(
   must(!isCreated || proven || shown || found, 'recovered as created, and nobody has heard of an order')
   must(isCreated || !proven, `recovered as ${outcome} although 201 was heard`)
   must(isCreated || !known.flawless, `recovered as ${outcome} although the service showed the order`)
-  // A conflict stays listed, because it is unknown what another payload bought with the key.
-  const isClosed = outcome === 'rejected' || reason === 'conflict'
-  if (isClosed)
-    must(record.rejection?.kind === 'conflict' ? conflict : refused, 'recovered as rejected without refusals')
+  const isClosed = outcome === 'rejected'
+  if (isClosed) must(refused, 'recovered as rejected without refusals')
+  // A conflict stays open, because it is unknown what another payload bought with the key.
+  if (reason === 'conflict') must(conflict, 'recovered as a conflict, which no answer said')
   if (outcome === 'in_progress') must(inProgress, 'recovered as in progress, which no answer said')
   const state = isCreated ? 'created' : isClosed ? 'rejected' : 'open'
   must(stored.state === state, `recovered as ${outcome} while the record is ${stored.state}`)

@@ -138,7 +138,7 @@ const SCENES = 1_000_001
  * True to draw the scenes of harder-scenes.ts, and to check that an attempt ends within the window.
  * Turn this on when the core has the rules that they need.
  */
-export const HARDER: boolean = false
+export const HARDER: boolean = true
 /** Share of the seeds that do a few things often, instead of everything now and then. */
 const SWARM_SHARE = 0.1
 /** Share of the seeds with unusual behaviour of stores, clocks, proxies or another integration. */

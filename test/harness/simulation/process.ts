@@ -197,10 +197,12 @@ export class Process {
     const { externalOrderId } = intent.plan
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
     const decision = orderId === undefined ? {} : { orderId, isOwn }
+    // A person who knows the order confirms it even if the service has changed its fields.
+    const despite = isOwn ? (['externalOrderId', 'serviceId', 'quantity', 'target'] as const) : []
+    const resolution =
+      orderId === undefined ? ({ as: 'abandoned' } as const) : ({ as: 'created', orderId, despite } as const)
     await this.#run('resolve', { intent, decision }, (call) =>
-      this.#client.orders
-        .resolve(name, orderId === undefined ? { as: 'abandoned' } : { as: 'created', orderId }, call)
-        .then(() => SUCCEEDED, this.#refusedBy),
+      this.#client.orders.resolve(name, resolution, call).then(() => SUCCEEDED, this.#refusedBy),
     )
   }
 

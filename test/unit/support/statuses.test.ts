@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { classify, OUTCOMES } from '../../../src/orders/outcome.ts'
+import { classify, OUTCOMES } from '../../../src/orders/protocol/outcome.ts'
 import { DEFINITE, REFUSALS_ALONE, REFUSALS_WITH_BODY } from '../../support/statuses.ts'
 
 const ERRORS = Array.from({ length: 200 }, (_, index) => 400 + index)

@@ -1,0 +1,179 @@
+/**
+ * Canonical JSON (RFC 8785): equal values give equal strings. The body of an order is canonical
+ * JSON, so every attempt in every process sends the same bytes. Keys and fingerprints are hashes of
+ * canonical JSON.
+ */
+
+const MAX_DEPTH = 200
+
+/** Matches strings that JSON writes without escapes. Excludes all surrogates. */
+const PLAIN_TEXT = /^[ !#-[\]-\ud7ff\ue000-\uffff]*$/
+
+/** Matches no surrogate pair: with the `u` flag, a pair is one character. */
+const LONE_SURROGATE = /[\ud800-\udfff]/u
+
+const IDENTIFIER = /^[A-Za-z_$][\w$]*$/
+
+/** The message and `path` contain no values: errors are logged, and values may be private. */
+export class CanonicalJsonError extends Error {
+  /** For example `metadata.items[2].name`. Empty if the whole value is the problem. */
+  readonly path: string
+  /** For example `is NaN`. Follows the path in the message. */
+  readonly problem: string
+
+  constructor(path: string, problem: string) {
+    super(`${path === '' ? 'The value' : path} ${problem}`)
+    this.path = path
+    this.problem = problem
+  }
+}
+
+/**
+ * Drops `undefined` members, as JSON.stringify does. Reads each getter once, because a second read
+ * could return another value.
+ * @throws {CanonicalJsonError} for anything else that JSON cannot carry unchanged: a payload that
+ * silently lost a field would be a different order
+ * @param members gets the canonical JSON of each member of an object, so that nothing is written twice
+ */
+export function canonicalJson(value: unknown, members?: Map<string, string>): string {
+  const trail: Trail = { names: [], holders: [], members }
+  const text = write(value, 0, trail)
+  if (text === undefined) throw refusal('is undefined', 0, trail)
+  return text
+}
+
+/** The path to the current value. Entries past the current depth are from earlier values. */
+interface Trail {
+  readonly names: (string | number)[]
+  readonly holders: object[]
+  readonly members: Map<string, string> | undefined
+}
+
+function write(value: unknown, depth: number, trail: Trail): string | undefined {
+  switch (typeof value) {
+    case 'string':
+      return writeText(value, depth, trail)
+    case 'number':
+      if (!Number.isFinite(value)) throw refusal(`is ${value}`, depth, trail)
+      return String(value)
+    case 'boolean':
+      return value ? 'true' : 'false'
+    case 'object':
+      if (value === null) return 'null'
+      return writeObject(value, depth, trail)
+    case 'undefined':
+      return undefined
+    default:
+      throw refusal(`is a ${typeof value}`, depth, trail)
+  }
+}
+
+function writeText(text: string, depth: number, trail: Trail): string {
+  if (PLAIN_TEXT.test(text)) return `"${text}"`
+  if (LONE_SURROGATE.test(text)) throw refusal('contains a lone surrogate', depth, trail)
+  return JSON.stringify(text)
+}
+
+function writeObject(value: object, depth: number, trail: Trail): string | undefined {
+  // A cycle always reaches this depth, so cycles need no other check.
+  if (depth === MAX_DEPTH) throw tooDeep(value, depth, trail)
+  trail.holders[depth] = value
+  const toJson = jsonMethod(value)
+  if (typeof toJson !== 'function') return writeMembers(value, toJson, depth, trail)
+  if (value instanceof Date && Number.isNaN(value.getTime()))
+    throw refusal('is an invalid date', depth, trail)
+  const plain: unknown = toJson.call(value, String(trail.names[depth - 1] ?? ''))
+  if (typeof plain !== 'object' || plain === null) return write(plain, depth, trail)
+  const named = Object.hasOwn(plain, 'toJSON') ? Reflect.get(plain, 'toJSON') : undefined
+  return writeMembers(plain, named, depth, trail)
+}
+
+/** @param toJson value of the object's own `toJSON` member, whose getter must not run again */
+function writeMembers(value: object, toJson: unknown, depth: number, trail: Trail): string {
+  if (Array.isArray(value)) return writeArray(value, depth, trail)
+  if (!isPlain(value)) throw refusal('is an object of a class without toJSON', depth, trail)
+  const members = value as Readonly<Record<string, unknown>>
+  let text = ''
+  for (const name of sorted(Object.keys(members))) {
+    trail.names[depth] = name
+    const member = write(name === 'toJSON' ? toJson : members[name], depth + 1, trail)
+    if (member === undefined) continue
+    if (text !== '') text += ','
+    text += PLAIN_TEXT.test(name) ? `"${name}":` : `${writeName(name, depth, trail)}:`
+    text += member
+    if (depth === 0) trail.members?.set(name, member)
+  }
+  return `{${text}}`
+}
+
+function writeName(name: string, depth: number, trail: Trail): string {
+  if (LONE_SURROGATE.test(name)) throw refusal('has a lone surrogate in its name', depth + 1, trail)
+  return JSON.stringify(name)
+}
+
+function writeArray(value: readonly unknown[], depth: number, trail: Trail): string {
+  // Reject holes, which could read a value from Array.prototype, and named members, which JSON
+  // would drop. `Object.keys` lists indices first, in ascending order, so its length and its last
+  // key detect both.
+  const keys = Object.keys(value)
+  const { length } = value
+  if (keys.length !== length || (length > 0 && keys[length - 1] !== String(length - 1))) {
+    throw refusal('is an array with holes or named members', depth, trail)
+  }
+  let text = ''
+  for (let index = 0; index < length; index++) {
+    trail.names[depth] = index
+    const element = write(value[index], depth + 1, trail)
+    if (element === undefined) throw refusal('is undefined', depth + 1, trail)
+    if (index > 0) text += ','
+    text += element
+  }
+  return `[${text}]`
+}
+
+/**
+ * Ignores a `toJSON` that a library has added to Object.prototype or Array.prototype: it would
+ * change the bytes of every order.
+ */
+export function jsonMethod(value: object): unknown {
+  for (let holder = value; ; ) {
+    if (Object.hasOwn(holder, 'toJSON')) return Reflect.get(value, 'toJSON')
+    holder = Object.getPrototypeOf(holder)
+    // In every realm, Array.prototype is an array, and Object.prototype has no prototype.
+    if (holder === null || Array.isArray(holder) || Object.getPrototypeOf(holder) === null) return undefined
+  }
+}
+
+/** Also true for an object literal of another realm, such as an iframe. */
+function isPlain(value: object): boolean {
+  const prototype: object | null = Object.getPrototypeOf(value)
+  if (prototype === null || prototype === Object.prototype) return true
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, 'isPrototypeOf')
+}
+
+/** Sorts in place by UTF-16 code units (RFC 8785 3.2.3), the order of `>` and of `sort()`. */
+function sorted(names: string[]): string[] {
+  for (let index = 1; index < names.length; index++) {
+    if ((names[index - 1] as string) > (names[index] as string)) return names.sort()
+  }
+  return names
+}
+
+function refusal(problem: string, depth: number, trail: Trail): CanonicalJsonError {
+  let path = ''
+  for (const name of trail.names.slice(0, depth)) {
+    if (!IDENTIFIER.test(String(name))) path += `[${JSON.stringify(name)}]`
+    else path += path === '' ? name : `.${name}`
+  }
+  return new CanonicalJsonError(path, problem)
+}
+
+/** Reports a cycle, which is also nested too deeply, at the path where the cycle closes. */
+function tooDeep(value: object, depth: number, trail: Trail): CanonicalJsonError {
+  const seen = new Set<object>()
+  for (const [at, holder] of [...trail.holders, value].entries()) {
+    if (seen.has(holder)) return refusal('contains itself', at, trail)
+    seen.add(holder)
+  }
+  return refusal(`is nested more than ${MAX_DEPTH} levels deep`, depth, trail)
+}

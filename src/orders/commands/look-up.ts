@@ -1,0 +1,227 @@
+/** Finds orders at the service: by id, or by reference in the list. */
+import { defined, isObject } from '../../defined.ts'
+import { type AnyCustomerOrderingError, UnresolvedOrderError } from '../../errors/classes.ts'
+import type { CallSettings } from '../../http/call.ts'
+import { Deadline } from '../../http/deadline.ts'
+import { segment } from '../../http/path.ts'
+import { READ_ITEM, type Reply, read } from '../../http/request.ts'
+import { type Checked, checkNow, parseJson, wrong } from '../../schemas/check.ts'
+import { type Order, orderSchema } from '../../schemas/order.ts'
+import { withId } from '../../schemas/parse.ts'
+import type { OrderStore } from '../../stores/store.ts'
+import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import type { FoundRecord } from '../record/journal.ts'
+import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
+import { type Asked, contradiction, differences, echoOf } from '../sending/evidence.ts'
+import type { Job } from '../sending/job.ts'
+import { proveFound } from '../sending/proof.ts'
+import { type AttentionReason, createdOutcome, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
+import { scanOrders } from './scan-orders.ts'
+
+/** A record whose request is not safe to send. */
+export interface Lookup {
+  readonly found: FoundRecord
+  readonly reason: AttentionReason
+}
+
+const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
+const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
+const MAX_PAGES = 200
+/** One read can miss rows that move during the read, so the list is read twice. */
+const SWEEPS = 2
+/** Milliseconds to store what a look-up has found. */
+const STORE_TIME = 5000
+
+/** @param asked known facts that the order must not contradict */
+export async function readOrder(
+  context: OrderContext,
+  operation: string,
+  orderId: string,
+  money: 'in_doubt' | 'charged',
+  settings: CallSettings,
+  asked?: Asked,
+): Promise<Reply<Order>> {
+  return await read(context.connection, {
+    ...READ_ITEM,
+    endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
+    path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
+    settings,
+    money,
+    parse: withId('id', orderId, (body) => readable(context, body, asked)),
+  })
+}
+
+function readable({ connection }: OrderContext, body: unknown, asked: Asked | undefined): Checked<Order> {
+  const checked = checkNow(orderSchema, body)
+  if (!('value' in checked) || asked === undefined) return checked
+  const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value))
+  return field === undefined ? checked : wrong('is not what was sent', field)
+}
+
+export async function lookUpById(
+  context: OrderContext,
+  operation: string,
+  found: FoundRecord,
+  settings: CallSettings,
+): Promise<RecoveryOutcome> {
+  const orderId = found.record.order?.id ?? ''
+  try {
+    const once = { ...settings, maxRetries: 0 }
+    const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)
+    const { record } = await proveFound(context, found, { id: order.id, order }, storeTime(context))
+    return createdOutcome(publicRecord(record), order)
+  } catch (error) {
+    const record = publicRecord(found.record)
+    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
+  }
+}
+
+/**
+ * A listed order proves a charge if every field that it repeats fits the record. A missing order
+ * proves nothing: the list may lag.
+ */
+export async function* lookUp(
+  context: OrderContext,
+  operation: string,
+  lookups: readonly Lookup[],
+  settings: CallSettings,
+  { reachable, checkOpen }: { readonly reachable: boolean; readonly checkOpen: () => void },
+): AsyncGenerator<RecoveryOutcome, void, undefined> {
+  const { deriveId } = context.connection.runtime
+  const cuts = cutsOf(context)
+  const wanted = new Map<string, Lookup>()
+  for (const lookup of lookups) {
+    const { externalOrderId } = lookup.found.record
+    if (externalOrderId !== undefined && !cuts.has(lookup.found.id)) wanted.set(externalOrderId, lookup)
+  }
+  const sourceSystem = commonSourceSystem([...wanted.values()])
+  let looked = reachable
+  let error: AnyCustomerOrderingError | undefined
+  let isCut = false
+  const onCut = (): void => {
+    isCut = true
+  }
+  const scan = {
+    operation,
+    settings,
+    money: 'in_doubt',
+    maxPages: MAX_PAGES,
+    checkOpen,
+    sourceSystem,
+    onCut,
+  } as const
+  try {
+    for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && looked && !isCut; sweep++) {
+      for await (const listed of scanOrders(context, scan)) {
+        const { externalOrderId = '' } = listed
+        const lookup = wanted.get(externalOrderId)
+        // Another integration of the same customer may use the same references.
+        if (lookup === undefined || differences(deriveId, lookup.found.record, listed).length > 0) continue
+        wanted.delete(externalOrderId)
+        const { record } = await proveFound(context, lookup.found, listed, storeTime(context))
+        yield createdOutcome(publicRecord(record), listed.order)
+        if (wanted.size === 0) break
+      }
+    }
+  } catch (caught) {
+    error = failureOf(caught)
+    // Stop here if the read failed because the client was closed.
+    checkOpen()
+    looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
+  }
+  if (isCut) cuts.add([...wanted.values()].map(({ found }) => found.id))
+  for (const { found, reason } of lookups) {
+    const { externalOrderId = '' } = found.record
+    const record = publicRecord(found.record)
+    if (cuts.has(found.id))
+      yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
+    else if (externalOrderId === '') yield { outcome: 'needs_attention', record, reason }
+    else if (wanted.has(externalOrderId))
+      yield looked
+        ? { outcome: 'needs_attention', record, reason, ...defined({ error }) }
+        : { outcome: 'still_open', record, ...defined({ error }) }
+  }
+}
+
+/**
+ * For `create()`: searches the whole list for an order that a hidden retry may have bought.
+ *
+ * @returns the record with the order, or undefined if the whole list does not contain it. An order
+ *   with the same reference and another field may be ours or another integration's: `doubtful`.
+ */
+export async function isListed(
+  context: OrderContext,
+  job: Job,
+  found: FoundRecord,
+): Promise<JournalRecord | 'doubtful' | undefined> {
+  const { deriveId } = context.connection.runtime
+  let doubtful = false
+  const settings: CallSettings = {
+    ...job.settings,
+    // A getter, because each page may use only the time that is left.
+    get totalTimeout() {
+      return Math.max(1, job.deadline.remaining())
+    },
+  }
+  // The record says that nothing was charged, and a failed look-up does not change that.
+  const scan = { operation: job.operation, settings, money: 'none', checkOpen: () => {} } as const
+  for await (const listed of scanOrders(context, scan)) {
+    if (listed.externalOrderId !== found.record.externalOrderId) continue
+    if (differences(deriveId, found.record, listed).length === 0)
+      return (await proveFound(context, found, listed, job.deadline)).record
+    doubtful = true
+  }
+  return doubtful ? 'doubtful' : undefined
+}
+
+/** A request's own source system narrows the list, if all requests have the same one. */
+function commonSourceSystem(lookups: readonly Lookup[]): string | undefined {
+  const systems = new Set(lookups.map(({ found }) => sourceSystemOf(found.record)))
+  return systems.size === 1 ? [...systems][0] : undefined
+}
+
+function sourceSystemOf({ body = '' }: JournalRecord): string | undefined {
+  const request = parseJson(body)?.json
+  if (!isObject(request)) return undefined
+  const { metadata } = request
+  const own = request['sourceSystem'] ?? (isObject(metadata) ? metadata['sourceSystem'] : undefined)
+  return typeof own === 'string' && own !== '' ? own : undefined
+}
+
+function storeTime({ connection }: OrderContext): Deadline {
+  return new Deadline(connection.runtime, STORE_TIME, undefined)
+}
+
+const CUT_PAUSE = 15 * 60 * 1000
+
+// Kept in memory, because writing a record could make a concurrent call's write fail.
+const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
+
+/** Records whose last lookup stopped at `MAX_PAGES`. They are not looked up again for a while. */
+function cutsOf({ journal, connection }: OrderContext): {
+  has(id: string): boolean
+  add(ids: readonly string[]): void
+} {
+  const { runtime, reporter } = connection
+  const times = cutTimes.get(journal.store) ?? new Map<string, number>()
+  cutTimes.set(journal.store, times)
+  const now = runtime.monotonic()
+  for (const [name, time] of times) if (now - time >= CUT_PAUSE) times.delete(name)
+  const nameOf = (id: string): string => `${journal.scope} ${id}`
+  return {
+    has: (id) => times.has(nameOf(id)),
+    add: (ids) => {
+      for (const id of ids) times.set(nameOf(id), runtime.monotonic())
+      const fields = { pages: MAX_PAGES, orders: ids.length, pauseMs: CUT_PAUSE }
+      const what = 'the lookup reached its page limit; the rest of the order list was not searched'
+      reporter.log('warn', what, fields)
+    },
+  }
+}
+
+function cutError(record: JournalRecord): UnresolvedOrderError {
+  return new UnresolvedOrderError(
+    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
+    { ...recordFacts(record), charged: 'unknown' },
+  )
+}

@@ -1,0 +1,239 @@
+/** Settles the orders that earlier calls have left without a known outcome. */
+import { defined } from '../../defined.ts'
+import { type AnyCustomerOrderingError, StoreError } from '../../errors/classes.ts'
+import { type CallSettings, noTrail } from '../../http/call.ts'
+import { Deadline, Interruption } from '../../http/deadline.ts'
+import { errorOf } from '../../http/failures.ts'
+import { unknownStep } from '../protocol/rules.ts'
+import { type OrderContext, orderEvent } from '../record/context.ts'
+import type { FoundRecord } from '../record/journal.ts'
+import { chargedOf, isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
+import { pruneHourly } from '../record/retention.ts'
+import { unusableError } from '../record/row.ts'
+import { drive, type Ruled, type Unclaimed } from '../sending/drive.ts'
+import type { Job } from '../sending/job.ts'
+import { orderCall } from '../sending/order-errors.ts'
+import type { Sent } from '../sending/send.ts'
+import { type Lookup, lookUp, lookUpById } from './look-up.ts'
+import {
+  type Finish,
+  failureOf,
+  finished,
+  type RecoveryOutcome,
+  sentOutcome,
+  settledOutcome,
+  unreadableRecord,
+} from './recovery-outcome.ts'
+
+export interface RecoverSettings<Output> {
+  readonly settings: CallSettings
+  /** True to claim records even if a call of another process may still be placing their orders. */
+  readonly takeOver: boolean
+  readonly finish: Finish<Output>
+  /** Throws once the client is closed. */
+  readonly checkOpen: () => void
+}
+
+const OPERATION = 'orders.recover'
+/** After this many transport failures in a row, the service is presumed unreachable. */
+const MAX_FAILURES = 3
+/** Milliseconds for one more read of a record after its recovery has failed. */
+const READ_TIMEOUT = 5000
+
+/**
+ * Recovery may run in several processes and be killed at any point: every step is a conditional
+ * write of one record, and a request with an unknown outcome is repeated only under its key.
+ */
+export async function* recover<Output>(
+  context: OrderContext,
+  options: RecoverSettings<Output>,
+): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
+  const { settings, checkOpen } = options
+  const { runtime, reporter } = context.connection
+  const report = async (
+    outcome: RecoveryOutcome,
+    callId: string = runtime.randomId(),
+  ): Promise<RecoveryOutcome<Output>> => {
+    const told = await finished(outcome, options.finish)
+    reportOutcome(context, callId, told, outcome.order?.id)
+    return told
+  }
+  const { ids, unusable } = await pendingRecords(context, options)
+  for (const outcome of unusable) yield await report(outcome)
+  const lookups: Lookup[] = []
+  let failures = 0
+  for (const id of ids) {
+    checkOpen()
+    if (settings.signal?.aborted === true) throw interrupted('aborted', undefined, settings)
+    const callId = runtime.randomId()
+    let step: RecoveryOutcome | Lookup | undefined
+    try {
+      step =
+        failures < MAX_FAILURES
+          ? await recoverOne(context, jobOf(context, id, callId, options))
+          : await leaveOpen(context, id)
+    } catch (error) {
+      step = await leaveOpen(context, id, failureOf(error))
+      // The record cannot be read, so the store would probably fail for the other records, too.
+      if (step === undefined) throw error
+    }
+    if (step === undefined) continue
+    if ('found' in step) {
+      lookups.push(step)
+      continue
+    }
+    const { error, order } = step
+    if (error?.code === 'connection' || error?.code === 'timeout') failures++
+    else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
+    yield await report(step, callId)
+  }
+  const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
+  for await (const looked of lookUp(context, OPERATION, lookups, settings, conditions))
+    yield await report(looked)
+  pruneHourly(context.journal, context.retention, runtime, reporter)
+}
+
+/** Sorts the ids by the end of the safe-retry window, the most urgent record first. */
+async function pendingRecords(
+  context: OrderContext,
+  { settings, checkOpen }: RecoverSettings<unknown>,
+): Promise<{ ids: string[]; unusable: RecoveryOutcome[] }> {
+  const now = context.connection.runtime.now()
+  const times = new Map<string, number>()
+  const unusable: RecoveryOutcome[] = []
+  for await (const row of context.journal.rows({ open: true })) {
+    checkOpen()
+    if (settings.signal?.aborted === true) throw interrupted('aborted', undefined, settings)
+    const record = await context.journal.decode(row)
+    if (record === 'forgotten') continue
+    if (typeof record === 'object') {
+      const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
+      // Records past their window come last: a late lookup loses nothing.
+      times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
+      continue
+    }
+    const view = unreadableRecord(row)
+    unusable.push(
+      record === 'unanswered'
+        ? { outcome: 'still_open', record: view, error: unusableError(record) }
+        : { outcome: 'needs_attention', record: view, reason: record },
+    )
+  }
+  const ids = [...times].sort(([, a], [, b]) => a - b).map(([id]) => id)
+  return { ids, unusable }
+}
+
+function jobOf(
+  { connection }: OrderContext,
+  rowId: string,
+  callId: string,
+  { settings, takeOver }: RecoverSettings<unknown>,
+): Job {
+  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
+  const own = { command: 'recover', operation: OPERATION, intent: undefined, isNotListed: false } as const
+  return { ...own, rowId, settings, deadline, callId, takeOver }
+}
+
+/** A {@link Lookup} if the request must not be repeated; undefined if nothing needs settling. */
+export async function recoverOne(
+  context: OrderContext,
+  job: Job,
+): Promise<RecoveryOutcome | Lookup | undefined> {
+  const driven = await drive(context, job)
+  switch (driven.end) {
+    case 'ruled':
+      return await ruledOutcome(context, job, driven)
+    case 'unclaimed':
+      return unclaimedOutcome(driven, job)
+    case 'sent':
+      return outcomeOf(context, driven, job)
+  }
+}
+
+async function ruledOutcome(
+  context: OrderContext,
+  { settings }: Job,
+  { step, found: { id, row, record } }: Ruled,
+): Promise<RecoveryOutcome | Lookup | undefined> {
+  if (step.step === 'nothing') return undefined
+  if (row === undefined || record === undefined)
+    throw new TypeError(`unreachable: ${step.step} without a record`)
+  const found: FoundRecord = { id, row, record }
+  switch (step.step) {
+    case 'tell':
+      return settledOutcome(record)
+    case 'in_progress':
+      return { outcome: 'in_progress', record: publicRecord(record) }
+    case 'read':
+      return await lookUpById(context, OPERATION, found, settings)
+    case 'look_up':
+      return { found, reason: step.because }
+    case 'refuse':
+      throw new TypeError(`unreachable: refused as ${step.because} in recover()`)
+    default:
+      return unknownStep(step)
+  }
+}
+
+function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): RecoveryOutcome {
+  if (why instanceof Interruption) throw interrupted(why.why, record, settings)
+  if ('error' in why) throw interrupted('credentials', record, settings, why.error)
+  const repair = why.result === 'failed' ? why.repair : 'Repair the store,'
+  const error = new StoreError(
+    `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${repair} then run recovery again.`,
+    { ...recordFacts(record), cause: why.cause },
+  )
+  if (record === undefined) throw error
+  return { outcome: 'still_open', record: publicRecord(record), error }
+}
+
+function outcomeOf({ connection }: OrderContext, sent: Sent, { settings }: Job): RecoveryOutcome {
+  const { ending, order, outcome, record } = sent
+  const about = orderCall(OPERATION, recordFacts(record), settings.signal)
+  const error =
+    ending.end === 'done' ? undefined : errorOf(ending, { ...about, now: connection.runtime.now() })
+  return sentOutcome(record, order, outcome?.kind, error)
+}
+
+async function leaveOpen(
+  context: OrderContext,
+  id: string,
+  error?: AnyCustomerOrderingError,
+): Promise<RecoveryOutcome | undefined> {
+  const time = new Deadline(context.connection.runtime, READ_TIMEOUT, undefined)
+  const record = (await context.journal.newest(id, time))?.record
+  if (record === undefined) return undefined
+  if (!isPending(record)) return settledOutcome(record)
+  return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
+}
+
+function reportOutcome(
+  { connection }: OrderContext,
+  callId: string,
+  { outcome, record, error, order }: RecoveryOutcome<unknown>,
+  orderId: string | undefined,
+): void {
+  connection.reporter.settled({
+    ...orderEvent(callId, OPERATION),
+    ok: order !== undefined || outcome === 'rejected',
+    attempts: record.attempts,
+    durationMs: 0,
+    recovery: outcome,
+    charged: outcome === 'created' ? 'yes' : chargedOf(record),
+    ...defined({
+      idempotencyKey: record.key,
+      externalOrderId: record.externalOrderId,
+      orderId: orderId ?? record.order?.id,
+      code: error?.code,
+    }),
+  })
+}
+
+function interrupted(
+  end: 'credentials' | 'aborted' | 'deadline',
+  record: JournalRecord | undefined,
+  { signal }: CallSettings,
+  error?: unknown,
+): AnyCustomerOrderingError {
+  return errorOf({ end, error, trail: noTrail(true) }, orderCall(OPERATION, recordFacts(record), signal))
+}

@@ -1,0 +1,199 @@
+import { defined } from '../../defined.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../errors/classes.ts'
+import type { Order } from '../../schemas/order.ts'
+import type { StoredRow } from '../../stores/store.ts'
+import { OUTCOMES, type OutcomeKind } from '../protocol/outcome.ts'
+import { type Hold, type JournalRecord, type OrderRecord, orderOf, publicRecord } from '../record/record.ts'
+
+/** Why a person must resolve a record. */
+export type AttentionReason =
+  /**
+   * The service may have forgotten the key: the safe-retry window is over, or the clock went back.
+   */
+  | 'past_window'
+  /** The caller's signal aborted the call, so recovery does not repeat the order. */
+  | 'aborted'
+  /**
+   * The service refused the order after an attempt with an unknown outcome. That attempt may have
+   * emptied the wallet and so caused the refusal.
+   */
+  | 'refused_after_doubt'
+  /** The key belongs to another payload, which may have been bought. */
+  | 'conflict'
+  /** The order was sent with another API key. The service may scope idempotency keys by API key. */
+  | 'api_key_changed'
+  /** The order exists, but the client could not read it. */
+  | 'unreadable'
+  /** The stored record is damaged, or was written with another codec. */
+  | 'corrupt'
+  /** The stored record was written by a newer version of this package. */
+  | 'newer_version'
+
+/** The outcome of an order that exists and was read. */
+export interface RecoveredOrder<Output = Order> {
+  /** An order exists and was paid. */
+  readonly outcome: 'created'
+  /** What is remembered of the order. */
+  readonly record: OrderRecord
+  /** The order, or what your own schema returns for it. */
+  readonly order: Output
+  readonly error?: undefined
+  readonly reason?: undefined
+}
+
+/** The outcome of an order that exists but could not be read. */
+export interface UnreadableOrder {
+  /** An order exists and was paid. `record.order` has its id, if known. */
+  readonly outcome: 'created'
+  /** What is remembered of the order. */
+  readonly record: OrderRecord
+  readonly order?: undefined
+  /** The error of the read, or of your own schema. Absent if the client made no attempt to read. */
+  readonly error?: AnyCustomerOrderingError
+  /** The order could not be read. */
+  readonly reason: 'unreadable'
+}
+
+/** The outcome of a record that is closed without an order, or that is not settled yet. */
+export interface RecoveredRecord {
+  /**
+   * `rejected`: the record is closed without an order. `in_progress`: another call, or the service,
+   * is still working on the order. `still_open`: the outcome is unknown, for example because the
+   * service was unreachable; run recovery again later.
+   */
+  readonly outcome: 'rejected' | 'in_progress' | 'still_open'
+  /** What is remembered of the order. */
+  readonly record: OrderRecord
+  readonly order?: undefined
+  /** The last error of a request, a lookup or the store, if there was one. */
+  readonly error?: AnyCustomerOrderingError
+  readonly reason?: undefined
+}
+
+/** The outcome of a record that a person must resolve. */
+export interface RecordInNeed {
+  /** Recovery cannot settle the record safely. A person must decide. */
+  readonly outcome: 'needs_attention'
+  /** What is remembered of the order. */
+  readonly record: OrderRecord
+  readonly order?: undefined
+  /** The last error of a request, a lookup or the store, if there was one. */
+  readonly error?: AnyCustomerOrderingError
+  /** Why a person must resolve the record. */
+  readonly reason: AttentionReason
+}
+
+/**
+ * Outcome of one record. `order` is present if `outcome` is `'created'` and `reason` is absent.
+ * `Output` is the type that your own schema returns, if you set one.
+ */
+export type RecoveryOutcome<Output = Order> =
+  | RecoveredOrder<Output>
+  | UnreadableOrder
+  | RecoveredRecord
+  | RecordInNeed
+
+/**
+ * Applies the caller's own schema. Throws an error of this package if the schema rejects the order.
+ */
+export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
+
+export function settledOutcome(record: JournalRecord): RecoveryOutcome {
+  const view = publicRecord(record)
+  return record.state === 'rejected'
+    ? { outcome: 'rejected', record: view }
+    : createdOutcome(view, orderOf(record))
+}
+
+export function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
+  if (order === undefined) return { outcome: 'created', record, reason: 'unreadable' }
+  return { outcome: 'created', record, order }
+}
+
+const REASONS: Readonly<Record<Hold, AttentionReason | undefined>> = {
+  aborted: undefined,
+  refused: 'refused_after_doubt',
+  conflict: 'conflict',
+}
+
+/** @param record as it is stored after its request was sent once more */
+export function sentOutcome(
+  stored: JournalRecord,
+  order: Order | undefined,
+  kind: OutcomeKind | undefined,
+  error: AnyCustomerOrderingError | undefined,
+): RecoveryOutcome {
+  const why = defined({ error })
+  const record = publicRecord(stored)
+  if (stored.state === 'created') {
+    if (order !== undefined) return createdOutcome(record, order)
+    const settled = settledOutcome(stored)
+    return settled.reason === 'unreadable' ? { ...settled, ...why } : settled
+  }
+  if (stored.state === 'rejected') return { outcome: 'rejected', record, ...why }
+  if (kind === 'in_progress') return { outcome: 'in_progress', record, ...why }
+  const hold = kind && OUTCOMES[kind].hold
+  const reason = hold && REASONS[hold]
+  if (reason !== undefined) return { outcome: 'needs_attention', record, reason, ...why }
+  return { outcome: 'still_open', record, ...why }
+}
+
+export async function finished<Output>(
+  outcome: RecoveryOutcome,
+  finish: Finish<Output>,
+): Promise<RecoveryOutcome<Output>> {
+  if (outcome.order === undefined) return outcome
+  const { record } = outcome
+  try {
+    return { outcome: 'created', record, order: await finish(outcome.order, record) }
+  } catch (error) {
+    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
+  }
+}
+
+/** Rethrows what must end the whole run: the caller's abort, or an error that other code threw. */
+export function failureOf(error: unknown): AnyCustomerOrderingError {
+  if (!isCustomerOrderingError(error) || error.code === 'aborted') throw error
+  return error
+}
+
+export function unreadableRecord(row: StoredRow): OrderRecord {
+  const { version, createdAt, state } = row
+  return {
+    slot: `row:${row.id}`,
+    key: '',
+    generation: 0,
+    state,
+    ambiguous: true,
+    attempts: 0,
+    createdAt,
+    version,
+  }
+}
+
+/** Result of `await client.orders.recover()`. Lists only the orders that a person must resolve. */
+export interface RecoverySummary {
+  /** Number of orders that exist and were paid. */
+  readonly created: number
+  /** Number of records that are closed without an order. */
+  readonly rejected: number
+  /** Number of orders that another call, or the service, is still working on. */
+  readonly inProgress: number
+  /** Number of orders whose outcome is still unknown. Run recovery again later. */
+  readonly stillOpen: number
+  /** Orders that a person must resolve, each with the reason. */
+  readonly needsAttention: readonly RecordInNeed[]
+}
+
+export async function recoverySummary(
+  outcomes: AsyncIterable<RecoveryOutcome<unknown>>,
+): Promise<RecoverySummary> {
+  const count = { created: 0, rejected: 0, in_progress: 0, still_open: 0 }
+  const needsAttention: RecordInNeed[] = []
+  for await (const outcome of outcomes) {
+    if (outcome.outcome === 'needs_attention') needsAttention.push(outcome)
+    else count[outcome.outcome]++
+  }
+  const { created, rejected, in_progress: inProgress, still_open: stillOpen } = count
+  return { created, rejected, inProgress, stillOpen, needsAttention }
+}

@@ -1,0 +1,213 @@
+/** What a person does with a record: confirm its order, abandon it, or forget it. */
+import type { ConfirmedOrder, OrderName, Resolution } from '../../call-options.ts'
+import {
+  type CustomerOrderingError,
+  InvalidRequestError,
+  moneySentence,
+  StoreError,
+  UnresolvedOrderError,
+} from '../../errors/classes.ts'
+import type { CallSettings } from '../../http/call.ts'
+import { type Facts, PLAIN_FACTS, type Refusal, ruleFor, unknownStep } from '../protocol/rules.ts'
+import { abandon, distrust } from '../protocol/transitions.ts'
+import { isFromFuture } from '../protocol/window.ts'
+import type { OrderContext } from '../record/context.ts'
+import type { Found, FoundRecord } from '../record/journal.ts'
+import {
+  type JournalRecord,
+  type OrderRecord,
+  publicRecord,
+  type RecordContent,
+  recordFacts,
+} from '../record/record.ts'
+import { differences, echoOf } from '../sending/evidence.ts'
+import { nextKey } from '../sending/key-choice.ts'
+import { proveFound, rememberedOrder } from '../sending/proof.ts'
+import { readOrder } from './look-up.ts'
+import {
+  EVERYWHERE,
+  findNamed,
+  invalid,
+  type NamedCall,
+  namedCall,
+  nameField,
+  slotNamed,
+} from './remembered.ts'
+
+export async function resolve(
+  context: OrderContext,
+  name: OrderName,
+  resolution: Resolution,
+  settings: CallSettings,
+): Promise<OrderRecord> {
+  const call = namedCall(context, 'orders.resolve', settings)
+  return resolution.as === 'created'
+    ? await confirmed(context, name, resolution, call)
+    : await abandoned(context, name, call)
+}
+
+/** Stores the order only after the service has returned it: the person may have mistyped the id. */
+async function confirmed(
+  context: OrderContext,
+  name: OrderName,
+  { orderId, despite = [] }: ConfirmedOrder,
+  call: NamedCall,
+): Promise<OrderRecord> {
+  const { operation, settings, deadline } = call
+  const found = await findNamed(context, name, call)
+  const { record } = found
+  const step = ruleFor('confirm', record, factsOf(context, found, settings, { orderId }))
+  if (step.step === 'refuse') throw refused(step.because, name, record)
+  // A key names only an order that this store has sent.
+  if (record === undefined && !('externalOrderId' in name)) throw refused('unknown', name, record)
+  const left = { ...settings, totalTimeout: Math.max(1, deadline.remaining()) }
+  const { value: order, info } = await readOrder(context, operation, orderId, 'in_doubt', left)
+  const { attempts } = info()
+  const asked = record ?? { slot: slotNamed(name), fingerprint: {}, ...name }
+  const differing = differences(context.connection.runtime.deriveId, asked, echoOf(order))
+  const doubted = differing.filter((field) => !despite.includes(field))
+  if (doubted.length > 0) {
+    const fields = doubted.join(', ')
+    throw invalid(
+      'orderId',
+      `names an order that differs in ${fields}. If it is yours all the same, pass despite: [${doubted.map((field) => `'${field}'`).join(', ')}]`,
+      record,
+      attempts,
+    )
+  }
+  if (found.row === undefined || record === undefined) return await adopted(context, found, name, order, call)
+  const proven = await proveFound(
+    context,
+    { ...found, row: found.row, record },
+    { id: order.id, order },
+    deadline,
+    deadline.signal,
+  )
+  if (!proven.remembered && !proven.isDisplaced) throw notStored(record)
+  return publicRecord(proven.record)
+}
+
+/** Remembers an order of an earlier integration. Its payload is unknown, so every payload fits. */
+async function adopted(
+  context: OrderContext,
+  found: Found,
+  name: OrderName,
+  order: Parameters<typeof rememberedOrder>[1],
+  { deadline }: NamedCall,
+): Promise<OrderRecord> {
+  const content: RecordContent = {
+    slot: slotNamed(name),
+    key: '',
+    origin: 'random',
+    generation: 0,
+    state: 'created',
+    ambiguous: false,
+    attempts: 0,
+    fingerprint: {},
+    apiKeyTag: '',
+    claim: context.connection.runtime.randomId(),
+    order: rememberedOrder(context, order),
+    ...('externalOrderId' in name ? { externalOrderId: name.externalOrderId } : {}),
+  }
+  const written = await context.journal.writeOutcome(found, content, deadline)
+  if (written.result !== 'written') throw notStored(undefined)
+  return publicRecord(written.found.record)
+}
+
+async function abandoned(context: OrderContext, name: OrderName, call: NamedCall): Promise<OrderRecord> {
+  const { runtime } = context.connection
+  const decidedAt = runtime.now()
+  const found = await findNamed(context, name, call)
+  const { record } = found
+  const step = ruleFor('abandon', record, factsOf(context, found, call.settings, { decidedAt }))
+  if (step.step === 'refuse') throw refused(step.because, name, record)
+  if (record === undefined) throw refused('unknown', name, record)
+  if (step.step === 'tell') return publicRecord(record)
+  const claim = runtime.randomId()
+  const now = runtime.now()
+  // If the clock went back, the age of a key that cannot change is unknown.
+  const base = isFromFuture(record, now) ? distrust(record, now, claim) : record
+  const content = abandon(base, record.slot.startsWith('key:') ? undefined : nextKey(context, record), claim)
+  const written = await context.journal.write(found, content, call.deadline)
+  if (written.result !== 'written') throw notStored(record)
+  return publicRecord(written.found.record)
+}
+
+export async function forget(
+  context: OrderContext,
+  name: OrderName,
+  settings: CallSettings,
+): Promise<boolean> {
+  const call = namedCall(context, 'orders.forget', settings)
+  const found = await findNamed(context, name, call, EVERYWHERE)
+  const { row, record } = found
+  const step = ruleFor('forget', record, factsOf(context, found, settings, {}))
+  switch (step.step) {
+    case 'refuse':
+      throw refused(step.because, name, record)
+    case 'nothing':
+      return false
+    case 'empty':
+      if (row === undefined || record === undefined) return false
+      return await context.journal.empty({ id: found.id, row, record } satisfies FoundRecord, call.deadline)
+    default:
+      return unknownStep(step)
+  }
+}
+
+function factsOf(
+  { connection, safeRetryWindow, live }: OrderContext,
+  { id }: Found,
+  { timeout }: CallSettings,
+  further: Partial<Facts>,
+): Facts {
+  const isLive = live.get(id) !== undefined
+  return {
+    ...PLAIN_FACTS,
+    now: connection.runtime.now(),
+    safeRetryWindow,
+    attempt: timeout,
+    isLive,
+    ...further,
+  }
+}
+
+function refused(
+  because: Extract<Refusal, 'unknown' | 'busy' | 'created' | 'other_order' | 'changed' | 'unsettled'>,
+  name: OrderName,
+  record: JournalRecord | undefined,
+): CustomerOrderingError {
+  const field = nameField(name)
+  switch (because) {
+    case 'unknown': {
+      const message = 'does not name a remembered order'
+      // The order of a key may be remembered under its reference.
+      const charged = field === 'idempotencyKey' ? 'unknown' : 'no'
+      const facts = { charged, issues: [{ path: field, message }], ...name } as const
+      return new InvalidRequestError(`${field} ${message}. Nothing was changed.`, facts)
+    }
+    case 'busy': {
+      const known = recordFacts(record)
+      return new UnresolvedOrderError(
+        `A call for this order may still be running, under any clock that is wrong by up to five minutes. ${moneySentence(known.charged)} Resolve the order once that call must have ended.`,
+        known,
+      )
+    }
+    case 'created':
+      return invalid(field, 'cannot be abandoned: the order was created and charged', record)
+    case 'other_order':
+      return invalid('orderId', 'differs from the id of the remembered order', record)
+    case 'changed':
+      return notStored(record)
+    case 'unsettled':
+      return invalid(field, 'names an unsettled order; recover or resolve it before you forget it', record)
+  }
+}
+
+function notStored(record: JournalRecord | undefined): StoreError {
+  const known = recordFacts(record)
+  return new StoreError(
+    `The decision was not confirmed: the store failed, or another call changed the record. ${moneySentence(known.charged)} Read the record again, then ruleFor.`,
+    known,
+  )
+}

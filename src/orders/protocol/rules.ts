@@ -1,0 +1,345 @@
+/** What each command does with an order in each phase: one table. */
+import { pathProblem } from '../../http/path.ts'
+import { isNameless } from '../../identity/keys.ts'
+import { differingFields } from '../../identity/tags.ts'
+import type { Intent } from '../record/intent.ts'
+import { type Hold, isPending, type JournalRecord } from '../record/record.ts'
+import { CLOCK_SKEW, isBusy, mayAttempt, mayBeRunning, type Start, startOf, type Timing } from './window.ts'
+
+/**
+ * Phase of an order in the store:
+ * - `absent`: there is no record, or it was forgotten;
+ * - `busy`: a call is working on the order;
+ * - `open`: the outcome is unknown, and the key may be sent again;
+ * - `stale`: the outcome is unknown, and the service may have forgotten the key;
+ * - `created`: the order was bought, and is remembered;
+ * - `unread`: the order was bought, but no response was readable;
+ * - `rejected`: the record was closed without an order.
+ */
+export type Phase = 'absent' | KnownPhase
+export type KnownPhase = 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rejected'
+
+/** A person confirms that the order exists (`resolve`), or closes its record without an order. */
+export type Command = 'create' | 'recover' | 'confirm' | 'abandon' | 'forget'
+
+/** Why a command ends without sending or settling the order. */
+export type Refusal =
+  | 'payload'
+  | 'key'
+  /** Another call is placing the same order, and neither has a reference or key. */
+  | 'duplicate'
+  /** The service may have forgotten the key. */
+  | 'window'
+  /** The service may have forgotten the caller's key of a refused order. */
+  | 'spent'
+  /** Another API key sent the order. */
+  | 'api_key'
+  /** The order was bought, but can neither be read by its id nor be sent again. */
+  | 'unreadable'
+  | 'unknown'
+  | 'busy'
+  | 'created'
+  /** The record has an order with another id. */
+  | 'other_order'
+  /** A call wrote the record after a person decided to abandon the order. */
+  | 'changed'
+  | 'unsettled'
+
+/** Why recovery looks an order up instead of sending it again. */
+export type HeldBack = 'past_window' | 'aborted' | 'refused_after_doubt' | 'conflict' | 'api_key_changed'
+
+interface Refuse<R extends Refusal> {
+  readonly step: 'refuse'
+  readonly because: R
+}
+/** Claims the order, then sends it. */
+interface Send {
+  readonly step: 'send'
+}
+/** Returns what is remembered. */
+interface Tell {
+  readonly step: 'tell'
+}
+/** Reads the bought order by its id. */
+interface Read {
+  readonly step: 'read'
+}
+/** Searches the service's list for the order. */
+interface LookUp {
+  readonly step: 'look_up'
+  readonly because: HeldBack
+}
+interface Nothing {
+  readonly step: 'nothing'
+}
+
+type Differs = 'payload' | 'key'
+
+export interface StepOf {
+  readonly create:
+    | Send
+    | Tell
+    | Read
+    | LookUp
+    /** Waits for the call that is working on the order, then reads the record again. */
+    | { readonly step: 'wait' }
+    | Refuse<Differs | 'duplicate' | 'window' | 'spent' | 'unreadable' | 'api_key'>
+  readonly recover: Send | Tell | Read | LookUp | Nothing | { readonly step: 'in_progress' }
+  readonly confirm: { readonly step: 'verify' } | Refuse<'busy' | 'other_order'>
+  readonly abandon: { readonly step: 'close' } | Tell | Refuse<'unknown' | 'busy' | 'created' | 'changed'>
+  readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
+}
+
+export interface Facts extends Timing {
+  /** What the caller of `create()` wants. */
+  readonly wanted: Intent | undefined
+  /** True if a call of this process is working on the order. */
+  readonly isLive: boolean
+  /** True if this call may take over the claim of another process. */
+  readonly outwaited: boolean
+  /** True if something may have sent the request more than once without this client's knowledge. */
+  readonly mayResend: boolean
+  /** True if this call read the service's whole list and did not find the order. */
+  readonly isNotListed: boolean
+  /** When a person called `resolve()`, in milliseconds since 1970. */
+  readonly decidedAt: number
+  /** The order id that was passed to `resolve()`. */
+  readonly orderId: string | undefined
+}
+
+export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
+  wanted: undefined,
+  isLive: false,
+  outwaited: false,
+  mayResend: false,
+  isNotListed: false,
+  decidedAt: 0,
+  orderId: undefined,
+}
+
+/** Names and comments are printed in `docs/protocol.md`. */
+type Condition = (record: JournalRecord, facts: Facts) => boolean
+
+/** The caller gives another key. A key belongs to its order until the record is forgotten. */
+const otherKey: Condition = ({ key }, { wanted }) =>
+  wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
+
+/**
+ * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very payload that is
+ * asked for now. An order that only `resolve()` has recorded has no payload to compare.
+ */
+const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }) =>
+  wanted !== undefined &&
+  state !== 'rejected' &&
+  hold !== 'conflict' &&
+  Object.keys(fingerprint).length > 0 &&
+  differingFields(fingerprint, wanted.fingerprint).length > 0
+
+/** The order has no reference or key. Identical nameless orders share one record. */
+const nameless: Condition = ({ slot }) => isNameless(slot)
+
+const held =
+  (hold: Hold): Condition =>
+  (record) =>
+    record.hold === hold
+
+/** An id that no path can contain cannot be read. */
+/** The record has the order's id. */
+const idKnown: Condition = ({ order }) => order?.id !== undefined && pathProblem(order.id) === undefined
+
+/** The request is gone, or the window of its key is over. */
+const notRepeatable: Condition = ({ body, firstSentAt }, facts) =>
+  body === undefined || !mayAttempt(firstSentAt, facts)
+
+/** A caller's key never changes, and its window is over. */
+const spent: Condition = (record, facts) => startFor(record, facts) === undefined
+
+/** A key that the caller gives now is the caller's. */
+export function startFor(record: JournalRecord, facts: Facts): Start | undefined {
+  return startOf(facts.wanted?.idempotencyKey === undefined ? record : { ...record, origin: 'caller' }, facts)
+}
+
+/**
+ * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
+ * its key.
+ */
+const maybeHidden: Condition = ({ externalOrderId, attempts, firstSentAt }, facts) =>
+  facts.mayResend &&
+  !facts.isNotListed &&
+  attempts > 0 &&
+  externalOrderId !== undefined &&
+  !mayAttempt(firstSentAt, facts)
+
+/** A call whose key would be replaced may still send it. */
+const running: Condition = (record, { now }) => mayBeRunning(record, now)
+
+/** A call wrote the record after a person called `resolve()`, and may have sent the order. */
+const changedSince: Condition = ({ updatedAt }, { decidedAt, now }) =>
+  // If the clock was set back, assume a change. Ignore an `updatedAt` far in the future: it comes
+  // from a wrong clock.
+  decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
+
+/** The record has another order's id. */
+const otherOrder: Condition = ({ order }, { orderId }) => order?.id !== undefined && order.id !== orderId
+
+export type ConditionName =
+  | 'otherKey'
+  | 'otherPayload'
+  | 'nameless'
+  | 'aborted'
+  | 'refusedAfterDoubt'
+  | 'conflict'
+  | 'idKnown'
+  | 'notRepeatable'
+  | 'spent'
+  | 'maybeHidden'
+  | 'running'
+  | 'changedSince'
+  | 'otherOrder'
+
+export const CONDITIONS: Readonly<Record<ConditionName, Condition>> = {
+  otherKey,
+  otherPayload,
+  nameless,
+  aborted: held('aborted'),
+  refusedAfterDoubt: held('refused'),
+  conflict: held('conflict'),
+  idKnown,
+  notRepeatable,
+  spent,
+  maybeHidden,
+  running,
+  changedSince,
+  otherOrder,
+}
+
+/** Conditions with their steps. The first true condition decides; the last entry is the default. */
+export type Cell<Step> = readonly [...(readonly [when: ConditionName, step: Step])[], otherwise: Step]
+type Row = { readonly [C in Command]: Cell<StepOf[C]> }
+
+const send: Send = { step: 'send' }
+const tell: Tell = { step: 'tell' }
+const read: Read = { step: 'read' }
+const verify = { step: 'verify' } as const
+const nothing: Nothing = { step: 'nothing' }
+const refuse = <const R extends Refusal>(because: R): Refuse<R> => ({ step: 'refuse', because })
+const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
+
+/** Come before every cell of `create()` for an order with a record. */
+export const GUARDS: readonly (readonly [when: ConditionName, step: Refuse<Differs>])[] = [
+  ['otherKey', refuse('key')],
+  ['otherPayload', refuse('payload')],
+]
+
+const CLOSE: Cell<StepOf['abandon']> = [
+  ['running', refuse('busy')],
+  ['changedSince', refuse('changed')],
+  { step: 'close' },
+]
+const HELD: Readonly<Record<Hold, HeldBack>> = {
+  aborted: 'aborted',
+  refused: 'refused_after_doubt',
+  conflict: 'conflict',
+}
+const HELD_BACK = [
+  ['aborted', lookUp(HELD.aborted)],
+  ['refusedAfterDoubt', lookUp(HELD.refused)],
+  ['conflict', lookUp(HELD.conflict)],
+] as const
+
+/** Printed in `docs/protocol.md` by `npm run docs:tables`. */
+export const RULES: Readonly<Record<KnownPhase, Row>> & {
+  readonly absent: { readonly [C in Command]: readonly [StepOf[C]] }
+} = {
+  absent: {
+    create: [send],
+    recover: [nothing],
+    // So an order of an earlier integration is adopted.
+    confirm: [verify],
+    abandon: [refuse('unknown')],
+    forget: [nothing],
+  },
+  busy: {
+    create: [['nameless', refuse('duplicate')], { step: 'wait' }],
+    recover: [{ step: 'in_progress' }],
+    confirm: [refuse('busy')],
+    abandon: [refuse('busy')],
+    forget: [refuse('unsettled')],
+  },
+  open: {
+    create: [send],
+    recover: [...HELD_BACK, send],
+    confirm: [verify],
+    abandon: CLOSE,
+    forget: [refuse('unsettled')],
+  },
+  stale: {
+    create: [refuse('window')],
+    recover: [...HELD_BACK, lookUp('past_window')],
+    confirm: [verify],
+    abandon: CLOSE,
+    forget: [refuse('unsettled')],
+  },
+  created: {
+    create: [['nameless', send], tell],
+    recover: [tell],
+    confirm: [['otherOrder', refuse('other_order')], verify],
+    abandon: [refuse('created')],
+    forget: [{ step: 'empty' }],
+  },
+  unread: {
+    create: [['idKnown', read], ['notRepeatable', refuse('unreadable')], send],
+    recover: [['idKnown', read], ['notRepeatable', lookUp('past_window')], send],
+    confirm: [['otherOrder', refuse('other_order')], verify],
+    abandon: [refuse('created')],
+    forget: [refuse('unsettled')],
+  },
+  rejected: {
+    create: [['maybeHidden', lookUp('past_window')], ['spent', refuse('spent')], send],
+    recover: [tell],
+    confirm: [verify],
+    abandon: [tell],
+    forget: [{ step: 'empty' }],
+  },
+}
+
+export function phaseOf(record: JournalRecord, facts: Facts): KnownPhase {
+  if (record.state === 'rejected') return 'rejected'
+  if (!isPending(record)) return 'created'
+  if (facts.isLive || (!facts.outwaited && isBusy(record, facts.now))) return 'busy'
+  if (record.state === 'created') return 'unread'
+  return mayAttempt(record.firstSentAt, facts) ? 'open' : 'stale'
+}
+
+/** The guards of `create()`: a conflict ends the call before the table is asked. */
+export function guard(record: JournalRecord, facts: Facts): Refuse<Differs> | undefined {
+  return GUARDS.find(([when]) => CONDITIONS[when](record, facts))?.[1]
+}
+
+export function ruleFor<C extends Command>(
+  command: C,
+  record: JournalRecord | undefined,
+  facts: Facts,
+): StepOf[C] {
+  if (record === undefined) return RULES.absent[command][0]
+  const cell: Cell<StepOf[C]> = RULES[phaseOf(record, facts)][command]
+  return firstStep(cell, record, facts)
+}
+
+function firstStep<Step extends { readonly step: string }>(
+  cell: Cell<Step>,
+  record: JournalRecord,
+  facts: Facts,
+): Step {
+  for (const entry of cell) {
+    if ('step' in entry) return entry
+    const [when, step] = entry
+    if (CONDITIONS[when](record, facts)) return step
+  }
+  throw new TypeError('unreachable: the last entry of a cell is a step')
+}
+
+/** Throws, because a call that continues after an unknown step might send the order. */
+export function unknownStep(step: never): never {
+  throw new Error(`Nothing was sent: ${JSON.stringify(step)} is an unknown step.`)
+}

@@ -1,0 +1,211 @@
+/**
+ * The six ways in which a record changes: claim, settle, prove, abandon, distrust, and empty, which
+ * leaves no record (`Journal.empty`). The comments are printed in `docs/protocol.md`.
+ */
+import { defined } from '../../defined.ts'
+import { isNameless } from '../../identity/keys.ts'
+import type { Order } from '../../schemas/order.ts'
+import type { Intent } from '../record/intent.ts'
+import {
+  type Hold,
+  isPending,
+  type JournalRecord,
+  type KeyOrigin,
+  type RecordContent,
+  type Rejection,
+} from '../record/record.ts'
+
+/** A key of an order. `firstSentAt` is absent if the key was never sent. */
+export interface Key {
+  readonly key: string
+  readonly origin: KeyOrigin
+  readonly generation: number
+  readonly firstSentAt?: number | undefined
+}
+
+export interface Claim {
+  readonly now: number
+  /** When the call ends at the latest. */
+  readonly until: number
+  /** Id of the call. */
+  readonly claim: string
+  readonly apiKeyTag: string
+}
+
+/**
+ * A call claims the record. This write permits the call to send. A new order, the same order again,
+ * its next key and another API key are all claimed by this one transition.
+ *
+ * @param record the record that is continued; undefined for a new order
+ * @param intent the payload; undefined to send what the record has
+ */
+export function claim(
+  record: RecordContent | undefined,
+  intent: Intent | undefined,
+  key: Key,
+  { now, until, claim: id, apiKeyTag }: Claim,
+): RecordContent {
+  const payload = intent ?? record
+  if (payload === undefined) throw new TypeError('unreachable: a claim without an order')
+  const { slot, fingerprint, body, externalOrderId } = payload
+  const own = record?.claim === id
+  const isSameKey = record?.key === key.key
+  const { othersUntil = 0, busyUntil = 0 } = record ?? {}
+  // A call whose claim is taken over does not notice this, and may send until its claim ends.
+  const others = own ? othersUntil : Math.max(othersUntil, busyUntil)
+  const highest = Math.max(record?.highest ?? 0, record?.generation ?? 0)
+  const left = isSameKey ? record : firstKey(record, key)
+  return {
+    slot,
+    key: key.key,
+    origin: key.origin,
+    generation: key.generation,
+    state: record?.state === 'created' ? 'created' : 'open',
+    // An earlier call may have sent the key, so a later refusal does not prove that nothing was
+    // bought. The key of an abandoned order stays ambiguous if it is also the order's name.
+    ambiguous: isSameKey && (record.ambiguous || (record.state === 'open' && !own)),
+    attempts: record?.attempts ?? 0,
+    fingerprint,
+    firstSentAt: key.firstSentAt ?? now,
+    busyUntil: until,
+    apiKeyTag,
+    claim: id,
+    ...defined({
+      externalOrderId,
+      body,
+      order: record?.order,
+      highest: highest > key.generation ? highest : undefined,
+      firstKeySentAt: left?.firstKeySentAt,
+      firstRejection: left?.firstRejection,
+      othersUntil: others > now ? others : undefined,
+    }),
+  }
+}
+
+type FirstKey = Pick<RecordContent, 'firstKeySentAt' | 'firstRejection'>
+
+/** Remembers what is known of the derived first key while a later key is current. */
+function firstKey(record: RecordContent | undefined, { origin, generation }: Key): FirstKey | undefined {
+  if (record === undefined || origin !== 'derived' || generation === 0) return undefined
+  if (record.generation > 0 || record.origin !== 'derived') return record
+  const { firstSentAt: firstKeySentAt, rejection: firstRejection } = record
+  return defined({ firstKeySentAt, firstRejection })
+}
+
+/** How the service refused this key before, if the record knows. */
+export function refusalOf(record: RecordContent, { key, generation }: Key): Rejection | undefined {
+  if (record.key === key) return record.rejection
+  return generation === 0 ? record.firstRejection : undefined
+}
+
+export interface Ending {
+  /** Why the record is closed without an order; undefined leaves it open. */
+  readonly rejection: Rejection | undefined
+  readonly ambiguous: boolean
+  readonly hold: Hold | undefined
+  readonly attempts: number
+  /** True if the service processed no request with the key, so that its window has not begun. */
+  readonly unused: boolean
+}
+
+/** A call ended without a proof of a charge: the record is closed, or stays open. */
+export function settle(
+  { busyUntil: _busy, firstSentAt, body, hold: before, ...record }: RecordContent,
+  { rejection, ambiguous, hold, attempts, unused }: Ending,
+): RecordContent {
+  const made = record.attempts + attempts
+  if (rejection === undefined) {
+    // Keep an earlier hold: this call may be a recovery that did not reach the service.
+    return { ...record, ambiguous, attempts: made, ...defined({ firstSentAt, body, hold: hold ?? before }) }
+  }
+  const sentAt = unused ? undefined : firstSentAt
+  return { ...record, state: 'rejected', attempts: made, rejection, ...defined({ firstSentAt: sentAt }) }
+}
+
+export interface Proof {
+  /** The record as this call sent it. Undefined if the order was found in a list or by its id. */
+  readonly sent: RecordContent | undefined
+  /** The part of the order that is remembered. */
+  readonly order: Partial<Order> | undefined
+  readonly orderId: string | undefined
+  readonly attempts: number
+  readonly claim: string
+}
+
+/** An order exists and was charged. A proof of a charge beats every other outcome. */
+export function prove(
+  newest: RecordContent,
+  { sent, order, orderId, attempts, claim }: Proof,
+): RecordContent {
+  const { slot, externalOrderId, order: known } = newest
+  // The order exists under the key that this call sent, even if another call has changed the key.
+  const { key, origin, generation, fingerprint, body, apiKeyTag, firstSentAt } = sent ?? newest
+  return {
+    slot,
+    key,
+    origin,
+    generation,
+    state: 'created',
+    ambiguous: false,
+    attempts: newest.attempts + attempts,
+    fingerprint,
+    apiKeyTag,
+    claim,
+    ...defined({
+      externalOrderId,
+      order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),
+      firstSentAt,
+      // Without the order, keep the body: a replay of the request returns the order.
+      body: order === undefined ? body : undefined,
+    }),
+  }
+}
+
+/** True if the proof adds nothing to the record, so that no write is needed. */
+export function isProven(newest: JournalRecord, { sent, order, orderId }: Proof): boolean {
+  if (newest.state !== 'created') return false
+  if (!isPending(newest)) return true
+  if (order !== undefined || (orderId !== undefined && newest.order?.id === undefined)) return false
+  // A write is needed to release this call's own claim.
+  return newest.busyUntil === undefined || newest.claim !== sent?.claim
+}
+
+/** Identical orders without a reference or key share one row, but have different keys. */
+export function isAnother(newest: RecordContent, mine: RecordContent): boolean {
+  return isNameless(newest.slot) && newest.key !== mine.key
+}
+
+/**
+ * A person closed the record without an order. The next call buys again. It uses another key, unless
+ * the key is also the order's name.
+ */
+export function abandon(record: RecordContent, next: Key | undefined, id: string): RecordContent {
+  const { busyUntil: _busy, othersUntil: _others, body: _body, hold: _hold, ...rest } = record
+  const closed = { ...rest, state: 'rejected', rejection: { kind: 'abandoned' }, claim: id } as const
+  if (next === undefined) return { ...closed, generation: record.generation + 1 }
+  const { firstSentAt: _sent, highest: _highest, ...unsent } = closed
+  const { key, origin, generation } = next
+  return { ...unsent, key, origin, generation, ambiguous: false, firstKeySentAt: 0 }
+}
+
+/**
+ * The clock went back, so the age of the keys is unknown. With a known age, the window of the keys
+ * would open again once the clock catches up. A call that holds the record may still be running.
+ */
+export function distrust(
+  { busyUntil = 0, othersUntil = 0, firstSentAt, firstKeySentAt, updatedAt, ...record }: JournalRecord,
+  now: number,
+  id: string,
+): RecordContent {
+  const length = Math.max(busyUntil, othersUntil) - updatedAt
+  const { version: _version, createdAt: _created, ...content } = record
+  return {
+    ...content,
+    claim: id,
+    ...defined({
+      firstSentAt: firstSentAt === undefined ? undefined : 0,
+      firstKeySentAt: firstKeySentAt === undefined ? undefined : 0,
+      othersUntil: length > 0 ? now + length : undefined,
+    }),
+  }
+}

@@ -1,0 +1,131 @@
+/** One thing that a caller wants to buy once: the arguments of `create()`, read once and checked. */
+import { bare, defined, isObject, isUndefinedIn, ownValue } from '../../defined.ts'
+import { InvalidRequestError, type Issue } from '../../errors/classes.ts'
+import { CanonicalJsonError, canonicalJson, jsonMethod } from '../../identity/canonical.ts'
+import { checkIdempotencyKey, checkReference, type Derive, rowIdOf, slotOf } from '../../identity/keys.ts'
+import { digestOf, type Fingerprint, fingerprintOf } from '../../identity/tags.ts'
+import { checkNow, issuesText } from '../../schemas/check.ts'
+import { type CreateOrderRequest, createOrderRequestSchema } from '../../schemas/order.ts'
+import { misnamedFields } from './field-names.ts'
+
+/** No later change of the arguments has an effect. */
+export interface Intent {
+  readonly slot: string
+  readonly rowId: string
+  /** The canonical JSON that every attempt sends. */
+  readonly body: string
+  readonly fingerprint: Fingerprint
+  readonly externalOrderId?: string
+  readonly idempotencyKey?: string
+  /** The key of a deliberate duplicate, which has a slot of its own. */
+  readonly duplicateKey?: string
+}
+
+export interface IntentOptions {
+  readonly idempotencyKey?: string | undefined
+  /** True if the caller passed `idempotencyKey: undefined`, perhaps by mistake. */
+  readonly keyIsUndefined?: boolean | undefined
+  /** Set if the caller passed `allowDuplicate`. */
+  readonly duplicateKey?: string | undefined
+}
+
+/** Far above any order, and below what a service or proxy refuses after it has charged. */
+const MAX_BODY_BYTES = 262_144
+
+export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
+  refuseMisnamed(request)
+  const members = new Map<string, string>()
+  let body: string
+  try {
+    body = canonicalJson(request, members)
+  } catch (error) {
+    if (!(error instanceof CanonicalJsonError)) throw error
+    throw invalid(error.path, error.problem)
+  }
+  const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
+  if (!('value' in checked)) throw invalidFor(checked.issues)
+  const data = checked.value
+  // Check the names again, because toJSON() may have added fields.
+  refuseMisnamed(data)
+  if (isTooLarge(body)) throw invalid('', `must have at most ${MAX_BODY_BYTES} bytes as JSON`)
+  const externalOrderId = data.metadata?.externalOrderId
+  const { idempotencyKey, duplicateKey } = options
+  const badReference = externalOrderId === undefined ? undefined : checkReference(externalOrderId)
+  if (badReference !== undefined) throw invalid('metadata.externalOrderId', badReference)
+  const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
+  if (badKey !== undefined) throw invalid('options.idempotencyKey', badKey)
+  const isNamed = externalOrderId !== undefined || idempotencyKey !== undefined
+  if (duplicateKey !== undefined && isNamed)
+    throw invalid('options.allowDuplicate', 'is only for orders without a reference or key; omit it')
+  const lost = isNamed || duplicateKey !== undefined ? undefined : lostName(request, options)
+  if (lost !== undefined)
+    throw invalid(lost, 'is undefined, so a repeated call could place a second order: set it, or omit it')
+  const slot = slotOf(externalOrderId, idempotencyKey ?? duplicateKey, () => digestOf(derive, members))
+  const fingerprint = fingerprintOf(derive, slot, members)
+  const rowId = rowIdOf(derive, slot)
+  return bare({
+    slot,
+    rowId,
+    body,
+    fingerprint,
+    ...defined({ externalOrderId, idempotencyKey, duplicateKey }),
+  })
+}
+
+function refuseMisnamed(request: unknown): void {
+  const issues = misnamedFields(request)
+  if (issues.length > 0) throw invalidFor(issues)
+}
+
+function isTooLarge(body: string): boolean {
+  // A UTF-16 code unit takes at most three bytes of UTF-8.
+  return body.length * 3 > MAX_BODY_BYTES && new TextEncoder().encode(body).length > MAX_BODY_BYTES
+}
+
+/**
+ * Finds a reference or key that is undefined. Canonical JSON would silently drop it, and the order
+ * would be nameless.
+ */
+function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
+  if (keyIsUndefined === true) return 'options.idempotencyKey'
+  if (isUndefinedIn(request, 'metadata')) return 'metadata'
+  const metadata = ownValue(request, 'metadata')
+  return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
+}
+
+/**
+ * An earlier, valid call with the same reference or key may have been charged, and the error must
+ * say so.
+ */
+export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
+  const externalOrderId = writtenMember(writtenMember(request, 'metadata'), 'externalOrderId')
+  const reference = typeof externalOrderId === 'string' ? externalOrderId : undefined
+  const key = checkIdempotencyKey(idempotencyKey) === undefined ? String(idempotencyKey) : undefined
+  return (reference ?? key) === undefined ? undefined : slotOf(reference, key, String)
+}
+
+/** Reads a member as canonical JSON would write it: through getters and `toJSON()`. */
+function writtenMember(value: unknown, name: string): unknown {
+  try {
+    const plain = written(value)
+    return isObject(plain) && Object.hasOwn(plain, name) ? written(plain[name]) : undefined
+  } catch {
+    // Without a name, no record can be found.
+    return undefined
+  }
+}
+
+function written(value: unknown): unknown {
+  const toJson = isObject(value) ? jsonMethod(value) : undefined
+  return typeof toJson === 'function' ? toJson.call(value, '') : value
+}
+
+function invalid(path: string, message: string): InvalidRequestError {
+  return invalidFor([{ path, message }])
+}
+
+function invalidFor(issues: readonly Issue[]): InvalidRequestError {
+  return new InvalidRequestError(`The order is not valid: ${issuesText(issues)}. Nothing was sent.`, {
+    issues,
+  })
+}

@@ -1,0 +1,315 @@
+/** Reads and conditional writes of records. Every safety decision is one such write. */
+import { defined } from '../../defined.ts'
+import { StoreError } from '../../errors/classes.ts'
+import { Deadline, GRACE, Interruption } from '../../http/deadline.ts'
+import type { Codec } from '../../options.ts'
+import type { Runtime } from '../../runtime.ts'
+import type { OrderStore, RowPage, StoredRow } from '../../stores/store.ts'
+import type { JournalRecord, RecordContent } from './record.ts'
+import {
+  decodeRow,
+  emptyRow,
+  encodeRecord,
+  type RecordOwner,
+  RoundTripError,
+  type Unusable,
+  unusableError,
+  withRoundTrip,
+} from './row.ts'
+
+const STORE_TIMEOUT = 10_000
+const MAX_MERGES = 8
+
+export interface Found {
+  readonly id: string
+  readonly row?: StoredRow
+  readonly record?: JournalRecord
+}
+
+export interface FoundRecord extends Found {
+  readonly row: StoredRow
+  readonly record: JournalRecord
+}
+
+/**
+ * - `lost`: another writer was faster.
+ * - `refused`: the write can never be applied ({@link StoreError.applied} is false).
+ * - `doubt`: the write may still be applied, because a database may continue a statement after its
+ *   client has stopped waiting.
+ * - `failed`: the record could not be encrypted, so nothing reached the store.
+ */
+export type Unwritten =
+  | { readonly result: 'refused' | 'doubt'; readonly cause: unknown }
+  | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
+
+export type Written =
+  | { readonly result: 'written'; readonly found: FoundRecord }
+  | { readonly result: 'lost' }
+  | Unwritten
+
+type Applied = 'written' | 'lost' | Extract<Unwritten, { readonly result: 'refused' | 'doubt' }>
+
+/** `open`: rows with work left for recovery. `since`: rows written since a time. */
+export type Which = { readonly open: true } | { readonly since: number }
+
+export interface JournalOptions extends Omit<RecordOwner, 'derive'> {
+  readonly store: OrderStore
+  readonly scope: string
+  readonly codec: Codec | undefined
+  readonly runtime: Runtime
+}
+
+export class Journal {
+  readonly store: OrderStore
+  readonly scope: string
+  readonly #owner: RecordOwner
+  readonly #codec: Codec | undefined
+  readonly #runtime: Runtime
+
+  constructor({ store, scope, server, account, codec, runtime }: JournalOptions) {
+    this.store = store
+    this.scope = scope
+    this.#owner = { derive: runtime.deriveId, server, account }
+    this.#codec = codec && withRoundTrip(codec)
+    this.#runtime = runtime
+  }
+
+  async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
+    const row = await this.#read(id, deadline)
+    if (row instanceof Interruption || row === undefined) return row ?? { id }
+    const record = await this.#decoded(row, deadline)
+    if (record instanceof Interruption) {
+      const over = deadline.over()
+      if (over !== undefined) return over
+      throw unusableError('unanswered')
+    }
+    if (typeof record === 'object') return { id, row, record }
+    if (record === 'forgotten') return { id, row }
+    throw unusableError(record)
+  }
+
+  /** The record as it is now, or undefined if it cannot be read in time. */
+  async newest(id: string, deadline: Deadline): Promise<Found | undefined> {
+    const found = await this.load(id, deadline).catch(() => undefined)
+    return found instanceof Interruption ? undefined : found
+  }
+
+  async decode(row: StoredRow): Promise<JournalRecord | 'forgotten' | Unusable> {
+    const decoded = await this.#decoded(row, this.#time(STORE_TIMEOUT))
+    return decoded instanceof Interruption ? 'unanswered' : decoded
+  }
+
+  /** Replaces the version that was found. Nothing is sent before such a write was confirmed. */
+  async write(
+    found: Found,
+    content: RecordContent,
+    deadline: Deadline,
+    codecTime: Deadline = deadline,
+  ): Promise<Written> {
+    const now = this.#runtime.now()
+    const version = (found.row?.version ?? 0) + 1
+    const createdAt = found.record?.createdAt ?? now
+    const record: JournalRecord = { ...content, version, createdAt, updatedAt: now }
+    let row: StoredRow | Interruption
+    try {
+      const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
+      row = this.#codec === undefined ? await encoded : await this.#bounded(encoded, codecTime)
+    } catch (cause) {
+      const why =
+        cause instanceof RoundTripError ? 'cannot decrypt what it encrypts' : 'could not encrypt the record'
+      return { result: 'failed', repair: `Repair the codec, which ${why},`, cause }
+    }
+    if (row instanceof Interruption) {
+      const repair = 'Repair the codec, which did not encrypt the record in time,'
+      return { result: 'failed', repair, cause: undefined }
+    }
+    const applied = await this.#apply(found.row, row, deadline)
+    if (applied === 'written') return { result: 'written', found: { id: found.id, row, record } }
+    return applied === 'lost' ? { result: 'lost' } : applied
+  }
+
+  /** Writes an outcome, also after the call's end: what was learnt must be stored before it is told. */
+  writeOutcome(
+    found: Found,
+    content: RecordContent,
+    deadline: Deadline,
+    signal?: AbortSignal,
+  ): Promise<Written> {
+    const over = deadline.over() !== undefined
+    const time = over ? this.#time(0) : this.#time(deadline.remaining(), signal)
+    // The codec has time even after the call's end: without encryption, no outcome is stored.
+    return this.write(found, content, time, this.#time(Math.max(deadline.remaining(), GRACE)))
+  }
+
+  /**
+   * Inserts or rewrites the row, so that the store rejects a write that an earlier call abandoned.
+   * Needs no codec, so it works even if the codec fails. Returns true if no earlier write of the
+   * row can still be applied.
+   */
+  async fence({ id, row: base }: Found, deadline: Deadline): Promise<boolean> {
+    const now = this.#runtime.now()
+    const row =
+      base === undefined
+        ? emptyRow(this.scope, id, now)
+        : { ...base, version: base.version + 1, updatedAt: now }
+    const applied = await this.#apply(base, row, deadline)
+    return applied === 'written' || (applied !== 'lost' && applied.result === 'refused')
+  }
+
+  /**
+   * Stores a proof of a charge over the newest record: a charge overrides any other outcome.
+   *
+   * @param merge returns undefined if the newest record needs no write
+   * @param signal ends the write; by default, it goes on even if the caller aborts the call
+   * @returns the record with the proof, or undefined if it could not be stored
+   */
+  async writeProof(
+    found: FoundRecord,
+    merge: (newest: JournalRecord) => RecordContent | undefined,
+    deadline: Deadline,
+    signal?: AbortSignal,
+  ): Promise<JournalRecord | undefined> {
+    const last = this.#time(Math.max(deadline.remaining(), 0) + GRACE)
+    let newest: Found & { readonly record: JournalRecord } = found
+    for (let round = 0; round < MAX_MERGES; round++) {
+      const content = merge(newest.record)
+      if (content === undefined) return newest.record
+      const written = await this.writeOutcome(newest, content, deadline, signal)
+      if (written.result === 'written') return written.found.record
+      if (written.result !== 'lost') return undefined
+      const current = await this.newest(found.id, last)
+      if (current === undefined) return undefined
+      // If the record was forgotten or pruned since this call read it, write it again: a proven
+      // charge must not get lost.
+      newest = { ...current, record: current.record ?? newest.record }
+    }
+    return undefined
+  }
+
+  /** Forgets the record, and keeps its row. Returns false if another call has changed the record. */
+  async empty({ id, row }: FoundRecord, deadline: Deadline): Promise<boolean> {
+    const emptied = (): Promise<boolean> =>
+      this.store.update(emptyRow(this.scope, id, this.#runtime.now(), row), row.version)
+    const message =
+      'The store did not confirm the removal of the record. Nothing was sent. Repair the store, then call again.'
+    return await this.confirmed(emptied, message, deadline)
+  }
+
+  async *rows(which: Which): AsyncGenerator<StoredRow, void, undefined> {
+    let after: string | undefined
+    do {
+      const page = await this.page(which, after)
+      yield* page.rows
+      after = page.next
+    } while (after !== undefined)
+  }
+
+  page(which: Which, after?: string): Promise<RowPage> {
+    const options = { limit: 100, ...defined({ after }) }
+    const listed = (): Promise<RowPage> =>
+      'open' in which
+        ? this.store.listOpen(this.scope, options)
+        : this.store.list(this.scope, { ...options, since: which.since })
+    return this.confirmed(listed, UNREADABLE)
+  }
+
+  async confirmed<T>(
+    operation: () => Promise<T>,
+    message: string,
+    deadline: Deadline = this.#time(STORE_TIMEOUT),
+  ): Promise<T> {
+    let result: T | Interruption
+    try {
+      result = await this.#bounded(begun(operation), deadline)
+    } catch (cause) {
+      throw storeError(message, cause)
+    }
+    if (result instanceof Interruption) throw storeError(message)
+    return result
+  }
+
+  async #read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
+    let row: StoredRow | Interruption | undefined
+    try {
+      row = await this.#bounded(
+        begun(() => this.store.get(this.scope, id)),
+        deadline,
+      )
+    } catch (cause) {
+      throw storeError(UNREADABLE, cause)
+    }
+    if (!(row instanceof Interruption)) return row
+    const over = deadline.over()
+    // The call still has time: only the store was too slow.
+    if (over === undefined) throw storeError(UNREADABLE)
+    return over
+  }
+
+  async #apply(base: StoredRow | undefined, row: StoredRow, deadline: Deadline): Promise<Applied> {
+    const pending = begun(async () =>
+      base === undefined
+        ? (await this.store.insert(row)).inserted
+        : await this.store.update(row, base.version),
+    )
+    let failure: unknown
+    let applied: boolean | Interruption | undefined
+    let grace: Deadline | undefined
+    try {
+      applied = await this.#bounded(pending, deadline)
+      if (applied instanceof Interruption) {
+        // The store may still confirm the write, so wait briefly after the call's end.
+        grace = this.#time(GRACE)
+        applied = await this.#time(GRACE / 2).race(pending)
+      }
+      if (applied === true) return 'written'
+    } catch (cause) {
+      failure = cause ?? new Error('the store failed')
+    }
+    // Read the row even if the store reported that another writer was faster: a database client may
+    // have repeated this write after a lost response.
+    const read = await this.#read(row.id, grace ?? this.#time(GRACE)).catch(() => 'unreadable' as const)
+    const unread = read instanceof Interruption || read === 'unreadable'
+    const current = unread ? undefined : read
+    // The content tells whose write it is: it has the random id of the call that wrote it.
+    if (current?.version === row.version && current.data === row.data) return 'written'
+    if (applied === false || (current !== undefined && current.version >= row.version)) return 'lost'
+    // Trust a rejection only if the row was read afterwards: a database client may repeat a
+    // statement that was applied, and report that the repetition was rejected.
+    const refused = !unread && failure instanceof StoreError && failure.applied === false
+    return { result: refused ? 'refused' : 'doubt', cause: failure }
+  }
+
+  /** Has a deadline because a codec may call a key service that never responds. */
+  #decoded(
+    row: StoredRow,
+    deadline: Deadline,
+  ): Promise<JournalRecord | 'forgotten' | Unusable | Interruption> {
+    const decoded = decodeRow(row, this.#codec, this.#owner)
+    return this.#codec === undefined ? decoded : this.#bounded(decoded, deadline)
+  }
+
+  #bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {
+    return this.#time(Math.min(STORE_TIMEOUT, deadline.remaining()), deadline.signal).race(pending)
+  }
+
+  #time(milliseconds: number, signal?: AbortSignal): Deadline {
+    return new Deadline(this.#runtime, milliseconds, signal)
+  }
+}
+
+/** Turns a synchronous throw of a store into a rejection, which is all that callers handle. */
+async function begun<T>(operation: () => Promise<T>): Promise<T> {
+  return await operation()
+}
+
+const UNREADABLE =
+  'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'
+
+function storeError(message: string, cause?: unknown): StoreError {
+  return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
+}
+
+/** Quotes only a StoreError: the message of any other error may contain a secret. */
+export function reasonOf(cause: unknown): string {
+  return cause instanceof StoreError ? ` The store reported: ${cause.message}` : ''
+}

@@ -1,0 +1,177 @@
+/** What the store remembers of an order. */
+import { defined, isObject } from '../../defined.ts'
+import type { Charged } from '../../errors/classes.ts'
+import type { Fingerprint } from '../../identity/tags.ts'
+import { checkNow, parseJson } from '../../schemas/check.ts'
+import type { Order } from '../../schemas/order.ts'
+import { orderSchema } from '../../schemas/order.ts'
+
+/**
+ * `open`: the outcome is unknown. `created`: an order exists and was charged. `rejected`: the
+ * record is closed without an order, and nothing was charged.
+ */
+export type RecordState = 'open' | 'created' | 'rejected'
+
+/**
+ * Why a record is closed without an order:
+ * - `refused`: the service refused the order (400, 402, 404, 422);
+ * - `not_processed`: the service did not process the request (such as 401, 403, 425, 429), or the
+ *   request never reached it;
+ * - `cancelled`: the call ended before anything was sent;
+ * - `abandoned`: a person closed the record with `resolve()`.
+ */
+export type RejectionKind = 'refused' | 'not_processed' | 'cancelled' | 'abandoned'
+
+/** Why an order was not placed. */
+export interface Rejection {
+  /** The reason. */
+  readonly kind: RejectionKind
+  /** HTTP status of the refusal. */
+  readonly status?: number
+  /** Machine-readable code from the service's response. */
+  readonly code?: string
+}
+
+/** What the store remembers of an order. */
+export interface OrderRecord {
+  /** The order's name: `ref:<externalOrderId>`, `key:<Idempotency-Key>` or `anon:<digest>`. */
+  readonly slot: string
+  /** The current Idempotency-Key. Empty for an order that only `resolve()` has recorded. */
+  readonly key: string
+  /** Number of the current key, counted from 0. */
+  readonly generation: number
+  /** `open` until the outcome is known, then `created` or `rejected`. */
+  readonly state: RecordState
+  /** True if an attempt under the current key may have been charged, and its outcome is unknown. */
+  readonly ambiguous: boolean
+  /** Your own reference for the order. */
+  readonly externalOrderId?: string
+  /** The request, until the record is closed. */
+  readonly request?: Readonly<Record<string, unknown>>
+  /** Why `recover()` looks the order up and does not send it. */
+  readonly hold?: Hold
+  /**
+   * The order as the service returned it. Has only an `id` if nothing else in the response was
+   * readable. Absent if no response was readable.
+   */
+  readonly order?: Partial<Order>
+  /** Why the record was closed without an order. */
+  readonly rejection?: Rejection
+  /** Number of HTTP requests that finished calls have made for the order. */
+  readonly attempts: number
+  /**
+   * When a call first sent the current key, or was about to send it, in milliseconds since 1970.
+   * Absent before that, and again if the service certainly processed no request with the key. 0 if
+   * unknown because a clock went back.
+   */
+  readonly firstSentAt?: number
+  /**
+   * Time by which the call that claimed the record ends, in milliseconds since 1970. Absent once
+   * the call has stored its outcome.
+   */
+  readonly busyUntil?: number
+  /** When the record was first written, in milliseconds since 1970. */
+  readonly createdAt: number
+  /** Every write of the record increases the version by 1. */
+  readonly version: number
+}
+
+/**
+ * Who chose the key: the caller, this package by derivation from the reference, or chance. A
+ * derived key is the same in every process, even without the store.
+ */
+export type KeyOrigin = 'caller' | 'derived' | 'random'
+
+/**
+ * Why recovery must not repeat the request of an open record:
+ * - `aborted`: the caller aborted it;
+ * - `refused`: the service refused it after an attempt with an unknown outcome;
+ * - `conflict`: the key belongs to another payload, which may have been bought.
+ */
+export type Hold = 'aborted' | 'refused' | 'conflict'
+
+export interface JournalRecord extends Omit<OrderRecord, 'request'> {
+  readonly origin: KeyOrigin
+  /** Highest generation that was ever used. Absent if that is the current generation. */
+  readonly highest?: number
+  /**
+   * When the derived first key was first sent, while a later key is current. 0 if that key must
+   * not be sent again.
+   */
+  readonly firstKeySentAt?: number
+  /** How the service refused the derived first key, while a later key is current. */
+  readonly firstRejection?: Rejection
+  /** Empty for an order that only `resolve()` has recorded: its payload is unknown. */
+  readonly fingerprint: Fingerprint
+  /** Canonical JSON. Dropped once the request need not be sent again. */
+  readonly body?: string
+  /**
+   * Time by which all calls end whose claims another call took over, in milliseconds since 1970.
+   * Until then, they may still send the order.
+   */
+  readonly othersUntil?: number
+  /** 32-bit tag of the API key that sends `key`. */
+  readonly apiKeyTag: string
+  /**
+   * Random id of the call that last wrote the record. After a lost response, it shows which write
+   * was stored.
+   */
+  readonly claim: string
+  /** Milliseconds since 1970. */
+  readonly updatedAt: number
+}
+
+export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
+
+/** Whether the wallet was charged for the order of a record. Without a record, nothing was sent. */
+export function chargedOf(record: Pick<OrderRecord, 'state'> | undefined): Charged {
+  if (record?.state === 'created') return 'yes'
+  return record?.state === 'open' ? 'unknown' : 'no'
+}
+
+/** The remembered order, or undefined if no response was readable. */
+export function orderOf({ state, order }: Pick<OrderRecord, 'state' | 'order'>): Order | undefined {
+  if (state !== 'created') return undefined
+  const checked = checkNow(orderSchema, order)
+  return 'value' in checked ? checked.value : undefined
+}
+
+/** True while recovery may have work to do: the outcome is unknown, or the order was never read. */
+export function isPending(record: Pick<OrderRecord, 'state' | 'order'>): boolean {
+  return record.state === 'open' || (record.state === 'created' && orderOf(record) === undefined)
+}
+
+export function publicRecord(record: JournalRecord): OrderRecord {
+  const { slot, key, generation, state, ambiguous, externalOrderId, order, rejection, hold } = record
+  const request = parseJson(record.body ?? '')?.json
+  const { attempts, firstSentAt, busyUntil, createdAt, version } = record
+  return {
+    slot,
+    key,
+    generation,
+    state,
+    ambiguous,
+    attempts,
+    createdAt,
+    version,
+    ...(isObject(request) && { request }),
+    ...defined({ externalOrderId, order, rejection, hold, firstSentAt, busyUntil }),
+  }
+}
+
+/** What an error says of a record. */
+export interface RecordFacts {
+  readonly charged: Charged
+  readonly idempotencyKey: string | undefined
+  readonly externalOrderId: string | undefined
+  readonly orderId: string | undefined
+}
+
+export function recordFacts(record: OrderRecord | undefined): RecordFacts {
+  return {
+    charged: record === undefined ? 'unknown' : chargedOf(record),
+    idempotencyKey: record?.key,
+    externalOrderId: record?.externalOrderId,
+    orderId: record?.order?.id,
+  }
+}

@@ -1,0 +1,70 @@
+/** Removes old closed records. Open records are never removed. */
+import type { Reporter } from '../../hooks.ts'
+import type { Runtime } from '../../runtime.ts'
+import type { OrderStore, StoredRow } from '../../stores/store.ts'
+import type { Journal } from './journal.ts'
+
+/** Milliseconds for which closed records are remembered. */
+export interface Retention {
+  readonly created: number
+  readonly rejected: number
+}
+
+/** How far back to search for a witness, in multiples of its minimum age. */
+const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
+
+const PRUNE_INTERVAL = 60 * 60 * 1000
+
+const prunedAt = new WeakMap<OrderStore, Map<string, number>>()
+const running = new WeakMap<OrderStore, Set<Promise<void>>>()
+
+export function pruneHourly(journal: Journal, kept: Retention, runtime: Runtime, reporter: Reporter): void {
+  const { store, scope } = journal
+  const times = prunedAt.get(store) ?? new Map<string, number>()
+  prunedAt.set(store, times)
+  const now = runtime.monotonic()
+  const last = times.get(scope)
+  if (last !== undefined && now - last < PRUNE_INTERVAL) return
+  times.set(scope, now)
+  const pending = running.get(store) ?? new Set()
+  running.set(store, pending)
+  const pruning: Promise<void> = prune(journal, kept, runtime)
+    .catch(({ code }: { readonly code?: string }) => {
+      reporter.log('warn', 'old records could not be removed; no new attempt for an hour', { code })
+    })
+    .finally(() => pending.delete(pruning))
+  pending.add(pruning)
+}
+
+/** Resolves once no removal is running, so that the store can be closed. */
+export async function pruned(store: OrderStore): Promise<void> {
+  await Promise.all(running.get(store) ?? [])
+}
+
+export async function prune(journal: Journal, kept: Retention, runtime: Runtime): Promise<void> {
+  const limits = {
+    createdBefore: await prunableBefore(journal, kept.created, runtime.now()),
+    rejectedBefore: await prunableBefore(journal, kept.rejected, runtime.now()),
+  }
+  await journal.confirmed(
+    () => journal.store.prune(journal.scope, limits),
+    'The store could not remove old records. Nothing was sent. Call again.',
+  )
+}
+
+/**
+ * Returns the time before which records may be removed, or 0 if none may be. If this process's
+ * clock is far ahead, every record looks old. So a record must also be older than another record,
+ * the witness, by three quarters of the retention. The witness must be at least a quarter of the
+ * retention old: a newer one may have been written with the wrong clock.
+ */
+async function prunableBefore(journal: Journal, retention: number, now: number): Promise<number> {
+  const minAge = retention / 4
+  for (const factor of WITNESS_AGES) {
+    const { rows } = await journal.page({ since: Math.floor(Math.max(0, now - minAge * factor)) })
+    const witness = rows.find(({ updatedAt }: StoredRow) => updatedAt <= now - minAge)
+    if (witness !== undefined)
+      return Math.floor(Math.min(now - retention, witness.updatedAt - (retention * 3) / 4))
+  }
+  return 0
+}

@@ -1,0 +1,228 @@
+/** The errors of a call that places an order: what happened, the wallet, and what to do next. */
+import { bare } from '../../defined.ts'
+import {
+  type Charged,
+  type CustomerOrderingError,
+  DuplicateOrderError,
+  type ErrorFacts,
+  IdempotencyConflictError,
+  InvalidRequestError,
+  type Issue,
+  moneySentence,
+  StoreError,
+  UnresolvedOrderError,
+} from '../../errors/classes.ts'
+import { noTrail } from '../../http/call.ts'
+import { type Deadline, Interruption } from '../../http/deadline.ts'
+import {
+  type CallContext,
+  chargedSentence,
+  conflictSentence,
+  errorOf,
+  unexpectedBody,
+} from '../../http/failures.ts'
+import { factsOf } from '../../http/info.ts'
+import { rowIdOf } from '../../identity/keys.ts'
+import { differingFields } from '../../identity/tags.ts'
+import type { StepOf } from '../protocol/rules.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import type { Intent } from '../record/intent.ts'
+import { reasonOf } from '../record/journal.ts'
+import { chargedOf, type JournalRecord, type RecordFacts, recordFacts } from '../record/record.ts'
+import type { Unclaimed } from './drive.ts'
+import type { Sent } from './send.ts'
+
+type Refusal = Extract<StepOf['create'], { readonly step: 'refuse' }>['because']
+type Unresolved = Exclude<Refusal, 'payload' | 'key' | 'duplicate' | 'spent'>
+
+const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
+  window: 'is past its safe-retry window (or the clock went back), so the service may have forgotten the key',
+  api_key: 'used another API key, and the service may scope idempotency keys by API key',
+  unreadable: 'created it, but the response was never readable',
+}
+
+/** What the errors of one call need to know. */
+export interface Placing {
+  readonly intent: Intent
+  readonly signal: AbortSignal | undefined
+}
+
+export function refusedError(placing: Placing, because: Refusal, record: JournalRecord | undefined): Error {
+  const { intent } = placing
+  if (because === 'duplicate')
+    return new DuplicateOrderError(
+      'Another call is placing the same order without a reference or key, and may charge the wallet. This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second order.',
+      { ...namesOf(placing, record), charged: 'unknown' },
+    )
+  if (record === undefined) return new TypeError(`unreachable: refused as ${because} without a record`)
+  const charged = chargedOf(record)
+  const facts = { ...namesOf(placing, record), charged }
+  switch (because) {
+    case 'key':
+    case 'payload': {
+      const isKey = because === 'key'
+      const fields = isKey ? ['idempotencyKey'] : differingFields(record.fingerprint, intent.fingerprint)
+      const forget =
+        isKey && charged === 'no' ? ' To give the refused order another key, forget() it first.' : ''
+      return new IdempotencyConflictError(
+        `This reference or key belongs to an order that differs in ${fields.join(', ')}. This call sent nothing. ${conflictSentence(charged)}${forget}`,
+        { ...facts, local: true, fields },
+      )
+    }
+    case 'spent': {
+      const message =
+        'was used for this order before, and the service may not remember it: forget() the order, then use a new key'
+      return new InvalidRequestError(
+        `The idempotencyKey ${message}. This call sent nothing. ${moneySentence(charged)}`,
+        { ...facts, issues: [{ path: 'options.idempotencyKey', message }] },
+      )
+    }
+    default:
+      return unresolvedError(placing, because, record)
+  }
+}
+
+export function unresolvedError(
+  placing: Placing,
+  because: Unresolved,
+  record: JournalRecord,
+): UnresolvedOrderError {
+  const charged = chargedOf(record)
+  return new UnresolvedOrderError(
+    `An earlier call for this order ${UNRESOLVED[because]}. This call placed no order. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: run orders.recover(). If the order stays unresolved, settle it with orders.resolve().`,
+    { ...namesOf(placing, record), charged },
+  )
+}
+
+/** A listed order has the reference of a refused order, and other fields: it may be ours. */
+export function doubtfulError(placing: Placing, record: JournalRecord): UnresolvedOrderError {
+  return new UnresolvedOrderError(
+    'The service lists an order with this reference and other fields, which a hidden retry of the refused order may have bought. This call placed no order. Find out whose order it is: confirm it with orders.resolve(), or use another reference.',
+    { ...namesOf(placing, record), charged: chargedOf(record) },
+  )
+}
+
+/** The call could not claim the order. */
+export function unclaimedError(
+  placing: Placing,
+  { why, charged, record, key }: Unclaimed,
+  deadline: Deadline,
+): CustomerOrderingError {
+  const context = contextOf(placing, charged, key)
+  if (why instanceof Interruption) return errorOf({ end: why.why, trail: noTrail(true) }, context)
+  if ('error' in why) return errorOf({ end: 'credentials', error: why.error, trail: noTrail(true) }, context)
+  const over = deadline.over()
+  if (over !== undefined) return errorOf({ end: over.why, trail: noTrail(true) }, context)
+  const repair = why.result === 'failed' ? why.repair : 'Repair the store'
+  const what =
+    charged === 'unknown' && why.result !== 'refused'
+      ? 'It is unknown whether the order was stored'
+      : 'The order could not be stored'
+  return new StoreError(
+    `${what}. This call sent nothing. ${chargedSentence(charged, '')} ${repair} and call again${changeOf(placing)}.${reasonOf(why.cause)}`,
+    {
+      ...namesOf(placing, record),
+      charged,
+      cause: why.cause,
+      idempotencyKey: key ?? namesOf(placing, record).idempotencyKey,
+    },
+  )
+}
+
+/** The order was sent, and this call has no order to return. */
+export function sentError(
+  placing: Placing,
+  sent: Sent,
+  charged: Charged,
+  now: number,
+): CustomerOrderingError {
+  const { ending, outcome, orderId, record, attempts } = sent
+  const context = { ...contextOf(placing, charged, record.key), orderId, now }
+  // After a 2xx response, report an unreadable order, even if a later attempt got an error.
+  const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
+  if (unreadable && ending.end !== 'aborted') {
+    const { status, requestId } = bare(factsOf(ending.trail))
+    return unexpectedBody(
+      context,
+      { attempts, status: sent.charged === 'yes' ? 201 : status, requestId, issues: outcome?.issues ?? [] },
+      `Call again${changeOf(placing)} to read the order`,
+      charged === 'yes' ? true : undefined,
+    )
+  }
+  if (ending.end === 'done') throw new TypeError('unreachable: a finished call has its order')
+  return errorOf({ ...ending, trail: { ...ending.trail, attempts } }, context)
+}
+
+/** Adds the order's names to an error of the store, which knows only row ids. */
+export function named(placing: Placing, error: unknown): unknown {
+  if (!(error instanceof StoreError) || error.externalOrderId !== undefined) return error
+  const { message, charged, attempts, applied, cause } = error
+  const { externalOrderId, idempotencyKey: given } = namesOf(placing, undefined)
+  const { idempotencyKey = given } = error
+  return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
+}
+
+function namesOf({ intent }: Placing, record: JournalRecord | undefined): ErrorFacts {
+  return {
+    idempotencyKey: (record?.key || undefined) ?? intent.idempotencyKey ?? intent.duplicateKey,
+    externalOrderId: intent.externalOrderId,
+    orderId: record?.order?.id,
+  }
+}
+
+/** For `allowDuplicate`, the same call again would place another order. */
+function changeOf({ intent }: Placing): string {
+  return intent.duplicateKey === undefined
+    ? ''
+    : " with this error's idempotencyKey in place of allowDuplicate"
+}
+
+function contextOf(placing: Placing, charged: Charged, key: string | undefined): CallContext {
+  const { idempotencyKey: given, externalOrderId, orderId } = namesOf(placing, undefined)
+  const known = { charged, idempotencyKey: key ?? given, externalOrderId, orderId }
+  return { ...orderCall(CREATE_ORDER.operation, known, placing.signal), change: changeOf(placing) }
+}
+
+export function orderCall(
+  operation: string,
+  { charged, idempotencyKey, externalOrderId, orderId }: RecordFacts | ErrorFacts,
+  signal: AbortSignal | undefined,
+): CallContext {
+  const names = { charged, idempotencyKey, externalOrderId, orderId }
+  const endpoint = { ...CREATE_ORDER, operation }
+  return { endpoint, path: ORDERS_PATH, ...names, now: 0, reason: signal?.reason, change: '' }
+}
+
+/**
+ * Sets `charged` from the record: the error must not report `'no'` for an order that an earlier
+ * call bought.
+ */
+export async function argumentError(
+  { journal, connection }: OrderContext,
+  error: unknown,
+  slot: string | undefined,
+  deadline: Deadline,
+): Promise<unknown> {
+  if (!(error instanceof InvalidRequestError)) return error
+  if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
+  const rowId = rowIdOf(connection.runtime.deriveId, slot)
+  const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
+  if ('record' in found && found.record !== undefined)
+    return invalidOver(error.message, error.issues, recordFacts(found.record))
+  // The record may belong to an earlier call that was charged.
+  if ('cause' in found) return invalidOver(error.message, error.issues, { charged: 'unknown', ...found })
+  return found instanceof Interruption
+    ? invalidOver(error.message, error.issues, { charged: 'unknown' })
+    : error
+}
+
+function invalidOver(what: string, issues: readonly Issue[], facts: ErrorFacts): InvalidRequestError {
+  const { charged = 'no' } = facts
+  const sent = what.endsWith(' Nothing was sent.') ? what : `${what.replace(/\.?$/, '.')} Nothing was sent.`
+  const did = charged === 'yes' ? 'charged' : 'may have charged'
+  const money =
+    charged === 'no'
+      ? ''
+      : ` An earlier call for this order ${did} the wallet. Do not order again under another reference or key.`
+  return new InvalidRequestError(sent + money, { ...facts, issues })
+}

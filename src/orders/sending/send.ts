@@ -1,0 +1,310 @@
+/** Sends a claimed order, under its next key if the service repeats a refusal, and stores the outcome. */
+import { bare, defined } from '../../defined.ts'
+import type { Charged } from '../../errors/classes.ts'
+import { API_KEY_TAG, IF_API_KEY_TAG } from '../../http/api-key-tag.ts'
+import { type AttemptResult, answerOf } from '../../http/attempt.ts'
+import { type Ending, type Judgement, perform } from '../../http/call.ts'
+import { LIKE_A_KEY, redact } from '../../http/redact.ts'
+import { MAX_ITEM_BYTES } from '../../http/request.ts'
+import { isProxied } from '../../identity/tags.ts'
+import type { Order } from '../../schemas/order.ts'
+import {
+  classify,
+  type History,
+  judgeOutcome,
+  OUTCOMES,
+  type Outcome,
+  type OutcomeKind,
+  type Verdict,
+} from '../protocol/outcome.ts'
+import { claim, isAnother, type Proof, type Ending as RecordEnding, settle } from '../protocol/transitions.ts'
+import { isLate } from '../protocol/window.ts'
+import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import type { FoundRecord } from '../record/journal.ts'
+import type { JournalRecord, Rejection } from '../record/record.ts'
+import { contradiction, echoOf } from './evidence.ts'
+import type { Claimed, Job } from './job.ts'
+import { isShared, nextKey, sameApiKey, tagOf } from './key-choice.ts'
+import { proveCreated, rememberedOrder } from './proof.ts'
+
+/** The call sent the order, or at least claimed it. */
+export interface Sent {
+  readonly end: 'sent'
+  readonly charged: Charged
+  /** The order in the last response. */
+  readonly order: Order | undefined
+  readonly orderId: string | undefined
+  /** Outcome of the last attempt. */
+  readonly outcome: Outcome | undefined
+  readonly ending: Ending<Order>
+  /** Number of attempts under all keys. */
+  readonly attempts: number
+  /** The record as it was stored last, by this call or by one that overtook it. */
+  readonly record: JournalRecord
+  /** False if the outcome could not be stored. */
+  readonly remembered: boolean
+  /** True if the order existed before this call, undefined if nobody can know. */
+  readonly replayed: boolean | undefined
+}
+
+/** The attempts under one key, and what they have shown. */
+interface Tried {
+  readonly ending: Ending<Order>
+  /** The record when this key was claimed. */
+  readonly claimed: JournalRecord
+  /** The record as last written: an attempt may change its `apiKeyTag`. */
+  readonly mine: FoundRecord
+  readonly outcome: Outcome | undefined
+  readonly verdict: Verdict
+  /** What the attempts before the last one have shown. */
+  readonly before: History
+  /** True if the service has processed no request with the key. */
+  readonly unused: boolean
+  /** The API key whose tag the record has. */
+  readonly taggedFor: string | null
+}
+
+export async function send(context: OrderContext, job: Job, claimed: Claimed): Promise<Sent> {
+  const { deadline, callId, command } = job
+  const { runtime } = context.connection
+  let { earlier } = claimed
+  let attempts = 0
+  // Recovery sends a request once.
+  let retriesLeft = command === 'recover' ? 0 : job.settings.maxRetries
+  let next: Pick<Claimed, 'found' | 'unused'> & { readonly credential?: string | null } = claimed
+  let taggedFor = claimed.credential
+  for (;;) {
+    const tried = await attemptsUnder(context, job, next, taggedFor, attempts, retriesLeft)
+    const { mine, verdict, outcome, ending } = tried
+    const { trail } = ending
+    attempts += trail.attempts
+    retriesLeft -= trail.retries + 1
+    const moves = movesOn(context, tried, heard('refused', tried), earlier)
+    const rejection = moves ? heard('refused', tried) : verdict.rejection && heard(verdict.rejection, tried)
+    // The attempt under a new key is a retry. Without a retry left, the order stays refused.
+    if (moves && rejection !== undefined && retriesLeft >= 0 && deadline.over() === undefined) {
+      const refused = { ...mine.record, rejection, attempts: mine.record.attempts + trail.attempts }
+      const key = nextKey(context, refused)
+      const now = runtime.now()
+      taggedFor = tried.taggedFor
+      const content = claim(refused, undefined, key, {
+        now,
+        until: refused.busyUntil ?? now,
+        claim: callId,
+        apiKeyTag: tagOf(context, key.key, taggedFor),
+      })
+      const written = await context.journal.write(mine, content, deadline)
+      if (written.result === 'written') {
+        next = { found: written.found, unused: true }
+        earlier = undefined
+        continue
+      }
+      // The failed write may still be applied later. Closing the record below prevents that.
+    }
+    const charged = moves ? 'no' : verdict.charged
+    const { ambiguous } = verdict.history
+    // A caller who aborts a recovery does not abort the order, so a later recovery may repeat it.
+    const hold = ending.end !== 'aborted' ? verdict.hold : command === 'recover' ? undefined : 'aborted'
+    const end = {
+      rejection: rejection && keptRefusal(rejection, earlier),
+      ambiguous,
+      hold,
+      attempts: trail.attempts,
+      unused: tried.unused,
+    }
+    const sent = { outcome, ending, attempts }
+    return verdict.state === 'created'
+      ? await proven(context, job, claimed, tried, sent)
+      : await settled(context, job, tried, end, charged, sent)
+  }
+}
+
+/** Sends the order under its current key until the outcome is known, or the call must end. */
+async function attemptsUnder(
+  context: OrderContext,
+  job: Job,
+  {
+    found,
+    unused: neverUsed,
+    credential,
+  }: { found: FoundRecord; unused: boolean; credential?: string | null },
+  claimedFor: string | null,
+  attemptsBefore: number,
+  maxRetries: number,
+): Promise<Tried> {
+  const { connection, journal, safeRetryWindow } = context
+  const { runtime } = connection
+  const { settings, deadline, callId } = job
+  const claimed = found.record
+  let mine = found
+  let taggedFor = claimedFor
+  // True while the store lacks the tag of the proxy's API key. Without the tag, a later process might
+  // repeat the order under another API key.
+  let isUntold = false
+  let before: History = { ambiguous: claimed.ambiguous, proven: claimed.state === 'created' }
+  let verdict = judgeOutcome('not_sent', before)
+  let outcome: Outcome | undefined
+  let unused = neverUsed
+  const headers: Record<string, string> = { ...settings.headers }
+
+  const isLateNow = (): boolean => {
+    const attempt = Math.min(settings.timeout, Math.max(0, deadline.remaining()))
+    return isLate(mine.record, { now: runtime.now(), safeRetryWindow, attempt })
+  }
+
+  const beforeSend = async (apiKey: string | null): Promise<boolean> => {
+    if (isLateNow()) return false
+    const { record } = mine
+    const isUnchanged = apiKey === taggedFor && apiKey !== null
+    const tag = isUnchanged ? record.apiKeyTag : tagOf(context, record.key, apiKey, record.apiKeyTag)
+    if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
+    if (tag === record.apiKeyTag && !isUntold) return true
+    const { ambiguous, proven } = verdict.history
+    if ((ambiguous || proven) && !sameApiKey(context, record, apiKey)) return false
+    // Claim again with the tag of the new API key before it is sent, or another process would assume
+    // that the old API key sent the order.
+    const until = record.busyUntil ?? 0
+    const lease = { now: runtime.now(), until, claim: callId, apiKeyTag: tag }
+    const written = await journal.write(mine, claim(record, undefined, record, lease), deadline)
+    if (written.result !== 'written') return false
+    mine = written.found
+    isUntold = false
+    taggedFor = apiKey
+    // Check again: if the machine slept during the write, the claim or the window may be over.
+    return !isLateNow()
+  }
+
+  const judge = (result: AttemptResult, secrets: ReadonlySet<string>): Judgement<Order> => {
+    const { key, apiKeyTag } = mine.record
+    // The proxy's first response names its API key. The tag is stored with the outcome.
+    if (taggedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag)) {
+      mine = { ...mine, record: { ...mine.record, apiKeyTag: tagOf(context, key, null) } }
+      isUntold = true
+    }
+    // The order of a 2xx response is stored, so redact API keys in it first.
+    const success = result.kind === 'answer' && result.status < 300
+    outcome = classify(
+      success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
+      (order) => contradiction(runtime.deriveId, claimed, echoOf(order)),
+    )
+    unused &&= !mayHaveProcessed(outcome.kind) && !connection.mayResend
+    before = verdict.history
+    verdict = judgeOutcome(outcome.kind, before)
+    if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
+    return verdict.next === 'stop' || job.command === 'recover'
+      ? { next: 'stop' }
+      : { next: 'retry', pace: verdict.next }
+  }
+
+  const ending = await perform<Order>(connection, {
+    endpoint: { ...CREATE_ORDER, operation: job.operation },
+    path: ORDERS_PATH,
+    query: undefined,
+    body: claimed.body,
+    idempotencyKey: claimed.key,
+    settings: { ...settings, headers, maxRetries },
+    deadline,
+    callId,
+    attemptsBefore,
+    maxBytes: MAX_ITEM_BYTES,
+    credential,
+    judge: (result, { secrets }) => judge(result, secrets),
+    beforeSend,
+    isLate: isLateNow,
+  })
+  return { ending, claimed, mine, outcome, verdict, before, unused, taggedFor }
+}
+
+/** False if the attempt ended before the service could check the order and its key. */
+export function mayHaveProcessed(kind: OutcomeKind): boolean {
+  const { rejection } = OUTCOMES[kind].clean
+  return rejection !== 'not_processed' && rejection !== 'cancelled'
+}
+
+function heard(kind: Rejection['kind'], { outcome, ending }: Tried): Rejection {
+  const code = outcome?.code === undefined ? undefined : redact(outcome.code, ending.trail.secrets)
+  return { kind, ...defined({ status: outcome?.status, code }) }
+}
+
+/**
+ * True if the service repeated a refusal, or reports a conflict although it refused the only payload
+ * that this key was sent with. A service that stores refusals by key would repeat the refusal
+ * forever, so the order continues under a new key.
+ */
+export function movesOn(
+  context: OrderContext,
+  {
+    outcome,
+    verdict,
+    before,
+    mine,
+  }: Pick<Tried, 'outcome' | 'verdict' | 'before'> & { readonly mine: Pick<FoundRecord, 'record'> },
+  { status, code }: Rejection,
+  earlier: Rejection | undefined,
+): boolean {
+  if (earlier?.kind !== 'refused' || mine.record.origin === 'caller') return false
+  // Doubt is judged as it was before the conflict.
+  if (outcome?.kind === 'conflict') return !before.ambiguous && !isShared(context, mine.record)
+  return verdict.rejection === 'refused' && status === earlier.status && code === earlier.code
+}
+
+/** After a refusal that says nothing of the order, an earlier refusal of its key still counts. */
+export function keptRefusal(rejection: Rejection, earlier: Rejection | undefined): Rejection {
+  return rejection.kind !== 'refused' && earlier?.kind === 'refused' ? earlier : rejection
+}
+
+type Shown = Pick<Sent, 'outcome' | 'ending' | 'attempts'>
+
+/** Stores a proof of the charge, over whatever another call has written meanwhile. */
+async function proven(
+  context: OrderContext,
+  { deadline }: Job,
+  { continues }: Claimed,
+  { claimed, mine, outcome, ending }: Tried,
+  shown: Shown,
+): Promise<Sent> {
+  const order = outcome?.order
+  const orderId = outcome?.orderId ?? claimed.order?.id
+  const { trail } = ending
+  const proof: Proof = {
+    sent: mine.record,
+    order: order && rememberedOrder(context, order),
+    orderId,
+    attempts: trail.attempts,
+    claim: mine.record.claim,
+  }
+  const { record, remembered } = await proveCreated(context, mine, proof, deadline)
+  const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
+  // The first response to a key that only this call can have sent is no replay.
+  const isFresh = claimed.origin === 'random' && !claimed.ambiguous && claimed.attempts === 0
+  const isFirst = told === 'false' || (isFresh && trail.attempts === 1)
+  const replayed = continues || told === 'true' ? true : isFirst ? false : undefined
+  return { end: 'sent', ...shown, charged: 'yes', order, orderId, record, remembered, replayed }
+}
+
+/** Stores an outcome without a proof. `'no'` is said only if the record was closed. */
+async function settled(
+  context: OrderContext,
+  { deadline }: Job,
+  { mine }: Tried,
+  end: RecordEnding,
+  charged: Charged,
+  shown: Shown,
+): Promise<Sent> {
+  const nothing = {
+    ...shown,
+    end: 'sent',
+    order: undefined,
+    orderId: undefined,
+    replayed: undefined,
+  } as const
+  const written = await context.journal.writeOutcome(mine, settle(mine.record, end), deadline)
+  if (written.result === 'written')
+    return { ...nothing, charged, record: written.found.record, remembered: true }
+  // Another call may have settled the record while this call was sending.
+  const newest =
+    written.result === 'lost' ? await context.journal.newest(mine.id, deadline.grace()) : undefined
+  const current = newest?.record
+  const record = current === undefined || isAnother(current, mine.record) ? mine.record : current
+  return { ...nothing, charged: 'unknown', record, remembered: false }
+}

@@ -1,0 +1,108 @@
+/** Tests the code of docs/guide/from-your-own-fetch.md on services that compare keys differently. */
+import { randomUUID } from 'node:crypto'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type CreateOrderRequest, CustomerOrderingClient, type Order } from 'customer-ordering-sdk'
+import { createSandbox, type Sandbox, type SandboxPreset } from 'customer-ordering-sdk/sandbox'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { root } from '../../scripts/ensure-built.ts'
+import { programsOf } from './support/pages.ts'
+
+interface Page {
+  adopt(
+    client: CustomerOrderingClient,
+    rows: readonly { readonly reference: string; readonly orderId: string }[],
+  ): Promise<string[]>
+  settle(
+    client: CustomerOrderingClient,
+    request: CreateOrderRequest,
+    oldKey: string,
+  ): Promise<Order | undefined>
+}
+
+const folder = join(root, '.tmp/moving-in')
+let page: Page
+
+beforeAll(async () => {
+  const [adopt = '', settle = ''] = programsOf('docs/guide/from-your-own-fetch.md')
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'adopt.ts'), adopt)
+  await writeFile(join(folder, 'settle.ts'), settle)
+  page = { ...(await import(join(folder, 'adopt.ts'))), ...(await import(join(folder, 'settle.ts'))) }
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+const requestOf = (reference: string): CreateOrderRequest => ({
+  serviceId: 'svc_standard',
+  target: '@ada',
+  quantity: 1,
+  metadata: { externalOrderId: reference },
+})
+
+/** The old code: a key for each request, and its own JSON. */
+async function ownFetch({ baseUrl, apiKey, fetch }: Sandbox, reference: string, key: string) {
+  const response = await fetch(`${baseUrl}/v1/orders`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${apiKey}`,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    },
+    body: JSON.stringify(requestOf(reference), null, 1),
+  })
+  return (await response.json()) as Order
+}
+
+/** A service with orders that the old code placed, and one whose response it lost. */
+async function oldShop(preset: SandboxPreset) {
+  const sandbox = createSandbox({ preset })
+  const placed = []
+  for (const reference of ['invoice-1', 'invoice-2', 'invoice-3'])
+    placed.push({ reference, orderId: (await ownFetch(sandbox, reference, randomUUID())).id })
+  const lost = { request: requestOf('invoice-4'), key: randomUUID() }
+  sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
+  await expect(ownFetch(sandbox, 'invoice-4', lost.key)).rejects.toThrow()
+  const { baseUrl, apiKey, fetch } = sandbox
+  const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'example.com/shop-eu' })
+  return { sandbox, client, placed, lost }
+}
+
+describe.each(['default', 'strict-gateway', 'minimal-answers'] as const)(
+  'at a service of kind %s',
+  (preset) => {
+    test('create() charges again for the orders of the old code, if nobody tells the client about them', async () => {
+      const { sandbox, client, placed, lost } = await oldShop(preset)
+      for (const { reference } of placed) await client.orders.create(requestOf(reference))
+      await client.orders.create(lost.request)
+      expect(sandbox.ledger).toHaveLength(8)
+    })
+
+    test('after the steps of the page, no order of the old code is charged again', async () => {
+      const { sandbox, client, placed, lost } = await oldShop(preset)
+      expect(await page.adopt(client, placed)).toEqual([])
+      const settled = await page.settle(client, lost.request, lost.key)
+      expect(settled === undefined).toBe(preset === 'strict-gateway')
+      const orderId = sandbox.ledger.at(-1)?.orderId ?? ''
+      if (settled === undefined)
+        expect(await page.adopt(client, [{ reference: 'invoice-4', orderId }])).toEqual([])
+
+      const requests = sandbox.requests.length
+      for (const row of [...placed, { reference: 'invoice-4', orderId }])
+        expect((await client.orders.create(requestOf(row.reference))).id).toBe(row.orderId)
+      expect(await page.adopt(client, placed)).toEqual([])
+      expect(sandbox.requests).toHaveLength(requests)
+      expect(sandbox.ledger).toHaveLength(4)
+    })
+  },
+)
+
+test('an order that is not the one of its row is not adopted, and the others are', async () => {
+  const { client, placed } = await oldShop('default')
+  const [first, second] = placed
+  const wrong = [{ reference: 'invoice-1', orderId: second?.orderId ?? '' }, ...placed.slice(1)]
+  expect(await page.adopt(client, wrong)).toEqual([expect.stringContaining('invoice-1')])
+  const [record] = await client.orders.remembered({ externalOrderId: 'invoice-1' })
+  expect(record).toBeUndefined()
+  expect(await page.adopt(client, placed)).toEqual([])
+  expect((await client.orders.create(requestOf('invoice-1'))).id).toBe(first?.orderId)
+})

@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+import {
+  CLOCK_SKEW,
+  isBusy,
+  isFromFuture,
+  isLate,
+  mayAttempt,
+  mayBeRunning,
+  PERSON_SKEW,
+  startOf,
+} from '../../../../src/orders/protocol/window.ts'
+import { MINUTE, NOW, WINDOW } from '../../../support/place.ts'
+import { ATTEMPT, type Changes, record, timing } from './found.ts'
+
+/** The first use of a key whose window is just long enough for one attempt. */
+const TIGHT = NOW - WINDOW + ATTEMPT + CLOCK_SKEW
+
+describe('whether an attempt may begin', () => {
+  it.each<[boolean, string, number | undefined, object]>([
+    [true, 'was never sent', undefined, {}],
+    [true, 'is sent now', NOW, {}],
+    [true, 'has room for exactly one attempt', TIGHT, {}],
+    [false, 'lacks a millisecond for one', TIGHT - 1, {}],
+    [true, 'lacks it, but the call has less time', TIGHT - 1, { attempt: ATTEMPT - 1 }],
+    [false, 'has an age that is unknown', 0, {}],
+    [
+      true,
+      'was never sent, and the window is just an attempt',
+      undefined,
+      { safeRetryWindow: ATTEMPT + CLOCK_SKEW },
+    ],
+    [
+      false,
+      'was never sent, and the window is less',
+      undefined,
+      { safeRetryWindow: ATTEMPT + CLOCK_SKEW - 1 },
+    ],
+  ])('a key may be sent (%s) if it %s', (may, _if, firstSentAt, changes) => {
+    expect(mayAttempt(firstSentAt, { ...timing, ...changes })).toBe(may)
+  })
+})
+
+describe('a claim', () => {
+  const claim = { updatedAt: NOW, busyUntil: NOW + 1000 }
+
+  it.each<[boolean, string, Changes, number]>([
+    [true, 'until it ends', claim, 999],
+    [false, 'at its end', claim, 1000],
+    [true, 'under a clock a little behind', claim, -CLOCK_SKEW],
+    [false, 'after the clock was set back', claim, -CLOCK_SKEW - 1],
+    [false, 'without an end', { updatedAt: NOW }, 0],
+  ])('a claim holds (%s) %s', (holds, _when, changes, at) => {
+    const found = record(changes)
+    expect(isBusy(found, NOW + at)).toBe(holds)
+    expect(isLate(found, { ...timing, now: NOW + at })).toBe(!holds)
+  })
+
+  it('a call is late if its claim is over, or the window of its key', () => {
+    const late = (changes: Changes): boolean => isLate(record({ ...claim, ...changes }), timing)
+    expect(late({ firstSentAt: TIGHT })).toBe(false)
+    expect(late({ firstSentAt: TIGHT - 1 })).toBe(true)
+    expect(late({ busyUntil: NOW })).toBe(true)
+  })
+})
+
+describe('whether a call may still be running', () => {
+  const claimed = { updatedAt: NOW, busyUntil: NOW + 1000 }
+  const overtaken = { ...claimed, othersUntil: NOW + 2000 }
+
+  it.each<[boolean, string, Changes, number]>([
+    [true, 'was just claimed', claimed, 0],
+    [true, 'was claimed, five minutes and the length of the claim ago', claimed, 1000 + PERSON_SKEW],
+    [false, 'was claimed longer ago', claimed, 1001 + PERSON_SKEW],
+    [true, 'was claimed by a clock five minutes ahead', claimed, -1000 - PERSON_SKEW],
+    [false, 'was claimed by a clock further ahead', claimed, -1001 - PERSON_SKEW],
+    [true, 'was claimed over a call that has longer', overtaken, 2000 + PERSON_SKEW],
+    [false, 'was claimed over a call that is over, too', overtaken, 2001 + PERSON_SKEW],
+    [true, 'is settled, but a call that was overtaken may run', { updatedAt: NOW, othersUntil: NOW + 1 }, 0],
+    [false, 'is settled', { updatedAt: NOW }, 0],
+    [false, 'has a claim that ended before it was written', { updatedAt: NOW, busyUntil: NOW }, 0],
+  ])('a call may be running (%s) if the record %s', (may, _if, changes, at) => {
+    expect(mayBeRunning(record(changes), NOW + at)).toBe(may)
+  })
+})
+
+describe('a record from the future', () => {
+  const SKEWED = NOW + CLOCK_SKEW
+  it.each<[boolean, string, Changes]>([
+    [
+      false,
+      'was never sent, whenever it was written',
+      { updatedAt: NOW + 60 * MINUTE, firstSentAt: undefined },
+    ],
+    [false, 'bears the mark', { updatedAt: NOW + 60 * MINUTE, firstSentAt: 0, firstKeySentAt: 0 }],
+    [false, 'was written and sent now', { updatedAt: NOW, firstSentAt: NOW }],
+    [false, 'was sent by a clock a little ahead', { updatedAt: NOW, firstSentAt: SKEWED }],
+    [true, 'was sent by a clock far ahead', { updatedAt: SKEWED, firstSentAt: SKEWED + 1 }],
+    [false, 'was sent a little after it was written', { updatedAt: NOW - CLOCK_SKEW, firstSentAt: NOW }],
+    [true, 'was sent long after it was written', { updatedAt: NOW - CLOCK_SKEW - 1, firstSentAt: NOW }],
+    [false, 'was written by a clock a little ahead', { updatedAt: SKEWED, firstSentAt: NOW }],
+    [true, 'was written by a clock far ahead', { updatedAt: SKEWED + 1, firstSentAt: NOW }],
+    [
+      true,
+      'has a first key from the future',
+      { updatedAt: NOW, firstSentAt: undefined, firstKeySentAt: SKEWED + 1 },
+    ],
+    [false, 'has a first key from now', { updatedAt: NOW, firstSentAt: NOW, firstKeySentAt: NOW }],
+  ])('a record is from the future (%s) if it %s', (expected, _if, changes) => {
+    expect(isFromFuture(record(changes), NOW)).toBe(expected)
+  })
+})
+
+describe('the key with which a refused order is sent again', () => {
+  const later = { generation: 2, highest: 3 }
+  const caller = { origin: 'caller' } as const
+  const random = { origin: 'random', generation: 2 } as const
+  it.each<[ReturnType<typeof startOf>, string, Changes]>([
+    ['same', "it is the caller's", caller],
+    ['same', "it is the caller's, and was never sent", { ...caller, firstSentAt: undefined }],
+    [undefined, "it is the caller's, and its window is over", { ...caller, firstSentAt: TIGHT - 1 }],
+    ['same', 'it is the first one', {}],
+    ['same', 'it is the first one, and was never sent', { firstSentAt: undefined }],
+    ['next', 'it is the first one, and its window is over', { firstSentAt: TIGHT - 1 }],
+    ['first', 'the window of the first one is open', { ...later, firstKeySentAt: TIGHT }],
+    [
+      'first',
+      'the window of the first one is open, and its own is over',
+      { ...later, firstKeySentAt: TIGHT, firstSentAt: 0 },
+    ],
+    ['same', 'the window of the first one is over', { ...later, firstKeySentAt: TIGHT - 1 }],
+    ['next', 'both windows are over', { ...later, firstKeySentAt: 0, firstSentAt: 0 }],
+    ['same', 'it is a later one, and the first was never sent', later],
+    ['same', 'it is random', { ...random, firstKeySentAt: NOW }],
+    ['next', 'it is random, and its window is over', { ...random, firstSentAt: 0 }],
+  ])('the key is %s if %s', (start, _if, changes) => {
+    expect(startOf(record(changes), timing)).toBe(start)
+  })
+})

@@ -1,0 +1,176 @@
+import { describe, expect, it } from 'vitest'
+import { InvalidRequestError } from '../../../../src/errors/classes.ts'
+import { digestOf, fingerprintOf } from '../../../../src/identity/tags.ts'
+import { type IntentOptions, readIntent, slotOfInvalid } from '../../../../src/orders/record/intent.ts'
+import { platformRuntime } from '../../../../src/runtime.ts'
+import type { CreateOrderRequest } from '../../../../src/schemas/order.ts'
+
+const { deriveId } = platformRuntime
+const read = (request: unknown, options: IntentOptions = {}) =>
+  readIntent(deriveId, request as CreateOrderRequest, options)
+
+const request = { serviceId: 's', target: 't', quantity: 10, metadata: { externalOrderId: 'r1' } }
+const { metadata: _metadata, ...bare } = request
+const MEMBERS = new Map([
+  ['quantity', '10'],
+  ['serviceId', '"s"'],
+  ['target', '"t"'],
+])
+
+function issuesOf(call: () => unknown): readonly string[] {
+  try {
+    call()
+  } catch (error) {
+    if (error instanceof InvalidRequestError) {
+      expect(error.charged).toBe('no')
+      return error.issues.map(({ path, message }) => `${path} ${message}`)
+    }
+    throw error
+  }
+  return []
+}
+
+describe('the name of an intent', () => {
+  it('an intent is named by reference, then by key, then by payload', () => {
+    expect(read(request).slot).toBe('ref:r1')
+    expect(read(request, { idempotencyKey: 'k' }).slot).toBe('ref:r1')
+    expect(read(bare, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(bare).slot).toBe(`anon:${digestOf(deriveId, MEMBERS)}`)
+    expect(read(bare, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
+  it("an intent's reference may come from toJSON", () => {
+    const live = { externalOrderId: undefined, toJSON: () => ({ externalOrderId: 'r1' }) }
+    expect(read({ ...bare, metadata: live }).slot).toBe('ref:r1')
+  })
+
+  it("an intent's name contains only its parts", () => {
+    expect(Object.keys(read(bare))).toEqual(['slot', 'rowId', 'body', 'fingerprint'])
+    expect(read(request).externalOrderId).toBe('r1')
+    expect(read(request).fingerprint).toEqual(fingerprintOf(deriveId, 'ref:r1', MEMBERS))
+    expect(read(bare, { idempotencyKey: 'k' }).idempotencyKey).toBe('k')
+  })
+})
+
+describe('the body of an intent', () => {
+  it("an intent's body is the same text for every spelling of the request", () => {
+    const turned = { quantity: 10, metadata: { externalOrderId: 'r1' }, target: 't', serviceId: 's' }
+    expect(read(turned).body).toBe(read(request).body)
+    expect(read(request).body).toBe(
+      '{"metadata":{"externalOrderId":"r1"},"quantity":10,"serviceId":"s","target":"t"}',
+    )
+  })
+})
+
+describe('a request that is not sent', () => {
+  const referred = (externalOrderId: unknown) => ({ ...request, metadata: { externalOrderId } })
+
+  it.each<[string, unknown, string[]]>([
+    ['nothing', undefined, [' is undefined']],
+    ['null', null, [expect.stringContaining(' ')]],
+    ['an array', [], [expect.stringContaining(' ')]],
+    ['no service', { target: 't', quantity: 1 }, [expect.stringContaining('serviceId ')]],
+    ['a blank target', { ...request, target: ' ' }, ['target must not be blank']],
+    ['quantity zero', { ...request, quantity: 0 }, ['quantity must be at least 1']],
+    ['a fractional quantity', { ...request, quantity: 1.5 }, [expect.stringContaining('quantity ')]],
+    ['NaN', { ...request, quantity: Number.NaN }, ['quantity is NaN']],
+    ['a BigInt', { ...request, quantity: 10n }, ['quantity is a bigint']],
+    ['an empty reference', referred(''), ['metadata.externalOrderId must not be blank']],
+    [
+      'a reference with white space at its end',
+      referred('r1 '),
+      [
+        'metadata.externalOrderId begins or ends with white space or an invisible character, and so differs from a reference that looks the same',
+      ],
+    ],
+    ['a control character', referred('r\n1'), ['metadata.externalOrderId contains a control character']],
+    ['a number as reference', referred(7), [expect.stringContaining('metadata.externalOrderId ')]],
+    ['a lone surrogate', referred('\ud800'), [expect.stringContaining('lone surrogate')]],
+  ])('an invalid request is rejected, and the error names the field: %s', (_what, wrong, issues) => {
+    expect(issuesOf(() => read(wrong))).toEqual(issues)
+  })
+
+  it.each([
+    [262_144, []],
+    [262_145, [' must have at most 262144 bytes as JSON']],
+  ])('a request of %i bytes as JSON is rejected with %j', (bytes, issues) => {
+    const most = { ...bare, note: '' }
+    // Two bytes each in UTF-8, so that the number of characters is far below the limit.
+    const room = bytes - read(most).body.length
+    const note = `${'é'.repeat(Math.floor(room / 2))}${room % 2 === 0 ? '' : 'x'}`
+    expect(issuesOf(() => read({ ...most, note }))).toEqual(issues)
+    expect(issuesOf(() => read({ ...most, note: 'x'.repeat(room) }))).toEqual(issues)
+  })
+
+  it('an invalid request is rejected with a message that explains it', () => {
+    expect(() => read({ ...request, target: ' ' })).toThrow(
+      'The order is not valid: `target` must not be blank. Nothing was sent.',
+    )
+  })
+
+  it('an error thrown by a getter is passed on', () => {
+    const mine = new Error('mine')
+    const live = {
+      ...bare,
+      get target(): never {
+        throw mine
+      },
+    }
+    expect(() => read(live)).toThrow(mine)
+  })
+
+  it('a request whose name only comes from toJSON() is rejected', () => {
+    const live = { ...bare, toJSON: () => ({ ...bare, metdata: { externalOrderId: 'r1' } }) }
+    expect(issuesOf(() => read(live))).toEqual(['metdata must be named metadata'])
+  })
+
+  it('an undefined key or metadata is rejected if the order has no other name', () => {
+    const lost = (path: string): string[] => [expect.stringMatching(`^${path} is undefined, `)]
+    expect(issuesOf(() => read(bare, { keyIsUndefined: true }))).toEqual(lost('options.idempotencyKey'))
+    expect(issuesOf(() => read({ ...bare, metadata: undefined }))).toEqual(lost('metadata'))
+    expect(read(request, { keyIsUndefined: true }).slot).toBe('ref:r1')
+    expect(read({ ...bare, metadata: undefined }, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(bare, { duplicateKey: 'own', keyIsUndefined: true }).slot).toBe('key:own')
+  })
+
+  it('an undefined reference is rejected unless the order has another name', () => {
+    const lost = { ...request, metadata: { externalOrderId: undefined } }
+    expect(issuesOf(() => read(lost))).toEqual([
+      expect.stringMatching(/^metadata\.externalOrderId is undefined, so .*could place a second order/),
+    ])
+    expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
+    expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
+    expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
+  it('a deliberate duplicate has no reference and no key', () => {
+    const refused = ['options.allowDuplicate is only for orders without a reference or key; omit it']
+    expect(issuesOf(() => read(request, { duplicateKey: 'own' }))).toEqual(refused)
+    expect(issuesOf(() => read(bare, { duplicateKey: 'own', idempotencyKey: 'k' }))).toEqual(refused)
+  })
+
+  it.each([
+    ['ref:r1', { metadata: { externalOrderId: 'r1' } }, 'k'],
+    ['ref:r1', { toJSON: () => ({ metadata: { toJSON: () => ({ externalOrderId: 'r1' }) } }) }, undefined],
+    ['key:k', { metadata: { externalOrderId: 7 } }, 'k'],
+    [undefined, undefined, 'k k'],
+  ])('the name of an invalid order is %s for %j with the key %s', (slot, invalid, key) => {
+    expect(slotOfInvalid(invalid, key)).toBe(slot)
+  })
+
+  it('an invalid order whose fields throw has no name', () => {
+    const live = {
+      get metadata(): never {
+        throw new Error('mine')
+      },
+    }
+    expect(slotOfInvalid(live, undefined)).toBeUndefined()
+    expect(slotOfInvalid(live, 'k')).toBe('key:k')
+  })
+
+  it('a key that a header would change is rejected', () => {
+    for (const idempotencyKey of ['', ' k', 'k k', 'kä', 'k\n', 'k'.repeat(256)])
+      expect(issuesOf(() => read(bare, { idempotencyKey })).join()).toContain('options.idempotencyKey')
+    expect(read(bare, { idempotencyKey: 'k'.repeat(255) }).idempotencyKey).toHaveLength(255)
+  })
+})

@@ -1,0 +1,523 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { StoreError } from '../../../../src/errors/classes.ts'
+import { Deadline, Interruption } from '../../../../src/http/deadline.ts'
+import { rowIdOf } from '../../../../src/identity/keys.ts'
+import type { Codec } from '../../../../src/options.ts'
+import type { Found, FoundRecord, Written } from '../../../../src/orders/record/journal.ts'
+import type { JournalRecord, RecordContent } from '../../../../src/orders/record/record.ts'
+import { emptyRow } from '../../../../src/orders/record/row.ts'
+import { MemoryStore } from '../../../../src/stores/memory.ts'
+import type { StoredRow } from '../../../../src/stores/store.ts'
+import { uuidV5 } from '../../../../src/uuid-v5.ts'
+import {
+  faultyStore,
+  type StoreFault,
+  type StoreOperation,
+  type StorePlan,
+} from '../../../support/faulty-store.ts'
+import { journalOver, LEFT_OPEN } from '../../../support/order-context.ts'
+import { fakeRuntime } from '../../../support/runtime.ts'
+import { errorOf } from '../../../support/service.ts'
+import { writesNoted } from '../../../support/store-over.ts'
+
+const TOTAL = 120_000
+
+const ID = rowIdOf(uuidV5, LEFT_OPEN.slot)
+const content: RecordContent = { ...LEFT_OPEN, ambiguous: false, attempts: 0, claim: 'mine' }
+const { body: _body, ...closed } = content
+const refused: RecordContent = { ...closed, state: 'rejected', rejection: { kind: 'refused', status: 402 } }
+const order = { id: 'ord_1', status: 's', amount: 1 }
+const created: RecordContent = { ...closed, state: 'created', order }
+
+/** The fault of each operation, or a function if it changes. */
+type Faults = Partial<Record<StoreOperation, StoreFault>>
+
+/** A journal with rows that it shares with others, and automatic time. */
+function journal(faults: Faults | StorePlan = {}, codec?: Codec) {
+  const plan: StorePlan = typeof faults === 'function' ? faults : (operation) => faults[operation]
+  const runtime = fakeRuntime({ auto: true })
+  const rows = new MemoryStore()
+  const history: StoredRow[] = []
+  const noted = writesNoted(rows, (row) => history.push(row))
+  const store = faultyStore(noted, runtime, plan)
+  const own = journalOver(store, runtime, codec)
+  const deadline = (total = TOTAL, signal?: AbortSignal) => new Deadline(runtime, total, signal)
+  return {
+    runtime,
+    rows,
+    /** Every row that was written. */
+    history,
+    store,
+    own,
+    other: journalOver(noted, runtime, codec),
+    deadline,
+    /** Writes an open record. */
+    open: () => writes(own.write(nothing, content, deadline())),
+    stored: async () => await rows.get('s', ID),
+  }
+}
+
+/** The found record of a write that must succeed. */
+async function writes(written: Promise<Written>): Promise<FoundRecord> {
+  const result = await written
+  if (result.result !== 'written') throw new Error(`the write was ${result.result}`)
+  return result.found
+}
+
+const nothing: Found = { id: ID }
+
+/** The result of a write if the store has this fault. */
+const expected: Readonly<Record<StoreFault, Written['result']>> = {
+  throws: 'doubt',
+  rejects: 'doubt',
+  refuses: 'refused',
+  hangs: 'doubt',
+  answers_late: 'written',
+  loses_answer: 'written',
+  done_unanswered: 'written',
+  done_late: 'doubt',
+  rejects_done_late: 'doubt',
+  loses: 'lost',
+}
+const faults = Object.keys(expected) as StoreFault[]
+
+describe('a write', () => {
+  it('a write inserts a missing row, and updates a found row to the next version', async () => {
+    const { own, runtime, deadline, stored } = journal()
+    const begun = runtime.now()
+    const first = await writes(own.write(nothing, content, deadline()))
+    runtime.jump(5)
+    const second = await writes(own.write(first, refused, deadline()))
+
+    expect(first.record).toMatchObject({ version: 1, createdAt: begun, updatedAt: begun })
+    const later = { version: 2, createdAt: begun, updatedAt: begun + 5 }
+    expect(second.record).toMatchObject({ ...later, state: 'rejected' })
+    expect(await stored()).toEqual(second.row)
+    expect((await own.load(ID, deadline())) as Found).toEqual(second)
+  })
+
+  it('a write makes no further calls to a store that responds', async () => {
+    const { own, store, deadline } = journal()
+    await writes(own.write(nothing, content, deadline()))
+    expect(store.calls).toEqual(['insert'])
+  })
+
+  it('a write without time left still waits a moment', async () => {
+    const { own, rows, runtime, deadline } = journal()
+    const insert = rows.insert.bind(rows)
+    rows.insert = async (row) => {
+      await new Promise<void>((resolve) => runtime.setTimer(resolve, 100))
+      return await insert(row)
+    }
+    await writes(own.write(nothing, content, deadline(0)))
+  })
+
+  it('a write has a cause in words even if the store gives none', async () => {
+    const { own, rows, deadline } = journal()
+    rows.insert = () => Promise.reject(undefined)
+    expect(await own.write(nothing, content, deadline())).toMatchObject({
+      result: 'doubt',
+      cause: { message: 'the store failed' },
+    })
+  })
+
+  it('a write loses against a faster writer', async () => {
+    const { own, other, deadline, stored } = journal()
+    const theirs = await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
+    expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
+    await writes(other.write(theirs, refused, deadline()))
+    expect(await own.write(theirs, created, deadline())).toEqual({ result: 'lost' })
+    expect((await stored())?.state).toBe('rejected')
+  })
+
+  it.each(faults.flatMap((fault) => [['insert', fault] as const, ['update', fault] as const]))(
+    'a write reports its result, an %s, if the store %s',
+    async (operation, fault) => {
+      const { own, other, deadline, stored } = journal({ [operation]: fault })
+      const found = operation === 'insert' ? nothing : await writes(other.write(nothing, content, deadline()))
+      const before = (await stored())?.version ?? 0
+      const written = await own.write(found, refused, deadline())
+      expect(written.result).toBe(expected[fault])
+      if (written.result === 'written') expect(await stored()).toEqual(written.found.row)
+      else expect((await stored())?.version ?? 0).toBe(before)
+      if (/throws|rejects/.test(fault))
+        expect(written).toMatchObject({ cause: { message: `the store ${fault}` } })
+    },
+  )
+
+  it('a write is recognised if the store applied it twice and reports that it came too late', async () => {
+    const { own, rows, deadline } = journal()
+    const insert = rows.insert.bind(rows)
+    rows.insert = async (row) => {
+      await insert(row)
+      return await insert(row)
+    }
+    expect((await own.write(nothing, content, deadline())).result).toBe('written')
+  })
+
+  it('a write is in doubt if reading back gets no response either', async () => {
+    const { own, deadline } = journal({ insert: 'rejects', get: 'hangs', update: 'hangs' })
+    expect((await own.write(nothing, content, deadline())).result).toBe('doubt')
+  })
+
+  it("a write is never confused with another call's write of the same version", async () => {
+    const { own, other, deadline } = journal({ insert: 'rejects' })
+    await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
+    expect((await own.write(nothing, content, deadline())).result).toBe('lost')
+  })
+
+  it.each([
+    ['ten seconds', TOTAL, 10_000],
+    ['the time that the call has', 2000, 2000],
+  ])('a write is awaited for %s at most, and briefly after that', async (_what, total, most) => {
+    const { own, runtime, deadline } = journal({ insert: 'hangs', update: 'hangs' })
+    const begun = runtime.monotonic()
+    await own.write(nothing, content, deadline(total))
+    const took = runtime.monotonic() - begun
+    expect(took).toBeGreaterThanOrEqual(most)
+    expect(took).toBeLessThanOrEqual(most + 1000)
+  })
+})
+
+describe('a write with a codec', () => {
+  const text = (value: string): string => value
+  it.each<[string, Codec, string]>([
+    ['throws', { encrypt: () => Promise.reject(new Error('no key')), decrypt: text }, 'could not encrypt'],
+    ['returns nothing', { encrypt: () => '', decrypt: text }, 'could not encrypt'],
+    ['returns half a character', { encrypt: () => '\ud800', decrypt: text }, 'could not encrypt'],
+    ['decrypts something else', { encrypt: text, decrypt: (sealed) => sealed.slice(1) }, 'cannot decrypt'],
+    ['never resolves', { encrypt: () => new Promise<string>(() => {}), decrypt: text }, 'did not encrypt'],
+  ])('nothing reaches the store if the codec %s', async (_what, codec, repair) => {
+    const { own, store, deadline } = journal({}, codec)
+    const written = await own.write(nothing, content, deadline(1000))
+    expect(written).toMatchObject({ result: 'failed', repair: expect.stringContaining(repair) })
+    expect(store.calls).toEqual([])
+  })
+
+  it('a codec is asked once to decrypt what it has encrypted', async () => {
+    let decrypted = 0
+    const decrypt = (sealed: string) => {
+      decrypted++
+      return sealed
+    }
+    const { own, deadline } = journal({}, { encrypt: text, decrypt })
+    const found = await writes(own.write(nothing, content, deadline()))
+    await writes(own.write(found, refused, deadline()))
+    expect(decrypted).toBe(1)
+  })
+
+  it('an outcome is encrypted even after the end of the call, and a claim is not', async () => {
+    const { own, runtime, deadline } = journal(
+      {},
+      {
+        encrypt: (plain) => new Promise((resolve) => void runtime.setTimer(() => resolve(plain), 300)),
+        decrypt: text,
+      },
+    )
+    expect(await own.write(nothing, content, deadline(0))).toMatchObject({ result: 'failed' })
+    await writes(own.writeOutcome(nothing, refused, deadline(0)))
+  })
+})
+
+describe('what write() says', () => {
+  it('the result of write() is true immediately and stays true, whatever the store and other writers do', async () => {
+    const mishaps = faults.filter((fault) => fault !== 'refuses' && fault !== 'loses')
+    const fault = fc.option(fc.constantFrom(...mishaps), { nil: undefined })
+    const scenario = fc.record({
+      gets: fc.array(fault, { maxLength: 3 }),
+      inserts: fc.array(fault, { maxLength: 2 }),
+      updates: fc.array(fault, { maxLength: 3 }),
+      rival: fc.boolean(),
+    })
+    await fc.assert(
+      fc.asyncProperty(scenario, async ({ gets, inserts, updates, rival }) => {
+        const plans = { get: gets, insert: inserts, update: updates }
+        const { own, other, history, runtime, deadline } = journal(
+          (operation, count) => plans[operation][count - 1],
+        )
+        const begun = rival ? other.write(nothing, { ...content, claim: 'theirs' }, deadline()) : undefined
+        const first = await own.write(nothing, content, deadline())
+        const found =
+          first.result === 'written' ? first.found : ((await begun) as { found?: FoundRecord })?.found
+        const second = found && (await own.write(found, refused, deadline()))
+        await runtime.advance(5 * 60_000)
+
+        for (const [written, claim, state] of [
+          [first, 'mine', 'open'],
+          [second, 'mine', 'rejected'],
+        ] as const) {
+          const applied = history.some(
+            (row) => row.state === state && (JSON.parse(row.data) as JournalRecord).claim === claim,
+          )
+          if (written?.result === 'written') expect(applied).toBe(true)
+          if (written?.result === 'failed') expect(applied).toBe(false)
+        }
+        expect(history.map(({ version }) => version)).toEqual(history.map((_row, index) => index + 1))
+      }),
+      { numRuns: 300 },
+    )
+  }, 60_000)
+})
+
+describe('a settlement', () => {
+  it.each([
+    ['the call has no time left', 2000, false],
+    ['the caller has given up', 0, true],
+  ])('a settlement is written although %s', async (_what, passes, aborts) => {
+    const { own, runtime, deadline, stored } = journal()
+    const controller = new AbortController()
+    const end = deadline(1000, controller.signal)
+    const found = await writes(own.write(nothing, content, end))
+    await runtime.advance(passes)
+    if (aborts) controller.abort()
+    await writes(own.writeOutcome(found, refused, end))
+    expect((await stored())?.state).toBe('rejected')
+  })
+
+  it('a settlement takes only a moment after the caller aborted', async () => {
+    let silent = false
+    const { own, runtime, deadline } = journal(() => (silent ? 'hangs' : undefined))
+    const controller = new AbortController()
+    const end = deadline(TOTAL, controller.signal)
+    const found = await writes(own.write(nothing, content, end))
+    controller.abort()
+    silent = true
+    const begun = runtime.monotonic()
+    expect((await own.writeOutcome(found, refused, end)).result).toBe('doubt')
+    expect(runtime.monotonic() - begun).toBeLessThanOrEqual(1000)
+  })
+
+  it('a settlement is awaited as long as the call has time', async () => {
+    const { open, own, deadline } = journal({ update: 'answers_late', get: 'hangs' })
+    const found = await open()
+    await writes(own.writeOutcome(found, refused, deadline()))
+  })
+})
+
+describe('a proof', () => {
+  const merge = (newest: JournalRecord): RecordContent | undefined =>
+    newest.state === 'created' ? undefined : { ...created, attempts: newest.attempts }
+  const doubted = { ...content, ambiguous: true, attempts: 3 }
+
+  it.each<[string, RecordContent, Faults, number]>([
+    ['closed it', refused, {}, TOTAL],
+    ['left it in doubt', doubted, {}, TOTAL],
+    ['closed it, although the call has no time left', refused, {}, 0],
+    ['closed it, where the store is slow and there is time', refused, { get: 'answers_late' }, TOTAL],
+  ])(
+    'a proof overwrites what others have written meanwhile: they %s',
+    async (_what, theirs, broken, total) => {
+      const { open, own, other, deadline, stored } = journal(broken)
+      const found = await open()
+      await writes(other.write(found, theirs, deadline()))
+      const record = await own.writeProof(found, merge, deadline(total))
+      expect(record).toMatchObject({ state: 'created', version: 3, attempts: theirs.attempts })
+      expect(await stored()).toMatchObject({ state: 'created', version: 3 })
+    },
+  )
+
+  it('a proof needs no write if the newest record has it', async () => {
+    const { open, own, other, deadline, store } = journal()
+    const found = await open()
+    const theirs = await writes(other.write(found, created, deadline()))
+    expect(await own.writeProof(found, merge, deadline())).toEqual(theirs.record)
+    expect(await own.writeProof(theirs, merge, deadline())).toBe(theirs.record)
+    expect(store.calls.filter((call) => call === 'update')).toHaveLength(1)
+  })
+
+  it.each([
+    ['rejects the write', { update: 'rejects', get: 'rejects' }],
+    ['does not show the newest version', { update: 'loses', get: 'rejects' }],
+    ['does not respond', { update: 'loses', get: 'hangs' }],
+  ] as const)(
+    'a proof that is not stored is reported as that, soon after the end of the call: the store %s',
+    async (_what, broken) => {
+      const { open, own, runtime, deadline } = journal(broken)
+      const found = await open()
+      const begun = runtime.monotonic()
+      expect(await own.writeProof(found, merge, deadline(1000))).toBeUndefined()
+      expect(runtime.monotonic() - begun).toBeLessThanOrEqual(2000)
+    },
+  )
+
+  it('a proof is given up after eight faster writers', async () => {
+    const { open, own, store, deadline } = journal({ update: 'loses' })
+    const found = await open()
+    expect(await own.writeProof(found, merge, deadline())).toBeUndefined()
+    expect(store.calls.filter((call) => call === 'update')).toHaveLength(8)
+  })
+
+  it('a proof is stored again if the record was pruned or forgotten meanwhile', async () => {
+    for (const gone of ['forgotten', 'pruned']) {
+      const { open, own, other, rows, runtime, deadline, stored } = journal()
+      const found = await open()
+      const theirs = await writes(other.write(found, refused, deadline()))
+      const limits = { createdBefore: 0, rejectedBefore: runtime.now() + 1 }
+      if (gone === 'pruned') await rows.prune('s', limits)
+      else await other.empty(theirs, deadline())
+      expect(await own.writeProof(found, merge, deadline())).toMatchObject({ state: 'created' })
+      expect((await stored())?.state).toBe('created')
+    }
+  })
+})
+
+describe('a read', () => {
+  it("a read quotes the package's own stores, and no others", async () => {
+    const { own, rows, deadline } = journal()
+    const cause = new StoreError('The disk is full.', { charged: 'unknown' })
+    rows.get = () => Promise.reject(cause)
+    const load = async () => await own.load(ID, deadline())
+    const message = expect.stringMatching(
+      /^The store could not be read, so nothing more was sent\. .* The store reported: The disk is full\.$/,
+    )
+    expect(await errorOf(load())).toMatchObject({ message, cause })
+    rows.get = () => Promise.reject(new Error('secret'))
+    expect(await errorOf(load())).toMatchObject({
+      message: expect.stringMatching(/repeat this call unchanged\.$/),
+    })
+  })
+
+  it('a read ends with the call', async () => {
+    const { own, deadline } = journal(() => 'hangs')
+    expect(await own.load(ID, deadline(500))).toBeInstanceOf(Interruption)
+    expect(await own.load(ID, deadline(TOTAL, AbortSignal.abort()))).toBeInstanceOf(Interruption)
+  })
+
+  it('a read ends with the call even if the codec never resolves', async () => {
+    let silent = false
+    const decrypt = (text: string) => (silent ? new Promise<string>(() => {}) : text)
+    const { own, deadline } = journal({}, { encrypt: (text) => text, decrypt })
+    await writes(own.write(nothing, content, deadline()))
+    silent = true
+    expect(await own.load(ID, deadline(1000))).toEqual(new Interruption('deadline'))
+  })
+
+  it('a read rejects a damaged row, and a codec that never resolves while the call has time', async () => {
+    let silent = false
+    const decrypt = (text: string) => (silent ? new Promise<string>(() => {}) : text)
+    const { own, rows, deadline } = journal({}, { encrypt: (text) => text, decrypt })
+    const { row } = await writes(own.write(nothing, content, deadline()))
+    silent = true
+    expect(await own.decode(row)).toBe('unanswered')
+    expect(await errorOf(own.load(ID, deadline()).then())).toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+      message: expect.stringContaining('did not decrypt the stored record of an order in time'),
+    })
+    await rows.update({ ...row, version: 2, data: '{' }, 1)
+    expect(await own.decode({ ...row, data: '{' })).toBe('corrupt')
+    const damaged = { code: 'store', message: expect.stringContaining('cannot be read (damaged') }
+    expect(await errorOf(own.load(ID, deadline()).then())).toMatchObject(damaged)
+  })
+
+  it.each(['rejects', 'hangs'] as const)('the newest version is undefined if the store %s', async (fault) => {
+    const { own, open, deadline } = journal()
+    const found = await open()
+    expect(await own.newest(ID, deadline(1000))).toEqual(found)
+    const broken = journal({ get: fault })
+    expect(await broken.own.newest(ID, broken.deadline(1000))).toBeUndefined()
+  })
+
+  it('a read returns the row of a forgotten record, so its versions continue', async () => {
+    const { own, deadline } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    expect(await own.empty(found, deadline())).toBe(true)
+    const again = (await own.load(ID, deadline())) as Found
+    expect(again.record).toBeUndefined()
+    expect(again.row?.version).toBe(2)
+    expect((await writes(own.write(again, content, deadline()))).record.version).toBe(3)
+  })
+})
+
+describe('lists and removals', () => {
+  it('a removal leaves the row, and fails to remove what another call has written since', async () => {
+    const { own, runtime, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, created, deadline()))
+    const newer = await writes(own.write(found, { ...created, attempts: 2 }, deadline()))
+    expect(await own.empty(found, deadline())).toBe(false)
+    expect(await stored()).toEqual(newer.row)
+    expect(await own.empty(newer, deadline())).toBe(true)
+    expect(await stored()).toEqual(emptyRow('s', ID, runtime.now(), newer.row))
+  })
+
+  it('lists return all pages, and the rows since a time', async () => {
+    const { own, runtime, deadline } = journal()
+    const count = async (which: Parameters<typeof own.rows>[0]): Promise<number> => {
+      let rows = 0
+      for await (const _row of own.rows(which)) rows++
+      return rows
+    }
+    for (let at = 0; at < 230; at++)
+      await writes(own.write({ id: `id-${at}` }, at < 110 ? content : created, deadline()))
+    expect(await count({ open: true })).toBe(110)
+    expect(await count({ since: 0 })).toBe(230)
+    expect(await count({ since: runtime.now() + 1 })).toBe(0)
+  })
+
+  it('a store that fails or does not respond is reported', async () => {
+    const { own, rows, deadline } = journal()
+    const found = await writes(own.write(nothing, created, deadline()))
+    rows.update = () => new Promise(() => {})
+    const broken = () => Promise.reject(new Error('no'))
+    Object.assign(rows, { list: broken, listOpen: broken })
+    expect(await errorOf(own.empty(found, deadline()))).toMatchObject({
+      code: 'store',
+      charged: 'unknown',
+      message:
+        'The store did not confirm the removal of the record. Nothing was sent. Repair the store, then call again.',
+    })
+    for (const which of [{ open: true }, { since: 0 }] as const)
+      expect(await errorOf(own.rows(which).next())).toMatchObject({ code: 'store', charged: 'unknown' })
+  })
+})
+
+describe('a fence against a write that was given up', () => {
+  it('a fence is the next version of the found row, with the same text', async () => {
+    const { own, runtime, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    runtime.jump(5)
+    expect(await own.fence(found, deadline())).toBe(true)
+    expect(await stored()).toEqual({ ...found.row, version: 2, updatedAt: runtime.now() })
+    expect(await own.write(found, content, deadline())).toEqual({ result: 'lost' })
+  })
+
+  it('a fence occupies a row that does not exist', async () => {
+    const { own, runtime, deadline, stored } = journal()
+    expect(await own.fence(nothing, deadline())).toBe(true)
+    expect(await stored()).toEqual(emptyRow('s', ID, runtime.now()))
+    expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
+    expect(await own.load(ID, deadline())).toMatchObject({ row: { version: 1 } })
+  })
+
+  it.each<[boolean, StoreFault]>([
+    [true, 'loses_answer'],
+    // A refused fence shows that the store takes no write, and so no late one either.
+    [true, 'refuses'],
+    [false, 'loses'],
+    [false, 'rejects'],
+    [false, 'hangs'],
+    [false, 'rejects_done_late'],
+  ])('a fence shuts the door (%s) if the store %s', async (shut, fault) => {
+    const { own, deadline } = journal({ insert: fault })
+    expect(await own.fence(nothing, deadline())).toBe(shut)
+  })
+
+  it('a fence needs no codec', async () => {
+    const { own, deadline } = journal(
+      {},
+      { encrypt: () => Promise.reject(new Error('no')), decrypt: (text) => text },
+    )
+    expect(await own.fence(nothing, deadline())).toBe(true)
+  })
+
+  it('a fence is absent if another writer was faster, or the store does not confirm it', async () => {
+    const { own, rows, deadline, stored } = journal()
+    const found = await writes(own.write(nothing, refused, deadline()))
+    const newest = await writes(own.write(found, { ...refused, claim: 'of another' }, deadline()))
+    expect(await own.fence(found, deadline())).toBe(false)
+    rows.update = () => Promise.reject(new Error('gone'))
+    expect(await own.fence(newest, deadline())).toBe(false)
+    expect(await stored()).toEqual(newest.row)
+  })
+})

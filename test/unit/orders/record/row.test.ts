@@ -1,0 +1,321 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { rowIdOf } from '../../../../src/identity/keys.ts'
+import { digestOf, fingerprintOf } from '../../../../src/identity/tags.ts'
+import type { Codec } from '../../../../src/options.ts'
+import type { JournalRecord } from '../../../../src/orders/record/record.ts'
+import {
+  decodeRow,
+  emptyRow,
+  encodeRecord,
+  RoundTripError,
+  unusableError,
+  withRoundTrip,
+} from '../../../../src/orders/record/row.ts'
+import type { StoredRow } from '../../../../src/stores/store.ts'
+import { uuidV5 } from '../../../../src/uuid-v5.ts'
+import { effort } from '../../../support/effort.ts'
+import { derivedFor, LEFT_OPEN, MEMBERS, OWNER, REQUEST } from '../../../support/order-context.ts'
+import { ORDER } from '../../../support/place.ts'
+
+const record: JournalRecord = {
+  ...LEFT_OPEN,
+  attempts: 2,
+  firstSentAt: 1000,
+  busyUntil: 3000,
+  createdAt: 1000,
+  updatedAt: 2000,
+  version: 3,
+}
+const BODY = record.body ?? ''
+const { body: _body, busyUntil: _busyUntil, ...closed } = record
+const order = { ...ORDER, unknown: { kept: true } }
+const created: JournalRecord = { ...closed, state: 'created', order }
+const rejection = { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } as const
+const rejected: JournalRecord = { ...closed, state: 'rejected', rejection }
+
+const reversed = (text: string): string => [...text].reverse().join('')
+const mirror: Codec = { encrypt: reversed, decrypt: reversed }
+const keyless = (): Promise<never> => Promise.reject(new Error('no key'))
+const broken: Codec = { encrypt: keyless, decrypt: keyless }
+
+const owner = { derive: uuidV5, ...OWNER }
+const rowOf = (from: JournalRecord, codec?: Codec): Promise<StoredRow> =>
+  encodeRecord('scope', rowIdOf(uuidV5, from.slot), from, codec)
+const read = (row: StoredRow, codec?: Codec, of: typeof owner | object = {}) =>
+  decodeRow(row, codec, { ...owner, ...of })
+
+/** Deeper than any engine can write. */
+function endless(): unknown {
+  let value: unknown = []
+  for (let depth = 0; depth < 200_000; depth++) value = [value]
+  return value
+}
+
+async function changed(
+  change: (content: Record<string, unknown>) => unknown,
+  from: JournalRecord = record,
+): Promise<StoredRow> {
+  const row = await rowOf(from)
+  const content: Record<string, unknown> = JSON.parse(row.data)
+  change(content)
+  return { ...row, data: JSON.stringify(content) }
+}
+
+describe('a stored record', () => {
+  it.each([
+    ['open', true, record],
+    ['created', false, created],
+    ['created but unreadable', true, { ...record, state: 'created' as const }],
+    ['rejected', false, rejected],
+    ['held', true, { ...record, hold: 'conflict' as const }],
+    ['closed by a person', false, { ...rejected, rejection: { kind: 'abandoned' as const } }],
+    [
+      'at a later key',
+      true,
+      { ...record, generation: 2, highest: 4, key: derivedFor('r1', 2), firstKeySentAt: 0 },
+    ],
+    ['claimed by several calls', true, { ...record, othersUntil: 9000 }],
+  ])('a record that is %s is read back as it was written', async (_state, open, from) => {
+    const row = await rowOf(from)
+    expect(row).toMatchObject({ open, state: from.state, version: 3, createdAt: 1000, updatedAt: 2000 })
+    expect(await read(row)).toEqual(from)
+    expect(await read(await rowOf(from, mirror), mirror)).toEqual(from)
+  })
+
+  it('a row shows its store only what finding and pruning need', async () => {
+    const { data, ...shown } = await rowOf(record, mirror)
+    const facts = { version: 3, open: true, state: 'open', createdAt: 1000, updatedAt: 2000 }
+    expect(shown).toEqual({ scope: 'scope', id: rowIdOf(uuidV5, 'ref:r1'), ...facts })
+    for (const secret of ['r1', record.key, 'quantity']) expect(data).not.toContain(secret)
+  })
+
+  it('a record is readable after a codec was introduced, but not after it was removed or fails', async () => {
+    expect(await read(await rowOf(record), mirror)).toEqual(record)
+    expect(await read(await rowOf(record, mirror))).toBe('corrupt')
+    expect(await read(await rowOf(record, mirror), broken)).toBe('corrupt')
+    await expect(rowOf(record, broken)).rejects.toThrow('no key')
+  })
+
+  it('a record keeps fields that a newer package added to the same layout', async () => {
+    const row = await changed((content) => Reflect.set(content, 'region', 'eu'))
+    const later = await read(row)
+    expect(later).toMatchObject({ region: 'eu' })
+    expect(JSON.parse((await rowOf(later as JournalRecord)).data)).toMatchObject({ region: 'eu', layout: 1 })
+  })
+
+  it('a record keeps the main fields of an order that is nested too deeply, and of nothing else', async () => {
+    const row = await rowOf({ ...created, order: { ...order, deep: endless() } })
+    const { id, status, amount } = ORDER
+    expect(await read(row)).toEqual({ ...created, order: { id, status, amount } })
+    const fingerprint = Object.assign({}, record.fingerprint, { deep: endless() })
+    await expect(rowOf({ ...record, fingerprint })).rejects.toThrow(RangeError)
+  })
+
+  it('a record of a newer layout is left alone', async () => {
+    const row = await changed((content) => {
+      content['layout'] = 2
+      delete content['slot']
+    })
+    expect(await read(row)).toBe('newer_version')
+  })
+
+  it('an empty row continues the versions of the row that it replaces', async () => {
+    const row = await rowOf(created)
+    const emptied = emptyRow('scope', row.id, 5000, row)
+    expect(emptied).toMatchObject({
+      version: 4,
+      open: false,
+      state: 'rejected',
+      createdAt: 1000,
+      updatedAt: 5000,
+    })
+    expect(emptied.data).not.toContain(order.id)
+    expect(await read(emptied, mirror)).toBe('forgotten')
+    expect(emptyRow('scope', row.id, 5000)).toEqual({ ...emptied, version: 1, createdAt: 5000 })
+  })
+})
+
+describe('a damaged record', () => {
+  const names = 'slot key origin generation state ambiguous attempts fingerprint body apiKeyTag claim layout'
+  it.each(names.split(' '))('a record without its %s is damaged', async (field) => {
+    expect(await read(await changed((content) => Reflect.deleteProperty(content, field)))).toBe('corrupt')
+  })
+
+  it.each<[string, unknown]>([
+    ['slot', 7],
+    ['key', null],
+    ['origin', 'stolen'],
+    ['generation', -1],
+    ['generation', 0.5],
+    ['highest', '3'],
+    ['highest', -1],
+    ['state', 'paid'],
+    ['ambiguous', 'no'],
+    ['attempts', '2'],
+    ['externalOrderId', 5],
+    ['firstSentAt', 'yesterday'],
+    ['firstKeySentAt', null],
+    ['busyUntil', null],
+    ['othersUntil', '9'],
+    ['fingerprint', 'f'],
+    ['fingerprint', null],
+    ['fingerprint', []],
+    ['fingerprint', { quantity: 1 }],
+    ['order', 'ord_1'],
+    ['order', [ORDER]],
+    ['rejection', 'refused'],
+    ['rejection', null],
+    ['rejection', { status: 402 }],
+    ['firstRejection', 'refused'],
+    ['hold', 'forever'],
+    ['apiKeyTag', 7],
+    ['claim', null],
+    ['body', 5],
+    ['layout', '1'],
+    ['layout', 0],
+  ])('a record is damaged if its %s is %j', async (field, value) => {
+    expect(await read(await changed((content) => Reflect.set(content, field, value)))).toBe('corrupt')
+  })
+
+  it.each(['', '{', 'null', '7', '[]', '"forgotten"'])('a row is damaged if its data is %j', async (data) => {
+    expect(await read({ ...(await rowOf(record)), data })).toBe('corrupt')
+  })
+
+  it('a record that is closed without a reason, or has another state than its row, is damaged', async () => {
+    expect(
+      await read(await changed((content) => Reflect.deleteProperty(content, 'rejection'), rejected)),
+    ).toBe('corrupt')
+    expect(await read({ ...(await rowOf(record)), state: 'rejected' })).toBe('corrupt')
+  })
+
+  it('a record with one changed character is either unchanged in what is sent, or damaged', async () => {
+    const row = await rowOf(record)
+    const flips = fc.tuple(fc.nat(row.data.length - 1), fc.string({ maxLength: 2 }))
+    await fc.assert(
+      fc.asyncProperty(flips, async ([at, by]) => {
+        const data = row.data.slice(0, at) + by + row.data.slice(at + 1)
+        const decoded = await read({ ...row, data })
+        if (typeof decoded === 'string') expect(['corrupt', 'newer_version']).toContain(decoded)
+        else
+          expect([decoded.slot, decoded.key, decoded.externalOrderId]).toEqual(['ref:r1', record.key, 'r1'])
+      }),
+      { numRuns: effort(500, 5000) },
+    )
+  })
+})
+
+describe('a record that contradicts itself', () => {
+  const unnamed = JSON.stringify(REQUEST)
+  const NAMELESS: JournalRecord = withoutReference({
+    slot: `anon:${digestOf(uuidV5, MEMBERS)}`,
+    origin: 'random',
+    key: 'drawn',
+    fingerprint: fingerprintOf(uuidV5, 'anon:', MEMBERS),
+    body: unnamed,
+  })
+  const KEYED: JournalRecord = withoutReference({
+    slot: 'key:mine',
+    origin: 'caller',
+    key: 'mine',
+    fingerprint: fingerprintOf(uuidV5, 'key:mine', MEMBERS),
+    body: unnamed,
+  })
+
+  function withoutReference(changes: Partial<JournalRecord>): JournalRecord {
+    const { externalOrderId: _reference, ...rest } = record
+    return { ...rest, ...changes }
+  }
+
+  it.each<[string, JournalRecord]>([
+    ['has a derived key of another generation', { ...record, generation: 1, key: derivedFor('r1', 1) }],
+    ["has the caller's key", { ...record, origin: 'caller', key: 'mine' }],
+    ['has a random key', { ...record, origin: 'random', key: 'drawn' }],
+    ['has lost its body', created],
+    ['is nameless', NAMELESS],
+    ['is named by its key', KEYED],
+  ])('a record is read if it %s', async (_what, from) => {
+    expect(await read(await rowOf(from))).toEqual(from)
+  })
+
+  it.each<[string, JournalRecord, Partial<JournalRecord>]>([
+    ['another reference in its body', record, { body: BODY.replace('r1', 'r2') }],
+    ['no reference in its body', record, { body: JSON.stringify({ metadata: {}, ...REQUEST }) }],
+    ['no metadata in its body', record, { body: unnamed }],
+    ['a body that is no JSON', record, { body: '{' }],
+    ['a body that is no request', record, { body: '[]' }],
+    ['a body that is not canonical', record, { body: ` ${BODY}` }],
+    ['another quantity in its body', record, { body: BODY.replace('"quantity":1', '"quantity":9000') }],
+    ['another field in its body', record, { body: BODY.replace('{', '{"gift":true,') }],
+    ['another fingerprint', record, { fingerprint: { ...record.fingerprint, quantity: '0' } }],
+    ['another quantity in a nameless order', NAMELESS, { body: unnamed.replace('1', '9000') }],
+    ['another slot without a name', NAMELESS, { slot: 'anon:x' }],
+    ['a reference in the body of a nameless order', NAMELESS, { body: BODY }],
+    ['another reference beside its slot', record, { externalOrderId: 'r2' }],
+    ['a reference beside a nameless slot', NAMELESS, { externalOrderId: 'r1' }],
+    ['another derived key', record, { key: 'another' }],
+    ['another generation', record, { generation: 1 }],
+    ['a derived key without a reference', NAMELESS, { origin: 'derived' }],
+    ['another key than its slot says', KEYED, { key: 'other' }],
+  ])('a record is damaged if it has %s', async (_what, from, changes) => {
+    expect(await read(await rowOf({ ...from, ...changes }))).toBe('corrupt')
+  })
+
+  it('a record is damaged in another row, and under another account or server', async () => {
+    const row = await rowOf(record)
+    expect(await read({ ...row, id: rowIdOf(uuidV5, 'ref:r2') })).toBe('corrupt')
+    for (const of of [{ account: 'other' }, { account: undefined }, { server: 'other' }])
+      expect(await read(row, undefined, of)).toBe('corrupt')
+    const drawn: JournalRecord = { ...record, origin: 'random', key: 'drawn' }
+    expect(await read(await rowOf(drawn), undefined, { account: undefined })).toEqual(drawn)
+  })
+})
+
+describe('the first string that a codec encrypts', () => {
+  it.each<[string, Codec]>([
+    ['another string', { encrypt: reversed, decrypt: (text) => text }],
+    ['nothing', { encrypt: reversed, decrypt: () => undefined as unknown as string }],
+    ['an error', { encrypt: reversed, decrypt: keyless }],
+  ])('encryption fails if decryption returns %s', async (_what, codec) => {
+    const error = await Promise.resolve(withRoundTrip(codec).encrypt('abc')).catch(
+      (thrown: unknown) => thrown,
+    )
+    expect(error).toBeInstanceOf(RoundTripError)
+    expect(String(error)).not.toContain('abc')
+  })
+
+  it('a codec that cannot decrypt at first is tried again', async () => {
+    let works = false
+    const codec = withRoundTrip({ encrypt: reversed, decrypt: (text) => (works ? reversed(text) : '') })
+    await expect(codec.encrypt('abc')).rejects.toThrow(RoundTripError)
+    works = true
+    expect(await codec.encrypt('abc')).toBe('cba')
+    works = false
+    expect(await codec.encrypt('abcd')).toBe('dcba')
+    expect(await codec.decrypt('x')).toBe('')
+  })
+})
+
+it.each([
+  [
+    'corrupt',
+    'The stored record of an order cannot be read (damaged, or written with another codec).',
+    'Restore the row or the codec. Before anyone places the order again, look it up at the service.',
+  ],
+  [
+    'newer_version',
+    'The stored record of an order was written by a newer version of this package.',
+    'Update this package in all processes that share the store.',
+  ],
+  [
+    'unanswered',
+    'The codec did not decrypt the stored record of an order in time.',
+    'Repeat this call unchanged once the codec responds.',
+  ],
+] as const)('the error for an unusable record (%s) reports a possible charge', (why, what, next) => {
+  const error = unusableError(why)
+  expect([error.code, error.charged]).toEqual(['store', 'unknown'])
+  expect(error.message).toBe(
+    `${what} This call did not send that order; an earlier call may have charged the wallet. ${next}`,
+  )
+})
