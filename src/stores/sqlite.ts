@@ -1,19 +1,17 @@
 import { StoreError } from '../errors/classes.ts'
-import { plainError } from './plain-error.ts'
+import { fromListCursor, listCursor, toPage } from './rows.ts'
+import { DEFAULT_BUSY_TIMEOUT, locate, open, openFileOf } from './sqlite/database.ts'
+import { explain, isNamed } from './sqlite/failure.ts'
+import { DatabaseFiles } from './sqlite/files.ts'
 import {
-  DEFAULT_BUSY_TIMEOUT,
-  durabilityOf,
-  fileOf,
-  journalModeOf,
-  locate,
-  type OwnDatabase,
-  open,
-  type SqliteDatabase,
-} from './sqlite/database.ts'
-import { codeOf, explain, isNamed, textOf } from './sqlite/failure.ts'
-import { checkPlace, DatabaseFiles } from './sqlite/files.ts'
-import { fromCursor, toPage, toRow } from './sqlite/rows.ts'
-import { checkVersion, migrate, PRUNE_BATCH, prepare, type Statements, versionOf } from './sqlite/schema.ts'
+  checkVersion,
+  decode,
+  migrate,
+  PRUNE_BATCH,
+  prepare,
+  type Statements,
+  versionOf,
+} from './sqlite/schema.ts'
 import { storable } from './storable.ts'
 import type {
   InsertResult,
@@ -26,10 +24,8 @@ import type {
 } from './store.ts'
 import { UncertainWrites } from './uncertain-writes.ts'
 
-export type { SqliteDatabase, SqliteStatement } from './sqlite/database.ts'
-
-/** Options for a file that the store opens and closes. */
-export interface SqliteFileOptions {
+/** Options of {@link SqliteStore}. */
+export interface SqliteStoreOptions {
   /**
    * Path of the database file. The constructor resolves a relative path once. It creates a missing
    * file, which only the owner can read and write, but not a missing directory. With `':memory:'`,
@@ -42,33 +38,18 @@ export interface SqliteFileOptions {
    * the event loop. After that time, the call rejects with `StoreError`.
    */
   readonly busyTimeout?: number
-  readonly database?: never
 }
-
-/** Options for a connection that you open and close yourself. */
-export interface SqliteDatabaseOptions {
-  /**
-   * An open connection. The store creates two tables, named `customer_ordering_…`, and sets `PRAGMA
-   * synchronous=EXTRA`, the strictest setting. It does not change the journal mode, the busy
-   * timeout or the file permissions. While the connection is inside a transaction, every call
-   * rejects: a rollback could remove an order from the store after the order was sent.
-   */
-  readonly database: SqliteDatabase
-  readonly path?: never
-  readonly busyTimeout?: never
-}
-
-/** Options of {@link SqliteStore}: either a file to open, or an open connection. */
-export type SqliteStoreOptions = SqliteFileOptions | SqliteDatabaseOptions
 
 /** An attempt fails if the existing row is pruned before the store reads it. */
 const INSERT_ATTEMPTS = 3
 
 /**
- * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write to a
- * file survives the end of the process. With the option `path`, it also survives a power failure if
- * the disk loses no writes that it has acknowledged: the store uses a write-ahead log,
- * `synchronous=FULL` and `fullfsync`.
+ * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write
+ * survives the end of the process. It also survives a power failure if the disk loses no writes
+ * that it has acknowledged: the store uses a write-ahead log, `synchronous=FULL` and `fullfsync`.
+ *
+ * The store opens its own connection, because a transaction of other code on the same connection
+ * could roll back an order after it was sent. Other programs may open the same file.
  *
  * The constructor opens the file and creates the tables, so a wrong path or a missing module fails
  * when the program starts, not with its first order. SQLite is synchronous: each call blocks the
@@ -83,13 +64,10 @@ const INSERT_ATTEMPTS = 3
 export class SqliteStore implements OrderStore {
   /** `'device'`, or `'memory'` if the database is not in a file. */
   readonly durability: StoreDurability
-  readonly #database: SqliteDatabase
-  readonly #own: OwnDatabase | undefined
   readonly #name: string
-  /** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
-  readonly #utf8: TextDecoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
   readonly #files: DatabaseFiles | undefined
   readonly #uncertain: UncertainWrites = new UncertainWrites()
+  readonly #end: () => void
   #statements: Statements | undefined
 
   /**
@@ -101,44 +79,33 @@ export class SqliteStore implements OrderStore {
    */
   constructor(options: SqliteStoreOptions) {
     // Without `Object`, a call without options would throw a TypeError, not a StoreError.
-    const { path, busyTimeout, database }: Partial<SqliteStoreOptions> = Object(options)
-    if (database !== undefined) {
-      const handed: Partial<SqliteDatabase> = Object(database)
-      if (typeof handed.exec !== 'function' || typeof handed.prepare !== 'function') {
-        throw new StoreError(
-          'The option `database` of SqliteStore must be an open connection with the methods `exec` and ' +
-            '`prepare`.',
-        )
-      }
-      this.#database = database
-      this.#own = undefined
-      this.#name = 'the database that you passed'
-    } else {
-      this.#name = locate(path)
-      this.#own = open(this.#name, busyTimeout ?? DEFAULT_BUSY_TIMEOUT)
-      this.#database = this.#own
-    }
+    const { path, busyTimeout = DEFAULT_BUSY_TIMEOUT }: Partial<SqliteStoreOptions> = Object(options)
+    this.#name = locate(path)
+    const database = open(this.#name, busyTimeout)
     try {
-      if (this.#own === undefined) this.#guard()
-      this.durability = durabilityOf(this.#database, this.#name)
-      const file = fileOf(this.#database)
-      // A file that the store opened itself was checked before SQLite created its log.
-      if (this.#own === undefined && file !== '') checkPlace(file, this.#name)
-      migrate(this.#database, this.#name)
-      this.#statements = prepare(this.#database)
-      this.#files =
-        file === '' ? undefined : new DatabaseFiles(this.#own === undefined ? file : this.#name, file)
-      this.#checkFiles()
+      migrate(database, this.#name)
+      this.#statements = prepare(database)
+      const file = openFileOf(database)
+      this.durability = file === '' ? 'memory' : 'device'
+      this.#files = file === '' ? undefined : new DatabaseFiles(this.#name, file)
     } catch (error) {
-      this.#own?.close()
+      database.close()
       throw explain(error, 'open', this.#name)
+    }
+    this.#end = () => {
+      try {
+        // PASSIVE never waits. A later checkpoint moves the rest of the log.
+        database.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
+      } finally {
+        database.close()
+      }
     }
   }
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    return this.#run('read from', (statements) => {
-      const found = statements.get.get(storable(scope), storable(id))
-      return found === undefined ? undefined : toRow(scope, found, this.#utf8)
+    return this.#read(({ get }) => {
+      const found = get.get(storable(scope), storable(id))
+      return found === undefined ? undefined : decode(scope, found)
     })
   }
 
@@ -147,21 +114,15 @@ export class SqliteStore implements OrderStore {
   }
 
   #insert(row: StoredRow): InsertResult {
-    return this.#run('write to', (statements) => {
+    return this.#write((statements) => {
       for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
         const { changes } = statements.insert.run(
-          storable(row.scope),
-          storable(row.id),
-          row.version,
-          row.open ? 1 : 0,
-          row.state,
-          row.createdAt,
-          row.updatedAt,
-          storable(row.data),
+          ...[storable(row.scope), storable(row.id), row.version, row.open ? 1 : 0, row.state],
+          ...[row.createdAt, row.updatedAt, storable(row.data)],
         )
         if (Number(changes) === 1) return { inserted: true }
         const current = statements.get.get(row.scope, row.id)
-        if (current !== undefined) return { inserted: false, current: toRow(row.scope, current, this.#utf8) }
+        if (current !== undefined) return { inserted: false, current: decode(row.scope, current) }
         this.#checkVersion(statements)
       }
       throw new StoreError(
@@ -176,17 +137,10 @@ export class SqliteStore implements OrderStore {
   }
 
   #update(row: StoredRow, expectedVersion: number): boolean {
-    return this.#run('write to', (statements) => {
+    return this.#write((statements) => {
       const { changes } = statements.update.run(
-        row.version,
-        row.open ? 1 : 0,
-        row.state,
-        row.createdAt,
-        row.updatedAt,
-        storable(row.data),
-        storable(row.scope),
-        storable(row.id),
-        expectedVersion,
+        ...[row.version, row.open ? 1 : 0, row.state, row.createdAt, row.updatedAt],
+        ...[storable(row.data), storable(row.scope), storable(row.id), expectedVersion],
       )
       if (Number(changes) === 1) return true
       this.#checkVersion(statements)
@@ -195,12 +149,14 @@ export class SqliteStore implements OrderStore {
   }
 
   async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
-    return this.#run('read from', (statements) => {
+    return this.#read(({ listOpen }) => {
       // One row beyond the limit shows whether there is a next page.
-      const found = statements.listOpen
-        .all(storable(scope), storable(after ?? ''), limit + 1)
-        .map((row) => toRow(scope, row, this.#utf8))
-      return toPage(found, limit, (last) => last.id)
+      const found = listOpen.all(storable(scope), storable(after ?? ''), limit + 1)
+      return toPage(
+        found.map((row) => decode(scope, row)),
+        limit,
+        ({ id }) => id,
+      )
     })
   }
 
@@ -216,11 +172,9 @@ export class SqliteStore implements OrderStore {
       ['rejected', rejectedBefore],
     ] as const) {
       for (;;) {
-        const batch = this.#run('write to', (statements) =>
-          Number(statements.prune.run(storable(scope), state, before).changes),
-        )
-        removed += batch
-        if (batch < PRUNE_BATCH) break
+        const { changes } = this.#write(({ prune }) => prune.run(storable(scope), state, before))
+        removed += Number(changes)
+        if (changes < PRUNE_BATCH) break
         await new Promise<void>((resolve) => setTimeout(resolve))
       }
     }
@@ -228,53 +182,63 @@ export class SqliteStore implements OrderStore {
   }
 
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    return this.#run('read from', (statements) => {
+    const { after, limit, since = 0 } = options
+    return this.#read(({ list }) => {
       // Every id sorts after '', so the first page includes rows written exactly at `since`.
-      const [updatedAt, id] =
-        options.after === undefined ? [options.since ?? 0, ''] : fromCursor(options.after)
-      const found = statements.list
-        .all(storable(scope), updatedAt, storable(id), options.limit + 1)
-        .map((row) => toRow(scope, row, this.#utf8))
-      return toPage(found, options.limit, (last) => `${last.updatedAt} ${last.id}`)
+      const [updatedAt, id] = after === undefined ? [since, ''] : fromListCursor(after)
+      const found = list.all(storable(scope), updatedAt, storable(id), limit + 1)
+      return toPage(
+        found.map((row) => decode(scope, row)),
+        limit,
+        listCursor,
+      )
     })
   }
 
   /**
    * Moves the write-ahead log into the file, as far as other processes' reads allow, and closes the
-   * file. A connection that you passed stays open. Later calls reject with `StoreError`. Closing
-   * again does nothing.
+   * file. Later calls reject with `StoreError`. Closing again does nothing.
    */
   async close(): Promise<void> {
     if (this.#statements === undefined) return
     this.#statements = undefined
-    if (this.#own === undefined) return
     try {
-      try {
-        // PASSIVE never waits. A later checkpoint moves the rest of the log.
-        this.#own.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
-      } finally {
-        this.#own.close()
-      }
+      this.#end()
     } catch (error) {
       throw explain(error, 'close', this.#name)
     }
   }
 
+  #read<T>(action: (statements: Statements) => T): T {
+    const result = this.#run('read from', action)
+    // Afterwards: a read from a file that was replaced in the meantime proves nothing.
+    this.#files?.check('read from')
+    return result
+  }
+
+  #write<T>(action: (statements: Statements) => T): T {
+    const result = this.#run('write to', (statements) => {
+      this.#files?.check('write to')
+      return action(statements)
+    })
+    this.#files?.check('confirm a write to')
+    return result
+  }
+
   #run<T>(task: 'read from' | 'write to', action: (statements: Statements) => T): T {
-    if (this.#statements === undefined) {
+    const statements = this.#statements
+    if (statements === undefined) {
       throw new StoreError(`The order store in ${this.#name} was closed. Create a new SqliteStore.`)
     }
     try {
-      if (this.#own === undefined) this.#guard()
-      if (task === 'write to') this.#checkFiles()
-      return action(this.#statements)
+      return action(statements)
     } catch (error) {
-      throw explain(this.#newerOr(error, this.#statements), task, this.#name)
+      throw explain(this.#newerOr(error, statements), task, this.#name)
     }
   }
 
-  #checkVersion(statements: Statements): void {
-    checkVersion(versionOf(statements.version), `Cannot use the order store in ${this.#name}`)
+  #checkVersion({ version }: Statements): void {
+    checkVersion(versionOf(version), `Cannot use the order store in ${this.#name}`)
   }
 
   /** Reports the upgrade if a newer version of this package made the tables look damaged. */
@@ -285,28 +249,6 @@ export class SqliteStore implements OrderStore {
       return error
     } catch (newer) {
       return newer instanceof StoreError ? newer : error
-    }
-  }
-
-  #checkFiles(): void {
-    this.#files?.check(journalModeOf(this.#database, this.#name), this.#name)
-  }
-
-  /**
-   * Makes SQLite sync every commit. SQLite rejects this pragma inside a transaction, which reveals
-   * an open transaction with any driver.
-   */
-  #guard(): void {
-    try {
-      this.#database.exec('PRAGMA synchronous = EXTRA')
-    } catch (error) {
-      if (!textOf(error).includes('inside a transaction')) throw error
-      throw new StoreError(
-        'The order store cannot be used while its database is inside a transaction: a rollback could ' +
-          'remove an order from the store after it was sent. Nothing was written. ' +
-          'Finish the transaction first, or give the store its own connection.',
-        { cause: plainError(error, codeOf(error)) },
-      )
     }
   }
 }

@@ -20,12 +20,17 @@ import fs, {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+import {
+  DatabaseSync,
+  type SQLInputValue,
+  type StatementResultingChanges,
+  type StatementSync,
+} from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
-import { type SqliteDatabase, type SqliteFileOptions, SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
+import { SqliteStore, type SqliteStoreOptions } from 'customer-ordering-sdk/stores/sqlite'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { StoreError } from '../../src/errors/classes.ts'
 import {
@@ -37,7 +42,7 @@ import {
   WRITTEN_AT,
   walk,
 } from '../../src/stores/contract/rows.ts'
-import { effort, FULL } from '../support/effort.ts'
+import { effort } from '../support/effort.ts'
 import { order } from '../support/lab.ts'
 import {
   callsOf,
@@ -46,6 +51,7 @@ import {
   expectFailures,
   expectOrderNotSent,
   failureOf,
+  readsOf,
   writesOf,
 } from './support/failures.ts'
 import { nextMessage } from './support/messages.ts'
@@ -74,15 +80,15 @@ afterEach(async () => {
 })
 
 /** A store of the file, closed after the test. */
-function openStore(options: Partial<SqliteFileOptions> = {}): SqliteStore {
+function openStore(options: Partial<SqliteStoreOptions> = {}): SqliteStore {
   const store = new SqliteStore({ path, ...options })
   ends.push(() => store.close())
   return store
 }
 
 /** A connection of another program to the file, closed after the test. */
-function openDatabase(options: ConstructorParameters<typeof DatabaseSync>[1] = {}): DatabaseSync {
-  const database = new DatabaseSync(path, options)
+function openDatabase(): DatabaseSync {
+  const database = new DatabaseSync(path)
   ends.push(() => database.isOpen && database.close())
   return database
 }
@@ -144,11 +150,33 @@ function replaceMounts(mounts: string | undefined, changes: object = {}): void {
 const mountAt = (point: string): string =>
   `42 27 254:0 /srv/orders.db ${point.replaceAll('\\', '\\134').replaceAll(' ', '\\040')} rw,relatime - ext4 /dev/vda rw`
 
-/** The ways to open the file. */
-const OPENINGS: readonly (readonly [how: string, open: () => SqliteStore])[] = [
-  ['by its path', () => new SqliteStore({ path })],
-  ["with the caller's connection", () => new SqliteStore({ database: openDatabase() })],
-]
+/** A store of the file, closed after the test, and its own connection. */
+function openWithConnection(): { readonly store: SqliteStore; readonly connection: DatabaseSync } {
+  const opened = watchOpening()
+  const store = openStore()
+  vi.restoreAllMocks()
+  const [connection] = opened
+  if (connection === undefined) throw new Error('the store opened no connection')
+  return { store, connection }
+}
+
+/** A store whose every write runs through this function. */
+function openWatched(
+  write: (run: () => StatementResultingChanges) => StatementResultingChanges,
+): SqliteStore {
+  replaceNodeSqlite(() => ({
+    DatabaseSync: class extends DatabaseSync {
+      override prepare(sql: string): StatementSync {
+        const statement = super.prepare(sql)
+        const run = statement.run.bind(statement)
+        return Object.assign(statement, {
+          run: (...values: SQLInputValue[]) => write(() => run(...values)),
+        })
+      }
+    },
+  }))
+  return openStore()
+}
 
 /** Collects the connections that SqliteStore opens. */
 function watchOpening(): readonly DatabaseSync[] {
@@ -180,13 +208,6 @@ describe('SqliteStore in memory', () => {
   storeContract({ test: { describe, it }, createStore: () => new SqliteStore({ path: ':memory:' }) })
 })
 
-if (FULL)
-  describe("SqliteStore with the caller's connection", { timeout: 60_000 }, () => {
-    // Integers as BigInt, as an application with large numbers may configure it.
-    const open = () => new SqliteStore({ database: new DatabaseSync(path, { readBigInts: true }) })
-    storeContract({ test: { describe, it }, createStore: open, openSecond: open, reopenStore: open })
-  })
-
 behavesAsSqlStore({
   name: 'SqliteStore',
   open: openStore,
@@ -206,35 +227,31 @@ describe('opening a file', () => {
     expect(modesOf(name)).toEqual(['', '-shm', '-wal'].map((suffix) => [`${name}${suffix}`, 0o600]))
   })
 
-  it.each(OPENINGS)(
-    'a file with a second hard link is rejected and not changed, opened %s',
-    async (_, open) => {
-      writeFileSync(path, '')
-      linkSync(path, join(directory, 'other.db'))
-      const error = await failureOf(open)
-      expect(error.message).toMatch(
-        /: the file has 2 hard links\. SQLite keeps a separate log for each name, so orders could be forgotten\. Nothing was written\. Keep the name that was used so far, and delete the other links\.$/,
-      )
-      expect(statSync(path).size).toBe(0)
-      expect(readdirSync(directory)).toEqual(['orders.db', 'other.db'])
-      rmSync(join(directory, 'other.db'))
-      await open().close()
-    },
-  )
+  const open = () => new SqliteStore({ path })
 
-  it.each(OPENINGS)(
-    'a file mounted without its directory is rejected and not changed, opened %s',
-    async (_, open) => {
-      writeFileSync(path, '')
-      replaceMounts(`${mountAt('/proc')}\n${mountAt(realpathSync(path))}\n`)
-      const error = await failureOf(open)
-      expect(error.message).toMatch(
-        /: the file is mounted without its directory, so the latest orders could be lost with the container\. Nothing was written\. Mount the directory instead of the file\.$/,
-      )
-      expect(statSync(path).size).toBe(0)
-      expect(readdirSync(directory)).toEqual(['orders.db'])
-    },
-  )
+  it('a file with a second hard link is rejected and not changed', async () => {
+    writeFileSync(path, '')
+    linkSync(path, join(directory, 'other.db'))
+    const error = await failureOf(open)
+    expect(error.message).toMatch(
+      /: the file has 2 hard links\. SQLite keeps a separate log for each name, so orders could be forgotten\. Nothing was written\. Keep the name that was used so far, and delete the other links\.$/,
+    )
+    expect(statSync(path).size).toBe(0)
+    expect(readdirSync(directory)).toEqual(['orders.db', 'other.db'])
+    rmSync(join(directory, 'other.db'))
+    await open().close()
+  })
+
+  it('a file mounted without its directory is rejected and not changed', async () => {
+    writeFileSync(path, '')
+    replaceMounts(`${mountAt('/proc')}\n${mountAt(realpathSync(path))}\n`)
+    const error = await failureOf(open)
+    expect(error.message).toMatch(
+      /: the file is mounted without its directory, so the latest orders could be lost with the container\. Nothing was written\. Mount the directory instead of the file\.$/,
+    )
+    expect(statSync(path).size).toBe(0)
+    expect(readdirSync(directory)).toEqual(['orders.db'])
+  })
 
   it('a mounted file is recognised behind a symbolic link, and if its path has spaces', async () => {
     mkdirSync(join(directory, 'a \\b'))
@@ -377,12 +394,9 @@ describe('opening a file', () => {
 
   it('the store rejects a database in UTF-16, whose rows it could never read, and does not change it', async () => {
     execute("PRAGMA encoding = 'UTF-16'; CREATE TABLE theirs (id TEXT)")
-    for (const options of [{ path }, { database: openDatabase() }]) {
-      const open = () => new SqliteStore(options)
-      const reason = 'the database has the encoding UTF-16le, but the store needs UTF-8'
-      const { message } = await expectFailure(open, reason)
-      expect(message).toContain('`sqlite3 old.db .dump | sqlite3 new.db`')
-    }
+    const reason = 'the database has the encoding UTF-16le, but the store needs UTF-8'
+    const { message } = await expectFailure(open, reason)
+    expect(message).toContain('`sqlite3 old.db .dump | sqlite3 new.db`')
     expect(execute('SELECT name FROM sqlite_schema').map(({ name }) => name)).toEqual(['theirs'])
   })
 
@@ -415,6 +429,13 @@ describe('opening a file', () => {
     expect(execute(tables)).toEqual(before)
   })
 
+  it('the store takes no connection of the application, whose transaction could roll its rows back', async () => {
+    const database = openDatabase()
+    const connection: object = { database }
+    const reason = 'The option `path` of SqliteStore must be the path of a file'
+    await expectFailure(() => new SqliteStore(connection as SqliteStoreOptions), reason)
+  })
+
   it('the store does not change other tables', async () => {
     execute("CREATE TABLE orders (id TEXT); INSERT INTO orders VALUES ('theirs')")
     const store = openStore()
@@ -435,7 +456,7 @@ describe('opening a file', () => {
     replaceNodeSqlite(find)
     const reason = `SqliteStore needs the module node:sqlite, which this runtime (Node ${process.version}) does not have`
     const { message } = await expectFailure(() => new SqliteStore({ path }), reason)
-    expect(message).toContain('Use Node 22.13 or newer, or pass an open better-sqlite3 database')
+    expect(message).toContain('Use Node 22.13 or newer.')
     expect(readdirSync(directory)).toEqual([])
   })
 
@@ -476,9 +497,8 @@ describe('failures', () => {
   })
 
   it('writes reject while the disk is full, and acknowledged rows survive', async () => {
-    const database = openDatabase()
-    const store = new SqliteStore({ database })
-    database.exec('PRAGMA max_page_count = 40')
+    const { store, connection } = openWithConnection()
+    connection.exec('PRAGMA max_page_count = 40')
     const data = 'x'.repeat(8_000)
     const acknowledged: string[] = []
     const insertMany = async () => {
@@ -496,7 +516,7 @@ describe('failures', () => {
     const refused = makeRow(acknowledged.length + 1, { data })
     await failureOf(() => store.update(nextVersion(makeRow(1, { data: data.repeat(10) })), 1))
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1, { data }))
-    database.exec('PRAGMA max_page_count = 1000')
+    connection.exec('PRAGMA max_page_count = 1000')
     expect(await store.insert(refused)).toEqual({ inserted: true })
   })
 
@@ -562,33 +582,46 @@ describe('a file that is removed while the store is open', () => {
     ['stripped of its shared memory', () => rmSync(`${path}-shm`), () => `${path}-shm`],
   ]
 
-  it.each(TAKEN)('the store acknowledges no write after its file was %s', async (_, take, named) => {
-    const handedIn = openDatabase()
-    handedIn.exec('PRAGMA journal_mode = WAL')
-    const own = new SqliteStore({ path })
+  it.each(TAKEN)('every call rejects after the file was %s', async (_, take, named) => {
+    const store = new SqliteStore({ path })
     // What is left of a removed file cannot be closed.
-    ends.push(() => own.close().catch(() => {}))
-    const stores = [own, new SqliteStore({ database: handedIn })]
-    await own.insert(makeRow(1))
+    ends.push(() => store.close().catch(() => {}))
+    await store.insert(makeRow(1))
     take()
-    for (const store of stores) {
-      const reason = `${named()} was deleted or replaced while the store was open`
-      for (const { message, applied } of await expectFailures(writesOf(store), reason)) {
-        expect(applied).toBe(false)
-        expect(message).toContain('Nothing was written.')
-      }
-      expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
+    const reason = `${named()} was deleted or replaced while the store was open`
+    for (const { message, applied } of await expectFailures(writesOf(store), reason)) {
+      expect(applied).toBe(false)
+      expect(message).toContain('Nothing was written.')
     }
+    // Rows that only the new file has would be missing from a read of the old one.
+    for (const { applied } of await expectFailures(readsOf(store), reason)) expect(applied).toBeUndefined()
   })
 
-  it('the store acknowledges no write after its symbolic link was moved to another file', async () => {
+  it('a write that finds its file replaced afterwards may have happened', async () => {
+    let take = (): void => {}
+    const store = openWatched((run) => {
+      const result = run()
+      take()
+      return result
+    })
+    take = () => renameSync(path, `${path}.moved`)
+    const error = await expectFailure(
+      () => store.insert(makeRow(1)),
+      'Cannot confirm a write to the order store',
+    )
+    expect(error.applied).toBeUndefined()
+    renameSync(`${path}.moved`, path)
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+  })
+
+  it('every call rejects after the symbolic link was moved to another file', async () => {
     symlinkSync('orders.db', link())
     const store = openStore({ path: link() })
     await store.insert(makeRow(1))
     await new SqliteStore({ path: join(directory, 'other.db') }).close()
     rmSync(link())
     symlinkSync('other.db', link())
-    await expectFailure(() => store.insert(makeRow(2)), 'was deleted or replaced')
+    await expectFailures(callsOf(store), 'was deleted or replaced')
   })
 
   it('the store works again when the file is back', async () => {
@@ -600,7 +633,7 @@ describe('a file that is removed while the store is open', () => {
     expect(countRows()).toBe(1)
   })
 
-  it('create() sends no request after the database file was deleted', async () => {
+  it('create() sends no request after the database file was deleted, and does not say what it cannot know', async () => {
     const sandbox = createSandbox()
     const { baseUrl, apiKey, fetch } = sandbox
     const client = new CustomerOrderingClient({
@@ -611,7 +644,7 @@ describe('a file that is removed while the store is open', () => {
     await client.orders.create(order('before'))
     rmSync(path)
     const after = client.orders.create(order('after'))
-    await expect(after).rejects.toMatchObject({ code: 'store', charged: 'no' })
+    await expect(after).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
     expect(sandbox.ledger.map(({ externalOrderId }) => externalOrderId)).toEqual(['before'])
     await client.close()
   })
@@ -629,10 +662,9 @@ it.each([
   ['is full', 'PRAGMA max_page_count = 1', 'the disk is full'],
   ['may only be read', 'PRAGMA query_only = ON', 'it is read-only'],
 ])('a new order is reported as not charged, with certainty, if the file %s', async (_, pragma, reason) => {
-  const database = openDatabase()
-  const store = new SqliteStore({ database })
-  database.exec(pragma)
-  const filler = database.prepare(
+  const { store, connection } = openWithConnection()
+  connection.exec(pragma)
+  const filler = connection.prepare(
     "INSERT INTO customer_ordering_rows VALUES ('filler', ?, 1, 0, 'created', 0, 0, ?)",
   )
   // Fill the database until not even a closed row fits, which would otherwise prove that nothing
@@ -677,143 +709,47 @@ describe('closing the store', () => {
     expect(readdirSync(directory)).toEqual(['orders.db'])
     expect(readFileSync(path).includes(secret)).toBe(false)
   })
-
-  it("close does not close the caller's connection", async () => {
-    const database = openDatabase()
-    const store = new SqliteStore({ database })
-    await store.close()
-    expect(database.isOpen).toBe(true)
-    await failureOf(() => store.get(SCOPE, 'id'))
-  })
 })
 
-describe('a connection of the caller', () => {
-  it("the caller's connection keeps its settings, except for the strongest sync", async () => {
-    const database = openDatabase()
-    database.exec('PRAGMA busy_timeout = 77; PRAGMA synchronous = OFF')
-    const store = new SqliteStore({ database })
-    const EXTRA = 3
-    const settings = ['busy_timeout', 'journal_mode', 'synchronous'].map((name) => pragmaOf(database, name))
-    expect(settings).toEqual([77, 'delete', EXTRA])
-    database.exec('PRAGMA synchronous = OFF')
+describe('a connection that fails', () => {
+  it('if the file becomes read-only, writes reject and reads succeed', async () => {
+    const { store, connection } = openWithConnection()
     await store.insert(makeRow(1))
-    expect(pragmaOf(database, 'synchronous')).toBe(EXTRA)
-  })
-
-  it("a call rejects while the caller's connection is inside a transaction", async () => {
-    const database = openDatabase()
-    const store = new SqliteStore({ database })
-    await store.insert(makeRow(1))
-    database.exec('BEGIN')
-    const opening = async () => new SqliteStore({ database })
-    await expectFailures([...callsOf(store), opening], 'while its database is inside a transaction')
-    database.exec('ROLLBACK')
-    expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
-    expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-  })
-
-  it('the constructor rejects a read-only connection', async () => {
-    await new SqliteStore({ path }).close()
-    const database = openDatabase({ readOnly: true })
-    const reason =
-      'it is read-only. Open it for writing, and give this user write access to the file and its directory. Nothing was written.'
-    await expectFailure(() => new SqliteStore({ database }), reason, 'SQLITE_READONLY')
-  })
-
-  it('if the connection becomes read-only, writes reject and reads succeed', async () => {
-    const database = openDatabase()
-    const store = new SqliteStore({ database })
-    await store.insert(makeRow(1))
-    database.exec('PRAGMA query_only = ON')
-    const error = await failureOf(() => store.insert(makeRow(2)))
-    expect(codeOf(error)).toBe('SQLITE_READONLY')
+    connection.exec('PRAGMA query_only = ON')
+    const error = await expectFailure(() => store.insert(makeRow(2)), 'it is read-only', 'SQLITE_READONLY')
     expect(error.applied).toBe(false)
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
   })
 
-  const UNSAFE = ['OFF', 'MEMORY']
-  const unsafe = (mode: string) => `with its journal mode "${mode.toLowerCase()}"`
-  // Newer versions of Node ignore OFF by default.
-  const openUnsafe = () => openDatabase({ defensive: false })
-
-  it.each(UNSAFE)(
-    'the constructor rejects journal mode %s, with which a crash can corrupt the file',
-    async (mode) => {
-      const database = openUnsafe()
-      database.exec(`PRAGMA journal_mode = ${mode}`)
-      await expectFailure(() => new SqliteStore({ database }), unsafe(mode))
-      expect(database.prepare('SELECT * FROM sqlite_schema').all()).toEqual([])
-    },
-  )
-
-  it.each(UNSAFE)(
-    'writes reject while the journal mode is %s, and succeed when it is changed back',
-    async (mode) => {
-      const database = openUnsafe()
-      const store = new SqliteStore({ database })
-      await store.insert(makeRow(1))
-      database.exec(`PRAGMA journal_mode = ${mode}`)
-      for (const { message } of await expectFailures(writesOf(store), unsafe(mode)))
-        expect(message).toContain('Nothing was written.')
-      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-      database.exec('PRAGMA journal_mode = WAL')
-      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-    },
-  )
-
-  it('a failed creation of the tables leaves no open transaction', async () => {
-    const database = openDatabase()
-    database.exec('CREATE TABLE customer_ordering_rows (something TEXT)')
-    const reason = 'Cannot open the order store in the database that you passed: no such column'
-    await expectFailure(() => new SqliteStore({ database }), reason)
-    expect(database.isTransaction).toBe(false)
+  it('a failed creation of the tables closes the connection and leaves no transaction', async () => {
+    execute('CREATE TABLE customer_ordering_rows (something TEXT)')
+    await expectFailure(() => new SqliteStore({ path }), `in ${path}: no such column`)
+    expect(readdirSync(directory)).toEqual(['orders.db'])
+    execute('DROP TABLE customer_ordering_rows')
+    await openStore().insert(makeRow(1))
   })
 
-  it('the store accepts a connection of better-sqlite3, whose error codes are names', async () => {
-    const database = openDatabase()
+  it('a write whose sync failed may have happened, and so may every later write of the row', async () => {
     let failure: Error | undefined
-    const likeBetterSqlite: SqliteDatabase = {
-      exec: (sql) => database.exec(sql),
-      prepare: (sql) => {
-        const statement = database.prepare(sql)
-        return {
-          run: (...parameters) => {
-            if (failure !== undefined) throw failure
-            return statement.run(...parameters)
-          },
-          get: (...parameters) => statement.get(...parameters),
-          all: (...parameters) => statement.all(...parameters),
-        }
-      },
-    }
-    const store = new SqliteStore({ database: likeBetterSqlite })
-    await store.insert(makeRow(1))
+    const store = openWatched((run) => {
+      if (failure !== undefined) throw failure
+      return run()
+    })
     const insert = (number: number) => () => store.insert(makeRow(number))
-    failure = Object.assign(new Error('disk I/O error'), { code: 'SQLITE_IOERR_FSYNC' })
+    failure = Object.assign(new Error('disk I/O error'), { errcode: 1034 })
     const unknown = 'the disk or file system failed. Check both. The write may or may not have happened.'
-    expect((await expectFailure(insert(2), unknown, 'SQLITE_IOERR_FSYNC')).applied).toBeUndefined()
+    expect((await expectFailure(insert(2), unknown, 'SQLITE_IOERR')).applied).toBeUndefined()
     // The log may contain the write whose sync failed, and a crash would restore it.
-    failure = Object.assign(new Error('database or disk is full'), { code: 'SQLITE_FULL' })
+    failure = Object.assign(new Error('database or disk is full'), { errcode: 13 })
     expect((await failureOf(insert(2))).applied).toBeUndefined()
     expect((await failureOf(insert(3))).applied).toBe(false)
-    failure = new TypeError('The database connection is not open')
-    await expectFailure(insert(2), 'the connection was closed. Keep it open while the store is in use')
-  })
-
-  it('the error states that the owner has closed the connection', async () => {
-    const database = openDatabase()
-    const store = new SqliteStore({ database })
-    database.close()
-    const call = () => store.get(SCOPE, makeRow(1).id)
-    await expectFailure(call, 'the connection was closed', 'ERR_INVALID_STATE')
   })
 })
 
 describe('many rows', () => {
   it('prune removes many rows in batches, and other work runs in between', async () => {
-    const database = openDatabase()
-    const store = new SqliteStore({ database })
-    fill(database, 1_200)
+    const store = openStore()
+    fill(openDatabase(), 1_200)
     await store.insert(makeRow(1))
     const finished: string[] = []
     const pruned = store.prune(SCOPE, { createdBefore: 1_101, rejectedBefore: 0 }).then((removed) => {
@@ -829,16 +765,18 @@ describe('many rows', () => {
   })
 
   it('every statement uses an index, whatever the number of rows', async () => {
-    const database = openDatabase()
     const prepared = new Set<string>()
-    const watched: SqliteDatabase = {
-      exec: (sql) => database.exec(sql),
-      prepare: (sql) => {
-        if (sql.includes('customer_ordering_rows') && !sql.includes('pragma_')) prepared.add(sql)
-        return database.prepare(sql)
+    replaceNodeSqlite(() => ({
+      DatabaseSync: class extends DatabaseSync {
+        override prepare(sql: string): StatementSync {
+          if (sql.includes('customer_ordering_rows') && !sql.includes('pragma_')) prepared.add(sql)
+          return super.prepare(sql)
+        }
       },
-    }
-    const store = new SqliteStore({ database: watched })
+    }))
+    openStore()
+    vi.restoreAllMocks()
+    const database = openDatabase()
     fill(database, 5_000)
     database.exec('ANALYZE')
     const plans = [...prepared]
@@ -859,7 +797,6 @@ describe('many rows', () => {
       byKey,
       'USING INTEGER PRIMARY KEY (rowid=?)',
     ])
-    await store.close()
   })
 })
 

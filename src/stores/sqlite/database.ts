@@ -1,34 +1,13 @@
+import type { DatabaseSync } from 'node:sqlite'
 import { StoreError } from '../../errors/classes.ts'
 import { plainError } from '../plain-error.ts'
-import type { StoreDurability } from '../store.ts'
 import { codeOf, explain } from './failure.ts'
 import { checkPlace } from './files.ts'
 import { nodeModule } from './node-module.ts'
 
-/** The part of a prepared statement that `node:sqlite` and better-sqlite3 have in common. */
-export interface SqliteStatement {
-  /** Runs the statement and returns the number of changed rows. */
-  run(...parameters: (string | number)[]): { readonly changes: number | bigint }
-  /** Returns the first row, or undefined. */
-  get(...parameters: (string | number)[]): unknown
-  /** Returns all rows. */
-  all(...parameters: (string | number)[]): unknown[]
-}
+export type Database = DatabaseSync
 
-/**
- * An open SQLite connection: a `DatabaseSync` of `node:sqlite`, a better-sqlite3 `Database`, or any
- * object with the same methods.
- */
-export interface SqliteDatabase {
-  /** Runs statements without results. */
-  exec(sql: string): unknown
-  /** Prepares a statement. */
-  prepare(sql: string): SqliteStatement
-}
-
-export interface OwnDatabase extends SqliteDatabase {
-  close(): void
-}
+export type Statement = ReturnType<Database['prepare']>
 
 export const DEFAULT_BUSY_TIMEOUT = 5_000
 
@@ -44,7 +23,7 @@ export function locate(path: unknown): string {
   return nodeModule('node:path')?.resolve(path) ?? path
 }
 
-export function open(path: string, busyTimeout: number): OwnDatabase {
+export function open(path: string, busyTimeout: number): Database {
   if (!Number.isSafeInteger(busyTimeout) || busyTimeout < 0 || busyTimeout > 2 ** 31 - 1) {
     throw new StoreError(
       'The option `busyTimeout` of SqliteStore must be a whole number of milliseconds, 0 to 2147483647.',
@@ -54,10 +33,10 @@ export function open(path: string, busyTimeout: number): OwnDatabase {
   if (sqlite === undefined) {
     throw new StoreError(
       `SqliteStore needs the module node:sqlite, which this runtime (${runtimeName()}) does not have. ` +
-        'Use Node 22.13 or newer, or pass an open better-sqlite3 database as the option `database`.',
+        'Use Node 22.13 or newer.',
     )
   }
-  let database: OwnDatabase | undefined
+  let database: Database | undefined
   try {
     if (path !== ':memory:') {
       createFile(path)
@@ -107,15 +86,16 @@ function createFile(path: string): void {
   }
 }
 
-function configure(database: SqliteDatabase, path: string, busyTimeout: number): void {
+function configure(database: Database, path: string, busyTimeout: number): void {
   database.exec(`PRAGMA busy_timeout = ${busyTimeout}`)
+  checkEncoding(database, path)
   if (path !== ':memory:') useWriteAheadLog(database, path, busyTimeout)
   // On macOS, only fullfsync makes the disk write its cache; elsewhere it changes nothing. Rows
   // contain personal data, so secure_delete overwrites deleted rows.
   database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA secure_delete = ON')
 }
 
-function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: number): void {
+function useWriteAheadLog(database: Database, path: string, busyTimeout: number): void {
   const start = performance.now()
   for (;;) {
     try {
@@ -136,38 +116,22 @@ function useWriteAheadLog(database: SqliteDatabase, path: string, busyTimeout: n
   }
 }
 
-/** Throws if the encoding could change rows, or if the journal mode could lose rows. */
-export function durabilityOf(database: SqliteDatabase, name: string): StoreDurability {
+/** Throws if the encoding could change rows. */
+function checkEncoding(database: Database, path: string): void {
   const encoding = setting(database, 'encoding', 'encoding')
-  if (encoding !== 'UTF-8') {
-    throw new StoreError(
-      `Cannot open the order store in ${name}: the database has the encoding ${encoding}, ` +
-        'but the store needs UTF-8. Nothing was changed. ' +
-        'Convert a copy to UTF-8 with `sqlite3 old.db .dump | sqlite3 new.db`.',
-    )
-  }
-  if (fileOf(database) === '') return 'memory'
-  journalModeOf(database, name)
-  return 'device'
+  if (encoding === 'UTF-8') return
+  throw new StoreError(
+    `Cannot open the order store in ${path}: the database has the encoding ${encoding}, ` +
+      'but the store needs UTF-8. Nothing was changed. ' +
+      'Convert a copy to UTF-8 with `sqlite3 old.db .dump | sqlite3 new.db`.',
+  )
 }
 
 /** Returns the path of the database with links resolved, or an empty string if it is in memory. */
-export function fileOf(database: SqliteDatabase): string {
+export function openFileOf(database: Database): string {
   return String(setting(database, 'database_list', 'file'))
 }
 
-export function journalModeOf(database: SqliteDatabase, name: string): string {
-  const mode = String(setting(database, 'journal_mode', 'journal_mode'))
-  if (mode === 'off' || mode === 'memory') {
-    throw new StoreError(
-      `Cannot use the order store in ${name}: with its journal mode "${mode}", ` +
-        'a crash can corrupt the file. Nothing was written. Set `PRAGMA journal_mode = WAL` first.',
-    )
-  }
-  return mode
-}
-
-function setting(database: SqliteDatabase, pragma: string, column: string): unknown {
-  const row = database.prepare(`PRAGMA ${pragma}`).get()
-  return typeof row === 'object' && row !== null ? Reflect.get(row, column) : undefined
+function setting(database: Database, pragma: string, column: string): unknown {
+  return database.prepare(`PRAGMA ${pragma}`).get()?.[column]
 }

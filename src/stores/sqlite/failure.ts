@@ -47,27 +47,24 @@ export function explain(
     return task === 'write to' ? new StoreError(error.message, { cause: error.cause, applied: false }) : error
   }
   const cause = plainError(error, codeOf(error))
-  const primary = primaryCode(cause.code)
-  const notApplied = NOT_APPLIED.includes(primary)
+  const notApplied = NOT_APPLIED.includes(cause.code)
   let written = ''
   if (notApplied && (task === 'open' || task === 'write to')) written = ' Nothing was written.'
   else if (task === 'write to') written = ' The write may or may not have happened.'
   return new StoreError(
-    `Cannot ${task} the order store in ${name}: ${RESULTS[primary]?.[1] ?? adviceOf(error)}${written}`,
+    `Cannot ${task} the order store in ${name}: ${adviceOf(error, cause.code)}${written}`,
     { cause, ...(notApplied && task === 'write to' ? { applied: false } : {}) },
   )
 }
 
-function adviceOf(error: unknown): string {
-  const text = textOf(error)
-  if (text.includes('not open')) return 'the connection was closed. Keep it open while the store is in use.'
+function adviceOf(error: unknown, code: string): string {
   // SQLite's own messages are safe to show: they name tables and columns, never the bound values.
-  return `${text}.`
+  return RESULTS[code]?.[1] ?? `${error instanceof Error ? error.message : String(error)}.`
 }
 
 /** The code alone explains the failure, such as a lock or a full disk. */
 export function isNamed(error: unknown): boolean {
-  return Object.hasOwn(RESULTS, primaryCode(codeOf(error)))
+  return Object.hasOwn(RESULTS, codeOf(error))
 }
 
 /** `node:sqlite` reports a number instead of a name such as `SQLITE_BUSY`. */
@@ -82,13 +79,4 @@ export function codeOf(error: unknown): string {
   const code: unknown = Reflect.get(error, 'code')
   if (typeof code === 'string') return code
   return error instanceof Error ? error.name : 'UNKNOWN'
-}
-
-/** better-sqlite3 reports variants of the primary codes, such as `SQLITE_IOERR_FSYNC`. */
-function primaryCode(code: string): string {
-  return Object.keys(RESULTS).find((name) => code === name || code.startsWith(`${name}_`)) ?? code
-}
-
-export function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -53,13 +53,13 @@ function isMountPoint(fs: FileSystem, file: string): boolean {
 
 /**
  * Detects deleted or replaced files of a connection, by device and inode. SQLite would continue to
- * write to a deleted file, and acknowledge writes that are lost when the process ends.
+ * use a deleted file, and acknowledge writes that are lost when the process ends.
  */
 export class DatabaseFiles {
   /** Undefined on Windows: SQLite's open files cannot be deleted or renamed there. */
   readonly #fs: FileSystem | undefined
   readonly #path: string
-  readonly #target: string
+  readonly #files: readonly string[]
   readonly #identities: Map<string, string> = new Map()
 
   /**
@@ -68,22 +68,21 @@ export class DatabaseFiles {
    */
   constructor(path: string, target: string) {
     this.#path = path
-    this.#target = target
-    this.#fs = globalThis.process?.platform === 'win32' ? undefined : nodeModule('node:fs')
-  }
-
-  check(journalMode: string, name: string): void {
-    const files = [this.#path]
     // Without the log, the last commits are lost. Without the shared memory, other processes do not
     // see the locks of this process.
-    if (journalMode === 'wal') files.push(`${this.#target}-wal`, `${this.#target}-shm`)
-    for (const file of files) {
+    this.#files = [path, `${target}-wal`, `${target}-shm`]
+    this.#fs = globalThis.process?.platform === 'win32' ? undefined : nodeModule('node:fs')
+    this.check('open')
+  }
+
+  check(task: 'open' | 'read from' | 'write to' | 'confirm a write to'): void {
+    for (const file of this.#files) {
       const known = this.#identities.get(file)
       const found = this.#identityOf(file)
       if (known !== undefined && found !== known) {
         throw new StoreError(
-          `Cannot write to the order store in ${name}: ${file} was deleted or replaced ` +
-            'while the store was open. Nothing was written. ' +
+          `Cannot ${task} the order store in ${this.#path}: ${file} was deleted or replaced ` +
+            `while the store was open. ${task === 'write to' ? 'Nothing was written. ' : ''}` +
             'Put the file back, or close the store and open a new one. ' +
             'Orders that are not in the current file are forgotten.',
         )

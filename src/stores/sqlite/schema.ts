@@ -1,5 +1,7 @@
 import { StoreError } from '../../errors/classes.ts'
-import type { SqliteDatabase, SqliteStatement } from './database.ts'
+import { toRow } from '../rows.ts'
+import type { StoredRow } from '../store.ts'
+import type { Database, Statement } from './database.ts'
 
 /** Rows per statement of `prune`: other processes can take the lock between two statements. */
 export const PRUNE_BATCH = 500
@@ -33,7 +35,15 @@ const MIGRATIONS: readonly string[] = [
  * Reads `data` as bytes, and omits `scope`, because both may contain NUL: the `node:sqlite` of
  * Node 22.13 truncates a string at the first NUL.
  */
-const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BLOB) AS data'
+const FOUND = `id, version, open, state, created_at AS createdAt, updated_at AS updatedAt,
+  CAST(data AS BLOB) AS data`
+
+/** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export function decode(scope: string, { data, ...columns }: Readonly<Record<string, unknown>>): StoredRow {
+  return toRow(scope, { ...columns, data: data instanceof Uint8Array ? UTF8.decode(data) : data })
+}
 
 /**
  * Prevents every write after a newer version of this package has upgraded the tables: this version
@@ -41,17 +51,11 @@ const FOUND = 'id, version, open, state, created_at, updated_at, CAST(data AS BL
  */
 const CURRENT = `NOT EXISTS (SELECT 1 FROM customer_ordering_schema WHERE version > ${MIGRATIONS.length})`
 
-export interface Statements {
-  readonly version: SqliteStatement
-  readonly get: SqliteStatement
-  readonly insert: SqliteStatement
-  readonly update: SqliteStatement
-  readonly listOpen: SqliteStatement
-  readonly list: SqliteStatement
-  readonly prune: SqliteStatement
-}
+type StatementName = 'version' | 'get' | 'insert' | 'update' | 'listOpen' | 'list' | 'prune'
 
-const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
+export type Statements = Readonly<Record<StatementName, Statement>>
+
+const STATEMENTS: Readonly<Record<StatementName, string>> = {
   version: 'SELECT max(version) AS version FROM customer_ordering_schema',
   get: `SELECT ${FOUND} FROM customer_ordering_rows WHERE scope = ? AND id = ?`,
   insert: `INSERT INTO customer_ordering_rows (scope, id, version, open, state, created_at, updated_at, data)
@@ -68,7 +72,7 @@ const STATEMENTS: Readonly<Record<keyof Statements, string>> = {
     WHERE scope = ? AND open = 0 AND state = ? AND updated_at < ? AND ${CURRENT} LIMIT ${PRUNE_BATCH})`,
 }
 
-export function migrate(database: SqliteDatabase, name: string): void {
+export function migrate(database: Database, name: string): void {
   // Takes the lock first: if two processes start at the same time, one migrates the tables, and the
   // other waits.
   database.exec('BEGIN IMMEDIATE')
@@ -96,9 +100,8 @@ export function migrate(database: SqliteDatabase, name: string): void {
   }
 }
 
-export function versionOf(statement: SqliteStatement): number {
-  const newest = statement.get()
-  return Number(typeof newest === 'object' && newest !== null ? Reflect.get(newest, 'version') : 0)
+export function versionOf(statement: Statement): number {
+  return Number(statement.get()?.['version'])
 }
 
 export function checkVersion(found: number, failed: string): void {
@@ -114,7 +117,7 @@ export function checkVersion(found: number, failed: string): void {
  * Throws if the table was copied without its key (`CREATE TABLE … AS`, a CSV import). Without the
  * key, the table would accept the same order twice, and two processes would both send it.
  */
-function checkKey(database: SqliteDatabase, name: string): void {
+function checkKey(database: Database, name: string): void {
   const keys = database
     .prepare(
       `SELECT 1 FROM pragma_index_list('customer_ordering_rows') AS list
@@ -131,7 +134,7 @@ function checkKey(database: SqliteDatabase, name: string): void {
   )
 }
 
-export function prepare(database: SqliteDatabase): Statements {
+export function prepare(database: Database): Statements {
   return {
     version: database.prepare(STATEMENTS.version),
     get: database.prepare(STATEMENTS.get),

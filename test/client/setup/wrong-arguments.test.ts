@@ -103,7 +103,6 @@ const CALLS: Readonly<Record<string, (garbage: unknown) => unknown>> = {
   'aesGcm(…)': (it) => sdk.aesGcm(as(it)),
   'new SqliteStore(…)': (it) => new SqliteStore(as(it)),
   'new SqliteStore({ path: … })': (it) => it !== 'garbage' && new SqliteStore({ path: as(it) }),
-  'new SqliteStore({ database: … })': (it) => new SqliteStore({ database: as(it) }),
   'new RedisStore(…)': (it) => new RedisStore(as(it)),
   'new RedisStore({ client: … })': (it) => new RedisStore({ client: as(it) }),
   'new PostgresStore(…)': (it) => new PostgresStore(as(it)),
