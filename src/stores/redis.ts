@@ -70,7 +70,8 @@ const MOST_BYTES = 4 * 2 ** 20
  * Before its first call for an account, the store checks that the server is a primary, has an
  * append-only file, and evicts no keys of the store. If a check fails, the call rejects. The checks
  * run again every hour, after every new connection that the client reports, and after a restart of
- * the server. If both `persistence` and `eviction` are `'assume'`, the store checks nothing.
+ * the server. If both `persistence` and `eviction` are `'assume'`, the store checks nothing before a
+ * call. Every call, even a read, begins with a write that changes nothing, which a replica rejects.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
  * is a plain error with the server's or the client's code, for example `OOM`.
@@ -119,7 +120,7 @@ export class RedisStore implements OrderStore {
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
     return await this.#run('read', scope, async (keys) => {
-      const [text] = await this.#evaluate(GET, [keys.row(id)], [])
+      const [text] = await this.#evaluate(GET, [keys.row(id), keys.list], [])
       return text === undefined ? undefined : toRow(scope, id, text)
     })
   }
@@ -175,7 +176,7 @@ export class RedisStore implements OrderStore {
     return await this.#run('read', scope, async (keys) => {
       const idAt = index === 'list' ? ENTRY_TIME_LENGTH + 1 : 1
       const parameters = [index, from, Math.min(limit, MOST_ROWS), MOST_BYTES, idAt].map(String)
-      const [next, ...found] = await this.#evaluate(PAGE, [keys[index]], parameters)
+      const [next, ...found] = await this.#evaluate(PAGE, [keys[index], keys.list], parameters)
       const rows: StoredRow[] = []
       for (let at = 0; at < found.length; at += 2)
         rows.push(toRow(scope, found[at] ?? '', found[at + 1] ?? ''))

@@ -106,7 +106,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'a new order is reported as not charged, with certainty, if the database %s',
     ],
     'stores/redis/server.test.ts': [
-      'if the server has %s %s, a new order is not charged, and no request is sent',
+      'if the server has %s %s, `charged` of a new order is %s, and no request is sent',
     ],
   },
   18: {

@@ -29,8 +29,11 @@ const CONNECTION =
   'the client is not connected. Check that the server is running and that you connected the client.'
 const TIMEOUT = 'the server did not respond in time. Try again.'
 
-/** Redis returns these codes before the first write of a script. */
-const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NOREPLICAS'])
+/**
+ * Redis returns these codes before the first write of a script. Omits READONLY: what a replica does
+ * not contain proves nothing about the primary.
+ */
+const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'MISCONF', 'NOREPLICAS'])
 
 /**
  * Redis returns these codes without running the script. They prove nothing about an earlier
@@ -38,7 +41,18 @@ const NOT_DONE: ReadonlySet<string> = new Set(['OOM', 'READONLY', 'MISCONF', 'NO
  * set `applied: false`.
  */
 const NOT_RUN: ReadonlySet<string> = new Set([
-  ...['LOADING', 'CLUSTERDOWN', 'MASTERDOWN', 'MOVED', 'ASK', 'CROSSSLOT', 'BUSY', 'NOAUTH', 'WRONGPASS'],
+  ...[
+    'READONLY',
+    'LOADING',
+    'CLUSTERDOWN',
+    'MASTERDOWN',
+    'MOVED',
+    'ASK',
+    'CROSSSLOT',
+    'BUSY',
+    'NOAUTH',
+    'WRONGPASS',
+  ],
 ])
 
 /** The error's name in node-redis. ioredis has no name or code for too many redirections. */

@@ -32,7 +32,6 @@ export async function inspect(readInfo: () => Promise<string>, vouched: Vouched)
   if (role !== undefined && role !== 'master') {
     throw new StoreError(
       'Cannot use this Redis server as an order store: it is a replica. Connect the client to the primary.',
-      NOT_APPLIED,
     )
   }
   if (!vouched.persistence) checkPersistence(facts.get('aof_enabled'))

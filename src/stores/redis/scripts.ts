@@ -70,8 +70,18 @@ for _, section in ipairs({'replication', 'memory', 'persistence', 'cluster'}) do
 end
 return {text}`)
 
-/** KEYS: row. Returns the stored string, or an empty list if there is no row. */
-export const GET: Script = script(`
+/**
+ * Removes nothing, but fails on a replica, which may lag behind, and on a primary that has lost its
+ * replicas. A full disk also rejects it (MISCONF), but does not make a read wrong.
+ */
+const ON_PRIMARY = `
+local write = redis.pcall('ZREM', KEYS[2], '')
+if type(write) == 'table' and write.err and not string.find(write.err, 'MISCONF', 1, true) then
+  return write
+end`
+
+/** KEYS: row, list. Returns the stored string, or an empty list if there is no row. */
+export const GET: Script = script(`${ON_PRIMARY}
 local found = redis.call('GET', KEYS[1])
 if found then return {found} end
 return {}`)
@@ -122,11 +132,11 @@ end
 return {'written'}`)
 
 /**
- * KEYS: an index. ARGV: the index's name, the start, the limits (entries, bytes of data), and the
+ * KEYS: an index, list. ARGV: the index's name, the start, the limits (entries, bytes of data), and the
  * position of the id in an entry. Returns the entry from which to continue (empty at the end), then
  * the id and the stored string of each row.
  */
-export const PAGE: Script = script(`
+export const PAGE: Script = script(`${ON_PRIMARY}
 local rows = string.sub(KEYS[1], 1, -1 - #ARGV[1]) .. 'row:'
 local limit, most = tonumber(ARGV[3]), tonumber(ARGV[4])
 local entries = redis.call('ZRANGEBYLEX', KEYS[1], ARGV[2], '+', 'LIMIT', 0, limit + 1)

@@ -91,3 +91,29 @@ export async function expectOrderNotSent(store: OrderStore): Promise<StoreError>
   await client.close()
   return error
 }
+
+/**
+ * Buys an order, lets the store's server become a copy without that order, and fails unless every
+ * command of the client refuses to believe the copy.
+ */
+export async function expectLaggingCopyIsNotBelieved(
+  store: OrderStore,
+  moveToCopy: () => Promise<void>,
+): Promise<void> {
+  const sandbox = createSandbox()
+  const { baseUrl, apiKey, fetch } = sandbox
+  const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu', store })
+  const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+  const named = (externalOrderId: string) => ({ ...request, metadata: { externalOrderId } })
+  await client.orders.create(named('paid'))
+  await moveToCopy()
+  for (const reference of ['paid', 'new']) {
+    expect(await failureOf(() => client.orders.create(named(reference)))).toMatchObject({
+      charged: 'unknown',
+    })
+  }
+  await failureOf(() => client.orders.unresolved())
+  await failureOf(() => client.orders.reconcile())
+  expect(sandbox.ledger.map(({ externalOrderId }) => externalOrderId)).toEqual(['paid'])
+  await client.close()
+}
