@@ -120,7 +120,7 @@ export class RedisStore implements OrderStore {
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
     return await this.#run('read', scope, async (keys) => {
-      const [text] = await this.#evaluate(GET, [keys.row(id), keys.list], [])
+      const [text] = await this.#evaluate(GET, [keys.row(id)], [])
       return text === undefined ? undefined : toRow(scope, id, text)
     })
   }
@@ -176,7 +176,7 @@ export class RedisStore implements OrderStore {
     return await this.#run('read', scope, async (keys) => {
       const idAt = index === 'list' ? ENTRY_TIME_LENGTH + 1 : 1
       const parameters = [index, from, Math.min(limit, MOST_ROWS), MOST_BYTES, idAt].map(String)
-      const [next, ...found] = await this.#evaluate(PAGE, [keys[index], keys.list], parameters)
+      const [next, ...found] = await this.#evaluate(PAGE, [keys[index]], parameters)
       const rows: StoredRow[] = []
       for (let at = 0; at < found.length; at += 2)
         rows.push(toRow(scope, found[at] ?? '', found[at + 1] ?? ''))

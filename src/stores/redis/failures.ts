@@ -20,8 +20,8 @@ const REPLIES: Readonly<Record<string, string>> = {
   NOAUTH: 'the server requires a password. Configure one in the client.',
   WRONGPASS: "the client's user name or password is wrong. Check both.",
   NOPERM:
-    "the client's user lacks a permission. Allow it to run EVAL, EVALSHA, GET, GETRANGE, SET, DEL, ZADD, " +
-    "ZREM and ZRANGEBYLEX on the store's keys, and INFO.",
+    "the client's user lacks a permission. Allow it to run EVAL, EVALSHA, GET, GETRANGE, SET, DEL, PERSIST, " +
+    "ZADD, ZREM and ZRANGEBYLEX on the store's keys, and INFO.",
   WRONGTYPE: 'other code writes to keys of the store. Give that code other keys.',
 }
 

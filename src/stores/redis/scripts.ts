@@ -71,16 +71,17 @@ end
 return {text}`)
 
 /**
- * Removes nothing, but fails on a replica, which may lag behind, and on a primary that has lost its
- * replicas. A full disk also rejects it (MISCONF), but does not make a read wrong.
+ * A write that changes nothing, because no key expires. It fails on a replica, which may lag behind,
+ * and on a primary that has lost its replicas. A full disk also rejects it (MISCONF), but does not
+ * make a read wrong.
  */
 const ON_PRIMARY = `
-local write = redis.pcall('ZREM', KEYS[2], '')
+local write = redis.pcall('PERSIST', KEYS[1])
 if type(write) == 'table' and write.err and not string.find(write.err, 'MISCONF', 1, true) then
   return write
 end`
 
-/** KEYS: row, list. Returns the stored string, or an empty list if there is no row. */
+/** KEYS: row. Returns the stored string, or an empty list if there is no row. */
 export const GET: Script = script(`${ON_PRIMARY}
 local found = redis.call('GET', KEYS[1])
 if found then return {found} end
@@ -132,7 +133,7 @@ end
 return {'written'}`)
 
 /**
- * KEYS: an index, list. ARGV: the index's name, the start, the limits (entries, bytes of data), and the
+ * KEYS: an index. ARGV: the index's name, the start, the limits (entries, bytes of data), and the
  * position of the id in an entry. Returns the entry from which to continue (empty at the end), then
  * the id and the stored string of each row.
  */

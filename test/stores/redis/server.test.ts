@@ -422,6 +422,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
         'getrange',
         'set',
         'del',
+        'persist',
         'zadd',
         'zrem',
         'zrangebylex',
