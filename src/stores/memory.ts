@@ -1,3 +1,4 @@
+import { Packer, packUuid, unpackUuid } from './memory/pack.ts'
 import type {
   InsertResult,
   ListRowsOptions,
@@ -8,18 +9,21 @@ import type {
   StoredRow,
 } from './store.ts'
 
-interface Slot {
-  row: StoredRow
-  position: number
-}
-
-/** The rows of one scope. Both collections are in the order of `position`. */
+/** The rows of one scope. A closed row is packed. A removed row leaves a hole. */
 interface Shelf {
-  readonly slots: Map<string, Slot>
-  readonly open: Set<Slot>
+  /** Cursors are positions: the index in `rows`, plus `first`. */
+  rows: (StoredRow | string | undefined)[]
+  /** Packed, at the same index as the row. */
+  ids: string[]
+  first: number
+  /** By packed id. */
+  readonly positions: Map<string, number>
+  readonly open: Set<number>
 }
 
 const INSERTED: InsertResult = Object.freeze({ inserted: true })
+
+const MANY_ROWS = 100_000
 
 /**
  * Remembers orders in this process, until the process ends. This store prevents duplicates from
@@ -36,58 +40,72 @@ export class MemoryStore implements OrderStore {
   /** `'memory'`: lost when the process ends. */
   readonly durability: StoreDurability = 'memory'
   readonly #shelves = new Map<string, Shelf>()
-  #lastPosition = 0
+  readonly #packer = new Packer()
+  #count = 0
+  #warned = false
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    return this.#shelves.get(scope)?.slots.get(id)?.row
+    const shelf = this.#shelves.get(scope)
+    const position = shelf?.positions.get(packUuid(id))
+    return shelf === undefined || position === undefined ? undefined : this.#rowAt(scope, shelf, position)
   }
 
   async insert(row: StoredRow): Promise<InsertResult> {
     const shelf = this.#shelf(row.scope)
-    const current = shelf.slots.get(row.id)?.row
+    const known = shelf.positions.get(packUuid(row.id))
+    const current = known === undefined ? undefined : this.#rowAt(row.scope, shelf, known)
     if (current !== undefined) return { inserted: false, current }
-    const slot = { row: copy(row), position: ++this.#lastPosition }
-    shelf.slots.set(row.id, slot)
-    if (row.open) shelf.open.add(slot)
+    this.#append(shelf, row)
+    this.#warn(++this.#count)
     return INSERTED
   }
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
     const shelf = this.#shelves.get(row.scope)
-    const slot = shelf?.slots.get(row.id)
-    if (shelf === undefined || slot === undefined || slot.row.version !== expectedVersion) return false
-    if (slot.row.open && !row.open) shelf.open.delete(slot)
-    if (!slot.row.open && row.open) {
+    const position = shelf?.positions.get(packUuid(row.id))
+    if (shelf === undefined || position === undefined) return false
+    const current = this.#rowAt(row.scope, shelf, position)
+    if (current?.version !== expectedVersion) return false
+    if (row.open && !current.open) {
       // Moves the row to the end: a caller that pages through the open rows may already have passed
       // the old position, and must not miss the row.
-      slot.position = ++this.#lastPosition
-      shelf.slots.delete(row.id)
-      shelf.slots.set(row.id, slot)
-      shelf.open.add(slot)
+      shelf.rows[position - shelf.first] = undefined
+      this.#append(shelf, row)
+      return true
     }
-    slot.row = copy(row)
+    shelf.rows[position - shelf.first] = this.#stored(row)
+    if (!row.open) shelf.open.delete(position)
     return true
   }
 
   async listOpen(scope: string, options: ListRowsOptions): Promise<RowPage> {
-    return page(this.#shelves.get(scope)?.open ?? [], options, 0)
+    return this.#page(scope, this.#shelves.get(scope)?.open ?? [], options, 0)
   }
 
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
-    const slots = this.#shelves.get(scope)?.slots ?? new Map<string, Slot>()
+    const shelf = this.#shelf(scope)
     let removed = 0
-    for (const { row } of slots.values()) {
-      const before = row.state === 'created' ? createdBefore : rejectedBefore
-      if (!row.open && row.state !== 'open' && row.updatedAt < before) {
-        slots.delete(row.id)
-        removed++
-      }
+    for (const position of positionsFrom(shelf, 0)) {
+      const row = this.#rowAt(scope, shelf, position)
+      const before = row?.state === 'created' ? createdBefore : rejectedBefore
+      if (row === undefined || row.open || row.state === 'open' || row.updatedAt >= before) continue
+      shelf.rows[position - shelf.first] = undefined
+      shelf.positions.delete(packUuid(row.id))
+      removed++
     }
+    const holes = shelf.rows.findIndex((row) => row !== undefined)
+    const leading = holes < 0 ? shelf.rows.length : holes
+    shelf.rows = shelf.rows.slice(leading)
+    shelf.ids = shelf.ids.slice(leading)
+    shelf.first += leading
+    this.#count -= removed
     return removed
   }
 
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    return page(this.#shelves.get(scope)?.slots.values() ?? [], options, options.since ?? 0)
+    const shelf = this.#shelf(scope)
+    const positions = positionsFrom(shelf, Number(options.after ?? -1) + 1)
+    return this.#page(scope, positions, options, options.since ?? 0)
   }
 
   async close(): Promise<void> {}
@@ -95,36 +113,65 @@ export class MemoryStore implements OrderStore {
   #shelf(scope: string): Shelf {
     let shelf = this.#shelves.get(scope)
     if (shelf === undefined) {
-      shelf = { slots: new Map(), open: new Set() }
+      shelf = { rows: [], ids: [], first: 0, positions: new Map(), open: new Set() }
       this.#shelves.set(scope, shelf)
     }
     return shelf
   }
+
+  #append(shelf: Shelf, row: StoredRow): void {
+    const position = shelf.first + shelf.rows.push(this.#stored(row)) - 1
+    const id = packUuid(row.id)
+    shelf.ids.push(id)
+    shelf.positions.set(id, position)
+    if (row.open) shelf.open.add(position)
+  }
+
+  #stored(row: StoredRow): StoredRow | string {
+    return (row.open ? undefined : this.#packer.pack(row)) ?? copy(row)
+  }
+
+  #rowAt(scope: string, { rows, ids, first }: Shelf, position: number): StoredRow | undefined {
+    const row = rows[position - first]
+    if (typeof row !== 'string') return row
+    return this.#packer.unpack(scope, unpackUuid(ids[position - first] ?? ''), row)
+  }
+
+  #page(
+    scope: string,
+    positions: Iterable<number>,
+    { after, limit }: ListRowsOptions,
+    since: number,
+  ): RowPage {
+    const shelf = this.#shelf(scope)
+    const passed = Number(after ?? -1)
+    const rows: StoredRow[] = []
+    let last = passed
+    for (const position of positions) {
+      const row = position > passed ? this.#rowAt(scope, shelf, position) : undefined
+      if (row === undefined || row.updatedAt < since) continue
+      if (rows.length === limit) return { rows, next: String(last) }
+      rows.push(row)
+      last = position
+    }
+    return { rows }
+  }
+
+  #warn(count: number): void {
+    if (this.#warned || count < MANY_ROWS) return
+    this.#warned = true
+    console.warn(
+      `MemoryStore remembers ${count} orders, and forgets all of them when this process ends. ` +
+        'Use a durable store, such as SqliteStore, or a shorter `retention`.',
+    )
+  }
+}
+
+function* positionsFrom({ rows, first }: Shelf, start: number): Generator<number, void, undefined> {
+  for (let index = Math.max(0, start - first); index < rows.length; index++) yield first + index
 }
 
 /** Frozen, because callers share the copy. A row is flat, so a shallow freeze is enough. */
-function copy(row: StoredRow): StoredRow {
-  return Object.freeze({
-    scope: row.scope,
-    id: row.id,
-    version: row.version,
-    open: row.open,
-    state: row.state,
-    createdAt: row.createdAt,
-    updatedAt: row.updatedAt,
-    data: row.data,
-  })
-}
-
-function page(slots: Iterable<Slot>, { after, limit }: ListRowsOptions, since: number): RowPage {
-  const passed = after === undefined ? 0 : Number(after)
-  const rows: StoredRow[] = []
-  let last = passed
-  for (const slot of slots) {
-    if (slot.position <= passed || slot.row.updatedAt < since) continue
-    if (rows.length === limit) return { rows, next: String(last) }
-    rows.push(slot.row)
-    last = slot.position
-  }
-  return { rows }
+function copy({ scope, id, version, open, state, createdAt, updatedAt, data }: StoredRow): StoredRow {
+  return Object.freeze({ scope, id, version, open, state, createdAt, updatedAt, data })
 }
