@@ -1,10 +1,22 @@
 import { StoreError } from '../errors/classes.ts'
+import {
+  type Connection,
+  connectionOf,
+  type PostgresClient,
+  type PostgresParameter,
+} from './postgres/connection.ts'
 import { explain, isMisfit } from './postgres/failure.ts'
-import { checkVersion, migrate } from './postgres/migrate.ts'
-import { fromCursor, toPage, toRow, wholeTime } from './postgres/rows.ts'
-import { type Names, namesOf, PRUNE_BATCH, type Statements, statementsFor } from './postgres/schema.ts'
-import { type PostgresClient, type Query, type Session, sessionOf } from './postgres/session.ts'
-import { fromStored, toStored } from './postgres/text.ts'
+import { migrate, newerTables } from './postgres/migrate.ts'
+import {
+  type Names,
+  namesOf,
+  PRUNE_BATCH,
+  SCHEMA_VERSION,
+  type Statements,
+  statementsFor,
+} from './postgres/schema.ts'
+import { fromStored, toStored, wholeTime } from './postgres/text.ts'
+import { fromListCursor, listCursor, toPage, toRow } from './rows.ts'
 import type {
   InsertResult,
   ListRowsOptions,
@@ -16,7 +28,7 @@ import type {
 } from './store.ts'
 import { UncertainWrites } from './uncertain-writes.ts'
 
-export type { PostgresClient, PostgresParameter } from './postgres/session.ts'
+export type { PostgresClient, PostgresParameter } from './postgres/connection.ts'
 
 /** Options of {@link PostgresStore}. */
 export interface PostgresStoreOptions {
@@ -27,31 +39,33 @@ export interface PostgresStoreOptions {
    */
   readonly client: PostgresClient
   /**
-   * Name of the table of the rows, default `customer_ordering_rows`. The store appends `_versions`
-   * to this name for its second table.
+   * Name of the table of the rows, default `customer_ordering_rows`. The names of the store's second
+   * table and of its procedures begin with this name, too.
    */
   readonly table?: string
-  /** Name of an existing schema for both tables, default `public`. */
+  /** Name of an existing schema for tables and procedures, default `public`. */
   readonly schema?: string
 }
 
 const DEFAULT_TABLE = 'customer_ordering_rows'
 const DEFAULT_SCHEMA = 'public'
 
+const FAILED = 'Cannot use the order store in PostgreSQL'
+
 /** An attempt fails if the existing row is pruned before the store reads it. */
 const INSERT_ATTEMPTS = 3
 
 /**
  * Remembers orders in PostgreSQL, for any number of processes on any number of machines. Every
- * write is one conditional statement with its own commit, and the call waits for that commit. An
- * acknowledged write is as durable as the database server.
+ * call is one statement with its own commit, and the call waits for that commit. An acknowledged
+ * write is as durable as the database server.
  *
- * The first call, or {@link PostgresStore.migrate}, creates the two tables or brings them up to
- * date.
+ * The first call, or {@link PostgresStore.migrate}, creates two tables and three procedures, or
+ * brings them up to date.
  *
  * Calls reject if their connection is inside a transaction: a rollback could remove an order from
- * the store after the order was sent. {@link PostgresStore.within} is the exception, for orders
- * that are sent later.
+ * the store after the order was sent. They also reject if the server is a standby, or if row-level
+ * security hides rows: an order that is missing there may exist.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
  * is a plain error with only a code, for example `57014`. Neither error contains a message from the
@@ -64,7 +78,7 @@ const INSERT_ATTEMPTS = 3
 export class PostgresStore implements OrderStore {
   /** `'server'`: shared by all machines that use the database. */
   readonly durability: StoreDurability = 'server'
-  readonly #session: Session
+  readonly #connection: Connection
   readonly #names: Names
   readonly #statements: Statements
   readonly #uncertain: UncertainWrites = new UncertainWrites()
@@ -80,7 +94,7 @@ export class PostgresStore implements OrderStore {
     // Without `Object`, a call without options would throw a TypeError, not a StoreError.
     const { client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions = Object(options)
     checkClient(client)
-    this.#session = sessionOf(client)
+    this.#connection = connectionOf(client)
     this.#names = namesOf(schema, table)
     this.#statements = statementsFor(this.#names)
   }
@@ -105,41 +119,32 @@ export class PostgresStore implements OrderStore {
   }
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    const parameters = [toStored(scope), toStored(id)]
-    return await this.#run('read from', this.#session, (query) => this.#get(query, parameters))
+    return (await this.#read(scope, 'get', id, '0', 1))[0]
   }
 
   async insert(row: StoredRow): Promise<InsertResult> {
-    return await this.#uncertain.run(row, () => this.#insert(this.#session, row))
+    return await this.#uncertain.run(row, async () => {
+      for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
+        const result = await this.#write(row, -1)
+        if (result === 'written') return { inserted: true }
+        if (result !== undefined) return { inserted: false, current: decode(row.scope, JSON.parse(result)) }
+      }
+      throw new StoreError(
+        'Cannot write to the order store in PostgreSQL: ' +
+          'other processes keep writing and pruning the same record. Nothing was written; try again.',
+        { applied: false },
+      )
+    })
   }
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
-    return await this.#uncertain.run(row, () => this.#update(this.#session, row, expectedVersion))
-  }
-
-  async #update(session: Session, row: StoredRow, expectedVersion: number): Promise<boolean> {
-    const parameters = [
-      ...[String(row.version), row.open, row.state, String(row.createdAt), String(row.updatedAt)],
-      ...[toStored(row.data), toStored(row.scope), toStored(row.id), String(expectedVersion)],
-    ]
-    return await this.#run(
-      'write to',
-      session,
-      async (query) => {
-        if ((await query(this.#statements.update, parameters)).length === 1) return true
-        await this.#checkVersion(query)
-        return false
-      },
-      (updated) => updated,
-    )
+    return await this.#uncertain.run(row, async () => (await this.#write(row, expectedVersion)) === 'written')
   }
 
   async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
     // One row beyond the limit shows whether there is a next page.
-    const parameters = [toStored(scope), toStored(after ?? ''), String(limit + 1)]
-    return await this.#run('read from', this.#session, async (query) =>
-      toPage(scope, await query(this.#statements.listOpen, parameters), limit, (last) => last.id),
-    )
+    const found = await this.#read(scope, 'open', after ?? '', '0', limit + 1)
+    return toPage(found, limit, ({ id }) => id)
   }
 
   /**
@@ -155,12 +160,7 @@ export class PostgresStore implements OrderStore {
       const parameters = [toStored(scope), state, wholeTime(before)]
       let batch = 0
       do {
-        batch = await this.#run(
-          'write to',
-          this.#session,
-          async (query) => Number((await query(this.#statements.prune, parameters))[0]?.['removed']),
-          (count) => count > 0,
-        )
+        batch = Number(await this.#run('write to', this.#statements.prune, parameters))
         removed += batch
       } while (batch === PRUNE_BATCH)
     }
@@ -168,18 +168,11 @@ export class PostgresStore implements OrderStore {
   }
 
   async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
+    const { after, limit, since = 0 } = options
     // Every id sorts after '', so the first page includes rows written exactly at `since`.
-    const [updatedAt, id] =
-      options.after === undefined ? [wholeTime(options.since ?? 0), ''] : fromCursor(options.after)
-    const parameters = [toStored(scope), updatedAt, toStored(id), String(options.limit + 1)]
-    return await this.#run('read from', this.#session, async (query) =>
-      toPage(
-        scope,
-        await query(this.#statements.list, parameters),
-        options.limit,
-        (last) => `${last.updatedAt} ${last.id}`,
-      ),
-    )
+    const [updatedAt, id] = after === undefined ? [since, ''] : fromListCursor(after)
+    const found = await this.#read(scope, 'list', id, wholeTime(updatedAt), limit + 1)
+    return toPage(found, limit, listCursor)
   }
 
   /**
@@ -190,73 +183,52 @@ export class PostgresStore implements OrderStore {
     this.#closed = true
   }
 
-  async #insert(session: Session, row: StoredRow): Promise<InsertResult> {
-    const name = [toStored(row.scope), toStored(row.id)]
-    const parameters = [
-      ...name,
-      ...[String(row.version), row.open, row.state, String(row.createdAt), String(row.updatedAt)],
-      toStored(row.data),
-    ]
-    return await this.#run<InsertResult>(
-      'write to',
-      session,
-      async (query) => {
-        for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
-          if ((await query(this.#statements.insert, parameters)).length === 1) return { inserted: true }
-          // A second statement reads the existing row: the INSERT cannot see a row that was
-          // committed while it waited.
-          const current = await this.#get(query, name)
-          if (current !== undefined) return { inserted: false, current }
-          await this.#checkVersion(query)
-        }
-        throw new StoreError(
-          'Cannot write to the order store in PostgreSQL: ' +
-            'other processes keep writing and pruning the same record. Nothing was written; try again.',
-          { applied: false },
-        )
-      },
-      ({ inserted }) => inserted,
-    )
+  async #read(
+    scope: string,
+    kind: 'get' | 'open' | 'list',
+    id: string,
+    since: string,
+    limit: number,
+  ): Promise<StoredRow[]> {
+    const parameters = [toStored(scope), kind, toStored(id), since, String(limit)]
+    const result = await this.#run('read from', this.#statements.read, parameters)
+    const found: unknown = JSON.parse(result ?? 'null')
+    if (Array.isArray(found)) return found.map((row: unknown) => decode(scope, row))
+    throw new StoreError('The database client returned no result. Check that it returns the rows of CALL.')
   }
 
-  async #get(query: Query, name: string[]): Promise<StoredRow | undefined> {
-    const [found] = await query(this.#statements.get, name)
-    return found === undefined ? undefined : toRow(fromStored(name[0] ?? ''), found)
+  /** Returns `written`, the existing row after a failed insert, or nothing. */
+  #write(row: StoredRow, expectedVersion: number): Promise<string | undefined> {
+    return this.#run('write to', this.#statements.write, [
+      ...[toStored(row.scope), toStored(row.id), String(row.version), row.open, row.state],
+      ...[String(row.createdAt), String(row.updatedAt), toStored(row.data)],
+      ...[String(expectedVersion), this.#connection.deaf],
+    ])
   }
 
-  async #run<T>(
+  async #run(
     task: 'read from' | 'write to',
-    session: Session,
-    action: (query: Query) => Promise<T>,
-    writes?: (result: T) => boolean,
-  ): Promise<T> {
+    statement: string,
+    parameters: PostgresParameter[],
+  ): Promise<string | undefined> {
     this.#checkOpen()
     await this.migrate()
+    let result: string | undefined
     try {
-      return await session.use(async (query) => {
-        try {
-          return await action(query)
-        } catch (error) {
-          throw isMisfit(error) || error instanceof StoreError ? await this.#newerOr(error, query) : error
-        }
-      }, writes)
+      result = await this.#connection.query(statement, parameters)
     } catch (error) {
-      throw explain(error, task)
+      throw explain(await this.#newerOr(error), task)
     }
+    const refusal = refusalOf(result ?? '')
+    if (refusal === undefined) return result
+    throw refusal
   }
 
-  /** Reports the upgrade if a newer version of this package made the tables look damaged. */
-  async #newerOr(error: unknown, query: Query): Promise<unknown> {
-    try {
-      await this.#checkVersion(query)
-      return error
-    } catch (newer) {
-      return newer instanceof StoreError ? newer : error
-    }
-  }
-
-  #checkVersion(query: Query): Promise<void> {
-    return checkVersion(query, this.#statements)
+  /** Reports the upgrade if a newer version of this package changed what the statement uses. */
+  async #newerOr(error: unknown): Promise<unknown> {
+    if (!isMisfit(error)) return error
+    const version = Number(await this.#connection.query(this.#statements.version).catch(() => 0))
+    return version > SCHEMA_VERSION ? newerTables(version, FAILED) : error
   }
 
   #checkOpen(): void {
@@ -266,11 +238,41 @@ export class PostgresStore implements OrderStore {
   async #migrate(): Promise<void> {
     this.#checkOpen()
     try {
-      await this.#session.use((query) => migrate(query, this.#names, this.#statements))
+      await migrate(this.#connection.query, this.#names, this.#statements)
     } catch (error) {
       throw explain(error, 'open')
     }
   }
+}
+
+/** In the order of the procedures' `json_build_array`. */
+function decode(scope: string, row: unknown): StoredRow {
+  const [id, version, open, state, createdAt, updatedAt, data]: unknown[] = Array.isArray(row) ? row : []
+  return toRow(scope, {
+    ...{ version, open, state, createdAt, updatedAt },
+    id: typeof id === 'string' ? fromStored(id) : id,
+    data: typeof data === 'string' ? fromStored(data) : data,
+  })
+}
+
+/** The procedures return these words instead of a result. */
+function refusalOf(result: string): StoreError | undefined {
+  const [word, version = ''] = result.split(' ', 2)
+  if (word === 'newer') return newerTables(version, FAILED)
+  if (word === 'standby')
+    return new StoreError(`${FAILED}: this server is a standby, which lags behind. Connect to the primary.`)
+  if (word === 'filtered')
+    return new StoreError(
+      `${FAILED}: row-level security hides rows of its table from this role. Nothing was written. ` +
+        'Disable it for that table, or exempt the role with BYPASSRLS.',
+    )
+  if (word === 'deaf')
+    return new StoreError(
+      `${FAILED}: the server waits for synchronous standbys, and this client does not show when that ` +
+        'wait is cancelled. Nothing was written. Pass a Pool or Client of pg.',
+      { applied: false },
+    )
+  return undefined
 }
 
 function checkClient(client: unknown): void {

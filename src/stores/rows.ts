@@ -47,7 +47,7 @@ export function listCursor({ updatedAt, id }: StoredRow): string {
 }
 
 export function fromListCursor(after: string): readonly [updatedAt: number, id: string] {
-  const [, updatedAt, id] = /^(\d+(?:\.\d+)?) (.*)$/s.exec(after) ?? []
+  const [, updatedAt, id] = /^(\d{1,16}) (.*)$/s.exec(after) ?? []
   if (updatedAt === undefined || id === undefined) {
     throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
   }

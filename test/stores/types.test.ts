@@ -23,7 +23,6 @@ export const stores: PostgresStore[] = [
 const sql = postgres()
 const client: PostgresClient = {
   query: async (text, parameters) => ({ rows: await sql.unsafe(text, parameters) }),
-  getTransactionStatus: () => 'I',
 }
 stores.push(new PostgresStore({ client }))
 

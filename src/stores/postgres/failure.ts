@@ -42,8 +42,12 @@ const TROUBLES: readonly Trouble[] = [
       'End that transaction.',
     '55P03',
   ],
-  ['concurrent transactions kept writing the same row. Try again.', '40001', '40P01'],
-  ['the connection is inside a transaction that has failed. Roll back that transaction.', '25P02'],
+  ['a deadlock with another transaction. Try again.', '40P01'],
+  [
+    'its connection is inside a transaction, and a rollback could remove an order after it was sent. ' +
+      'Find the code that leaves a transaction open, and give the store a pool or its own connection.',
+    ...['2D000', '25P02'],
+  ],
   [
     'the database is read-only, perhaps because it is a standby. Connect to the primary, or allow writes.',
     '25006',
@@ -61,7 +65,7 @@ const TROUBLES: readonly Trouble[] = [
   [
     'its tables are missing. If they were dropped, their orders are forgotten: ' +
       'restore the tables before you order again.',
-    '42P01',
+    ...['42P01', '42883'],
   ],
   [
     'another table already has the name that the store uses. Set the option `table` to another name.',
@@ -84,15 +88,16 @@ const TROUBLES: readonly Trouble[] = [
 /**
  * Codes for which the server rolled the statement back or never ran it, so the statement will not
  * be applied later either. Omits codes of a lost connection (08, 57P01): the server may have
- * committed the statement before the loss.
+ * committed the statement before the loss. Omits 25006 and 42501, with which another server than
+ * the primary, or another role, may refuse: they prove nothing about the rows.
  */
-const NOT_APPLIED = /^(22|23|42|53|54)...$|^(25006|25P02|40001|40P01|55P03|57014)$/
+const NOT_APPLIED = /^(22|23|53|54)...$|^42(?!501)...$|^(25P02|2D000|40P01|55P03|57014)$/
 
 /**
  * Codes of statements that never ran. Used for the message only: `applied: false` also promises that
  * no earlier write takes effect later, which these codes do not prove.
  */
-const NOT_RUN = /^(28...|3D000|57P03|POOL_TIMEOUT)$/
+const NOT_RUN = /^(28...|25006|3D000|42501|57P03|POOL_TIMEOUT)$/
 
 /** Never quotes the server's messages: they may contain values, names and addresses. */
 export function explain(error: unknown, task: 'open' | 'read from' | 'write to'): StoreError {
@@ -116,21 +121,12 @@ export function isMisfit(error: unknown): boolean {
   return codeOf(error).startsWith('42')
 }
 
-/** A serialization failure or a deadlock. PostgreSQL rolled the statement back. */
-export function isConflict(error: unknown): boolean {
-  return ['40001', '40P01'].includes(codeOf(error))
-}
-
 /**
  * PostgreSQL rejected the statement, and the connection stays usable. Excludes a failing connection
- * (08), an invalid transaction or a standby (25), and a stopping server (57P).
+ * (08), an open transaction or a standby (25, 2D), and a stopping server (57P).
  */
 export function isRefusal(error: unknown): boolean {
-  return /^(?!08|25|57P)[0-9FHPX][0-9A-Z]{4}$/.test(codeOf(error))
-}
-
-export function isInFailedTransaction(error: unknown): boolean {
-  return codeOf(error) === '25P02'
+  return /^(?!08|25|2D|57P)[0-9FHPX][0-9A-Z]{4}$/.test(codeOf(error))
 }
 
 function matches(code: string, known: string): boolean {
@@ -153,14 +149,9 @@ const MESSAGES: readonly (readonly [text: string, code: string])[] = [
 
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return 'UNKNOWN'
-  const prisma = ['meta', 'driverAdapterError', 'cause', 'originalCode']
-  const code: unknown =
-    prisma.reduce<unknown>((found, name) => Reflect.get(Object(found), name), error) ??
-    Reflect.get(error, 'code')
+  const code: unknown = Reflect.get(error, 'code')
   if (typeof code === 'string' && code !== '') return code
   if (!(error instanceof Error)) return 'UNKNOWN'
-  // Drizzle wraps pg's errors.
-  if (error.cause instanceof Error) return codeOf(error.cause)
   const message = error.message.toLowerCase()
   return MESSAGES.find(([text]) => message.includes(text))?.[1] ?? error.name
 }

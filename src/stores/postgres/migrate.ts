@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors/classes.ts'
+import type { Query } from './connection.ts'
 import { KEYLESS } from './failure.ts'
 import { inspection, migration, type Names, SCHEMA_VERSION, type Statements } from './schema.ts'
-import type { Query, Row } from './session.ts'
 
 const CANNOT_OPEN = 'Cannot open the order store in PostgreSQL'
 
@@ -14,17 +14,11 @@ export async function migrate(query: Query, names: Names, statements: Statements
     await query(migration(names, version))
     version = await inspect(query, names, statements)
   }
-  rejectNewer(version, CANNOT_OPEN)
+  if (version > SCHEMA_VERSION) throw newerTables(version, CANNOT_OPEN)
 }
 
-/** Throws if a newer version of this package has upgraded the tables. */
-export async function checkVersion(query: Query, statements: Statements): Promise<void> {
-  rejectNewer(await versionOf(query, statements), 'Cannot use the order store in PostgreSQL')
-}
-
-function rejectNewer(version: number, failed: string): void {
-  if (version <= SCHEMA_VERSION) return
-  throw new StoreError(
+export function newerTables(version: number | string, failed: string): StoreError {
+  return new StoreError(
     `${failed}: a newer version of customer-ordering-sdk wrote it ` +
       `(schema ${version}, this version supports ${SCHEMA_VERSION}). ` +
       'Update the package; nothing was changed.',
@@ -32,31 +26,28 @@ function rejectNewer(version: number, failed: string): void {
   )
 }
 
-async function inspect(query: Query, names: Names, statements: Statements): Promise<number> {
-  const [database = {}] = await query(...inspection(names))
+async function inspect(query: Query, names: Names, { version }: Statements): Promise<number> {
+  const database: Facts = Object(JSON.parse((await query(...inspection(names))) ?? '{}'))
   const refusal = refusalOf(database, names)
   if (refusal !== undefined) throw new StoreError(`${CANNOT_OPEN}: ${refusal} Nothing was changed.`)
-  return database['has_versions'] === 'true' ? await versionOf(query, statements) : 0
+  const found = database.hasVersions ? Number(await query(version)) : 0
+  // A backup of the tables does not contain the procedures.
+  return database.hasProcedures || found > SCHEMA_VERSION ? found : 0
 }
 
-async function versionOf(query: Query, statements: Statements): Promise<number> {
-  return Number((await query(statements.version))[0]?.['version'])
-}
+type Facts = Readonly<
+  Record<'standby' | 'hasSchema' | 'hasVersions' | 'hasProcedures' | 'lacksKey', boolean>
+> &
+  Readonly<Record<'serverEncoding' | 'clientEncoding' | 'persistence', string>>
 
-function refusalOf(database: Row, { schema }: Names): string | undefined {
-  if (database['has_schema'] === undefined)
-    return (
-      'the client does not return rows as objects keyed by column name. ' +
-      "Turn off the client's array rows or its conversion of column names."
-    )
-  if (database['standby'] === 'true')
-    return 'this server is a standby, which lags behind. Connect to the primary.'
-  if (database['server_encoding'] !== 'UTF8' || database['client_encoding'] !== 'UTF8')
+function refusalOf(database: Facts, { schema }: Names): string | undefined {
+  if (database.standby) return 'this server is a standby, which lags behind. Connect to the primary.'
+  if (database.serverEncoding !== 'UTF8' || database.clientEncoding !== 'UTF8')
     return 'the database and the connection must have the encoding UTF8, or strings could come back changed.'
-  if (database['has_schema'] !== 'true')
+  if (!database.hasSchema)
     return `the schema ${schema} does not exist. Create it, or set the option \`schema\`.`
-  if (database['persistence'] === 'u')
+  if (database.persistence === 'u')
     return 'its table is UNLOGGED, so a crash of the server empties it. Run ALTER TABLE … SET LOGGED.'
-  if (database['lacks_key'] === 'true') return KEYLESS
+  if (database.lacksKey) return KEYLESS
   return undefined
 }

@@ -1,6 +1,6 @@
 import { StoreError } from '../../errors/classes.ts'
 
-/** Quoted SQL names. Those of the two tables, `rows` and `versions`, include the schema. */
+/** Quoted SQL names. Those of the tables and procedures include the schema. */
 export interface Names {
   readonly rows: string
   readonly versions: string
@@ -8,6 +8,9 @@ export interface Names {
   readonly open: string
   readonly list: string
   readonly closed: string
+  readonly write: string
+  readonly read: string
+  readonly prune: string
 }
 
 /** In bytes. PostgreSQL truncates longer names, which could make two names equal. */
@@ -26,6 +29,9 @@ export function namesOf(schema: string, table: string): Names {
     open: quote(`${table}_open`),
     list: quote(`${table}_list`),
     closed: quote(`${table}_closed`),
+    write: within(`${table}_write`),
+    read: within(`${table}_read`),
+    prune: within(`${table}_prune`),
   }
 }
 
@@ -56,7 +62,16 @@ function quote(name: string): string {
  * `prune` would have to read every old created row to find the rejected ones.
  */
 const MIGRATIONS: readonly ((names: Names) => string)[] = [
-  ({ rows, open, list, closed }) => `
+  (names) => `${tables(names)}
+    ${procedure(names.write, WRITE_TYPES, writeBody(names))}
+    ${procedure(names.read, READ_TYPES, readBody(names))}
+    ${procedure(names.prune, PRUNE_TYPES, pruneBody(names))}`,
+]
+
+export const SCHEMA_VERSION: number = MIGRATIONS.length
+
+function tables({ rows, open, list, closed }: Names): string {
+  return `
     CREATE TABLE IF NOT EXISTS ${rows} (
       scope text COLLATE "C" NOT NULL,
       id text COLLATE "C" NOT NULL,
@@ -70,10 +85,8 @@ const MIGRATIONS: readonly ((names: Names) => string)[] = [
     );
     CREATE INDEX IF NOT EXISTS ${open} ON ${rows} (scope, id) WHERE open;
     CREATE INDEX IF NOT EXISTS ${list} ON ${rows} (scope, updated_at, id);
-    CREATE INDEX IF NOT EXISTS ${closed} ON ${rows} (scope, state, updated_at) WHERE NOT open;`,
-]
-
-export const SCHEMA_VERSION: number = MIGRATIONS.length
+    CREATE INDEX IF NOT EXISTS ${closed} ON ${rows} (scope, state, updated_at) WHERE NOT open;`
+}
 
 /**
  * Returns a single statement, which every client runs as one transaction. If several processes
@@ -86,97 +99,170 @@ export function migration(names: Names, found: number): string {
   )
   const body = `
   BEGIN
+    COMMIT; -- rejected inside a transaction block, see procedure()
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     PERFORM pg_advisory_xact_lock(1668510066, 1751870825);
     SET LOCAL client_min_messages = warning;
     CREATE TABLE IF NOT EXISTS ${names.versions} (version integer PRIMARY KEY);${steps.join('')}
   END `
-  let tag = '$migrate$'
-  // A table name that contains the tag would end the quoted body early.
-  while (body.includes(tag)) tag = `${tag.slice(0, -1)}_$`
-  return `DO ${tag}${body}${tag}`
+  return `DO ${quoteBody(body)}`
 }
 
-export function inspection({ rows, versions, schema }: Names): readonly [text: string, parameters: string[]] {
+/** Quotes the body with a tag that it does not contain, as a table's name might. */
+function quoteBody(body: string): string {
+  let tag = '$body$'
+  while (body.includes(tag)) tag = `${tag.slice(0, -1)}_$`
+  return `${tag}${body}${tag}`
+}
+
+export function inspection({ rows, versions, schema, ...names }: Names): readonly [string, string[]] {
   return [
-    `SELECT pg_is_in_recovery()::text AS standby,
-       current_setting('server_encoding') AS server_encoding,
-       current_setting('client_encoding') AS client_encoding,
-       (to_regnamespace($1) IS NOT NULL)::text AS has_schema,
-       (to_regclass($2) IS NOT NULL)::text AS has_versions,
-       (SELECT relpersistence::text FROM pg_class WHERE oid = to_regclass($3)) AS persistence,
-       ((SELECT count(*) FROM pg_attribute
+    `SELECT json_build_object(
+       'standby', pg_is_in_recovery(),
+       'serverEncoding', current_setting('server_encoding'),
+       'clientEncoding', current_setting('client_encoding'),
+       'hasSchema', to_regnamespace($1) IS NOT NULL,
+       'hasVersions', to_regclass($2) IS NOT NULL,
+       'hasProcedures', num_nulls(to_regproc($4), to_regproc($5), to_regproc($6)) = 0,
+       'persistence', (SELECT relpersistence FROM pg_class WHERE oid = to_regclass($3)),
+       'lacksKey', (SELECT count(*) FROM pg_attribute
          WHERE attrelid = to_regclass($3) AND attname IN ('scope', 'id')) = 2
        AND NOT EXISTS (SELECT FROM pg_index
          WHERE indrelid = to_regclass($3) AND indisunique AND indisvalid AND indimmediate
            AND indpred IS NULL AND indnatts = 2 AND (SELECT count(*) FROM pg_attribute
              WHERE attrelid = indrelid AND attnum = ANY (indkey) AND attname IN ('scope', 'id')) = 2
-       ))::text AS lacks_key`,
-    [schema, versions, rows],
+       ))::text AS result`,
+    [schema, versions, rows, names.write, names.read, names.prune],
   ]
 }
-
-/** Casts numbers and booleans to strings, because a client's settings may convert them. */
-const FOUND = 'id, version::text, open::text, state, created_at::text, updated_at::text, data'
-
-/**
- * The RETURNING clause of every write. Makes the commit durable: with `synchronous_commit = off`, a
- * crash of the server could lose the commit, and with `local`, a synchronous standby that takes
- * over could lack it. Also sets the mark of {@link SET_MARK}.
- */
-const WRITTEN = `CASE WHEN current_setting('synchronous_commit') IN ('off', 'local')
-      THEN set_config('synchronous_commit', 'on', true) END AS synchronous,
-    set_config('customer_ordering.mark', 'set', true) AS mark`
-
-/**
- * Sets a mark that ends with its transaction. Outside a transaction block, the mark ends with this
- * statement.
- */
-export const SET_MARK = `SELECT set_config('customer_ordering.mark', 'set', true) AS mark`
-
-export const READ_MARK = `SELECT current_setting('customer_ordering.mark', true) AS mark`
 
 /** Rows per statement of `prune`, so that each statement holds its locks only briefly. */
 export const PRUNE_BATCH = 500
 
 export interface Statements {
   readonly version: string
-  readonly get: string
-  /** Reads like `get`, and keeps the row unchanged until the transaction ends. */
-  readonly insert: string
-  readonly update: string
-  readonly listOpen: string
-  readonly list: string
+  /** With -1 as the expected version, inserts the row. */
+  readonly write: string
+  readonly read: string
   readonly prune: string
 }
 
-export function statementsFor({ rows, versions }: Names): Statements {
-  // Prevents every write after a newer version of this package has upgraded the tables: this
-  // version does not know their layout.
-  const current = `NOT EXISTS (SELECT FROM ${versions} WHERE version > ${SCHEMA_VERSION})`
-  const get = `SELECT ${FOUND} FROM ${rows} WHERE scope = $1 AND id = $2`
+export function statementsFor({ versions, write, read, prune }: Names): Statements {
   return {
-    version: `SELECT coalesce(max(version), 0)::text AS version FROM ${versions}`,
-    get,
-    insert: `INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
-      SELECT $1::text, $2::text, $3::bigint, $4::boolean, $5::text, $6::bigint, $7::bigint, $8::text
-      WHERE ${current} ON CONFLICT (scope, id) DO NOTHING RETURNING ${WRITTEN}`,
-    update: `UPDATE ${rows}
-      SET version = $1, open = $2, state = $3, created_at = $4, updated_at = $5, data = $6
-      WHERE scope = $7 AND id = $8 AND version = $9 AND ${current} RETURNING ${WRITTEN}`,
-    listOpen: `SELECT ${FOUND} FROM ${rows} AS stored
-      WHERE scope = $1 AND open AND id > $2 ORDER BY stored.id LIMIT $3::bigint`,
-    // In ORDER BY, a bare `updated_at` means the returned string: '10' would sort before '9'.
-    list: `SELECT ${FOUND} FROM ${rows} AS stored
-      WHERE scope = $1 AND (updated_at, id) > ($2::bigint, $3)
-      ORDER BY stored.updated_at, stored.id LIMIT $4::bigint`,
-    // Skips rows that another transaction is writing: after that write they are no longer old, or
-    // another process has pruned them.
-    prune: `WITH batch AS (
-        SELECT ctid FROM ${rows}
-        WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3::bigint AND ${current}
-        LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED
-      ), removed AS (
-        DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(SELECT ctid FROM batch)) RETURNING ${WRITTEN}
-      ) SELECT count(*)::text AS removed, count(mark)::text AS marked FROM removed`,
+    version: `SELECT coalesce(max(version), 0)::text AS result FROM ${versions}`,
+    write: call(write, WRITE_TYPES),
+    read: call(read, READ_TYPES),
+    prune: call(prune, PRUNE_TYPES),
   }
+}
+
+// scope, id, version, open, state, created_at, updated_at, data, expected version, client is deaf
+const WRITE_TYPES = 'text text bigint boolean text bigint bigint text bigint boolean'.split(' ')
+// scope, kind, id, since, limit
+const READ_TYPES = 'text text text bigint bigint'.split(' ')
+// scope, state, before
+const PRUNE_TYPES = 'text text bigint'.split(' ')
+
+function call(name: string, types: readonly string[]): string {
+  return `CALL ${name}(${types.map((type, index) => `$${index + 1}::${type}`).join(', ')}, NULL)`
+}
+
+/**
+ * Every call runs in a transaction of its own. PostgreSQL rejects the COMMIT (2D000) if the
+ * connection is inside a transaction block, before anything was read or written. So one statement
+ * both does its work and proves that nothing can roll it back, through any client: no second
+ * statement has to reach the same connection.
+ */
+function procedure(name: string, types: readonly string[], body: string): string {
+  return `CREATE OR REPLACE PROCEDURE ${name}(${types.join(', ')}, INOUT result text) LANGUAGE plpgsql AS ${quoteBody(`
+    DECLARE
+      changed bigint;
+      standby boolean;
+      newest integer;
+    BEGIN
+      COMMIT;
+      SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+      -- Before the read: a standby may lag behind, even if it becomes the primary meanwhile.
+      standby := pg_is_in_recovery();${body}
+    END`)};`
+}
+
+/**
+ * Comes last, and returns a refusal instead of the result if what this server contains proves
+ * nothing. The read or write before it holds a lock that prevents changes of the table.
+ */
+function refuse({ rows, versions }: Names): string {
+  return `
+      SELECT max(version) INTO newest FROM ${versions};
+      IF newest > ${MIGRATIONS.length} THEN
+        ROLLBACK;
+        result := 'newer ' || newest;
+      ELSIF standby THEN
+        result := 'standby';
+      ELSIF row_security_active('${rows.replaceAll("'", "''")}') THEN
+        ROLLBACK;
+        result := 'filtered';
+      END IF;`
+}
+
+const ROW = 'json_build_array(id, version, open, state, created_at, updated_at, data)'
+
+function writeBody(names: Names): string {
+  const { rows } = names
+  return `
+      IF current_setting('synchronous_standby_names') <> '' THEN
+        -- Without its warning, a cancelled wait for the standbys looks like a success.
+        IF $10 THEN
+          result := 'deaf';
+          RETURN;
+        END IF;
+        PERFORM set_config('client_min_messages', 'warning', true);
+      END IF;
+      -- With off, a crash of the server could lose the commit, and with local, a standby that takes
+      -- over could lack it.
+      IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+      END IF;
+      IF $9 = -1 THEN
+        INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
+          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (scope, id) DO NOTHING;
+      ELSE
+        UPDATE ${rows}
+          SET version = $3, open = $4, state = $5, created_at = $6, updated_at = $7, data = $8
+          WHERE scope = $1 AND id = $2 AND version = $9;
+      END IF;
+      GET DIAGNOSTICS changed = ROW_COUNT;
+      IF changed = 1 THEN
+        result := 'written';
+      ELSIF $9 = -1 THEN
+        -- The INSERT cannot see a row that was committed while it waited.
+        SELECT ${ROW} INTO result FROM ${rows} WHERE scope = $1 AND id = $2;
+      END IF;${refuse(names)}`
+}
+
+function readBody(names: Names): string {
+  const { rows } = names
+  const found = (condition: string): string => `
+        SELECT coalesce(json_agg(entry), '[]') INTO result FROM (
+          SELECT ${ROW} AS entry FROM ${rows} AS stored WHERE scope = $1 AND ${condition}
+        ) AS page;`
+  return `
+      IF $2 = 'get' THEN${found('id = $3')}
+      ELSIF $2 = 'open' THEN${found('open AND id > $3 ORDER BY stored.id LIMIT $5')}
+      ELSE${found('(updated_at, id) > ($4, $3) ORDER BY stored.updated_at, stored.id LIMIT $5')}
+      END IF;${refuse(names)}`
+}
+
+/**
+ * Skips rows that another transaction is writing: after that write they are no longer old, or
+ * another process has pruned them.
+ */
+function pruneBody(names: Names): string {
+  const { rows } = names
+  return `
+      DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3
+        LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED));
+      GET DIAGNOSTICS changed = ROW_COUNT;
+      result := changed;${refuse(names)}`
 }

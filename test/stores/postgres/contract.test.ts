@@ -88,10 +88,7 @@ describeWith('postgres', 'PostgresStore on a PostgreSQL server', () => {
     const connect = (): PostgresClient => {
       const sql = postgresJs()(url('postgres_js'), { onnotice: () => {} })
       ends.push(() => sql.end({ timeout: 5 }))
-      return {
-        query: async (text, parameters) => ({ rows: await sql.unsafe(text, parameters) }),
-        getTransactionStatus: () => 'I',
-      }
+      return { query: async (text, parameters) => ({ rows: await sql.unsafe(text, parameters) }) }
     }
     let clients: [PostgresClient, PostgresClient] | undefined
     afterAll(async () => {

@@ -115,5 +115,4 @@ export async function expectLaggingCopyIsNotBelieved(
   await failureOf(() => client.orders.unresolved())
   await failureOf(() => client.orders.reconcile())
   expect(sandbox.ledger.map(({ externalOrderId }) => externalOrderId)).toEqual(['paid'])
-  await client.close()
 }

@@ -52,7 +52,7 @@ export function keepsFromNewerTables({ open, query, versions, schema }: SqlEngin
     const store = open()
     await store.insert(makeRow(1, { open: false, state: 'rejected' }))
     await raise()
-    expect(await store.prune(SCOPE, EVERYTHING)).toBe(0)
+    await store.prune(SCOPE, EVERYTHING).catch(({ message }) => expect(message).toContain(NEWER))
     const rows = await query('SELECT count(*) AS count FROM customer_ordering_rows')
     expect(Number(rows[0]?.['count'])).toBe(1)
   })

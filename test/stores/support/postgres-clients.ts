@@ -5,7 +5,6 @@ import { engine } from './engines.ts'
 export interface PgClient extends PostgresClient {
   connect(): Promise<unknown>
   end(): Promise<void>
-  getTransactionStatus(): string | null
   on(event: 'error', listener: (error: Error) => void): unknown
 }
 
