@@ -360,6 +360,7 @@ describe('the reading of imports', () => {
     expect([...reached].filter((file) => file.startsWith('sandbox/') || file.startsWith('stores/'))).toEqual([
       'stores/memory.ts',
       'stores/store.ts',
+      'stores/memory/pack.ts',
     ])
   })
 })
