@@ -80,6 +80,8 @@ export interface WaitForOptions<T = Order> extends RequestOptions {
 
 /** Options of `orders.recover`. */
 export interface RecoverOptions extends RequestOptions {
+  /** Maximum number of orders that are settled at the same time, a positive integer. Default 8. */
+  readonly concurrency?: number | undefined
   /**
    * True to claim orders immediately, even if another process may still be placing them. This never
    * causes a second charge. Set it when your program starts after a crash, if the other process has

@@ -24,7 +24,7 @@ import {
   createManySummary,
 } from '../orders/commands/create-many.ts'
 import { type Reconciled, reconcile } from '../orders/commands/reconcile.ts'
-import { recover } from '../orders/commands/recover.ts'
+import { type RecoverSettings, recover } from '../orders/commands/recover.ts'
 import {
   type RecoveryOutcome,
   type RecoverySummary,
@@ -241,11 +241,18 @@ export class Orders<S extends Schemas = Schemas> {
    *   console.log(record.slot, outcome, reason)
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
-    const { takeOver = false, ...call } = readArguments.recover(options)
+    const { concurrency = 8, takeOver = false, ...call } = readArguments.recover(options)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, call)
     const finish = finishOf(this.#context, 'orders.recover', settings)
-    const how = { settings, takeOver, finish, checkOpen: () => lifetime.check('unknown') }
+    const how: RecoverSettings<OrderOf<S>> = {
+      settings,
+      concurrency,
+      takeOver,
+      finish,
+      checkOpen: () => lifetime.check('unknown'),
+      use: (work) => lifetime.use(work),
+    }
     const { reporter } = this.#context.connection
     const run = () => lifetime.each(reporter.recovered(recover(this.#context, how)))
     return new Lazy(once('orders.recover', run), recoverySummary)

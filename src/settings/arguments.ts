@@ -117,7 +117,7 @@ export const readArguments: {
     ...{ status: (_value: unknown, refuse: Refuse) => refuse(UNTIL) },
     until: callable(),
   }),
-  recover: argument({ ...CALL, takeOver: flag }),
+  recover: argument({ ...CALL, concurrency: integer(1), takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
   name: exactlyOne(argument(NAME, "{ externalOrderId: 'order-1' }"), 'externalOrderId or idempotencyKey'),

@@ -15,6 +15,7 @@ import type { Job } from '../sending/job.ts'
 import { orderCall } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
+import { concurrently } from './pool.ts'
 import {
   type Finish,
   failureOf,
@@ -27,11 +28,14 @@ import {
 
 export interface RecoverSettings<Output> {
   readonly settings: CallSettings
+  readonly concurrency: number
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
   readonly finish: Finish<Output>
   /** Throws once the client is closed. */
   readonly checkOpen: () => void
+  /** Keeps the store open for work that goes on while the caller handles an outcome. */
+  readonly use: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 const OPERATION = 'orders.recover'
@@ -62,30 +66,37 @@ export async function* recover<Output>(
   for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
-  for (const id of ids) {
+  const settle = async (
+    id: string,
+    signal: AbortSignal,
+  ): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
     checkOpen()
     if (settings.signal?.aborted === true) throw interrupted('aborted', undefined, settings)
+    const own = { ...options, settings: { ...settings, signal } }
     const callId = runtime.randomId()
     let step: RecoveryOutcome | Lookup | undefined
     try {
       step =
         failures < MAX_FAILURES
-          ? await recoverOne(context, jobOf(context, id, callId, options))
+          ? await recoverOne(context, jobOf(context, id, callId, own))
           : await leaveOpen(context, id)
     } catch (error) {
       step = await leaveOpen(context, id, failureOf(error))
       // The record cannot be read, so the store would probably fail for the other records, too.
       if (step === undefined) throw error
     }
-    if (step === undefined) continue
-    if ('found' in step) {
-      lookups.push(step)
-      continue
-    }
+    if (step === undefined || 'found' in step) return step
     const { error, order } = step
     if (error?.code === 'connection' || error?.code === 'timeout') failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    yield await report(step, callId)
+    return await report(step, callId)
+  }
+  const work = (id: string, signal: AbortSignal): ReturnType<typeof settle> =>
+    options.use(() => settle(id, signal))
+  for await (const step of concurrently(ids, options.concurrency, settings.signal, work)) {
+    if (step === undefined) continue
+    if ('found' in step) lookups.push(step)
+    else yield step
   }
   const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
   for await (const looked of lookUp(context, OPERATION, lookups, settings, conditions))

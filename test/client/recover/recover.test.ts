@@ -204,7 +204,7 @@ describe('recover() and orders in progress', () => {
     // No call may still be running, under any clock that is wrong by five minutes.
     lab.runtime.jump(BUSY + 6 * 60_000)
     const found: string[] = []
-    for await (const outcome of lab.process().client.orders.recover()) {
+    for await (const outcome of lab.process().client.orders.recover({ concurrency: 1 })) {
       found.push(...outcomesOf([outcome]))
       if (outcome.record.externalOrderId !== 'r1') continue
       await lab.client().orders.resolve({ externalOrderId: 'r3' }, { as: 'abandoned' })
@@ -346,6 +346,48 @@ describe('recover() past the point where repeating is safe only looks', () => {
   })
 })
 
+describe('recover({ concurrency })', () => {
+  it('100 open orders at 50 ms each are settled in less than a second', async (lab) => {
+    for (let count = 0; count < 100; count++) await lab.doubted('drop', order(`r${count}`))
+    lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
+    const before = lab.runtime.monotonic()
+    expect(await lab.client().orders.recover()).toMatchObject({ created: 100 })
+    expect(lab.runtime.monotonic() - before).toBeLessThan(1000)
+    lab.sandbox.expectCharges(100)
+  })
+
+  it('at most `concurrency` orders are settled at the same time', async (lab) => {
+    for (let count = 0; count < 6; count++) await lab.doubted('drop', order(`r${count}`))
+    lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
+    const before = lab.runtime.monotonic()
+    await lab.client().orders.recover({ concurrency: 2 })
+    expect(lab.runtime.monotonic() - before).toBe(150)
+    expect(() => lab.client().orders.recover({ concurrency: 0 })).toThrow('concurrency')
+  })
+
+  it('three transport failures in a row end the walk, apart from the requests in progress', async (lab) => {
+    for (let count = 0; count < 30; count++) await lab.doubted('drop', order(`r${count}`))
+    lab.fault({ type: 'drop' }, 'always')
+    const before = lab.sandbox.requests.length
+    expect(await lab.client().orders.recover()).toMatchObject({ stillOpen: 30 })
+    expect(lab.sandbox.requests.length - before).toBeLessThanOrEqual(2 + 8)
+  })
+
+  it('leaving the loop cancels the requests in progress, and leaves no claim behind', async (lab) => {
+    for (let count = 0; count < 4; count++) await lab.doubted('drop', order(`r${count}`))
+    lab.fault({ type: 'stall' }, 3, 'createOrder')
+    const seen: string[] = []
+    for await (const { outcome } of lab.client().orders.recover({ timeout: 60_000 })) {
+      seen.push(outcome)
+      break
+    }
+    expect(seen).toEqual(['created'])
+    const open = await all(lab.client().orders.unresolved())
+    expect(open).toHaveLength(3)
+    for (const record of open) expect(record).not.toHaveProperty('busyUntil')
+  })
+})
+
 describe('a refusal that recovery hears', () => {
   histories([
     ...[400, 402, 404, 409, 422].map(
@@ -482,7 +524,9 @@ describe('the walk of recover()', () => {
         ...[...leftLongAgo('r1', 'r2', 'r3', 'r4', 'r5'), fault({ type: 'drop' }, 'always')],
         async (lab) => {
           const before = lab.sandbox.requests.length
-          const found = (await run(lab)).map(({ outcome, error }) => `${outcome} ${error?.code}`)
+          const found = (await run(lab, { concurrency: 1 })).map(
+            ({ outcome, error }) => `${outcome} ${error?.code}`,
+          )
           const [asked, notAsked] = ['still_open connection', 'still_open undefined']
           expect(found).toEqual([asked, asked, asked, notAsked, notAsked])
           expect(lab.sandbox.requests.length - before).toBe(3)
@@ -572,7 +616,7 @@ describe('the walk of recover()', () => {
 
   it('leaving recover() early does not change the remaining orders', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
-    for await (const outcome of lab.client().orders.recover()) {
+    for await (const outcome of lab.client().orders.recover({ concurrency: 1 })) {
       expect(outcomesOf([outcome])).toEqual(['r1 created'])
       break
     }
@@ -589,14 +633,14 @@ describe('the walk of recover()', () => {
     lab.fault({ type: 'stall' })
     const found: string[] = []
     const { ending } = await lab.begin(async () => {
-      for await (const outcome of lab.client().orders.recover({ signal: controller.signal }))
+      for await (const outcome of lab.client().orders.recover({ signal: controller.signal, concurrency: 1 }))
         found.push(...outcomesOf([outcome]))
     })
     controller.abort()
     await expect(ending).rejects.toMatchObject({ code: 'aborted' })
     expect(found).toEqual(['r1 still_open'])
     expect(await lab.record('ref:r1')).not.toHaveProperty('hold')
-    expect(outcomesOf(await run(lab))).toEqual(['r1 created', 'r2 created'])
+    expect(outcomesOf(await run(lab)).sort()).toEqual(['r1 created', 'r2 created'])
   })
 })
 

@@ -45,9 +45,11 @@ const recovered = (
   all(
     recover(context, {
       settings: callSettings({ maxRetries: 4 }),
+      concurrency: 1,
       takeOver: false,
       finish: async (order) => order,
       checkOpen: () => {},
+      use: (work) => work(),
       ...changes,
     }),
   )
