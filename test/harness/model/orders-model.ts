@@ -26,12 +26,9 @@ type State = 'none' | 'open' | 'created' | 'rejected'
 
 interface Key {
   readonly generation: number
-  /** The time of its first send. Absent until the service has checked a request with it. */
+  /** The time of its first send. */
   since?: number | undefined
-  refusal?: Refusal | undefined
 }
-
-type Refusal = '402' | '422'
 
 /** The model's state of an intent. */
 interface Intent {
@@ -127,29 +124,21 @@ function serve(model: Model, { bought, key }: Intent, fault: Fault): Heard {
 }
 
 /**
- * Sends one request with the current key, whose window begins unless the service does not check it.
+ * Sends one request with the current key. Its window begins whatever the response: a given `fetch`
+ * may have sent the request before.
  */
 function send(model: Model, intent: Intent, fault: Fault): Heard {
-  const { key } = intent
-  const heard = serve(model, intent, fault)
-  if (heard !== 'not processed') key.since ??= model.now
-  return heard
+  intent.key.since ??= model.now
+  return serve(model, intent, fault)
 }
 
-function settle(intent: Intent, heard: Heard, doubt: boolean, fault: Fault): void {
-  const { key } = intent
-  key.refusal = undefined
+function settle(intent: Intent, heard: Heard, doubt: boolean): void {
   if (heard === 'created') Object.assign(intent, { state: 'created', held: false })
   else if (doubt || heard === 'nothing') {
     intent.state = 'open'
     intent.held = heard === 'refused'
-  } else {
-    Object.assign(intent, { state: 'rejected', held: false })
-    if (heard === 'refused') key.refusal = refusalOf(fault)
-  }
+  } else Object.assign(intent, { state: 'rejected', held: false })
 }
-
-const refusalOf = (fault: Fault): Refusal => (fault === 'refused' ? '422' : '402')
 
 /** True if the list has an order with that reference, even one from before an abandonment. */
 const isListed = ({ bought }: Intent, index: number): boolean => isReference(index) && bought.size > 0
@@ -158,17 +147,18 @@ const isListed = ({ bought }: Intent, index: number): boolean => isReference(ind
 const inWindow = ({ now }: Model, since: number = now): boolean => now - since < HOUR / 3 - 60_000
 
 /**
- * Selects the key for a closed order: the first one while its window is open, else an
- * unsent one. Returns false if neither is possible, because the caller gave the key.
+ * Selects the key for a closed order: the first one while its window is open, else the current one
+ * while its window is open, else an unsent one. Returns false if a key of the caller's is too old.
  */
 function takeKey(model: Model, intent: Intent, index: number): boolean {
   const { key, first } = intent
-  const isFirst = key.generation === 0
-  if (!isReference(index) || (isFirst && inWindow(model, key.since))) return inWindow(model, key.since)
   if (first !== undefined && inWindow(model, first.since)) {
     intent.key = first
     intent.first = undefined
-  } else if (isFirst || key.since !== undefined) takeNextKey(intent)
+  } else if (!inWindow(model, key.since)) {
+    if (!isReference(index)) return false
+    takeNextKey(intent)
+  }
   return true
 }
 
@@ -275,6 +265,12 @@ function create(index: number, fault: Fault): Command {
     const said = await real.time.run(told(real.client.orders.create(request(index), options(index))))
     const { state } = intent
     if (state === 'created') return must(said === 'done', `a created order was told '${said}'`)
+    // Behind the refusal of an old key, the given `fetch` may have bought the order.
+    const isHidden = state === 'rejected' && !inWindow(model, intent.key.since) && isListed(intent, index)
+    if (isHidden) {
+      intent.state = 'created'
+      return must(said === 'done', `an order in the list was told '${said}'`)
+    }
     const late = state === 'open' ? !inWindow(model, intent.key.since) : !takeKey(model, intent, index)
     if (late) {
       const expected = state === 'rejected' ? 'invalid_request no' : 'unresolved_order unknown'
@@ -282,7 +278,7 @@ function create(index: number, fault: Fault): Command {
     }
     const heard = send(model, intent, fault)
     // After another refusal, it stays refused with its key: no retry is left for another one.
-    settle(intent, heard, state === 'open', fault)
+    settle(intent, heard, state === 'open')
     const expected = intent.state === 'created' ? 'done' : intent.state === 'rejected' ? ' no' : ' unknown'
     must(said.endsWith(expected), `told '${said}' instead of '${expected}'`)
   })
@@ -316,7 +312,7 @@ function recover(fault: 'none' | 'lost'): Command {
       if (intent.state === 'created') continue
       must(intent.state === 'open', `recover() spoke of ${NAMES[index]}, which is ${intent.state}`)
       if (inWindow(model, intent.key.since) && !intent.held)
-        settle(intent, send(model, intent, fault), true, fault)
+        settle(intent, send(model, intent, fault), true)
       else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
       const expected: readonly string[] = {
         created: ['created'],
