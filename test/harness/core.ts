@@ -12,6 +12,7 @@ import type { StoredRow } from '../../src/stores/store.ts'
 
 export { scopeOf } from '../../src/identity/keys.ts'
 export { OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
+export { CLOCK_SKEW } from '../../src/orders/protocol/window.ts'
 
 /** A record as the invariants read it. */
 export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts' | 'hold'> {

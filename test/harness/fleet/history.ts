@@ -15,6 +15,7 @@ import {
   RunRecorder,
   type Told,
 } from '../../support/run-log.ts'
+import { CLOCK_SKEW } from '../core.ts'
 import { CALL_HEADER, type FleetEvent, type Limits } from './events.ts'
 
 /** A process as observed by its parent. */
@@ -203,9 +204,10 @@ export function runLogOf(records: Records): RunRecorder {
   for (const { reference, storeFailed } of calls.values()) if (storeFailed) troubled.add(reference)
   for (const [name, call] of calls) {
     const { kind, reference, life, beganAt, wall } = call
-    const { timeout, totalTimeout, maxRetries, safeRetryWindow: sendsFor } = life.limits
+    const { timeout, totalTimeout, maxRetries, safeRetryWindow } = life.limits
+    const sendsFor = safeRetryWindow - CLOCK_SKEW
     const facts = {
-      ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor },
+      ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor, attempt: timeout },
       repeatsFor: sendsFor - timeout,
       ...defined({ intent: reference }),
       // A result that a call could not store is stored later by its process, during other calls.

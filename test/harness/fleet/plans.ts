@@ -1,6 +1,7 @@
 /** The plan of a round: a racing fleet, or single processes that are killed repeatedly. */
 import type { FaultAction } from '../../../src/sandbox/index.ts'
 import { seeded } from '../../../src/stores/contract/seeded.ts'
+import { CLOCK_SKEW } from '../core.ts'
 import type { Limits, Task } from './events.ts'
 
 /** Price of one order in the sandbox. */
@@ -53,7 +54,7 @@ const STOPS = 4
 
 /** Settings of racing processes, short enough that claims end while others race. */
 const RACING = { timeout: 400, totalTimeout: 1_200, maxRetries: 4 } as const
-const FINISHING = { timeout: 10_000, totalTimeout: 30_000, maxRetries: 4 } as const
+const FINISHING = { timeout: 5_000, totalTimeout: 30_000, maxRetries: 4 } as const
 
 /** The faults of order requests, with their frequencies. */
 const FLEET_FAULTS: Plan['faults'] = [
@@ -96,7 +97,8 @@ export function fleetPlan(seed: number): Plan {
   const rememberedRefusals: Plan['rememberedRefusals'] = random(2) === 0 ? [] : [402, 422]
   const processingTime = random(15)
   // Long, or so short that some orders need a person.
-  const safeRetryWindow = random(2) === 0 ? 20 * 60_000 : 3 * RACING.totalTimeout
+  const short = CLOCK_SKEW + FINISHING.timeout + 2 * RACING.totalTimeout
+  const safeRetryWindow = random(2) === 0 ? 20 * 60_000 : short
   return {
     processes: PROCESSES,
     orders: FLEET_ORDERS,

@@ -311,8 +311,7 @@ function recover(fault: 'none' | 'lost'): Command {
       const intent = intentOf(model, index)
       if (intent.state === 'created') continue
       must(intent.state === 'open', `recover() spoke of ${NAMES[index]}, which is ${intent.state}`)
-      if (inWindow(model, intent.key.since) && !intent.held)
-        settle(intent, send(model, intent, fault), true)
+      if (inWindow(model, intent.key.since) && !intent.held) settle(intent, send(model, intent, fault), true)
       else if (fault === 'none' && isListed(intent, index)) intent.state = 'created'
       const expected: readonly string[] = {
         created: ['created'],

@@ -14,6 +14,14 @@ const TRIES = 4
 /** How often all orders are processed after the disturbances. */
 const FINISHES = 8
 
+/** Milliseconds after which a person tries again to abandon an order that a call may still send. */
+const COME_BACK = 6 * 60_000
+
+/** A person's time passes without a wait. */
+let ahead = 0
+const clock = Date.now
+Date.now = () => clock() + ahead
+
 const task = JSON.parse(process.argv[2] ?? '') as Task
 const random = seeded(task.seed)
 const log = openSync(task.log, 'a')
@@ -200,7 +208,7 @@ function externalOrderIdOf({ metadata }: Order): unknown {
 async function decide(references: readonly string[]): Promise<void> {
   for (const reference of references)
     await called('resolve', reference, async (call) => {
-      while (!(await isResolved(reference, call))) await new Promise((done) => setTimeout(done, 100))
+      while (!(await isResolved(reference, call))) ahead += COME_BACK
       note({ event: 'resolved', call })
     })
 }
