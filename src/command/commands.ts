@@ -1,6 +1,6 @@
 /** The commands: what each one is called, reads and prints. */
 
-import type { Resolution } from '../call-options.ts'
+import type { EchoedField, Resolution } from '../call-options.ts'
 import type { CustomerOrderingClient } from '../client.ts'
 import { StoreError } from '../errors/classes.ts'
 import { formatAmount } from '../money.ts'
@@ -99,7 +99,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   resolve: {
     ...ofOrder,
     about: 'settle one order by hand, as created with an id, or as abandoned',
-    options: [...ofOrder.options, 'as', 'order-id'],
+    options: [...ofOrder.options, 'as', 'order-id', 'despite'],
     sends: true,
     question: async ({ flags }) =>
       resolutionOf(flags).as === 'abandoned'
@@ -128,7 +128,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     about: 'compare the store with the service, and print what does not match',
     options: [...STORE, 'since', 'all'],
     sends: true,
-    widths: [14, 12, 12, 10, 24],
+    widths: [14, 12, 12, 8, 8, 24],
     run: ({ client, flags, signal }) =>
       each(client.orders.reconcile({ since: sinceOf(flags) }, { signal }), (result) => {
         const { kind, record, order } = result
@@ -140,6 +140,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
             amount: order?.amount,
             remembered: record?.order?.amount,
             state: record?.state,
+            differs: result.kind === 'doubtful' ? result.differs.join(',') : undefined,
             id: order?.id ?? record?.order?.id,
             order: record && nameOf(record),
           },
@@ -208,11 +209,24 @@ function orderOf({ flags, name }: Pick<Task, 'flags' | 'name'>) {
   return flags.key === undefined ? { externalOrderId: name } : { idempotencyKey: flags.key }
 }
 
-function resolutionOf({ as, 'order-id': orderId }: Flags): Resolution {
+function resolutionOf({ as, 'order-id': orderId, despite }: Flags): Resolution {
   if (as !== 'created' && as !== 'abandoned') throw new UsageError('--as must be created or abandoned.')
-  if (as === 'created' && orderId !== undefined) return { as, orderId }
+  if (despite !== undefined && as !== 'created') throw new UsageError('--despite is only for --as created.')
+  if (as === 'created' && orderId !== undefined)
+    return { as, orderId, ...(despite === undefined ? {} : { despite: fieldsOf(despite) }) }
   if (as === 'abandoned' && orderId === undefined) return { as }
   throw new UsageError('--as created requires --order-id ID; --as abandoned does not accept it.')
+}
+
+const FIELDS: readonly EchoedField[] = ['externalOrderId', 'serviceId', 'quantity', 'target']
+
+function fieldsOf(despite: string): EchoedField[] {
+  return despite.split(',').map((name) => {
+    const field = FIELDS.find((known) => known === name)
+    if (field === undefined)
+      throw new UsageError(`--despite takes the fields that an error named, such as ${FIELDS.join(',')}.`)
+    return field
+  })
 }
 
 function sinceOf({ since }: Flags): number {

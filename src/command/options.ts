@@ -43,6 +43,11 @@ export const OPTIONS = {
   key: { type: 'string', value: 'KEY', about: "the order's Idempotency-Key, instead of its reference" },
   as: { type: 'string', value: 'STATE', about: 'created (with --order-id) or abandoned' },
   'order-id': { type: 'string', value: 'ID', about: 'the id of the order that the service created' },
+  despite: {
+    type: 'string',
+    value: 'FIELDS',
+    about: 'the fields in which that order may differ, as an error named them: quantity,target',
+  },
   'take-over': { type: 'boolean', about: 'do not wait for calls of other processes to end' },
   since: {
     type: 'string',

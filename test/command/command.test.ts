@@ -185,6 +185,19 @@ describe('customer-ordering-sdk', () => {
     sandbox.expectNotCharged('lost')
   })
 
+  it('the command shows in which fields a doubtful order differs, and accepts it despite these', async () => {
+    const metadata = { externalOrderId: 'lost' }
+    const { id } = sandbox.addOrder({ serviceId: 'svc_standard', target: '@other', quantity: 9, metadata })
+    const { code, out } = await command('reconcile ~')
+    expect(code).toBe(3)
+    expect(out).toMatch(/^doubtful .* quantity,target +ord_\w+ +lost$/m)
+    const resolve = `resolve lost --as created --order-id ${id}`
+    expect((await command(`${resolve} ~`)).err).toContain("despite: ['quantity', 'target']")
+    const resolved = await command(`${resolve} --despite quantity,target --json ~`)
+    expect(resolved).toMatchObject({ code: 0 })
+    expect(resolved.json()).toMatchObject([{ state: 'created', order: { id } }])
+  })
+
   it('the command forgets a settled order, and rejects an open one', async () => {
     expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten   settled\n' })
     const again = await command('forget settled --yes ~')
@@ -249,6 +262,8 @@ describe('customer-ordering-sdk', () => {
     ['balance --store x.db', 'balance has no option --store; see balance --help.'],
     ['unresolved --take-over ~', 'unresolved has no option --take-over'],
     ['resolve r1 --as created ~', '--as created requires --order-id'],
+    ['resolve r1 --as abandoned --despite target ~', '--despite is only for --as created'],
+    ['resolve r1 --as created --order-id o1 --despite color ~', '--despite takes the fields'],
     ['resolve r1 --as done ~', '--as must be created or abandoned'],
     ['recover --remember nothing ~', '--remember must be id or order'],
     ['reconcile --since yesterday ~', '--since must be a time'],

@@ -846,6 +846,9 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
   const looked = log.reads.some((read) => read.call === call.id && !BY_ID.test(read.path))
   if (log.everyRequest && named && !looked && !(refused && ASKED.has(reason))) return false
   switch (reason) {
+    case 'doubtful':
+      // Only a list shows such an order.
+      return named
     case 'past_window':
       return (
         isUntimed(pending, call) ||

@@ -125,6 +125,9 @@ describe('lines of a reconciliation', () => {
         case 'amount_differs':
           expectTypeOf(line.record).toEqualTypeOf<OrderRecord>()
           return line.order
+        case 'doubtful':
+          expectTypeOf(line.differs).toExtend<readonly string[]>()
+          return line.order
         case 'only_local':
           expectTypeOf(line.record).toEqualTypeOf<OrderRecord>()
           expectTypeOf(line.order).toEqualTypeOf<undefined>()

@@ -1,4 +1,5 @@
 /** Finds orders at the service: by id, or by reference in the list. */
+import type { EchoedField } from '../../call-options.ts'
 import { defined, isObject } from '../../defined.ts'
 import { type AnyCustomerOrderingError, UnresolvedOrderError } from '../../errors/classes.ts'
 import type { CallSettings } from '../../http/call.ts'
@@ -77,8 +78,9 @@ export async function lookUpById(
 }
 
 /**
- * A listed order proves a charge if every field that it repeats fits the record. A missing order
- * proves nothing: the list may lag.
+ * A listed order proves a charge if every field that it repeats fits the record. If only the reference
+ * fits, the order is doubtful: another integration of the same customer may use the same references.
+ * A missing order proves nothing: the list may lag.
  */
 export async function* lookUp(
   context: OrderContext,
@@ -95,6 +97,7 @@ export async function* lookUp(
     if (externalOrderId !== undefined && !cuts.has(lookup.found.id)) wanted.set(externalOrderId, lookup)
   }
   const sourceSystem = commonSourceSystem([...wanted.values()])
+  const doubts = new Map<string, Doubt>()
   let looked = reachable
   let error: AnyCustomerOrderingError | undefined
   let isCut = false
@@ -115,8 +118,12 @@ export async function* lookUp(
       for await (const listed of scanOrders(context, scan)) {
         const { externalOrderId = '' } = listed
         const lookup = wanted.get(externalOrderId)
-        // Another integration of the same customer may use the same references.
-        if (lookup === undefined || differences(deriveId, lookup.found.record, listed).length > 0) continue
+        if (lookup === undefined) continue
+        const differs = differences(deriveId, lookup.found.record, listed)
+        if (differs.length > 0) {
+          doubts.set(externalOrderId, { orderId: listed.id, differs })
+          continue
+        }
         wanted.delete(externalOrderId)
         const { record } = await proveFound(context, lookup.found, listed, storeTime(context))
         yield createdOutcome(publicRecord(record), listed.order)
@@ -136,11 +143,31 @@ export async function* lookUp(
     if (cuts.has(found.id))
       yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
     else if (externalOrderId === '') yield { outcome: 'needs_attention', record, reason }
-    else if (wanted.has(externalOrderId))
-      yield looked
-        ? { outcome: 'needs_attention', record, reason, ...defined({ error }) }
-        : { outcome: 'still_open', record, ...defined({ error }) }
+    else if (wanted.has(externalOrderId)) {
+      const doubt = doubts.get(externalOrderId)
+      if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
+      else if (doubt === undefined)
+        yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
+      else {
+        const why = doubtError(found.record, doubt)
+        yield { outcome: 'needs_attention', record, reason: 'doubtful', error: why }
+      }
+    }
   }
+}
+
+/** An order in the list with the record's reference and other fields. */
+interface Doubt {
+  readonly orderId: string
+  readonly differs: readonly EchoedField[]
+}
+
+function doubtError(record: JournalRecord, { orderId, differs }: Doubt): UnresolvedOrderError {
+  const despite = differs.map((field) => `'${field}'`).join(', ')
+  return new UnresolvedOrderError(
+    `The service lists order ${orderId} with this reference, but with another ${differs.join(' and ')}, so it may be an order of another integration. The wallet may have been charged: if this is the order, settle it with orders.resolve(name, { as: 'created', orderId, despite: [${despite}] }).`,
+    { ...recordFacts(record), orderId, charged: 'unknown' },
+  )
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { EchoedField } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import type { CallSettings } from '../../http/call.ts'
 import type { Order } from '../../schemas/order.ts'
@@ -23,6 +24,17 @@ export type Reconciled<Output = Order> =
        * it.
        */
       readonly order?: Output
+    }
+  | {
+      /**
+       * The listed order has the record's reference, but another service, target or quantity. It may
+       * be an order of another integration.
+       */
+      readonly kind: 'doubtful'
+      readonly record: OrderRecord
+      readonly order?: Output
+      /** The fields that differ, as `despite` of `orders.resolve()` names them. */
+      readonly differs: readonly EchoedField[]
     }
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
   | {
@@ -77,6 +89,7 @@ export async function* reconcile<Output>(
     else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
   }
   const reported = new Set<string>()
+  const doubtful = new Set<JournalRecord>()
   const { deriveId } = context.connection.runtime
   const scan = {
     operation: 'orders.reconcile',
@@ -91,20 +104,28 @@ export async function* reconcile<Output>(
       reported.add(listed.id)
       const reference = listed.externalOrderId ?? ''
       const candidate = byId.get(listed.id) ?? byReference.get(reference)
+      const differs = candidate === undefined ? [] : differences(deriveId, candidate, listed)
       // An order that contradicts the record's request belongs to another caller, even if the
-      // record has the order's id.
-      const other = candidate !== undefined && differences(deriveId, candidate, listed).length > 0
-      const record = other ? undefined : candidate
-      if (record !== undefined) {
+      // record has the order's id. Only with the record's reference, it may still be the order.
+      const isNamed = reference !== '' && reference === candidate?.externalOrderId
+      const record = differs.length === 0 || isNamed ? candidate : undefined
+      if (record !== undefined && differs.length === 0) {
         local.delete(record)
+        doubtful.delete(record)
         byReference.delete(reference)
       }
       if (record !== undefined && older.has(record)) continue
       const order = listed.order && (await readable(listed.order, options.finish))
-      yield { ...compare(record, listed), ...defined({ order }) }
+      if (record === undefined || differs.length === 0)
+        yield { ...compare(record, listed), ...defined({ order }) }
+      else {
+        doubtful.add(record)
+        yield { kind: 'doubtful', record: publicRecord(record), differs, ...defined({ order }) }
+      }
     }
   }
-  for (const record of local) yield { kind: 'only_local', record: publicRecord(record) }
+  for (const record of local)
+    if (!doubtful.has(record)) yield { kind: 'only_local', record: publicRecord(record) }
   // Some orders reported as `only_remote` may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
 }
@@ -121,7 +142,7 @@ async function readable<Output>(order: Order, finish: Finish<Output>): Promise<O
 function compare(
   record: JournalRecord | undefined,
   { order }: ListedOrder,
-): Exclude<Reconciled<never>, { readonly kind: 'only_local' }> {
+): Exclude<Reconciled<never>, { readonly kind: 'only_local' | 'doubtful' }> {
   if (record === undefined) return { kind: 'only_remote' }
   const remembered = record.order?.amount
   const differs = remembered !== undefined && order !== undefined && order.amount !== remembered

@@ -22,6 +22,11 @@ export type AttentionReason =
   | 'conflict'
   /** The order was sent with another API key. The service may scope idempotency keys by API key. */
   | 'api_key_changed'
+  /**
+   * The service lists an order with the same reference, but with another service, target or
+   * quantity. `error.orderId` is its id.
+   */
+  | 'doubtful'
   /** The order exists, but the client could not read it. */
   | 'unreadable'
   /** The stored record is damaged, or was written with another codec. */

@@ -70,7 +70,7 @@ describe('reconcile()', () => {
 
     const open = new Lab()
     await open.doubted('drop')
-    for (const target of ['@someone', '@other'])
+    for (const target of ['@someone', '@someone'])
       open.sandbox.addOrder({ target, quantity: 10, metadata: { externalOrderId: 'r1' } })
     expect(await bareKinds(open)).toEqual(['matched', 'only_remote'])
   })

@@ -74,10 +74,12 @@ describe('orders that are looked for in the list', () => {
     expect(place.asked).toEqual(['/v1/orders?limit=50&offset=0'])
   })
 
-  it('an order in the list that differs in any field is not taken for ours', async () => {
-    const others = [{ quantity: 2 }, { serviceId: 'x' }, { target: 'u' }].map((changes) => row('r1', changes))
-    const place = service(showing(...others))
-    expect(await looked(place, await lookups(place, 'r1'))).toEqual(['r1 needs_attention past_window'])
+  it('an order in the list that differs in any field is doubtful, and not taken for ours', async () => {
+    for (const changes of [{ quantity: 2 }, { serviceId: 'x' }, { target: 'u' }]) {
+      const place = service(showing(row('r1', changes)))
+      const found = await looked(place, await lookups(place, 'r1'))
+      expect(found).toEqual(['r1 needs_attention doubtful unresolved_order'])
+    }
   })
 
   it('a list is read once more, because rows may move while it is read', async () => {
