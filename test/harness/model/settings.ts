@@ -1,6 +1,6 @@
 /** What happens at the same time in the exhaustive runs. */
 import { MINUTE } from '../simulation/mishaps.ts'
-import { HARDER, type IntentPlan, type Plan } from '../simulation/plan.ts'
+import type { IntentPlan, Plan } from '../simulation/plan.ts'
 import { PRICE } from '../simulation/scenes.ts'
 import type { LaneStep, Setting } from './schedules.ts'
 
@@ -22,7 +22,7 @@ const resolve = (worker: number): LaneStep => ({
   kind: 'resolve',
   worker,
   intent: 0,
-  ...(HARDER ? { hasty: true } : {}),
+  hasty: true,
 })
 const rotate = (worker: number): LaneStep => ({ kind: 'rotate', worker })
 const jump = (worker: number, by: number): LaneStep => ({ kind: 'jump', worker, by })

@@ -134,11 +134,6 @@ const WHOLE_SHARE = 32
 /** Streams that belong to no process. */
 const MOOD = 1_000_000
 const SCENES = 1_000_001
-/**
- * True to draw the scenes of harder-scenes.ts, and to check that an attempt ends within the window.
- * Turn this on when the core has the rules that they need.
- */
-export const HARDER: boolean = true
 /** Share of the seeds that do a few things often, instead of everything now and then. */
 const SWARM_SHARE = 0.1
 /** Share of the seeds with unusual behaviour of stores, clocks, proxies or another integration. */
@@ -154,7 +149,7 @@ export function planOf(seed: number): Plan {
   const sealed = mood.chance(0.1)
   const scenes = new Draw(seed, SCENES)
   const often = mood.chance(SWARM_SHARE) ? drawSwarm(mood) : undefined
-  const harder = HARDER && scenes.chance(HARDER_SHARE) ? drawHarderScene(scenes) : undefined
+  const harder = scenes.chance(HARDER_SHARE) ? drawHarderScene(scenes) : undefined
   const swarm = harder ?? (scenes.chance(SCENE_SHARE) ? drawScene(scenes) : often)
   const workers = swarm?.workers ?? draw.weighted([1, 3], [2, 4], [3, 2], [4, 1])
   const hasAccount = draw.chance(0.9)

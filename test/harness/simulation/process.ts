@@ -28,9 +28,10 @@ import {
   toldBy,
 } from '../../support/run-log.ts'
 import { writesNoted } from '../../support/store-over.ts'
+import { CLOCK_SKEW } from '../core.ts'
 import { ELSEWHERE } from './faults.ts'
 import { type EffectKind, LONGEST_FLIGHT, type Mishap } from './mishaps.ts'
-import { HARDER, HERE, type Step } from './plan.ts'
+import { HERE, type Step } from './plan.ts'
 import { optionsOf, payloadOf, requestOf } from './plan-client.ts'
 import type { Intent, World } from './world.ts'
 
@@ -266,13 +267,9 @@ export class Process {
       wall: this.#now(),
       totalTimeout,
       maxRetries,
-      ...(HARDER
-        ? {
-            attempt: timeout,
-            repeatsFor: safeRetryWindow - timeout - 30_000,
-            sendsFor: safeRetryWindow - 30_000,
-          }
-        : { repeatsFor: safeRetryWindow - timeout, sendsFor: safeRetryWindow }),
+      attempt: timeout,
+      repeatsFor: safeRetryWindow - timeout - CLOCK_SKEW,
+      sendsFor: safeRetryWindow - CLOCK_SKEW,
     })
     // A call that waits for another one's order receives the result of that call's writes.
     for (const { logged: other, intent: same } of this.#running)
