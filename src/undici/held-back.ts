@@ -22,8 +22,8 @@ interface TimedOptions extends Dispatcher.DispatchOptions {
  * after the last check would send the request on waking, when the service may have forgotten the
  * request's key.
  */
-export const holdIfLate: Dispatcher.DispatcherComposeInterceptor =
-  (dispatch) => (options: TimedOptions, handler) => {
+export function holdIfLate(dispatch: Dispatcher['dispatch']): Dispatcher['dispatch'] {
+  return (options: TimedOptions, handler) => {
     const { isLate } = options
     if (isLate === undefined) return dispatch(options, handler)
     return dispatch(
@@ -31,6 +31,7 @@ export const holdIfLate: Dispatcher.DispatcherComposeInterceptor =
       isUndici6(handler) ? holdUndici6IfLate(handler, isLate) : new HoldIfLate(handler, isLate),
     )
   }
+}
 
 interface Undici6Handler extends Dispatcher.DispatchHandler {
   onConnect(abort: (error: Error) => void, context: unknown): void

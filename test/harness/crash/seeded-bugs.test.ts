@@ -45,11 +45,13 @@ describe('the tests that guard the money', () => {
   )
 
   it('a bug that cannot be inserted does not count as detected', async () => {
-    expect(await objection('a bug that cannot be sown', ['unit/orders/outcome'])).toContain('no test ran')
+    expect(await objection('a bug that cannot be sown', ['unit/orders/protocol/outcome'])).toContain(
+      'no test ran',
+    )
   })
 
   it('a bug that makes no test fail does not count as detected', async () => {
     const [{ name = '' } = {}] = SEEDED_BUGS.filter(({ noticedBy }) => noticedBy === 'client/lists/paging')
-    expect(await objection(name, ['unit/orders/outcome'])).toContain('no test notices it')
+    expect(await objection(name, ['unit/orders/protocol/outcome'])).toContain('no test notices it')
   })
 })
