@@ -60,7 +60,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     'client/recover/contradictions.test.ts': [
       'a response with another order is replayed with the same key until the right order comes, for one charge',
       'another order is never returned or remembered, and the error reports an unknown charge',
-      "reconcile() does not match another integration's order whose %s differs, even with a remembered id",
+      'reconcile() calls an order doubtful whose %s differs, even with a remembered id',
     ],
   },
   10: {
@@ -274,6 +274,29 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'what row-level security hides from %s is not taken for absent',
       'the store rejects a standby, and a primary that becomes one, whatever rows it lacks',
     ],
+  },
+  '29_4': {
+    'client/recover/contradictions.test.ts': [
+      'an order that differs only in its target is neither adopted nor bought again',
+      'reconcile() calls an order doubtful whose %s differs, even with a remembered id',
+    ],
+    'client/recover/resolve.test.ts': [
+      'resolve() names every field that differs, and accepts the order despite exactly these',
+    ],
+  },
+  '29_5': {
+    'client/recover/resolve.test.ts': [
+      'resolve() costs one GET and a handful of store calls, however many orders are remembered',
+      'resolve() adopts an order that this store did not place, so that it is never bought again',
+    ],
+  },
+  '29_6': {
+    'client/recover/resolve.test.ts': [
+      'an order cannot be abandoned while a call may run under a clock that is wrong by five minutes',
+    ],
+  },
+  '32_3': {
+    'client/recover/recover.test.ts': ['100 open orders at 50 ms each are settled in less than a second'],
   },
   '29_16': {
     'stores/memory.test.ts': [

@@ -86,6 +86,55 @@ describe('resolve(…, { as: "created" })', () => {
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
+  it('resolve() costs one GET and a handful of store calls, however many orders are remembered', async (lab) => {
+    for (let count = 0; count < 120; count++) await lab.create(order(`other-${count}`))
+    await leave(lab, true)
+    const id = lab.charged()
+    const store = faultyStore(lab.rows, lab.runtime)
+    const requests = lab.sandbox.requests.length
+    await resolve(lab, id, { by: lab.client({ store }) })
+    expect(lab.sandbox.requests.slice(requests).map(({ method }) => method)).toEqual(['GET'])
+    expect(store.calls).toEqual(['get', 'update'])
+  })
+
+  it('resolve() adopts an order that this store did not place, so that it is never bought again', async (lab) => {
+    const { id } = lab.sandbox.addOrder({ quantity: 7, metadata: { externalOrderId: 'r1' } })
+    const adopted = await resolve(lab, id)
+    expect(adopted).toMatchObject({ slot: 'ref:r1', state: 'created', attempts: 0, order: { id } })
+    expect(await resolve(lab, id)).toEqual(adopted)
+    // The record has no payload, so every payload with the reference is this order.
+    for (const quantity of [10, 20]) expect((await lab.create(order('r1', { quantity }))).id).toBe(id)
+    expect(await all(lab.client().orders.reconcile())).toMatchObject([{ kind: 'matched' }])
+    expect(lab.posts).toEqual([])
+    await rejects(resolve(lab, 'ord_other'), { code: 'invalid_request', charged: 'yes' })
+  })
+
+  it('resolve() adopts an order only under its own reference, and none under a key', async (lab) => {
+    const { id } = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
+    const message = expect.stringContaining("despite: ['externalOrderId']")
+    await rejects(resolve(lab, id), { code: 'invalid_request', issues: [{ path: 'orderId' }], message })
+    await rejects(resolve(lab, id, { name: { idempotencyKey: 'k1' } }), { code: 'invalid_request' })
+    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
+  })
+
+  it('resolve() names every field that differs, and accepts the order despite exactly these', async (lab) => {
+    await leave(lab, false)
+    const metadata = { externalOrderId: 'r1' }
+    const { id } = lab.sandbox.addOrder({
+      serviceId: 'svc_standard',
+      target: '@other',
+      quantity: 9,
+      metadata,
+    })
+    const message = expect.stringContaining("despite: ['quantity', 'target']")
+    await rejects(resolve(lab, id), { code: 'invalid_request', ...UNKNOWN, attempts: 1, message })
+    const { orders } = lab.client()
+    const created = { as: 'created', orderId: id } as const
+    await rejects(orders.resolve(NAME, { ...created, despite: ['target'] }), { code: 'invalid_request' })
+    const resolved = await orders.resolve(NAME, { ...created, despite: ['target', 'quantity'] })
+    expect(resolved).toMatchObject({ state: 'created', order: { id } })
+  })
+
   it('resolve() rejects an order with another reference, and an order other than the remembered one', async (lab) => {
     await leave(lab, true)
     const other = await lab.create(order('r2'))
@@ -311,6 +360,19 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.fault({ type: 'drop' }, 1, 'createOrder')
     await all(lab.elsewhere().orders.recover())
     expect(await lab.elsewhere().orders.resolve(NAME, ABANDONED)).toMatchObject({ state: 'rejected' })
+  })
+
+  it('an order cannot be abandoned while a call may run under a clock that is wrong by five minutes', async (lab) => {
+    await lab.dies((orders) => orders.create(order('r1')))
+    const busy = { code: 'unresolved_order', ...UNKNOWN }
+    const by = () => lab.elsewhere()
+    lab.runtime.jump(SURELY_OVER - 1)
+    await rejects(resolve(lab, ABANDONED, { by: by() }), busy)
+    lab.runtime.jump(2 - 2 * SURELY_OVER)
+    // The clock that wrote the record is ahead of this one.
+    await rejects(resolve(lab, ABANDONED, { by: by() }), busy)
+    lab.runtime.jump(2 * SURELY_OVER - 1)
+    expect(await resolve(lab, ABANDONED, { by: by() })).toMatchObject({ state: 'rejected' })
   })
 
   it('resolve() accepts a record with a far-future time as older, because its clock was wrong', async (lab) => {
