@@ -38,11 +38,11 @@ interface Measured {
 const measured: readonly Measured[] = [
   // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
   // prevents growth.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 65_550, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 63_000, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 67_050,
+    budget: 65_300,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -56,7 +56,7 @@ const measured: readonly Measured[] = [
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
   { entry: './sandbox', name: 'createSandbox', budget: 15_950 },
-  { entry: './sandbox/server', name: 'serveSandbox', budget: 33_200, platform: 'node' },
+  { entry: './sandbox/server', name: 'serveSandbox', budget: 34_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 8_750, dependencies: ['uuid'] },
   {
@@ -67,7 +67,7 @@ const measured: readonly Measured[] = [
     platform: 'node',
   },
   { entry: './opentelemetry', name: 'telemetryHooks', budget: 3_800 },
-  { entry: './undici', name: 'undiciTransport', budget: 4_750, platform: 'node' },
+  { entry: './undici', name: 'undiciTransport', budget: 4_850, platform: 'node' },
 ]
 
 // The documentation takes 105 kB of this, and its pictures 150 kB.

@@ -70,16 +70,16 @@ export function answerOf(error: AnyCustomerOrderingError): ErrorAnswer {
 }
 
 /** Turns a stored record into a response. Sends no request to the service. */
-export function remembered({ state, order, rejection }: OrderRecord): ErrorAnswer {
+export function remembered({ state, order, rejection, hold }: OrderRecord): ErrorAnswer {
   switch (state) {
     case 'created':
       return { status: 200, body: ordered(order) }
     case 'open':
-      return PENDING
-    case 'rejected':
       // The service has another order with this reference, and that order may have been paid.
-      if (rejection?.kind === 'conflict')
-        return { status: 409, body: { state: 'refused', reason: 'idempotency_conflict' } }
+      return hold === 'conflict'
+        ? { status: 409, body: { state: 'refused', reason: 'idempotency_conflict' } }
+        : PENDING
+    case 'rejected':
       return {
         status: 200,
         body: { state: 'refused', reason: rejection?.code ?? rejection?.kind ?? 'unknown' },

@@ -51,7 +51,8 @@ beforeEach(async () => {
 
 function environment(changes: Readonly<Record<string, string>> = {}): NodeJS.ProcessEnv {
   // The test run sets NO_COLOR.
-  const { NO_COLOR: _none, FORCE_COLOR: _forced, ...inherited } = process.env
+  // Node prints no colours where CI is set.
+  const { NO_COLOR: _none, FORCE_COLOR: _forced, CI: _ci, ...inherited } = process.env
   return {
     ...inherited,
     CUSTOMER_ORDERING_BASE_URL: service.url,

@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { describe, expect, it, vi } from 'vitest'
 import { makeRow, SCOPE } from '../../src/stores/contract/rows.ts'
+import { Packer } from '../../src/stores/memory/pack.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 
 const CLOSED = { open: false, state: 'created' } as const
@@ -23,25 +24,40 @@ describe('MemoryStore', () => {
       }),
     ],
     [JSON.stringify({ slot: 'ref:invoice-1001', reference: 'invoice-1001', other: '1001-invoice-1001' })],
-  ])('the text of a closed row is returned exactly: %j', async (...texts) => {
-    const store = new MemoryStore()
+  ])('the text of a closed row is returned exactly: %j', (...texts) => {
+    const packer = new Packer()
     // The second row finds what the first one has left in the tables.
     for (const number of [1, 2]) {
       for (const [at, data] of texts.entries()) {
         const row = makeRow(number, { ...CLOSED, scope: `${at}`, data, createdAt: 5, updatedAt: 3 + number })
-        await store.insert(row)
-        expect(await store.get(row.scope, row.id)).toEqual(row)
+        expect(packer.unpack(row.scope, row.id, packer.pack(row) ?? '')).toEqual(row)
       }
     }
   })
 
-  it('rows of more shapes than the store keeps in its tables are returned exactly', async () => {
+  it('old rows, which are packed, are returned, listed and replaced as they were', async () => {
     const store = new MemoryStore()
+    const rows = Array.from({ length: 6_000 }, (_, at) => makeRow(at, CLOSED))
+    for (const row of rows) await store.insert(row)
+    for (const row of [rows[0], rows[500], rows[5_999]]) {
+      if (row === undefined) throw new Error('no row')
+      expect(await store.get(SCOPE, row.id)).toEqual(row)
+      const next = { ...row, version: row.version + 1 }
+      expect(await store.update(next, row.version)).toBe(true)
+      expect(await store.get(SCOPE, row.id)).toEqual(next)
+    }
+    const { rows: listed } = await store.list(SCOPE, { limit: 10_000 })
+    expect(listed).toHaveLength(6_000)
+  })
+
+  it('rows of more shapes than the store keeps in its tables are returned exactly', () => {
+    const packer = new Packer()
     const rows = Array.from({ length: 1_200 }, (_, at) =>
       makeRow(at, { ...CLOSED, data: JSON.stringify({ [`${'k'.repeat(at % 40)}${at}x`]: `value ${at}` }) }),
     )
-    for (const row of rows) await store.insert(row)
-    for (const row of rows) expect(await store.get(SCOPE, row.id)).toEqual(row)
+    const packed = rows.map((row) => packer.pack(row) ?? '')
+    for (const [at, row] of rows.entries())
+      expect(packer.unpack(SCOPE, row.id, packed[at] ?? '')).toEqual(row)
   })
 
   it('a settled order takes at most 400 bytes', async () => {

@@ -64,13 +64,13 @@ export class Checkout {
    * may be placed.
    */
   async find(reference: string): Promise<Ending | undefined> {
-    for await (const { state, order, rejection, key } of this.#client.orders.remembered({
+    for await (const { state, order, hold, key } of this.#client.orders.remembered({
       externalOrderId: reference,
     })) {
       if (state === 'created') return placed(order)
-      if (state === 'open') return { state: 'checking' }
       // Another order has this reference at the service, and may have been paid.
-      if (rejection?.kind === 'conflict') return { state: 'attention', key }
+      if (hold === 'conflict') return { state: 'attention', key }
+      if (state === 'open') return { state: 'checking' }
     }
     return undefined
   }
@@ -92,9 +92,8 @@ export class Checkout {
     for await (const { outcome, record, order, error } of this.#client.orders.recover({ takeOver })) {
       const reference = record.externalOrderId
       if (outcome === 'created') yield { reference, ending: placed(order ?? record.order) }
-      else if (outcome === 'rejected' && record.rejection?.kind !== 'conflict')
-        yield { reference, ending: { state: 'refused', error } }
-      else if (outcome === 'rejected' || outcome === 'needs_attention') {
+      else if (outcome === 'rejected') yield { reference, ending: { state: 'refused', error } }
+      else if (outcome === 'needs_attention') {
         this.#hopeless.add(record.slot)
         yield { reference, ending: { state: 'attention', key: record.key } }
       } else yield { reference, ending: { state: 'checking' } }

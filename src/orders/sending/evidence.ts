@@ -52,11 +52,8 @@ export function differences(derive: Derive, asked: Asked, echo: Echo): readonly 
  * service may also spell a target differently, so the target alone proves nothing.
  */
 export function contradiction(derive: Derive, asked: Asked, echo: Echo): EchoedField | undefined {
-  const [first, ...further] = differences(derive, asked, echo)
-  if (first === 'externalOrderId') return first
-  const isOurs = asked.externalOrderId !== undefined && echo.externalOrderId === asked.externalOrderId
-  if (isOurs || first === undefined) return undefined
-  return [first, ...further].find((field) => field !== 'target')
+  if (asked.externalOrderId !== undefined && echo.externalOrderId === asked.externalOrderId) return undefined
+  return differences(derive, asked, echo).find((field) => field !== 'target')
 }
 
 /** A field without a tag proves nothing, and a value in which an API key was redacted neither. */

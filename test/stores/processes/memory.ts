@@ -4,7 +4,7 @@ import { createSandbox } from '../../../src/sandbox/index.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 
-const COUNT = 50_000
+const COUNT = 100_000
 
 class Watched extends MemoryStore {
   last: StoredRow | undefined

@@ -18,9 +18,25 @@ import { isPending, type JournalRecord } from '../../../../src/orders/record/rec
 import { effort } from '../../../support/effort.ts'
 import { MINUTE, NOW, ORDER, WINDOW } from '../../../support/place.ts'
 import { type Changes, changed, here, intent, record } from './found.ts'
-import { ABSENT, busy, created, factsOf, given, LINES, refused, said, stale, unread } from './rule-lines.ts'
+import {
+  ABSENT,
+  busy,
+  created,
+  factsOf,
+  given,
+  LINES,
+  refused,
+  said,
+  stale,
+  unread,
+  wrongLine,
+} from './rule-lines.ts'
 
 describe('what a command does with an order', () => {
+  it('every line of the table and of its guards holds', () => {
+    expect(wrongLine()).toBeUndefined()
+  })
+
   it.each(LINES)('$command of an order that is $when: $expected', ({ command, expected, changes, facts }) => {
     expect(said(ruleFor(command, record(changes), factsOf(facts)))).toBe(expected)
   })
