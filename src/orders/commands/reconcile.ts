@@ -1,13 +1,14 @@
 import type { EchoedField } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import type { CallSettings } from '../../http/call.ts'
+import { Deadline, Interruption } from '../../http/deadline.ts'
 import type { Order } from '../../schemas/order.ts'
 import type { OrderContext } from '../record/context.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../record/record.ts'
 import { type Unusable, unusableError } from '../record/row.ts'
 import { differences } from '../sending/evidence.ts'
+import { MARKS, RecordIndex } from './record-index.ts'
 import { type Finish, failureOf } from './recovery-outcome.ts'
-import { records } from './remembered.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
 /**
@@ -58,6 +59,8 @@ export interface ReconcileSettings<Output> {
 }
 
 const SWEEPS = 2
+/** Milliseconds to read one record. */
+const STORE_TIME = 20_000
 
 /**
  * Matches orders by order id or by the caller's reference. A match by amount, time or target could
@@ -67,29 +70,19 @@ export async function* reconcile<Output>(
   context: OrderContext,
   options: ReconcileSettings<Output>,
 ): AsyncGenerator<Reconciled<Output>, void, undefined> {
-  const byId = new Map<string, JournalRecord>()
-  const byReference = new Map<string, JournalRecord>()
-  const local = new Set<JournalRecord>()
-  const older = new Set<JournalRecord>()
+  const index = new RecordIndex()
   let unusable: Unusable | undefined
   // Read all records, or an order with an older record would be reported as `only_remote`.
-  for await (const record of records(context, { since: 0 })) {
+  for await (const row of context.journal.rows({ since: 0 })) {
     options.checkOpen()
-    if (typeof record === 'string') {
-      unusable = record
-      continue
-    }
-    const { state, order, externalOrderId } = record
-    // Two records may name the same order. Only the first record is matched.
-    if (state === 'rejected' || (order?.id !== undefined && byId.has(order.id))) continue
-    if (record.updatedAt >= options.since) local.add(record)
-    else older.add(record)
-    if (order?.id !== undefined) byId.set(order.id, record)
-    // Match by reference only if the id is unknown: an order with another id is another order.
-    else if (externalOrderId !== undefined) byReference.set(externalOrderId, record)
+    const record = await context.journal.decode(row)
+    if (record === 'forgotten') continue
+    if (typeof record === 'string') unusable = record
+    else if (record.state !== 'rejected')
+      index.add(nameOf(record), row.id, record.updatedAt < options.since ? MARKS.older : 0)
   }
+  index.seal()
   const reported = new Set<string>()
-  const doubtful = new Set<JournalRecord>()
   const { deriveId } = context.connection.runtime
   const scan = {
     operation: 'orders.reconcile',
@@ -98,36 +91,74 @@ export async function* reconcile<Output>(
     sourceSystem: options.sourceSystem,
     checkOpen: options.checkOpen,
   } as const
-  for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || local.size > 0); sweep++) {
+  for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || index.unmarked().next().done !== true); sweep++) {
     for await (const listed of scanOrders(context, scan)) {
       if (reported.has(listed.id)) continue
       reported.add(listed.id)
-      const reference = listed.externalOrderId ?? ''
-      const candidate = byId.get(listed.id) ?? byReference.get(reference)
-      const differs = candidate === undefined ? [] : differences(deriveId, candidate, listed)
+      const found = await recordOf(context, index, listed)
+      const differs = found === undefined ? [] : differences(deriveId, found.record, listed)
       // An order that contradicts the record's request belongs to another caller, even if the
       // record has the order's id. Only with the record's reference, it may still be the order.
-      const isNamed = reference !== '' && reference === candidate?.externalOrderId
-      const record = differs.length === 0 || isNamed ? candidate : undefined
-      if (record !== undefined && differs.length === 0) {
-        local.delete(record)
-        doubtful.delete(record)
-        byReference.delete(reference)
-      }
-      if (record !== undefined && older.has(record)) continue
+      const isNamed =
+        listed.externalOrderId !== undefined && listed.externalOrderId === found?.record.externalOrderId
+      const match = differs.length === 0 || isNamed ? found : undefined
+      // Two records may name the same order. Only the first record is matched.
+      if (match !== undefined && differs.length === 0)
+        for (const other of index.named(`id ${listed.id}`))
+          if (
+            other !== match.position &&
+            (await load(context, index.rowIdOf(other)))?.order?.id === listed.id
+          )
+            index.mark(other, 'matched')
+      if (match !== undefined) index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
+      if (match !== undefined && index.is(match.position, 'older')) continue
       const order = listed.order && (await readable(listed.order, options.finish))
-      if (record === undefined || differs.length === 0)
-        yield { ...compare(record, listed), ...defined({ order }) }
-      else {
-        doubtful.add(record)
-        yield { kind: 'doubtful', record: publicRecord(record), differs, ...defined({ order }) }
-      }
+      if (match === undefined || differs.length === 0)
+        yield { ...compare(match?.record, listed), ...defined({ order }) }
+      else yield { kind: 'doubtful', record: publicRecord(match.record), differs, ...defined({ order }) }
     }
   }
-  for (const record of local)
-    if (!doubtful.has(record)) yield { kind: 'only_local', record: publicRecord(record) }
+  for (const position of index.unmarked()) {
+    options.checkOpen()
+    const record = await load(context, index.rowIdOf(position))
+    if (record !== undefined && record.state !== 'rejected')
+      yield { kind: 'only_local', record: publicRecord(record) }
+  }
   // Some orders reported as `only_remote` may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
+}
+
+/** Match by reference only if the id is unknown: an order with another id is another order. */
+function nameOf({ slot, order, externalOrderId }: JournalRecord): string {
+  if (order?.id !== undefined) return `id ${order.id}`
+  return externalOrderId === undefined ? slot : `reference ${externalOrderId}`
+}
+
+/** Reads the record of a listed order from the store, because the index keeps only its place. */
+async function recordOf(
+  context: OrderContext,
+  index: RecordIndex,
+  { id, externalOrderId = '' }: ListedOrder,
+): Promise<{ readonly position: number; readonly record: JournalRecord } | undefined> {
+  for (const name of [`id ${id}`, `reference ${externalOrderId}`]) {
+    for (const position of index.named(name)) {
+      if (index.is(position, 'matched')) continue
+      const record = await load(context, index.rowIdOf(position))
+      if (record === undefined) continue
+      const fits = record.order?.id === undefined ? nameOf(record) === name : record.order.id === id
+      if (fits) return { position, record }
+    }
+  }
+  return undefined
+}
+
+async function load(
+  { journal, connection }: OrderContext,
+  rowId: string,
+): Promise<JournalRecord | undefined> {
+  const found = await journal.load(rowId, new Deadline(connection.runtime, STORE_TIME, undefined))
+  if (found instanceof Interruption) throw unusableError('unanswered')
+  return found.record
 }
 
 async function readable<Output>(order: Order, finish: Finish<Output>): Promise<Output | undefined> {

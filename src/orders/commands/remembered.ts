@@ -50,7 +50,7 @@ async function* views(context: OrderContext, which: Which): AsyncGenerator<Order
 }
 
 /** Yields each record once. The store may repeat rows that change between pages. */
-export async function* records(
+async function* records(
   context: OrderContext,
   which: Which,
 ): AsyncGenerator<JournalRecord | Unusable, void, undefined> {
