@@ -101,7 +101,7 @@ export type {
   RecoverySummary,
   UnreadableOrder,
 } from './orders/commands/recovery-outcome.ts'
-export type { OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record/record.ts'
+export type { Hold, OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record/record.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'
 export type { Wallet } from './resources/balance.ts'
 export type { Orders } from './resources/orders.ts'
