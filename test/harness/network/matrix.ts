@@ -46,7 +46,8 @@ export async function runMatrix(version: string, versions: string, only?: string
     plugins: [builtPage],
     alias: { undici, ...Object.fromEntries(PUBLIC.map(([name, path]) => [name, join(root, 'src', path)])) },
     banner: {
-      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url)",
+      // Node makes its own dispatcher first: the package undici would become the global one.
+      js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url); new Request('http://localhost')",
     },
     logLevel: 'error',
   })

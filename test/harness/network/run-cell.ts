@@ -34,8 +34,8 @@ const ERROR_NAMES: Readonly<Record<string, string>> = {
   aborted: 'RequestAbortedError',
 }
 
-/** Enough characters to exceed one read from a connection. */
-const LONG = 300_000
+/** Enough characters to exceed one read from a connection, below the limit of a request. */
+const LONG = 200_000
 
 const requestOf = (reference: string, long?: boolean) => ({
   serviceId: 'svc_standard',
