@@ -24,6 +24,9 @@ export function isNodeFetch(candidate: typeof fetch): boolean {
   )
 }
 
+/** With its first request, an agent of undici 6 keeps what its interceptors have composed. */
+const COMPOSED = 'Intercepted Dispatch'
+
 /** True for an Agent of Node without interceptors on the agent or on its connections. */
 function isPlainAgent(agent: unknown): boolean {
   if (!isMadeByNode(agent, ['Agent', 'DispatcherBase'], { factory: 0 })) return false
@@ -40,7 +43,11 @@ function isPlainAgent(agent: unknown): boolean {
     Object.values(options).every((value) => value === undefined || value === Number.POSITIVE_INFINITY) &&
     /new Pool\(origin, opts\)/.test(sourceOf(named('factory'))) &&
     Array.isArray(interceptors) &&
-    interceptors.every((interceptor) => /maxRedirections/.test(sourceOf(interceptor)))
+    interceptors.every(
+      (interceptor) =>
+        /maxRedirections/.test(sourceOf(interceptor)) &&
+        sourceOf(interceptor).includes(sourceOf(named(COMPOSED))),
+    )
   )
 }
 
@@ -67,7 +74,8 @@ function isMadeByNode(
       if (!/dispatch/i.test(String(key))) continue
       const method = Object.getOwnPropertyDescriptor(prototype, key)?.value
       // A proxy may return another function than the class has.
-      if (Object.hasOwn(object, key) || Reflect.get(object, key) !== method) return false
+      const isOwn = Object.hasOwn(object, key) || Reflect.get(object, key) !== method
+      if (isOwn && !(typeof key === 'symbol' && key.description === COMPOSED)) return false
       if (!source.includes(sourceOf(method))) return false
     }
   }
