@@ -499,6 +499,10 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'it permits the requests of earlier calls after an abandonment; the model does not',
   'a person whose clock is wrong gives up what a call may still send':
     'it permits the requests of earlier calls after an abandonment; the model does not',
+  'a conflict is settled as if the order were refused':
+    'not seen in 20,000 seeds: this payload was not bought, and each payload is judged by its own calls',
+  'recovery repeats an order whose key belongs to another payload':
+    'no promise is broken: the key and the body are the same, so the service reports the conflict again',
   'a tampered record is sent': 'nobody tampers with records',
   'a machine that slept while it connected sends when it wakes': 'it has no connections',
   'a claim from the future never ends':
