@@ -173,7 +173,10 @@ function factsOf(context: OrderContext, { settings, deadline, ...job }: Job, wai
     attempt: Math.min(settings.timeout, Math.max(0, deadline.remaining())),
     wanted: job.intent,
     outwaited: job.takeOver || waited >= LONGEST_WAIT,
-    mayResend: connection.mayResend,
+    // Read only where a rule asks: in Node, it inspects the dispatcher.
+    get mayResend() {
+      return connection.mayResend
+    },
     isNotListed: job.isNotListed,
   }
 }
@@ -201,8 +204,8 @@ async function withTrustedTimes(context: OrderContext, found: Found, job: Job): 
   const now = context.connection.runtime.now()
   if (record === undefined || !isFromFuture(record, now)) return found
   const content = distrust(record, now, job.callId)
-  const marked = { ...record, ...content, busyUntil: undefined }
-  const { busyUntil: _busy, ...distrusted } = marked
+  const { busyUntil: _busy, ...released } = record
+  const distrusted = { ...released, ...content }
   if (!isPending(record)) return { ...found, record: distrusted }
   const written = await context.journal.write(found, content, job.deadline)
   return written.result === 'written' ? written.found : { ...found, record: distrusted }
