@@ -63,7 +63,7 @@ describe('the transport over undici', () => {
       amount: 500,
       currency: 'EUR',
       refused: 'not_found no',
-      aborted: 'aborted no',
+      aborted: 'timeout no',
       held: 'connection no',
       unsent: 'connection no',
       closed: 'connection no',

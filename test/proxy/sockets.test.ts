@@ -205,7 +205,10 @@ describe('createNodeProxy', () => {
   it('the proxy for Node keeps earlier headers, and each cookie of a response of authorize', async () => {
     const cookies = ['a=1', 'b=2']
     const refusal = () =>
-      new Response('no', { status: 403, headers: cookies.map((each) => ['set-cookie', each]) })
+      new Response('no', {
+        status: 403,
+        headers: cookies.map((each): [string, string] => ['set-cookie', each]),
+      })
     const proxy = createNodeProxy({ ...settings(), authorize: refusal })
     const port = await listen((incoming, outgoing) => {
       outgoing.setHeader('vary', 'origin')

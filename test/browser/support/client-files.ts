@@ -14,6 +14,7 @@ export const NODE_ONLY: Readonly<Record<string, string>> = {
   'polluted-prototypes.test.ts': 'system errors of Node',
   'secrets.test.ts': 'util.inspect, and a raw TCP server',
   'server-runtimes.test.ts': 'what browsers do not have',
+  'stacks.test.ts': 'traces of V8 over the files of the source',
   'stored-rows.test.ts': 'a fixture in a file',
   'wrong-arguments.test.ts': 'SqliteStore',
 }

@@ -495,6 +495,8 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   'a refusal after doubt does not keep recovery from repeating the request':
     'no promise is broken: the key is the same, and recovery reports what it hears',
+  'a refusal of another key permits a new one':
+    'no seed of 50,000 buys twice by it; client/create/generations notices it',
   'a person gives up what an overtaken call may still send':
     'it permits the requests of earlier calls after an abandonment; the model does not',
   'a person whose clock is wrong gives up what a call may still send':

@@ -205,10 +205,11 @@ export function runLogOf(records: Records): RunRecorder {
   for (const [name, call] of calls) {
     const { kind, reference, life, beganAt, wall } = call
     const { timeout, totalTimeout, maxRetries, safeRetryWindow } = life.limits
-    const sendsFor = safeRetryWindow - CLOCK_SKEW
+    // A process may be stopped after its last look at the clock. The 30 seconds of skew cover that.
+    const sendsFor = safeRetryWindow
     const facts = {
       ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor, attempt: timeout },
-      repeatsFor: sendsFor - timeout,
+      repeatsFor: safeRetryWindow - CLOCK_SKEW - timeout,
       ...defined({ intent: reference }),
       // A result that a call could not store is stored later by its process, during other calls.
       ...(troubled.has(reference) ? { storeTrouble: true } : {}),

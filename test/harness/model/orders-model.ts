@@ -303,7 +303,7 @@ function recover(fault: 'none' | 'lost'): Command {
   return new Step(`recover() while ${fault}`, async (model, real) => {
     real.sandbox.faults.clear()
     if (fault === 'lost') real.sandbox.faults.add({ times: 1_000, action: { type: 'drop' } })
-    const outcomes = await real.time.run(all(real.client.orders.recover()))
+    const outcomes = await real.time.run(all(real.client.orders.recover({ concurrency: 1 })))
     // Repeatable orders come first, those near the end of their window before others.
     for (const { record, outcome } of outcomes) {
       const index = NAMES.findIndex((name) => record.slot === `${name.slice(0, 3)}:${name}`)
