@@ -97,7 +97,7 @@ cell(program('Node', process.execPath), 'with no more globals than the page on r
   const { stdout } = await run(process.execPath, ['features.mjs'], { cwd: folder, env: { ...env, FEATURES } })
   const { done, touched } = JSON.parse(stdout)
   expect(done).toEqual(STEPS)
-  const optional = ['AbortSignal', 'FormData', 'ReadableStream', 'navigator', 'process']
+  const optional = ['AbortSignal', 'FormData', 'ReadableStream', 'process']
   expect(touched).toEqual([...FEATURES.split(','), ...optional].toSorted())
 })
 
