@@ -208,7 +208,9 @@ describe('a time limit in the signal', () => {
     const pending = errorOf(read(client, { signal: signal.signal }))
     await runtime.settle()
     signal.abort(new DOMException('', 'TimeoutError'))
-    // Firefox reports the limit of the attempt here.
-    expect(await pending).toMatchObject({ code: 'timeout', status: 200, attempts: 1 })
+    const told = { code: 'timeout', status: 200, attempts: 1 }
+    // In Firefox, `deadline` was not 'total' here. Why is not known.
+    const isFirefox = /Firefox/.test(globalThis.navigator.userAgent)
+    expect(await pending).toMatchObject(isFirefox ? told : { ...told, deadline: 'total' })
   })
 })
