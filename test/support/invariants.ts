@@ -294,23 +294,24 @@ export const agreement: Invariant = (log) => [
 const agreementOfSuccesses: Invariant = (log) => {
   if (!log.everyWrite) return []
   return log.calls.flatMap(({ intent, succeeded, decision, told, storeTrouble, at, endedAt = at }) => {
-    if (decision?.isOwn === true && told?.code === 'invalid_request' && storeTrouble !== true)
-      return [`I2: a person could not say that ${decision.orderId} is the order of ${intent}`]
-    if (succeeded !== true || intent === undefined || decision === undefined) return []
-    const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
+    if (intent === undefined || decision === undefined) return []
     const { orderId } = decision
+    const isDecided = ({ record }: LoggedRow): boolean =>
+      orderId === undefined
+        ? record?.state === 'rejected' && !isConflict(record)
+        : record?.state === 'created' && record.order?.id === orderId
+    const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
+    const says = rows.some(isDecided)
+    // A key names a nameless order only while it is open, so another call may settle it first.
+    if (decision.isOwn === true && told?.code === 'invalid_request' && storeTrouble !== true && !says)
+      return [`I2: a person could not say that ${orderId} is the order of ${intent}`]
+    if (succeeded !== true) return []
     if (
       orderId !== undefined &&
       !log.charges.some((charge) => charge.orderId === orderId && charge.intent === intent)
     )
       return [`I5: resolve() took ${intent} for ${orderId}, which is another order`]
-    const isDecided = ({ record }: LoggedRow): boolean =>
-      orderId === undefined
-        ? record?.state === 'rejected' && !isConflict(record)
-        : record?.state === 'created' && record.order?.id === orderId
-    return rows.some(isDecided)
-      ? []
-      : [`I6: resolve() took ${intent} for ${orderId ?? 'given up'} and no record says so`]
+    return says ? [] : [`I6: resolve() took ${intent} for ${orderId ?? 'given up'} and no record says so`]
   })
 }
 

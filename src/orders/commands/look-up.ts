@@ -1,19 +1,26 @@
 /** Finds orders at the service: by id, or by reference in the list. */
 import type { EchoedField } from '../../call-options.ts'
-import { defined, isObject } from '../../defined.ts'
+import { defined } from '../../defined.ts'
 import { type AnyCustomerOrderingError, UnresolvedOrderError } from '../../errors/classes.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
 import { segment } from '../../http/path.ts'
 import { READ_ITEM, type Reply, read } from '../../http/request.ts'
-import { type Checked, checkNow, parseJson, wrong } from '../../schemas/check.ts'
+import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/parse.ts'
 import type { OrderStore } from '../../stores/store.ts'
 import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
-import { type Asked, contradiction, differences, echoOf } from '../sending/evidence.ts'
+import {
+  type Asked,
+  contradiction,
+  differencesOfListed,
+  echoOf,
+  isOfSameSystem,
+  sourceSystemOf,
+} from '../sending/evidence.ts'
 import type { Job } from '../sending/job.ts'
 import { proveFound } from '../sending/proof.ts'
 import { type AttentionReason, createdOutcome, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
@@ -118,8 +125,8 @@ export async function* lookUp(
       for await (const listed of scanOrders(context, scan)) {
         const { externalOrderId = '' } = listed
         const lookup = wanted.get(externalOrderId)
-        if (lookup === undefined) continue
-        const differs = differences(deriveId, lookup.found.record, listed)
+        if (lookup === undefined || !isOfSameSystem(lookup.found.record, listed)) continue
+        const differs = differencesOfListed(deriveId, lookup.found.record, listed)
         if (differs.length > 0) {
           doubts.set(externalOrderId, { orderId: listed.id, differs })
           continue
@@ -193,8 +200,9 @@ export async function isListed(
   // The record says that nothing was charged, and a failed look-up does not change that.
   const scan = { operation: job.operation, settings, money: 'none', checkOpen: () => {} } as const
   for await (const listed of scanOrders(context, scan)) {
-    if (listed.externalOrderId !== found.record.externalOrderId) continue
-    if (differences(deriveId, found.record, listed).length === 0)
+    const isNamed = listed.externalOrderId === found.record.externalOrderId
+    if (!isNamed || !isOfSameSystem(found.record, listed)) continue
+    if (differencesOfListed(deriveId, found.record, listed).length === 0)
       return (await proveFound(context, found, listed, job.deadline)).record
     doubtful = true
   }
@@ -205,14 +213,6 @@ export async function isListed(
 function commonSourceSystem(lookups: readonly Lookup[]): string | undefined {
   const systems = new Set(lookups.map(({ found }) => sourceSystemOf(found.record)))
   return systems.size === 1 ? [...systems][0] : undefined
-}
-
-function sourceSystemOf({ body = '' }: JournalRecord): string | undefined {
-  const request = parseJson(body)?.json
-  if (!isObject(request)) return undefined
-  const { metadata } = request
-  const own = request['sourceSystem'] ?? (isObject(metadata) ? metadata['sourceSystem'] : undefined)
-  return typeof own === 'string' && own !== '' ? own : undefined
 }
 
 function storeTime({ connection }: OrderContext): Deadline {

@@ -6,7 +6,7 @@ import type { Order } from '../../schemas/order.ts'
 import type { OrderContext } from '../record/context.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../record/record.ts'
 import { type Unusable, unusableError } from '../record/row.ts'
-import { differences } from '../sending/evidence.ts'
+import { differencesOfListed, isOfSameSystem } from '../sending/evidence.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
 import { type Finish, failureOf } from './recovery-outcome.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
@@ -96,9 +96,9 @@ export async function* reconcile<Output>(
       if (reported.has(listed.id)) continue
       reported.add(listed.id)
       const found = await recordOf(context, index, listed)
-      const differs = found === undefined ? [] : differences(deriveId, found.record, listed)
-      // An order that contradicts the record's request belongs to another caller, even if the
-      // record has the order's id. Only with the record's reference, it may still be the order.
+      const differs = found === undefined ? [] : differencesOfListed(deriveId, found.record, listed)
+      // An order that contradicts the record's request belongs to another caller. Only with the
+      // record's reference, it may still be the order.
       const isNamed =
         listed.externalOrderId !== undefined && listed.externalOrderId === found?.record.externalOrderId
       const match = differs.length === 0 || isNamed ? found : undefined
@@ -138,14 +138,18 @@ function nameOf({ slot, order, externalOrderId }: JournalRecord): string {
 async function recordOf(
   context: OrderContext,
   index: RecordIndex,
-  { id, externalOrderId = '' }: ListedOrder,
+  listed: ListedOrder,
 ): Promise<{ readonly position: number; readonly record: JournalRecord } | undefined> {
+  const { id, externalOrderId = '' } = listed
   for (const name of [`id ${id}`, `reference ${externalOrderId}`]) {
     for (const position of index.named(name)) {
       if (index.is(position, 'matched')) continue
       const record = await load(context, index.rowIdOf(position))
       if (record === undefined) continue
-      const fits = record.order?.id === undefined ? nameOf(record) === name : record.order.id === id
+      const fits =
+        record.order?.id === undefined
+          ? nameOf(record) === name && isOfSameSystem(record, listed)
+          : record.order.id === id
       if (fits) return { position, record }
     }
   }

@@ -8,6 +8,7 @@ import { REDACTED } from '../../http/redact.ts'
 import { CanonicalJsonError } from '../../identity/canonical.ts'
 import type { Derive } from '../../identity/keys.ts'
 import { fieldTag } from '../../identity/tags.ts'
+import { parseJson } from '../../schemas/check.ts'
 import type { JournalRecord } from '../record/record.ts'
 
 /** The repeated fields that have the expected type. */
@@ -16,6 +17,8 @@ export interface Echo {
   readonly serviceId?: string | undefined
   readonly quantity?: number | undefined
   readonly target?: string | undefined
+  /** The integration that placed the order. */
+  readonly sourceSystem?: string | undefined
 }
 
 export type Asked = Pick<JournalRecord, 'slot' | 'externalOrderId' | 'fingerprint'>
@@ -28,6 +31,7 @@ export function echoOf(order: object): Echo {
     serviceId: stringIn(order, 'serviceId'),
     quantity: typeof quantity === 'number' ? quantity : undefined,
     target: stringIn(order, 'target'),
+    sourceSystem: sourceSystemIn(order),
   }
 }
 
@@ -54,6 +58,35 @@ export function differences(derive: Derive, asked: Asked, echo: Echo): readonly 
 export function contradiction(derive: Derive, asked: Asked, echo: Echo): EchoedField | undefined {
   if (asked.externalOrderId !== undefined && echo.externalOrderId === asked.externalOrderId) return undefined
   return differences(derive, asked, echo).find((field) => field !== 'target')
+}
+
+/**
+ * Compares an order from the service's list. The id that the record remembers came with a response
+ * to its own key, so an order with that id is its order, however the service shows its fields now.
+ */
+export function differencesOfListed(
+  derive: Derive,
+  record: JournalRecord,
+  listed: Echo & { readonly id: string },
+): readonly EchoedField[] {
+  const fields = differences(derive, record, listed)
+  return record.order?.id === listed.id ? fields.filter((field) => field === 'externalOrderId') : fields
+}
+
+/** False for an order of another integration, which may use the same references. */
+export function isOfSameSystem(record: JournalRecord, { sourceSystem }: Echo): boolean {
+  const own = sourceSystemOf(record)
+  return own === undefined || sourceSystem === undefined || sourceSystem === own
+}
+
+/** The integration that the stored request names. */
+export function sourceSystemOf({ body = '' }: JournalRecord): string | undefined {
+  const request = parseJson(body)?.json
+  return isObject(request) ? sourceSystemIn(request) || undefined : undefined
+}
+
+function sourceSystemIn(object: object): string | undefined {
+  return stringIn(object, 'sourceSystem') ?? stringIn(own(object, 'metadata'), 'sourceSystem')
 }
 
 /** A field without a tag proves nothing, and a value in which an API key was redacted neither. */

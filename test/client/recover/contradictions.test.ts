@@ -154,26 +154,78 @@ describe("another integration's order with the same reference", () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
   })
 
-  it.each(OTHERS)(
-    'reconcile() calls an order doubtful whose %s differs, even with a remembered id',
-    async (field, other) => {
-      const doubtful = [{ kind: 'doubtful', differs: expect.arrayContaining([field]) }]
-      const open = new Lab()
-      await lost(open)
-      open.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-      expect(await all(open.client().orders.reconcile())).toMatchObject(doubtful)
+  it.each(OTHERS)('reconcile() calls an order doubtful whose %s differs', async (field, other) => {
+    const lab = new Lab()
+    await lost(lab)
+    lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+    const doubtful = { kind: 'doubtful', differs: expect.arrayContaining([field]) }
+    expect(await all(lab.client().orders.reconcile())).toMatchObject([doubtful])
+  })
 
-      // A closed record has only the tags of its fields.
-      const closed = new Lab()
-      await closed.client().orders.create(order('r1'))
-      lists(closed, other)
-      expect(await all(closed.client().orders.reconcile())).toMatchObject(doubtful)
+  it.each([
+    ['the reference', {}],
+    ['no reference', { metadata: {} }],
+  ])(
+    'a remembered id proves an order whose fields the service changes, listed with %s',
+    async (_with, shown) => {
+      const lab = new Lab()
+      await lab.create()
+      lists(lab, { quantity: 3, target: '@other', ...shown })
+      expect(await kindsOf(lab)).toEqual(['matched'])
+      lists(lab, { quantity: 3, amount: 1, ...shown })
+      expect(await kindsOf(lab)).toEqual(['amount_differs'])
     },
   )
 
-  it('reconcile() does not match an order with a lone surrogate in its serviceId', async (lab) => {
+  it('a remembered id proves nothing if the list shows another reference', async (lab) => {
     await lab.create()
-    lists(lab, { serviceId: '\ud800', metadata: {} })
+    lists(lab, { metadata: { externalOrderId: 'r2' } })
     expect(await kindsOf(lab)).toEqual(APART)
+  })
+
+  describe('of another source system', () => {
+    const metadata = { externalOrderId: 'r1', sourceSystem: 'shop' }
+    const twin = { ...anonymousOrder(), metadata: { externalOrderId: 'r1' }, sourceSystem: 'elsewhere' }
+    const systems = (): Lab =>
+      new Lab({ behaviour: { orderFields: ['serviceId', 'target', 'quantity', 'metadata', 'sourceSystem'] } })
+
+    it('recover() leaves it alone, also if its orders name several source systems', async () => {
+      const lab = systems()
+      await lab.doubted('drop', order('r1', { metadata }))
+      await lab.doubted('drop', order('r2'))
+      lab.runtime.jump(60 * MINUTE)
+      lab.sandbox.addOrder(twin)
+      const outcomes = await all(lab.client().orders.recover())
+      expect(outcomes.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual(
+        Array(2).fill('needs_attention past_window'),
+      )
+    })
+
+    it('recover() finds the own order among several source systems', async () => {
+      const lab = systems()
+      lab.sandbox.addOrder(twin)
+      await lab.doubted('commitThenDrop', order('r1', { metadata }))
+      await lab.doubted('drop', order('r2'))
+      const orderId = lab.charged()
+      lab.runtime.jump(60 * MINUTE)
+      const outcomes = await all(lab.client().orders.recover())
+      expect(outcomes).toMatchObject([
+        { outcome: 'created', order: { id: orderId } },
+        { outcome: 'needs_attention', reason: 'past_window' },
+      ])
+    })
+
+    it('reconcile() calls it an order without a record', async () => {
+      const lab = systems()
+      await lab.doubted('drop', order('r1', { metadata }))
+      lab.sandbox.addOrder(twin)
+      expect(await kindsOf(lab)).toEqual(APART)
+    })
+  })
+
+  it('reconcile() does not match an order with a lone surrogate in its serviceId', async (lab) => {
+    await lab.doubted()
+    lists(lab, { serviceId: '\ud800' })
+    expect(await kindsOf(lab)).toEqual(['doubtful'])
   })
 })
