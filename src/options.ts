@@ -166,8 +166,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
    * Rarely needed: milliseconds from the first send of an Idempotency-Key during which it may be
    * sent again. The API document does not state how long the service remembers keys, and a
    * forgotten key would charge a second time. Widen the window once your provider confirms how long
-   * it remembers keys. Orders past the window are looked up, and never sent again. Default 20
-   * minutes (1,200,000).
+   * it remembers keys. Orders past the window are looked up, and never sent again. Must have
+   * room for one attempt ({@link ClientOptions.timeout}) and 30 seconds for the difference between
+   * clocks. Default 20 minutes (1,200,000).
    */
   readonly safeRetryWindow?: number | undefined
 

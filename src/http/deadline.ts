@@ -30,6 +30,12 @@ export function isTimeout(reason: unknown): boolean {
  */
 export const GRACE = 450
 
+/**
+ * Milliseconds by which the clocks of two machines may differ. If a time is further in the future,
+ * the clock was set back.
+ */
+export const CLOCK_SKEW: number = 30 * 1000
+
 /** A store in memory responds within so many microtasks, and then needs no timer. */
 const IMMEDIATE_TICKS = 3
 

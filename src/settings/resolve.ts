@@ -2,6 +2,7 @@ import { ConfigurationError } from '../errors/classes.ts'
 import { Reporter } from '../hooks.ts'
 import { sendOver } from '../http/attempt.ts'
 import type { CallSettings, Connection } from '../http/call.ts'
+import { CLOCK_SKEW } from '../http/deadline.ts'
 import { kyTransport } from '../http/ky-transport.ts'
 import { normalizeServer } from '../identity/server.ts'
 import type { ClientOptions, Schemas } from '../options.ts'
@@ -139,7 +140,16 @@ export function resolveSettings<S extends Schemas>(
       'server',
     )
   }
-  const safeRetryWindow = read.safeRetryWindow ?? 20 * 60 * 1000
+  const { timeout = 30_000, totalTimeout = 120_000, safeRetryWindow = 20 * 60 * 1000 } = read
+  const [limit, attempt] =
+    timeout < totalTimeout ? ['timeout', timeout] : (['totalTimeout', totalTimeout] as const)
+  if (attempt + CLOCK_SKEW > safeRetryWindow) {
+    refuseOption(
+      `of ${safeRetryWindow} leaves no room for one attempt. Set it to at least ${attempt + CLOCK_SKEW}` +
+        ` (${limit} ${attempt}, and ${CLOCK_SKEW} for the difference between clocks), or lower ${limit}`,
+      'safeRetryWindow',
+    )
+  }
   const { created = 400 * DAY, rejected = Math.max(7 * DAY, safeRetryWindow) } = read.retention ?? {}
   if (created < safeRetryWindow) {
     refuseOption('must not be less than safeRetryWindow', 'retention.created')
@@ -172,8 +182,8 @@ export function resolveSettings<S extends Schemas>(
     }),
     defaults: Object.freeze({
       signal: undefined,
-      timeout: read.timeout ?? 30_000,
-      totalTimeout: read.totalTimeout ?? 120_000,
+      timeout,
+      totalTimeout,
       maxRetries: read.maxRetries ?? 4,
       headers: NO_HEADERS,
     }),

@@ -1,11 +1,8 @@
 /** The clock's part of the rules: how long a key may be sent, and when a claim holds. */
+import { CLOCK_SKEW } from '../../http/deadline.ts'
 import type { JournalRecord, RecordContent } from '../record/record.ts'
 
-/**
- * Milliseconds by which the clocks of two machines may differ. If a time is further in the future,
- * the clock was set back.
- */
-export const CLOCK_SKEW: number = 30 * 1000
+export { CLOCK_SKEW } from '../../http/deadline.ts'
 
 /** The same for a person's decision, which must hold under any clock that somebody may have. */
 export const PERSON_SKEW: number = 5 * 60 * 1000

@@ -312,7 +312,7 @@ function cached(): void {
     const found: unknown[] = []
     for await (const { outcome, order: placed } of clientOf({
       ...options,
-      safeRetryWindow: 1,
+      safeRetryWindow: 60_000,
     }).orders.recover())
       found.push([outcome, placed?.id])
     return found

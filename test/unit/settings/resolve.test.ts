@@ -99,7 +99,7 @@ const table: Record<keyof ClientOptions, { wrong: unknown[]; right: unknown[] }>
     wrong: [-1, 0.5, 101, Number.NaN, Number.POSITIVE_INFINITY, '4', null, true, 4n],
     right: [0, 4, 100],
   },
-  safeRetryWindow: { wrong: notDurations, right: [1, 86_400_000] },
+  safeRetryWindow: { wrong: [...notDurations, 1, 59_999], right: [60_000, 86_400_000] },
   idempotencyScope: { wrong: ['', 'apikey', 'user', 5, null, {}], right: ['apiKey', 'customer'] },
   remember: { wrong: ['', 'orders', 'none', true, null], right: ['order', 'id'] },
   retention: {
@@ -170,7 +170,7 @@ describe.each(Object.entries(table))('client option %s', (name, { wrong, right }
     'the option rejects %s, and the error names it',
     (_title, value) => {
       const message = refusalOf({ ...good, [name]: value })
-      expect(message).toMatch(new RegExp(`^Client option ${name}(\\.[\\w~-]+)? (must|has|is) .+\\.$`))
+      expect(message).toMatch(new RegExp(`^Client option ${name}(\\.[\\w~-]+)? (must|has|is|of) .+\\.$`))
       expect(message).not.toContain('hunter2')
     },
   )
@@ -234,6 +234,18 @@ describe('client options', () => {
     const { options: own, connection, defaults, retention } = settings
     for (const part of [settings, own, connection, connection.headers, defaults, retention])
       expect(Object.isFrozen(part)).toBe(true)
+  })
+
+  it.each([
+    ['timeout', 20_000, { timeout: 20_000 }],
+    ['totalTimeout', 5_000, { totalTimeout: 5_000 }],
+  ])('a safe-retry window without room for one attempt (%s) is refused', (name, time, limits) => {
+    const least = time + 30_000
+    const refused = refusalOf({ ...good, ...limits, safeRetryWindow: least - 1 })
+    expect(refused).toBe(
+      `Client option safeRetryWindow of ${least - 1} leaves no room for one attempt. Set it to at least ${least} (${name} ${time}, and 30000 for the difference between clocks), or lower ${name}.`,
+    )
+    expect(refusalOf({ ...good, ...limits, safeRetryWindow: least })).toBe('accepted')
   })
 
   it('closed orders cannot be forgotten within the safe-retry window, however it is set', () => {
