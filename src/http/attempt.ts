@@ -44,7 +44,7 @@ export type AttemptResult =
       /** True if an established connection was lost. */
       readonly closed: boolean
       readonly detail: FailureDetail
-      /** An error by which a framework steers the rendering of a page. A read throws it unchanged. */
+      /** An error by which a framework steers the rendering of a page. The call throws it unchanged. */
       readonly signpost?: unknown
     }
   | { readonly kind: 'timeout' }

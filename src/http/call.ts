@@ -108,6 +108,8 @@ export function noTrail(cutByDeadline: boolean): Trail {
 
 export type Ending<T> =
   | { readonly end: 'done'; readonly value: T; readonly trail: Trail }
+  /** The call throws `error` unchanged: see the `signpost` of an attempt's result. */
+  | { readonly end: 'steered'; readonly error: unknown; readonly trail: Trail }
   | {
       /**
        * `judged`: `judge` stopped the call. `exhausted`: no retry was left. `deadline`: no time
@@ -177,6 +179,8 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     const judged = call.judge(result, trail)
     let judgement = judged instanceof Promise ? await judged : judged
     if (judgement.next === 'done') return { end: 'done', value: judgement.value, trail }
+    if (result.kind === 'failed' && result.signpost !== undefined)
+      return { end: 'steered', error: result.signpost, trail }
     const unauthorized = result.kind === 'answer' && result.status === 401
     if (judgement.next === 'stop' && unauthorized && credentials.rotates && !refreshed) {
       refreshed = true

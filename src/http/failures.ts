@@ -61,7 +61,7 @@ interface UnexpectedAnswer {
   readonly issues: readonly Issue[]
 }
 
-type Failure = Exclude<Ending<unknown>, { readonly end: 'done' }>
+type Failure = Exclude<Ending<unknown>, { readonly end: 'done' | 'steered' }>
 type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
 const HTML_PAGE = {
   meaning: "HTML or XML, not this service's response",

@@ -104,8 +104,6 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
       })
     },
   })
-  const { last: failed } = performed.trail
-  if (failed?.kind === 'failed' && failed.signpost !== undefined) throw failed.signpost
   const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
   const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
   const { attempts, last } = ending.trail
@@ -124,6 +122,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     if (reporter.watched) reporter.settled({ ...eventOf(), ok: true, ...defined({ status: answer?.status }) })
     return { value: ending.value, info: infoLater(ending.trail, durationMs) }
   }
+  if (ending.end === 'steered') throw ending.error
   const error = errorOf(ending, {
     ...contextOf(call, charged),
     now: runtime.now(),
@@ -237,7 +236,6 @@ function isTruncated(text: string): boolean {
 
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
   const always = result.kind === 'answer' && statusRow(result.status).repeat === 'all'
-  const steered = result.kind === 'failed' && result.signpost !== undefined
-  if (steered || !isTransient(result) || !(call.repeatable || unsent || always)) return { next: 'stop' }
+  if (!isTransient(result) || !(call.repeatable || unsent || always)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
 }

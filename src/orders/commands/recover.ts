@@ -200,6 +200,7 @@ function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): Recove
 
 function outcomeOf({ connection }: OrderContext, sent: Sent, { settings }: Job): RecoveryOutcome {
   const { ending, order, outcome, record } = sent
+  if (ending.end === 'steered') throw ending.error
   const about = orderCall(OPERATION, recordFacts(record), settings.signal)
   const error =
     ending.end === 'done' ? undefined : errorOf(ending, { ...about, now: connection.runtime.now() })

@@ -137,6 +137,7 @@ export function sentError(
   now: number,
 ): CustomerOrderingError {
   const { ending, outcome, orderId, record, attempts } = sent
+  if (ending.end === 'steered') throw ending.error
   const context = { ...contextOf(placing, charged, record.key), orderId, now }
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined

@@ -1,4 +1,4 @@
-import { type CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
+import { type CustomerOrderingClient, MemoryStore, responseInfo } from 'customer-ordering-sdk'
 import type { FaultAction, Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { errorOf, service } from '../../support/service.ts'
@@ -145,4 +145,23 @@ describe('a refusal', () => {
       expect(sandbox.requests).toHaveLength(1)
     },
   )
+})
+
+test('an error by which Next.js steers the rendering passes through create() unchanged, and the order stays open', async () => {
+  const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
+  const { sandbox, connect } = service({ store: new MemoryStore() })
+  let calls = 0
+  const steering = connect({
+    fetch: () => {
+      calls++
+      return Promise.reject(steered)
+    },
+  })
+  await expect(create(steering)).rejects.toBe(steered)
+  expect(calls).toBe(1)
+  // The error does not prove that nothing was sent.
+  expect(await steering.orders.unresolved()).toMatchObject([{ state: 'open', ambiguous: true, attempts: 1 }])
+  await expect(Promise.resolve(steering.orders.recover())).rejects.toBe(steered)
+  await create(connect())
+  sandbox.expectChargedOnce('ref-1')
 })
