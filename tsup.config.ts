@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defineConfig, type Options } from 'tsup'
-import { builtPage } from './scripts/built-page.ts'
-import { sourcesWithoutComments } from './scripts/without-comments.ts'
+import { builtPage } from './tools/build/built-page.ts'
+import { sourcesWithoutComments } from './tools/build/without-comments.ts'
 
 /** Entry points that hold parts of the client; `package.json` exports each of them, for Node in a build of its own. */
 const ofTheClient = {

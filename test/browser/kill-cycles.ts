@@ -7,10 +7,10 @@
  * As a program, for long runs: `npx node test/browser/kill-cycles.ts [CYCLES] [FIRST_SEED]`.
  */
 import { fileURLToPath } from 'node:url'
-import { positiveInteger, readArguments } from '../../scripts/arguments.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type FaultAction, type Sandbox } from '../../src/sandbox/index.ts'
 import { seeded } from '../../src/stores/contract/seeded.ts'
+import { positiveInteger, readArguments } from '../../tools/programs/arguments.ts'
 import {
   agreement,
   convergence,

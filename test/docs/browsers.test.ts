@@ -2,8 +2,8 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { root } from '../../scripts/ensure-built.ts'
 import type { CustomerOrderingClient } from '../../src/client.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { Lab, order } from '../support/lab.ts'
 import { programsOf } from './support/pages.ts'
 

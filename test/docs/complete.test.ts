@@ -4,12 +4,11 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { root } from '../../scripts/ensure-built.ts'
 import { environmentName, optionTable } from '../../src/command/options.ts'
 import { EXIT } from '../../src/command/terminal.ts'
 import * as errors from '../../src/errors/classes.ts'
 import { CONFLICTS, STATUSES, statusRow } from '../../src/errors/statuses.ts'
-import { VERSION } from '../../src/version.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { readPages } from './support/pages.ts'
 
 const pages = readPages()
@@ -131,8 +130,4 @@ test('the pages name every environment variable that the source reads, and no ot
   const used = new Set([...read.flatMap((path) => sourceOf(path).match(names) ?? []), ...options])
   const named = new Set(pages.flatMap(({ text }) => text.match(names) ?? []))
   expect(named).toEqual(used)
-})
-
-test('the version is the one of package.json', () => {
-  expect(VERSION).toBe(manifest.version)
 })

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { type CreateOrderRequest, CustomerOrderingClient, type Order } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox, type SandboxPreset } from 'customer-ordering-sdk/sandbox'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { programsOf } from './support/pages.ts'
 
 interface Page {

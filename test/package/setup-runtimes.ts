@@ -2,7 +2,7 @@
 import { cp, mkdir, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { installVersions } from './install-versions.ts'
 import setupPackage from './setup.ts'
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { TestProject } from 'vitest/node'
-import { isBuilt, root } from '../../scripts/ensure-built.ts'
+import { isBuilt, root } from '../../tools/build/ensure-built.ts'
 
 const run = promisify(execFile)
 

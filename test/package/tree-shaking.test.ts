@@ -4,8 +4,8 @@ import { cp, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, expect, inject } from 'vitest'
-import { DEPENDENCIES, dependenciesIn } from '../../scripts/bundled-dependencies.ts'
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
+import { DEPENDENCIES, dependenciesIn } from '../../tools/checks/bundled-dependencies.ts'
 import { bundler, cell, engines } from './cell.ts'
 
 const run = promisify(execFile)

@@ -3,7 +3,7 @@ import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, inject } from 'vitest'
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { cell, installed, type Tool } from './cell.ts'
 
 const run = promisify(execFile)

@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { expect, test } from 'vitest'
-import { builtPage } from '../../scripts/built-page.ts'
 import { pageFiles } from '../../src/sandbox/page/files.ts'
+import { builtPage } from '../../tools/build/built-page.ts'
 
 test('the live page has the same script in an application that was bundled with kept names', async () => {
   const { outputFiles } = await build({

@@ -1,8 +1,9 @@
 /** Records concurrent histories of every store repeatedly. `--help` prints the usage. */
-import { oneOf, positiveInteger, readArguments } from '../../scripts/arguments.ts'
+
 import { recordHistory } from '../../src/stores/contract/history.ts'
 import { explainHistory } from '../../src/stores/contract/linearizability.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import { oneOf, positiveInteger, readArguments } from '../../tools/programs/arguments.ts'
 import { type OpenStore, openStore, STORE_NAMES } from '../harness/fleet/open-store.ts'
 import { startSharedStore } from '../harness/fleet/shared-store.ts'
 

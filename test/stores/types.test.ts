@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
-import { root } from '../../scripts/ensure-built.ts'
+import { root } from '../../tools/build/ensure-built.ts'
 import { enginesFolder } from './support/engines.ts'
 import { describeWith } from './support/services.ts'
 

@@ -1,7 +1,7 @@
 /** Runs seeds in threads, and reads the command line of programs that do. */
 import { availableParallelism } from 'node:os'
 import { Worker, type WorkerOptions } from 'node:worker_threads'
-import { positiveInteger, UsageError } from '../../scripts/arguments.ts'
+import { positiveInteger, UsageError } from '../../tools/programs/arguments.ts'
 
 /** The seeds of a thread: `from`, `from + stride`, … below `to`. */
 export interface Batch {

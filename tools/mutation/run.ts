@@ -7,7 +7,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core'
-import { oneOf, readArguments } from '../../scripts/arguments.ts'
+import { oneOf, readArguments } from '../programs/arguments.ts'
 import { MODULES, type Module } from './modules.ts'
 import { nameOf, survivors } from './survivors.ts'
 
@@ -84,7 +84,15 @@ async function mutate({ name, tests }: Module): Promise<MutantResult[]> {
     // Longer than any test may take, so that a slow test is not mistaken for a hanging mutant.
     timeoutMS: 60_000,
     tempDirName: '.tmp/stryker',
-    ignorePatterns: ['.tmp', 'dist', 'docs', 'examples', 'bench', 'tools/openapi', 'tools/node-runtime'],
+    ignorePatterns: [
+      '.tmp',
+      'dist',
+      'docs',
+      'examples',
+      'tools/bench',
+      'tools/openapi',
+      'tools/node-runtime',
+    ],
     incremental,
     incrementalFile: `${file}.incremental.json`,
     reporters: ['progress-append-only'],

@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
 
 /**
- * The build replaces this module with the bundled script (scripts/built-page.ts), so the published
+ * The build replaces this module with the bundled script (tools/build/built-page.ts), so the published
  * package needs no bundler.
  */
 export function pageScript(): string {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from '../../../scripts/ensure-built.ts'
+import { root } from '../../../tools/build/ensure-built.ts'
 
 /** A page of the documentation. */
 export interface Page {
@@ -19,11 +19,15 @@ export interface Block {
 }
 
 /**
- * All pages: those of the project's folder and of `docs`, and test/README.md. Excludes the copies
+ * All pages: those of the project's folder and of `docs`, and the READMEs of test and tools. Excludes the copies
  * in the site's folder.
  */
 export function readPages(): readonly Page[] {
-  const top = [...readdirSync(root).filter((name) => name.endsWith('.md')), 'test/README.md']
+  const top = [
+    ...readdirSync(root).filter((name) => name.endsWith('.md')),
+    'test/README.md',
+    'tools/README.md',
+  ]
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md') && !name.startsWith('site/'))
     .map((name) => `docs/${name}`)

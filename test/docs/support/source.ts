@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
-import { root } from '../../../scripts/ensure-built.ts'
+import { root } from '../../../tools/build/ensure-built.ts'
 
 /** A comment or a message of `src`. */
 export interface Words {

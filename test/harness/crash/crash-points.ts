@@ -1,5 +1,5 @@
 /** Runs every crash point and every pair of mishaps as a program. `--help` prints the usage. */
-import { readArguments } from '../../../scripts/arguments.ts'
+import { readArguments } from '../../../tools/programs/arguments.ts'
 import { enumerate, scenarios } from './scenarios.ts'
 
 const crashesOnly = readArguments(

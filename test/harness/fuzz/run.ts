@@ -1,5 +1,5 @@
 /** Runs the fuzzer as a program. `--help` prints the usage. */
-import { readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { readArguments, UsageError } from '../../../tools/programs/arguments.ts'
 import { progressPrinter, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
 import { noCounts, runSeed } from './batch.ts'
 import { fuzz, MOST_KEPT } from './threads.ts'

@@ -1,5 +1,5 @@
 /** Runs the model as a program. `--help` prints the usage. */
-import { positiveInteger, readArguments } from '../../../scripts/arguments.ts'
+import { positiveInteger, readArguments } from '../../../tools/programs/arguments.ts'
 import { progressPrinter } from '../../support/seeds.ts'
 import { checkModel } from './orders-model.ts'
 import { searched } from './schedules.ts'

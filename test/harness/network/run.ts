@@ -2,7 +2,7 @@
  * Runs the matrix the given number of times on every version. Prints one line for each failed cell
  * and version, and a count.
  */
-import { positiveInteger, readArguments } from '../../../scripts/arguments.ts'
+import { positiveInteger, readArguments } from '../../../tools/programs/arguments.ts'
 import { installVersions } from '../../package/install-versions.ts'
 import { nodeVersions } from '../../package/node-versions.ts'
 import { runMatrix } from './matrix.ts'

@@ -4,7 +4,7 @@
  * As a program: `npx node test/harness/simulation/bugs.ts [PART_OF_A_NAME] [MOST_SEEDS]`.
  */
 import { fileURLToPath } from 'node:url'
-import { positiveInteger, readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { positiveInteger, readArguments, UsageError } from '../../../tools/programs/arguments.ts'
 import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { bundleWithSeams, runSeeds } from './threads.ts'

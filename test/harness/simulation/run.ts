@@ -1,5 +1,5 @@
 /** Runs the simulation as a program. `--help` prints the usage. */
-import { readArguments, UsageError } from '../../../scripts/arguments.ts'
+import { readArguments, UsageError } from '../../../tools/programs/arguments.ts'
 import { progressPrinter, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
 import { type Plan, planOf } from './plan.ts'
 import { shrink } from './shrink.ts'

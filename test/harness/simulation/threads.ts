@@ -1,5 +1,5 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { root } from '../../../scripts/ensure-built.ts'
+import { root } from '../../../tools/build/ensure-built.ts'
 import { type Bundle, bundleOf } from '../../support/bundle.ts'
 import { inThreads } from '../../support/seeds.ts'
 import { seamsForEsbuild } from '../crash/seams.ts'

@@ -1,5 +1,5 @@
 /** Runs the soak as a program. `--help` prints the usage. */
-import { decimal, oneOf, readArguments, UsageError, wholeNumber } from '../../../scripts/arguments.ts'
+import { decimal, oneOf, readArguments, UsageError, wholeNumber } from '../../../tools/programs/arguments.ts'
 import { LEAKS } from './clients.ts'
 import { grown, type Look } from './flat.ts'
 import { soak } from './sockets.ts'

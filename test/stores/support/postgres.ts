@@ -8,7 +8,7 @@ const script = serviceScript('postgres')
 /** Time limit of hooks that start or stop a database on a busy machine. */
 export const HOOK_TIMEOUT = 120_000
 
-/** A private server, see scripts/services/postgres.sh. */
+/** A private server, see tools/services/postgres.sh. */
 export class PostgresServer {
   readonly url: string
   /** The server's directory. */

@@ -8,7 +8,7 @@ import { serviceScript } from './services.ts'
 const run = promisify(execFile)
 const script = serviceScript('redis')
 
-/** A private server, or a private cluster of three; see scripts/services/redis.sh. */
+/** A private server, or a private cluster of three; see tools/services/redis.sh. */
 export class RedisServers {
   readonly ports: readonly number[]
   /** The servers' directory. */

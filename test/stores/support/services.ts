@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import { describeUnless } from '../../support/needs.ts'
 import { enginesFolder } from './engines.ts'
 
-/** A script of scripts/services, which starts and stops servers. */
+/** A script of tools/services, which starts and stops servers. */
 export const serviceScript = (name: 'postgres' | 'redis'): string =>
-  fileURLToPath(new URL(`../../../scripts/services/${name}.sh`, import.meta.url))
+  fileURLToPath(new URL(`../../../tools/services/${name}.sh`, import.meta.url))
 
 /** The script's check that a server is installed. */
 const SERVERS = {

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
@@ -487,13 +486,6 @@ describe('headers', () => {
     expect(agent()).toBeUndefined()
     vi.stubGlobal('Deno', {})
     expect(agent()).toBe(`customer-ordering-sdk/${VERSION}`)
-  })
-
-  it('headers contain the version of package.json', () => {
-    const manifest: unknown = JSON.parse(
-      readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
-    )
-    expect(manifest).toMatchObject({ name: 'customer-ordering-sdk', version: VERSION })
   })
 
   it('a header named __proto__ is an ordinary header', () => {

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path'
 import { createVitest, type TestModule } from 'vitest/node'
-import { root } from '../../../../scripts/ensure-built.ts'
+import { root } from '../../../../tools/build/ensure-built.ts'
 
 /**
  * The parent's request. Without a bug's name, the source has only seams, and every test must pass.

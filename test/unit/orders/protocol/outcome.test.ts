@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { outcomeWords } from '../../../../scripts/outcome-words.ts'
 import type { Charged } from '../../../../src/errors/classes.ts'
 import {
   type History,
@@ -8,6 +7,7 @@ import {
   OUTCOMES,
   type OutcomeKind,
 } from '../../../../src/orders/protocol/outcome.ts'
+import { outcomeWords } from '../../../../tools/docs/outcome-words.ts'
 import { effort } from '../../../support/effort.ts'
 
 const kinds = Object.keys(OUTCOMES) as OutcomeKind[]

@@ -1,0 +1,166 @@
+/**
+ * The steps of `npm test` and `npm run test:all`. test/support/effort.ts sets how much the
+ * harnesses try.
+ */
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from '../build/ensure-built.ts'
+
+/**
+ * A command, or the arguments of Vitest. The steps of a lane run one after the other, and lanes run
+ * in parallel.
+ */
+export type Step = {
+  readonly name: string
+  readonly lane: string
+  /** Steps that must pass first. */
+  readonly needs?: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+} & (
+  | { readonly command: readonly string[]; readonly vitest?: never }
+  | { readonly command?: never; readonly vitest: readonly string[] }
+)
+
+/** The test files that `npm test` omits, and the programs of which it runs only a part. */
+export const LEFT_OUT: readonly {
+  readonly what: string
+  readonly files?: readonly string[]
+  readonly command: string
+}[] = [
+  {
+    what: 'Chromium, Firefox and WebKit',
+    files: ['test/browser/**'],
+    command: 'npx vitest run --project browser',
+  },
+  {
+    what: 'PostgreSQL and Redis, their clients, and fleets over them',
+    files: [
+      'test/stores/{postgres,redis}/**',
+      'test/stores/types.test.ts',
+      'test/harness/fleet/{postgres,redis}.test.ts',
+    ],
+    command: 'npx vitest run --project stores --project fleet',
+  },
+  {
+    what: 'the packed file in runtimes, bundlers, compilers and test runners',
+    command: 'npx vitest run --project runtimes',
+  },
+  {
+    what: 'faults of the network on every version of Node',
+    files: ['test/harness/network/**'],
+    command: 'npx vitest run --project network',
+  },
+  {
+    what: 'the server tests again, with undici',
+    command: 'npx vitest run --project server-undici',
+  },
+  {
+    what: 'seeded bugs against the tests and the simulation',
+    files: ['test/harness/{crash,simulation}/seeded-bugs.test.ts', 'test/harness/simulation/shrink.test.ts'],
+    command: 'npx vitest run seeded-bugs shrink',
+  },
+  {
+    what: 'the code of the pages on frameworks and the proxy, in each framework',
+    files: ['test/docs/frameworks.test.ts', 'test/docs/proxy.test.ts'],
+    command: 'npm exec -c "npm ci --prefix docs/site && vitest run --project docs frameworks proxy"',
+  },
+  {
+    what: 'test/types with Vitest, in addition to the compiler in `types`',
+    command: 'npx vitest run --project types',
+  },
+  {
+    what: 'most echoes of the API key, arguments of programs, generated input',
+    command: 'npm run test:all',
+  },
+  {
+    what: 'most histories over a socket, blocks of the docs, prototypes; the contract under node:test',
+    command: 'npm run test:all',
+  },
+  { what: 'crashes in pairs, on every service', command: 'npm run verify crashes' },
+  { what: 'all but 2 of the rounds of killed processes', command: 'npm run verify kills' },
+  { what: 'all but 1 of the rounds of a fleet', command: 'npm run verify fleet' },
+  { what: 'all but 2,000 seeds of the simulation', command: 'npm run verify simulation' },
+  { what: 'all but 60 runs of the model', command: 'npm run verify model' },
+  { what: 'all but 300 broken responses', command: 'npm run verify fuzz' },
+  { what: 'examples', command: 'npm run example all' },
+  { what: 'the OpenAPI file and Prism', command: 'npm run check:openapi' },
+  { what: 'the site of the docs', command: 'npm run check:docs' },
+]
+
+const ofSource = [
+  'unit',
+  'client',
+  'proxy',
+  'opentelemetry',
+  'command',
+  'stores',
+  'sandbox',
+  'server',
+  'property',
+  'fuzz',
+  'model',
+  'soak',
+  'fleet',
+  'crash',
+  'simulation',
+  'architecture',
+]
+/** Projects that read `dist`. */
+const ofBuild = ['package', 'docs']
+
+const projects = (names: readonly string[]): readonly string[] => names.flatMap((name) => ['--project', name])
+const excluded = LEFT_OUT.flatMap(({ files = [] }) => files).flatMap((files) => ['--exclude', files])
+const script = (name: string): readonly string[] => ['npm', 'run', '-s', name]
+
+/**
+ * Checks that run no tests. CI starts with `npm test`, so it passes `--after-test` to `npm run
+ * test:all` and does not repeat them.
+ */
+export const CHECKS: readonly Step[] = [
+  { name: 'lint', lane: 'checks', command: script('lint') },
+  { name: 'types', lane: 'checks', command: script('typecheck') },
+  { name: 'build', lane: 'checks', command: script('build') },
+  { name: 'tables of the docs', lane: 'checks', command: ['node', 'tools/docs/tables.ts', '--check'] },
+]
+
+export const IN_TEST: readonly Step[] = [
+  ...CHECKS,
+  { name: 'tests of the source', lane: 'tests', vitest: [...projects(ofSource), ...excluded] },
+  {
+    name: 'tests of the build',
+    lane: 'checks',
+    needs: ['build'],
+    vitest: [...projects(ofBuild), ...excluded],
+  },
+]
+
+export const IN_ALL: readonly Step[] = [
+  ...CHECKS,
+  { name: 'tests', lane: 'tests', needs: ['build'], vitest: [] },
+  { name: 'package', lane: 'checks', needs: ['build'], command: script('check:package') },
+  { name: 'size', lane: 'checks', needs: ['build'], command: script('size') },
+  { name: 'allocations', lane: 'checks', needs: ['build'], command: script('allocations') },
+  { name: 'unused', lane: 'checks', command: script('unused') },
+  {
+    name: 'examples',
+    lane: 'checks',
+    needs: ['build'],
+    command: [...script('example'), 'all'],
+  },
+  {
+    name: 'OpenAPI file and Prism',
+    lane: 'checks',
+    needs: ['build'],
+    command: script('check:openapi'),
+    env: { COMMAND: 'dist/command.js' },
+  },
+  {
+    name: 'site of the docs',
+    lane: 'checks',
+    // Tests use the packages in this folder, so do not install them again during the tests.
+    command: existsSync(join(root, 'docs/site/node_modules'))
+      ? [...script('check'), '--prefix', 'docs/site']
+      : script('check:docs'),
+  },
+]
