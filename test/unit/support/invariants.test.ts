@@ -151,6 +151,20 @@ describe('what a recovery leaves to a person', () => {
   })
 })
 
+it('an order is in progress if its record is open, or a call of the same process runs', () => {
+  const told = (process: number, state: 'open' | 'rejected'): string[] => {
+    const log = logOf()
+    const recovery = began(log, { kind: 'recover', process: 2 })
+    began(log, { process })
+    stored(log, RECORD, { state })
+    log.said(recovery, { intent: 'a', outcome: 'in_progress', key: 'k', wall: 1 })
+    return agreement(log)
+  }
+  expect(told(1, 'open')).toEqual([])
+  expect(told(2, 'rejected')).toEqual([])
+  expect(told(1, 'rejected')).toEqual([expect.stringContaining('whose record was settled')])
+})
+
 describe('a call that overslept its deadline', () => {
   const CREATED = { state: 'created', readable: true, order: { id: 'o' } } as const
   const REFUSED = { state: 'rejected', rejection: { kind: 'refused', status: 402 } } as const
@@ -224,6 +238,18 @@ describe('results of resolve()', () => {
 
   it("an order that a person names is not another integration's", () => {
     expect(taken(decided, created, 'b')).toEqual(['I5: resolve() took a for o, which is another order'])
+  })
+
+  it('a person can confirm the own order, unless another call settles it first', () => {
+    const refused = (record: Partial<StoredRecord>): string[] => {
+      const log = logOf()
+      const call = began(log, { kind: 'resolve', decision: { orderId: 'o', isOwn: true } })
+      stored(log, RECORD, record)
+      log.ended(call, 1, { told: { charged: 'unknown', code: 'invalid_request' } })
+      return agreement(log)
+    }
+    expect(refused(created)).toEqual([])
+    expect(refused({})).toEqual(['I2: a person could not say that o is the order of a'])
   })
 
   it('an order that a person settles is not reported as uncharged if it is charged', () => {
