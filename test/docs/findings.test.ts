@@ -60,7 +60,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     'client/recover/contradictions.test.ts': [
       'a response with another order is replayed with the same key until the right order comes, for one charge',
       'another order is never returned or remembered, and the error reports an unknown charge',
-      'reconcile() calls an order doubtful whose %s differs, even with a remembered id',
+      'a remembered id proves nothing if the list shows another reference',
     ],
   },
   10: {
@@ -278,7 +278,9 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
   '29_4': {
     'client/recover/contradictions.test.ts': [
       'an order that differs only in its target is neither adopted nor bought again',
-      'reconcile() calls an order doubtful whose %s differs, even with a remembered id',
+      'reconcile() calls an order doubtful whose %s differs',
+      'a remembered id proves an order whose fields the service changes, listed with %s',
+      'recover() leaves it alone, also if its orders name several source systems',
     ],
     'client/recover/resolve.test.ts': [
       'resolve() names every field that differs, and accepts the order despite exactly these',
