@@ -5,6 +5,8 @@ import type { CustomerOrderingClient } from '../client.ts'
 import { StoreError } from '../errors/classes.ts'
 import { formatAmount } from '../money.ts'
 import type { OrderRecord } from '../orders/record/record.ts'
+import type { JsonObject } from '../schemas/check.ts'
+import type { Order } from '../schemas/order.ts'
 import type { Flags, OptionName } from './options.ts'
 import { type Cells, type Line, type Shape, time } from './print.ts'
 import { UsageError } from './terminal.ts'
@@ -240,9 +242,8 @@ function nameOf({ externalOrderId, key }: OrderRecord): string {
   return externalOrderId ?? `--key ${key}`
 }
 
-function orderLine(order: Readonly<Record<string, unknown>> & { readonly id: string }): Line {
-  const { id, status, amount, ...rest } = order
-  const { serviceId, target, quantity } = rest
+function orderLine(order: Order): Line {
+  const { id, status, amount, serviceId, target, quantity }: JsonObject = { ...order }
   const cells = {
     id,
     status,
@@ -289,15 +290,16 @@ function reasonOf({ rejection, hold }: OrderRecord): string | undefined {
 }
 
 function cellsOf(record: OrderRecord): Cells {
-  const { order, request } = record
+  const { order } = record
+  const { serviceId, target, quantity }: JsonObject = { ...order, ...record.request }
   return textsOf({
     reference: record.externalOrderId,
     key: record.key,
     state: stateOf(record),
     reason: reasonOf(record),
-    service: request?.['serviceId'] ?? order?.['serviceId'],
-    target: request?.['target'] ?? order?.['target'],
-    quantity: request?.['quantity'] ?? order?.['quantity'],
+    service: serviceId,
+    target,
+    quantity,
     order: order?.id,
     status: order?.status,
     amount: order?.amount,

@@ -14,9 +14,8 @@ import {
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * Client metadata of an order. Undocumented keys are sent unchanged, but misspellings of
- * `externalOrderId` are rejected. Add the keys that you use to the type, as in
- * {@link CreateOrderRequest}.
+ * Your own data about an order: any keys, sent unchanged. Misspellings of `externalOrderId` are
+ * rejected before anything is sent.
  */
 export interface OrderMetadata {
   /**
@@ -24,6 +23,7 @@ export interface OrderMetadata {
    * a call with the same reference does not buy it again.
    */
   readonly externalOrderId?: string
+  readonly [key: string]: unknown
 }
 
 /**
@@ -57,8 +57,18 @@ export interface RequestBody extends CreateOrderRequest {
 }
 
 /**
- * An order as the service returns it (API document, "Order"). Undocumented fields are returned
- * unchanged.
+ * An order as the service returns it (API document, "Order").
+ *
+ * Undocumented fields are returned unchanged. The type has only the documented fields, so a
+ * misspelling does not compile. Add the fields that your provider returns, or check them with
+ * `schemas.order`.
+ *
+ * @example
+ * declare module 'customer-ordering-sdk' {
+ *   interface Order {
+ *     readonly createdAt?: string
+ *   }
+ * }
  */
 export interface Order {
   /** Order identifier. */
@@ -67,7 +77,6 @@ export interface Order {
   readonly status: string
   /** Amount charged, in minor currency units; always a safe integer. */
   readonly amount: number
-  readonly [field: string]: unknown
 }
 
 export const createOrderRequestSchema: StandardSchemaV1<unknown, RequestBody> = /* @__PURE__ */ atSight(

@@ -14,7 +14,11 @@ import {
 } from './check.ts'
 
 /**
- * An orderable store product (API document, "Service"). Undocumented fields are returned unchanged.
+ * An orderable store product (API document, "Service").
+ *
+ * Undocumented fields are returned unchanged. One of them is the state of the stock, whose name and
+ * values the API document does not show. Add the fields that you use to the type, as in
+ * {@link Order}, or check them with `schemas.service`.
  */
 export interface Service {
   /** Identifier of the product; the `serviceId` of an order. */
@@ -29,11 +33,6 @@ export interface Service {
   readonly maxQuantity: number
   /** Step that a quantity must respect. May be a fraction. */
   readonly stepQuantity: number
-  /**
-   * Any other field, returned unchanged. One of them is the state of the stock, whose name and
-   * values the API document does not show.
-   */
-  readonly [field: string]: unknown
 }
 
 export const serviceSchema: AtSight<Service> = /* @__PURE__ */ atSight(

@@ -82,6 +82,8 @@ describe('a client without schemas', () => {
     expectTypeOf(plain.orders.reconcile()).toEqualTypeOf<Lazy<Reconciled, Reconciled[]>>()
     expectTypeOf(list.pages()).toEqualTypeOf<AsyncIterable<Page<Order>>>()
     expectTypeOf(list.toArray({ max: 5 })).toEqualTypeOf<Promise<Order[]>>()
+    expectTypeOf(list.catch(() => 'none')).toEqualTypeOf<Promise<Page<Order> | string>>()
+    expectTypeOf(run.finally(() => {})).toEqualTypeOf<Promise<CreateManySummary>>()
     // @ts-expect-error the cap is required
     list.toArray()
   })

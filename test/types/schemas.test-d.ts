@@ -4,6 +4,7 @@ import type {
   ErrorResponse,
   Order,
   OrderListResponse,
+  OrderMetadata,
   Service,
   ServiceListResponse,
   StandardSchemaV1,
@@ -38,23 +39,24 @@ describe('public types', () => {
     expectTypeOf<string>().not.toExtend<ServiceListResponse>()
   })
 
-  it('public types have the documented fields, and unknown for the others', () => {
-    expectTypeOf<Order['id']>().toEqualTypeOf<string>()
-    expectTypeOf<Order['status']>().toEqualTypeOf<string>()
-    expectTypeOf<Order['amount']>().toEqualTypeOf<number>()
-    expectTypeOf<Order['currency']>().toEqualTypeOf<unknown>()
-    expectTypeOf<Service['stockState']>().toEqualTypeOf<unknown>()
-    expectTypeOf<Balance['reserved']>().toEqualTypeOf<unknown>()
+  it('public types have the documented fields, and no others', () => {
+    expectTypeOf<'id' | 'status' | 'amount'>().toExtend<keyof Order>()
+    expectTypeOf<Order>().not.toHaveProperty('currency')
+    expectTypeOf<Balance>().not.toHaveProperty('reserved')
+    expectTypeOf<Service>().not.toHaveProperty('stockState')
+    // @ts-expect-error misspelt
+    expectTypeOf<Order['stauts']>().toBeUndefined()
   })
 
-  it('a request needs no metadata, and accepts other fields', () => {
+  it('a request needs no metadata, and accepts any keys only there', () => {
     const least: CreateOrderRequest = { serviceId: 's', target: 't', quantity: 1 }
     const most: CreateOrderRequest = { ...least, metadata: { externalOrderId: 'e' } }
     expectTypeOf(most.metadata?.externalOrderId).toEqualTypeOf<string | undefined>()
+    expectTypeOf<{ cart: number; note: string }>().toExtend<OrderMetadata>()
+    // @ts-expect-error a reference is a string
+    const numeric: CreateOrderRequest = { ...least, metadata: { externalOrderId: 5 } }
     // @ts-expect-error misspelt
     const misspelt: CreateOrderRequest = { ...least, meta: { externalOrderId: 'e' } }
-    // @ts-expect-error misspelt, and the order would have no reference
-    const unnamed: CreateOrderRequest = { ...least, metadata: { externalOrderID: 'e' } }
     // @ts-expect-error misplaced: it is an option of the call
     const misplaced: CreateOrderRequest = { ...least, idempotencyKey: 'k' }
     // @ts-expect-error quantity is a number
@@ -63,7 +65,7 @@ describe('public types', () => {
     const short: CreateOrderRequest = { serviceId: 's', quantity: 1 }
     // @ts-expect-error an absent reference is left out, not undefined
     const absent: CreateOrderRequest = { ...least, metadata: { externalOrderId: undefined } }
-    expectTypeOf([text, short, absent, misspelt, unnamed, misplaced]).toExtend<CreateOrderRequest[]>()
+    expectTypeOf([numeric, text, short, absent, misspelt, misplaced]).toExtend<CreateOrderRequest[]>()
   })
 
   it('public types accept schemas of any Standard Schema library', () => {

@@ -1,6 +1,13 @@
 /** Texts about services and orders, in one place for translation and review. */
 import type { CustomerOrderingError, Service } from 'customer-ordering-sdk'
 
+declare module 'customer-ordering-sdk' {
+  interface Service {
+    /** The API document does not name the field of the stock state. This is the sandbox's field. */
+    readonly stockState?: unknown
+  }
+}
+
 /** Why an order was refused. Used only if nothing was charged. */
 export function refusal(error: CustomerOrderingError | undefined): string {
   return `${reasonOf(error)} Nothing was charged.`
@@ -55,11 +62,8 @@ export function titleOf({ productId }: Service): string {
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
-/**
- * The API document does not name the field of the stock state either. This is the sandbox's field.
- */
-export function isSoldOut(service: Service): boolean {
-  return service['stockState'] === 'out_of_stock'
+export function isSoldOut({ stockState }: Service): boolean {
+  return stockState === 'out_of_stock'
 }
 
 export function quantityRule(first: number, last: number, step: number): string {

@@ -2,6 +2,7 @@ import type { Balance } from '../../schemas/balance.ts'
 import type { Order } from '../../schemas/order.ts'
 import type { Service } from '../../schemas/service.ts'
 import type { SandboxBehaviour } from './behaviour.ts'
+import type { JsonObject } from './json.ts'
 import type { SandboxOrder, SandboxService, SandboxWallet } from './state.ts'
 
 export interface Answer {
@@ -68,24 +69,21 @@ export function listAnswer(name: 'orders' | 'services', page: Page, behaviour: S
   }
 }
 
-export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now: number): Order {
-  const body: Order & Record<string, unknown> = {
-    id: order.id,
-    status: order.status ?? statusAt(behaviour, now - order.createdAt),
-    amount: order.amount,
-  }
+export function orderBody(order: SandboxOrder, behaviour: SandboxBehaviour, now: number): Order & JsonObject {
+  const others: Record<string, unknown> = {}
   for (const field of behaviour.orderFields) {
-    if (field === 'createdAt') body[field] = new Date(order.createdAt).toISOString()
-    else if (order[field] !== null) body[field] = order[field]
+    if (field === 'createdAt') others[field] = new Date(order.createdAt).toISOString()
+    else if (order[field] !== null) others[field] = order[field]
   }
-  return body
+  const status = order.status ?? statusAt(behaviour, now - order.createdAt)
+  return { id: order.id, status, amount: order.amount, ...others }
 }
 
 export function balanceBody({ amount, currency }: SandboxWallet): Balance {
   return { amount, currency }
 }
 
-export function serviceBody(service: SandboxService, behaviour: SandboxBehaviour): Service {
+export function serviceBody(service: SandboxService, behaviour: SandboxBehaviour): Service & JsonObject {
   const { productId, amount, currency, minQuantity, maxQuantity, stepQuantity } = service
   const { field, inStock, outOfStock } = behaviour.stockState
   const available = service.stock === null || service.stock >= minQuantity

@@ -177,7 +177,6 @@ describe('an order without reference and key', () => {
   it('a different payload is a different order, but different metadata is not', async (lab) => {
     await leaveOpen(lab)
     await lab.create(anonymousOrder({ quantity: 11 }))
-    // @ts-expect-error a key that the API document does not show
     await lab.create(anonymousOrder({ metadata: { note: 'again' } }))
     lab.sandbox.expectCharges(2)
   })

@@ -19,6 +19,9 @@ declare module 'customer-ordering-sdk' {
   interface CreateOrderRequest {
     readonly sourceSystem?: string
   }
+  interface Order {
+    readonly createdAt?: string
+  }
 }
 
 // Fields that a user's schema adds are known after this, and no others.
@@ -55,6 +58,9 @@ export async function use(): Promise<Charged> {
     for await (const { id } of pages) if (id === order.id) break
     for await (const { outcome } of client.orders.recover()) if (outcome === 'needs_attention') break
     const requestId: string | undefined = responseInfo(order)?.requestId
+    const createdAt: string | undefined = order.createdAt
+    // @ts-expect-error misspelt
+    if (createdAt === order.stauts) return 'unknown'
     const charge: SandboxCharge = sandbox.expectChargedOnce('order-1')
     return charge.orderId === requestId ? 'yes' : 'unknown'
   } catch (error) {

@@ -195,7 +195,8 @@ async function race(references: readonly string[], tries: number): Promise<reado
 }
 
 /** The sandbox returns an order's metadata as it was sent. */
-function externalOrderIdOf({ metadata }: Order): unknown {
+function externalOrderIdOf(order: Order): unknown {
+  const { metadata }: Readonly<Record<string, unknown>> = { ...order }
   return typeof metadata === 'object' && metadata !== null && 'externalOrderId' in metadata
     ? metadata.externalOrderId
     : undefined

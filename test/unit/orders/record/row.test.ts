@@ -105,7 +105,7 @@ describe('a stored record', () => {
   })
 
   it('a record keeps the main fields of an order that is nested too deeply, and of nothing else', async () => {
-    const row = await rowOf({ ...created, order: { ...order, deep: endless() } })
+    const row = await rowOf({ ...created, order: Object.assign({ ...order }, { deep: endless() }) })
     const { id, status, amount } = ORDER
     expect(await read(row)).toEqual({ ...created, order: { id, status, amount } })
     const fingerprint = Object.assign({}, record.fingerprint, { deep: endless() })
