@@ -605,9 +605,11 @@ export class Process {
       ...(call === undefined ? {} : { call: Number(call) }),
     })
     world.note(this.name, () => `call ${call} sends ${target} with key ${order.key}`)
+    world.flying.add(order)
     return {
       request: order,
       arrive: () => {
+        world.flying.delete(order)
         const pending = send()
         const entry = world.sandbox.requests.at(-1)
         if (entry !== undefined) world.arrived(order, entry)

@@ -215,8 +215,9 @@ export async function act(world: World, step: Step): Promise<void> {
     case 'resolve': {
       const intent = world.intents[step.intent]
       // A person decides on evidence: an existing order, or nothing in transit that could still
-      // become one.
-      if (intent === undefined || (step.hasty !== true && world.isUncertain(intent))) return
+      // become one. A hasty person does not wait for calls, which the claim must protect.
+      if (intent === undefined || (step.hasty === true ? world.hasStray(intent) : world.isUncertain(intent)))
+        return
       world.observe()
       const record = world.recordOf(intent)
       if (record?.state !== 'open') return

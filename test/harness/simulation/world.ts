@@ -69,6 +69,8 @@ export class World {
   troubled = true
   /** Requests and writes in transit, including those of dead processes. */
   underWay = 0
+  /** Requests that have not arrived. */
+  readonly flying: Set<LoggedRequest> = new Set()
   readonly running: Set<Running> = new Set()
   readonly #workers: (Process | undefined)[] = []
   readonly #all: Process[] = []
@@ -254,6 +256,15 @@ export class World {
     if (this.underWay > 0) return true
     for (const other of this.running) if (other.intent === undefined || other.intent === intent) return true
     return false
+  }
+
+  /** True if a request of a call that is over may still arrive. No claim tells a person of it. */
+  hasStray({ logged }: Intent): boolean {
+    if (this.underWay === 0) return false
+    return [...this.flying].some(({ intent, call }) => {
+      const { endedAt, died } = this.log.calls[call ?? -1] ?? {}
+      return intent === logged.name && (endedAt !== undefined || died === true)
+    })
   }
 
   arrived(logged: LoggedRequest, entry: SandboxRequest): void {
