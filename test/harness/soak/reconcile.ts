@@ -7,12 +7,12 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { positiveInteger, readArguments } from '../../../tools/programs/arguments.ts'
 import { rowIdOf, scopeOf } from '../../../src/identity/keys.ts'
 import { CustomerOrderingClient } from '../../../src/index.ts'
 import { encodeRecord } from '../../../src/orders/record/row.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import { SqliteStore } from '../../../src/stores/sqlite.ts'
+import { positiveInteger, readArguments } from '../../../tools/programs/arguments.ts'
 
 const PROGRAM = fileURLToPath(import.meta.url)
 const SERVER = 'https://service.test'
