@@ -3,7 +3,6 @@ import { scopeOf } from './identity/keys.ts'
 import { Lifetime } from './lifetime.ts'
 import type { ClientOptions, Schemas } from './options.ts'
 import { Journal } from './orders/record/journal.ts'
-import { LiveCalls } from './orders/record/live.ts'
 import { pruned } from './orders/record/retention.ts'
 import { Wallet } from './resources/balance.ts'
 import { Orders } from './resources/orders.ts'
@@ -58,7 +57,6 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   readonly #settings: Settings<S>
   readonly #runtime: Partial<Runtime>
   readonly #journal: Journal
-  readonly #live: LiveCalls
   readonly #lifetime: Lifetime = new Lifetime()
   #sharesStore = false
   #closing: Promise<void> | undefined
@@ -79,11 +77,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, server, account, codec, runtime: connection.runtime })
-    // All clients with the same store and scope share this list, so that each client detects an
-    // order that another client is already placing.
-    this.#live = new LiveCalls(store, scope)
     const context = { ...settings, lifetime: this.#lifetime }
-    this.orders = new Orders(context, { ...settings, journal: this.#journal, live: this.#live })
+    this.orders = new Orders(context, { ...settings, journal: this.#journal })
     this.services = new Services(context)
     this.balance = new Wallet(context)
   }
@@ -167,7 +162,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
 
   async #close(): Promise<void> {
     await this.#lifetime.end()
-    await this.#live.idle()
+    await Promise.all(this.#journal.live.values())
     await pruned(this.#settings.store)
     if (!this.#sharesStore) await this.#settings.store.close()
   }

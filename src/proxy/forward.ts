@@ -2,7 +2,7 @@
 import { ConfigurationError } from '../errors/classes.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
 import { LIKE_A_KEY, REQUEST_ID_HEADERS, redact } from '../http/redact.ts'
-import { apiKeyTag, proxiedTag } from '../identity/tags.ts'
+import { apiKeyTag, proxiedTag } from '../identity/keys.ts'
 import { credentialsOf } from '../settings/credentials.ts'
 import { uuidV5 } from '../uuid-v5.ts'
 import type { Settings } from './options.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ConfigurationError } from '../../src/errors/classes.ts'
-import { apiKeyTag, proxiedTag } from '../../src/identity/tags.ts'
+import { apiKeyTag, proxiedTag } from '../../src/identity/keys.ts'
 import { createProxy, type ProxyLoss, type ProxyOptions, type ProxyRoute } from '../../src/proxy/index.ts'
 import { uuidV5 } from '../../src/uuid-v5.ts'
 

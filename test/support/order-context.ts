@@ -2,12 +2,10 @@ import { Reporter } from '../../src/hooks.ts'
 import type { Connection } from '../../src/http/call.ts'
 import { Deadline } from '../../src/http/deadline.ts'
 import { canonicalJson } from '../../src/identity/canonical.ts'
-import { derivedKey, rowIdOf } from '../../src/identity/keys.ts'
-import { fingerprintOf } from '../../src/identity/tags.ts'
+import { derivedKey, fingerprintOf, rowIdOf } from '../../src/identity/keys.ts'
 import type { Codec } from '../../src/options.ts'
 import type { OrderContext } from '../../src/orders/record/context.ts'
 import { type Found, type FoundRecord, Journal } from '../../src/orders/record/journal.ts'
-import { LiveCalls } from '../../src/orders/record/live.ts'
 import type { JournalRecord, RecordContent } from '../../src/orders/record/record.ts'
 import type { Runtime } from '../../src/runtime.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
@@ -49,7 +47,6 @@ export function orderContext(
       ...connection,
     },
     journal: journalOver(store, runtime),
-    live: new LiveCalls(store, 's'),
     ...OWNER,
     safeRetryWindow: 1000,
     idempotencyScope: 'apiKey',

@@ -2,7 +2,6 @@ import { type Hooks, Reporter, type SettledEvent } from '../../src/hooks.ts'
 import type { AttemptRequest, AttemptResult, Send } from '../../src/http/attempt.ts'
 import type { CallSettings, Credentials } from '../../src/http/call.ts'
 import type { OrderContext } from '../../src/orders/record/context.ts'
-import { LiveCalls } from '../../src/orders/record/live.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { journalOver, orderContext } from './order-context.ts'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
@@ -90,7 +89,6 @@ export function placeWith(steps: readonly Step[] = [], given: PlaceOptions = {})
   const context = orderContext(
     {
       journal: journalOver(store, runtime),
-      live: new LiveCalls(store, 's'),
       safeRetryWindow: WINDOW,
       retention: { created: YEAR, rejected: YEAR },
       ...given.context,

@@ -5,16 +5,16 @@ import type { SettledEvent } from '../../hooks.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
 import { answerFacts, factsOf, headersLater, noHeaders } from '../../http/info.ts'
-import { differingFields } from '../../identity/tags.ts'
+import { differingFields } from '../../identity/keys.ts'
 import type { ResponseInfo } from '../../response-info.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { unknownStep } from '../protocol/rules.ts'
-import { CREATE_ORDER, type OrderContext, orderEvent } from '../record/context.ts'
+import { CREATE_ORDER, type Job, type OrderContext, orderEvent } from '../record/context.ts'
 import { type Intent, readIntent, slotOfInvalid } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, orderOf } from '../record/record.ts'
 import { drive, type EndStep } from '../sending/drive.ts'
-import type { Job } from '../sending/job.ts'
+import { proveFound } from '../sending/evidence.ts'
 import {
   argumentError,
   doubtfulError,
@@ -25,7 +25,6 @@ import {
   unclaimedError,
   unresolvedError,
 } from '../sending/order-errors.ts'
-import { proveFound } from '../sending/proof.ts'
 import type { Sent } from '../sending/send.ts'
 import { isListed, readOrder } from './look-up.ts'
 

@@ -10,7 +10,7 @@ import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/parse.ts'
 import type { OrderStore } from '../../stores/store.ts'
-import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import {
@@ -19,10 +19,9 @@ import {
   differencesOfListed,
   echoOf,
   isOfSameSystem,
+  proveFound,
   sourceSystemOf,
 } from '../sending/evidence.ts'
-import type { Job } from '../sending/job.ts'
-import { proveFound } from '../sending/proof.ts'
 import { type AttentionReason, createdOutcome, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
 import { scanOrders } from './scan-orders.ts'
 

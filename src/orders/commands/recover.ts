@@ -5,17 +5,15 @@ import { type CallSettings, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { errorOf } from '../../http/failures.ts'
 import { unknownStep } from '../protocol/rules.ts'
-import { type OrderContext, orderEvent } from '../record/context.ts'
+import { type Job, type OrderContext, orderEvent } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
 import { unusableError } from '../record/row.ts'
 import { drive, type Ruled, type Unclaimed } from '../sending/drive.ts'
-import type { Job } from '../sending/job.ts'
 import { orderCall } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
-import { concurrently } from './pool.ts'
 import {
   type Finish,
   failureOf,
@@ -248,4 +246,43 @@ function interrupted(
   error?: unknown,
 ): AnyCustomerOrderingError {
   return errorOf({ end, error, trail: noTrail(true) }, orderCall(OPERATION, recordFacts(record), signal))
+}
+
+/**
+ * Works on several items at the same time, and yields each result as soon as it is known. Leaving
+ * the loop aborts the work in progress and waits for it. If the work on an item fails, the generator
+ * throws after the other work in progress has ended.
+ */
+async function* concurrently<Item, Result>(
+  items: readonly Item[],
+  concurrency: number,
+  signal: AbortSignal | undefined,
+  work: (item: Item, signal: AbortSignal) => Promise<Result>,
+): AsyncGenerator<Result, void, undefined> {
+  const controller = new AbortController()
+  const abort = (): void => controller.abort(signal?.reason)
+  if (signal?.aborted === true) abort()
+  signal?.addEventListener('abort', abort, { once: true })
+  const running = new Map<number, Promise<readonly [index: number, result: Result]>>()
+  let next = 0
+  try {
+    for (;;) {
+      for (let item = items[next]; item !== undefined && running.size < concurrency; item = items[next]) {
+        const index = next++
+        const result = work(item, controller.signal)
+        running.set(
+          index,
+          result.then((value) => [index, value]),
+        )
+      }
+      if (running.size === 0) return
+      const [index, result] = await Promise.race(running.values())
+      running.delete(index)
+      yield result
+    }
+  } finally {
+    signal?.removeEventListener('abort', abort)
+    if (running.size > 0) controller.abort()
+    await Promise.allSettled(running.values())
+  }
 }

@@ -20,9 +20,8 @@ import {
   type RecordContent,
   recordFacts,
 } from '../record/record.ts'
-import { differences, echoOf } from '../sending/evidence.ts'
+import { differences, echoOf, proveFound, rememberedOrder } from '../sending/evidence.ts'
 import { nextKey } from '../sending/key-choice.ts'
-import { proveFound, rememberedOrder } from '../sending/proof.ts'
 import { readOrder } from './look-up.ts'
 import {
   EVERYWHERE,
@@ -156,12 +155,12 @@ export async function forget(
 }
 
 function factsOf(
-  { connection, safeRetryWindow, live }: OrderContext,
+  { connection, safeRetryWindow, journal }: OrderContext,
   { id }: Found,
   { timeout }: CallSettings,
   further: Partial<Facts>,
 ): Facts {
-  const isLive = live.get(id) !== undefined
+  const isLive = journal.live.has(id)
   return {
     ...PLAIN_FACTS,
     now: connection.runtime.now(),

@@ -1,7 +1,6 @@
 /** What each command does with an order in each phase: one table. */
 import { pathProblem } from '../../http/path.ts'
-import { isNameless } from '../../identity/keys.ts'
-import { differingFields } from '../../identity/tags.ts'
+import { differingFields, isNameless } from '../../identity/keys.ts'
 import type { Intent } from '../record/intent.ts'
 import { type Hold, isPending, type JournalRecord } from '../record/record.ts'
 import { CLOCK_SKEW, isBusy, mayAttempt, mayBeRunning, type Start, startOf, type Timing } from './window.ts'

@@ -1,15 +1,15 @@
-/** What every command on orders needs, and the endpoint that places them. */
+/** What every command on orders needs, what one call wants, and the endpoint that places orders. */
 import type { CallEvent } from '../../hooks.ts'
-import type { Connection, Endpoint } from '../../http/call.ts'
+import type { CallSettings, Connection, Endpoint } from '../../http/call.ts'
+import type { Deadline } from '../../http/deadline.ts'
 import type { ListEnvelope } from '../../schemas/list.ts'
+import type { Intent } from './intent.ts'
 import type { Journal } from './journal.ts'
-import type { LiveCalls } from './live.ts'
 import type { Retention } from './retention.ts'
 
 export interface OrderContext {
   readonly connection: Connection
   readonly journal: Journal
-  readonly live: LiveCalls
   readonly server: string
   readonly account: string | undefined
   /** Milliseconds. A key may be sent again for this long after it was first sent. */
@@ -18,6 +18,23 @@ export interface OrderContext {
   readonly remember: 'order' | 'id'
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
   readonly retention: Retention
+}
+
+/** One call of `create()`, or the recovery of one record. */
+export interface Job {
+  readonly command: 'create' | 'recover'
+  readonly operation: string
+  readonly rowId: string
+  /** What the caller of `create()` wants. Recovery sends what the record has. */
+  readonly intent: Intent | undefined
+  readonly settings: CallSettings
+  readonly deadline: Deadline
+  /** Random id of the call, in its events and in the records that it writes. */
+  readonly callId: string
+  /** True to claim records even if a call of another process may still be placing their orders. */
+  readonly takeOver: boolean
+  /** True if this call has read the whole list of the service and did not find the order. */
+  readonly isNotListed: boolean
 }
 
 export const CREATE_ORDER: Endpoint = {

@@ -47,6 +47,12 @@ export type Written =
   | { readonly result: 'lost' }
   | Unwritten
 
+/** The calls of this process that are working on an order, by row id. They never reject. */
+export type LiveCalls = Map<string, Promise<void>>
+
+// One list per store and scope: clients that share a store must see each other's calls.
+const liveCalls = new WeakMap<OrderStore, Map<string, LiveCalls>>()
+
 type Applied = 'written' | 'lost' | Extract<Unwritten, { readonly result: 'refused' | 'doubt' }>
 
 /** `open`: rows with work left for recovery. `since`: rows written since a time. */
@@ -62,6 +68,7 @@ export interface JournalOptions extends Omit<RecordOwner, 'derive'> {
 export class Journal {
   readonly store: OrderStore
   readonly scope: string
+  readonly live: LiveCalls
   readonly #owner: RecordOwner
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
@@ -69,6 +76,10 @@ export class Journal {
   constructor({ store, scope, server, account, codec, runtime }: JournalOptions) {
     this.store = store
     this.scope = scope
+    const scopes = liveCalls.get(store) ?? new Map<string, LiveCalls>()
+    liveCalls.set(store, scopes)
+    this.live = scopes.get(scope) ?? new Map<string, Promise<void>>()
+    scopes.set(scope, this.live)
     this.#owner = { derive: runtime.deriveId, server, account }
     this.#codec = codec && withRoundTrip(codec)
     this.#runtime = runtime

@@ -1,10 +1,9 @@
 /** What the store remembers of an order. */
 import { defined, isObject } from '../../defined.ts'
 import type { Charged } from '../../errors/classes.ts'
-import type { Fingerprint } from '../../identity/tags.ts'
+import type { Fingerprint } from '../../identity/keys.ts'
 import { checkNow, parseJson } from '../../schemas/check.ts'
-import type { Order } from '../../schemas/order.ts'
-import { orderSchema } from '../../schemas/order.ts'
+import { type Order, orderSchema } from '../../schemas/order.ts'
 
 /**
  * `open`: the outcome is unknown. `created`: an order exists and was charged. `rejected`: the

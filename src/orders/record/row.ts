@@ -2,8 +2,17 @@
 import { defined, isObject } from '../../defined.ts'
 import { StoreError } from '../../errors/classes.ts'
 import { canonicalJson } from '../../identity/canonical.ts'
-import { type Derive, derivedKey, isNameless, referenceIn, rowIdOf, slotOf } from '../../identity/keys.ts'
-import { differingFields, digestOf, fingerprintOf } from '../../identity/tags.ts'
+import {
+  type Derive,
+  derivedKey,
+  differingFields,
+  digestOf,
+  fingerprintOf,
+  isNameless,
+  referenceIn,
+  rowIdOf,
+  slotOf,
+} from '../../identity/keys.ts'
 import type { Codec } from '../../options.ts'
 import { parseJson } from '../../schemas/check.ts'
 import type { StoredRow } from '../../stores/store.ts'

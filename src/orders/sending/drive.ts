@@ -9,12 +9,11 @@ import { isNameless } from '../../identity/keys.ts'
 import { type Facts, guard, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
 import { claim, distrust, type Key, refusalOf } from '../protocol/transitions.ts'
 import { CLOCK_SKEW, isFromFuture } from '../protocol/window.ts'
-import { type OrderContext, orderEvent } from '../record/context.ts'
+import { type Job, type OrderContext, orderEvent } from '../record/context.ts'
 import type { Found, Unwritten } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, type Rejection } from '../record/record.ts'
-import type { Claimed, Job } from './job.ts'
 import { continued, sameApiKey, startKey, tagOf } from './key-choice.ts'
-import { type Sent, send } from './send.ts'
+import { type Claimed, type Sent, send } from './send.ts'
 
 type Step = StepOf['create'] | StepOf['recover']
 export type EndStep = Exclude<Step, { readonly step: 'send' | 'wait' }>
@@ -45,7 +44,7 @@ const LONGEST_WAIT = 15_000
 const LAST_LOOK = 500
 
 export async function drive(context: OrderContext, job: Job): Promise<Ruled | Unclaimed | Sent> {
-  const { live } = context
+  const { live } = context.journal
   const startedAt = context.connection.runtime.now()
   let waited = false
   for (let twin = live.get(job.rowId); twin !== undefined; twin = live.get(job.rowId)) {
@@ -55,11 +54,17 @@ export async function drive(context: OrderContext, job: Job): Promise<Ruled | Un
     if (ended instanceof Interruption) return await unclaimed(context, job, ended)
     waited = true
   }
-  const leave = live.enter(job.rowId)
+  // Nothing may be awaited since the last look, or another call for the order could begin, too.
+  let leave = (): void => {}
+  const ended = new Promise<void>((resolve) => {
+    leave = resolve
+  })
+  live.set(job.rowId, ended)
   try {
     const claimed = await claimOrEnd(context, job, startedAt, waited)
     return claimed.end === 'claimed' ? await send(context, job, claimed) : claimed
   } finally {
+    live.delete(job.rowId)
     leave()
   }
 }

@@ -1,6 +1,5 @@
 /** Which key an order is sent under, and which API key may send it. */
-import { derivedKey, isNameless } from '../../identity/keys.ts'
-import { apiKeyTag, isProxied, proxiedTag } from '../../identity/tags.ts'
+import { apiKeyTag, derivedKey, isNameless, isProxied, proxiedTag } from '../../identity/keys.ts'
 import { type Facts, startFor } from '../protocol/rules.ts'
 import type { Key } from '../protocol/transitions.ts'
 import type { OrderContext } from '../record/context.ts'

@@ -22,8 +22,7 @@ import {
   unexpectedBody,
 } from '../../http/failures.ts'
 import { factsOf } from '../../http/info.ts'
-import { rowIdOf } from '../../identity/keys.ts'
-import { differingFields } from '../../identity/tags.ts'
+import { differingFields, rowIdOf } from '../../identity/keys.ts'
 import type { StepOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { Intent } from '../record/intent.ts'

@@ -6,7 +6,7 @@ import { type AttemptResult, answerOf } from '../../http/attempt.ts'
 import { type Ending, type Judgement, perform } from '../../http/call.ts'
 import { LIKE_A_KEY, redact } from '../../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../../http/request.ts'
-import { isProxied } from '../../identity/tags.ts'
+import { isProxied } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import {
   classify,
@@ -19,13 +19,25 @@ import {
 } from '../protocol/outcome.ts'
 import { claim, isAnother, type Proof, type Ending as RecordEnding, settle } from '../protocol/transitions.ts'
 import { isLate } from '../protocol/window.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { CREATE_ORDER, type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import type { JournalRecord, Rejection } from '../record/record.ts'
-import { contradiction, echoOf } from './evidence.ts'
-import type { Claimed, Job } from './job.ts'
+import { contradiction, echoOf, proveCreated, rememberedOrder } from './evidence.ts'
 import { isShared, nextKey, sameApiKey, tagOf } from './key-choice.ts'
-import { proveCreated, rememberedOrder } from './proof.ts'
+
+/** What a call has claimed. */
+export interface Claimed {
+  readonly end: 'claimed'
+  readonly found: FoundRecord
+  /** API key of the first attempt. */
+  readonly credential: string | null
+  /** A refusal under this key from before this call. If it is repeated, the order gets a new key. */
+  readonly earlier: Rejection | undefined
+  /** True if no request with this key can have been processed yet. */
+  readonly unused: boolean
+  /** True if an earlier call may have sent the order. */
+  readonly continues: boolean
+}
 
 /** The call sent the order, or at least claimed it. */
 export interface Sent {

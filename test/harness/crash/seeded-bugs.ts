@@ -28,6 +28,7 @@ import {
   mayBeRunning,
   startOf,
 } from '../../../src/orders/protocol/window.ts'
+import type { Job } from '../../../src/orders/record/context.ts'
 import type { Intent } from '../../../src/orders/record/intent.ts'
 import {
   type Found,
@@ -45,10 +46,8 @@ import {
 import { prune } from '../../../src/orders/record/retention.ts'
 import { decodeRow } from '../../../src/orders/record/row.ts'
 import { drive, earlierRefusal, ruledByTwin } from '../../../src/orders/sending/drive.ts'
-import { differences } from '../../../src/orders/sending/evidence.ts'
-import type { Job } from '../../../src/orders/sending/job.ts'
+import { differences, proveFound } from '../../../src/orders/sending/evidence.ts'
 import { isShared, sameApiKey, tagOf } from '../../../src/orders/sending/key-choice.ts'
-import { proveFound } from '../../../src/orders/sending/proof.ts'
 import { keptRefusal, mayHaveProcessed, movesOn, send } from '../../../src/orders/sending/send.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'

@@ -1,17 +1,20 @@
 import { v5 as uuidPackage } from 'uuid'
 import { describe, expect, test } from 'vitest'
 import {
+  apiKeyTag,
   checkIdempotencyKey,
   checkReference,
   derivedKey,
+  digestOf,
+  fieldTag,
   isNameless,
   KEY_NAMESPACE,
+  proxiedTag,
   referenceIn,
   rowIdOf,
   scopeOf,
   slotOf,
 } from '../../../src/identity/keys.ts'
-import { apiKeyTag, digestOf, fieldTag, proxiedTag } from '../../../src/identity/tags.ts'
 import { throwing } from '../../support/throwing.ts'
 import { derive } from './derive.ts'
 

@@ -9,7 +9,7 @@ import {
   fingerprintOf,
   isProxied,
   proxiedTag,
-} from '../../../src/identity/tags.ts'
+} from '../../../src/identity/keys.ts'
 import { derive } from './derive.ts'
 
 const SLOT = 'ref:order-1'

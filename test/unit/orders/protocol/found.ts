@@ -1,4 +1,4 @@
-import { fingerprintOf } from '../../../../src/identity/tags.ts'
+import { fingerprintOf } from '../../../../src/identity/keys.ts'
 import { type Facts, PLAIN_FACTS } from '../../../../src/orders/protocol/rules.ts'
 import type { Intent } from '../../../../src/orders/record/intent.ts'
 import type { JournalRecord } from '../../../../src/orders/record/record.ts'

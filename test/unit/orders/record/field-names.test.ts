@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { CreateOptions } from '../../../../src/call-options.ts'
-import { misnamedFields } from '../../../../src/orders/record/field-names.ts'
+import { misnamedFields } from '../../../../src/orders/record/intent.ts'
 import { effort } from '../../../support/effort.ts'
 import { throwing } from '../../../support/throwing.ts'
 

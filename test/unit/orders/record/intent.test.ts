@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidRequestError } from '../../../../src/errors/classes.ts'
-import { digestOf, fingerprintOf } from '../../../../src/identity/tags.ts'
+import { digestOf, fingerprintOf } from '../../../../src/identity/keys.ts'
 import { type IntentOptions, readIntent, slotOfInvalid } from '../../../../src/orders/record/intent.ts'
 import { platformRuntime } from '../../../../src/runtime.ts'
 import type { CreateOrderRequest } from '../../../../src/schemas/order.ts'

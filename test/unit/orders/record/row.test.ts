@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { rowIdOf } from '../../../../src/identity/keys.ts'
-import { digestOf, fingerprintOf } from '../../../../src/identity/tags.ts'
+import { digestOf, fingerprintOf, rowIdOf } from '../../../../src/identity/keys.ts'
 import type { Codec } from '../../../../src/options.ts'
 import type { JournalRecord } from '../../../../src/orders/record/record.ts'
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { apiKeyTag, proxiedTag } from '../../../../src/identity/tags.ts'
+import { apiKeyTag, proxiedTag } from '../../../../src/identity/keys.ts'
 import type { Intent } from '../../../../src/orders/record/intent.ts'
 import type { JournalRecord } from '../../../../src/orders/record/record.ts'
 import {
