@@ -379,21 +379,17 @@ describe('a transport that is closed', () => {
     const client = clientOver(server.url, transport)
     const placing = client.orders.create({ ...REQUEST, metadata: { externalOrderId: 'r1' } })
     await expect(placing).rejects.toThrow(ConnectionError)
-    const next = 'Create a new transport and client, then call again.'
     await expect(placing).rejects.toMatchObject({
       charged: 'no',
       attempts: 1,
-      message: `POST /v1/orders could not be sent: the transport is closed, so this attempt sent nothing (UND_ERR_CLOSED). The wallet was not charged. ${next}`,
+      cause: { code: 'UND_ERR_CLOSED' },
     })
     expect(await client.orders.remembered({ externalOrderId: 'r1' })).toMatchObject([
       { state: 'rejected', ambiguous: false },
     ])
     const raw = client.request({ method: 'POST', path: '/v1/orders', body: REQUEST })
     await expect(raw).rejects.toMatchObject({ charged: 'no', attempts: 1 })
-    await expect(client.balance.retrieve()).rejects.toMatchObject({
-      attempts: 1,
-      message: `GET /v1/balance could not be sent: the transport is closed (UND_ERR_CLOSED). ${next}`,
-    })
+    await expect(client.balance.retrieve()).rejects.toMatchObject({ attempts: 1 })
     expect(server.requests).toEqual([])
   })
 
@@ -404,13 +400,7 @@ describe('a transport that is closed', () => {
       socket.destroy()
     })
     const placing = clientOver(server.url, transport).orders.create(REQUEST)
-    await expect(placing).rejects.toMatchObject({
-      charged: 'unknown',
-      attempts: 2,
-      message: expect.stringMatching(
-        /could not be sent: the transport is closed, but an earlier attempt or another process may have sent the request .* Create a new transport and client\. The wallet may have been charged\. Call create\(\) again /,
-      ),
-    })
+    await expect(placing).rejects.toMatchObject({ charged: 'unknown', attempts: 2 })
     expect(server.requests).toHaveLength(1)
   })
 

@@ -277,10 +277,6 @@ describe('allowDuplicate', () => {
     const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
     const idempotencyKey = lab.posts[0]?.key ?? ''
     expect(error).toMatchObject({ charged: 'unknown', idempotencyKey })
-    // The same call again would place another order.
-    expect(error.message).toContain(
-      "Call create() again with this error's idempotencyKey in place of allowDuplicate, or run orders.recover().",
-    )
     const placed = await client.orders.create(anonymousOrder(), { idempotencyKey })
     expect(placed.id).toBe(lab.charged(idempotencyKey))
     expect(keysOf(lab)).toEqual([0, 0])

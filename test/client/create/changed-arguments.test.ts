@@ -23,7 +23,6 @@ describe('arguments that have become wrong since an order was sent', () => {
       const error = await failure(lab.create(row))
       expect(error).toMatchObject({ code: 'invalid_request', charged, externalOrderId: 'r1' })
       expect(error.idempotencyKey).toBe(lab.posts[0]?.key)
-      expect(error.message).toContain('Nothing was sent.')
       for await (const result of lab.client().orders.createMany([row]))
         expect(result).toMatchObject({ charged, error: { code: 'invalid_request' } })
       lab.sandbox.expectCharges(1)

@@ -21,7 +21,6 @@ describe('a store that refuses the first write', () => {
       const lab = new Lab()
       const error = await failsOver(lab, on('insert', fault, 1))
       expect(error).toMatchObject({ ...NOT_CHARGED, externalOrderId: 'r1' })
-      expect(error.message).toContain('This call sent nothing.')
       expect(lab.posts).toHaveLength(0)
       expect(await lab.record('ref:r1')).toBeUndefined()
       await lab.runtime.advance(5 * MINUTE)
@@ -73,9 +72,6 @@ describe('a store that refuses the first write', () => {
       await lab.doubted()
       const error = await failsOver(lab, on('update', fault))
       expect(error).toMatchObject(UNKNOWN)
-      expect(error.message).toMatch(
-        /(could not be|whether the order was) stored\. This call sent nothing\. The wallet may/,
-      )
       expect(lab.posts).toHaveLength(1)
     },
   )
@@ -269,8 +265,7 @@ describe('a codec', () => {
     const client = lab.client({ codec })
     for (let call = 0; call < 2; call++) {
       const error = await failure(client.orders.create(order('r1')))
-      const repair = 'Repair the codec, which cannot decrypt what it encrypts, and call again.'
-      expect(error).toMatchObject({ ...NOT_CHARGED, message: expect.stringContaining(repair) })
+      expect(error).toMatchObject({ ...NOT_CHARGED })
       // An error from decrypt may contain a secret.
       expect(String(error.cause)).toBe(
         'TypeError: codec.decrypt() did not return the string that codec.encrypt() was given',

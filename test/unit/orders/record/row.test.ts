@@ -295,26 +295,7 @@ describe('the first string that a codec encrypts', () => {
   })
 })
 
-it.each([
-  [
-    'corrupt',
-    'The stored record of an order cannot be read (damaged, or written with another codec).',
-    'Restore the row or the codec. Before anyone places the order again, look it up at the service.',
-  ],
-  [
-    'newer_version',
-    'The stored record of an order was written by a newer version of this package.',
-    'Update this package in all processes that share the store.',
-  ],
-  [
-    'unanswered',
-    'The codec did not decrypt the stored record of an order in time.',
-    'Repeat this call unchanged once the codec responds.',
-  ],
-] as const)('the error for an unusable record (%s) reports a possible charge', (why, what, next) => {
-  const error = unusableError(why)
-  expect([error.code, error.charged]).toEqual(['store', 'unknown'])
-  expect(error.message).toBe(
-    `${what} This call did not send that order; an earlier call may have charged the wallet. ${next}`,
-  )
-})
+it.each(['corrupt', 'newer_version', 'unanswered'] as const)(
+  'the error for an unusable record (%s) reports a possible charge',
+  (why) => expect(unusableError(why)).toMatchObject({ code: 'store', charged: 'unknown' }),
+)

@@ -1,0 +1,211 @@
+/**
+ * The only test of the words of errors: a person reviews `messages.txt` after a change
+ * (`npx vitest run --project unit messages -u`). Other tests check codes, fields and `charged`.
+ */
+import { aesGcm, CustomerOrderingClient, formatAmount } from 'customer-ordering-sdk'
+import { expect, test } from 'vitest'
+import { CustomerOrderingError } from '../../src/errors/classes.ts'
+import type { AttemptResult, BodyProblem } from '../../src/http/attempt.ts'
+import { type CallContext, errorOf, UNKNOWN_CALL } from '../../src/http/failures.ts'
+import type { Unsent } from '../../src/http/transport.ts'
+import type { ClientOptions } from '../../src/options.ts'
+import { CREATE_ORDER } from '../../src/orders/record/context.ts'
+import { on } from '../support/faulty-store.ts'
+import { anonymousOrder, Lab, order } from '../support/lab.ts'
+import { storeOver } from '../support/store-over.ts'
+
+const MINUTE = 60_000
+
+const answer = (status: number, body: unknown = {}, problem?: BodyProblem): AttemptResult => ({
+  kind: 'answer',
+  status,
+  headers: new Headers(),
+  text: JSON.stringify(body),
+  ...(problem && { problem }),
+})
+const failed = (unsent: false | Unsent, code: string): AttemptResult => ({
+  kind: 'failed',
+  unsent,
+  closed: false,
+  detail: { name: 'TypeError', code },
+})
+const redirect = (status: number): AttemptResult => ({ kind: 'redirect', status, headers: new Headers() })
+const STATUSES = [400, 401, 402, 403, 404, 408, 409, 418, 422, 429, 503]
+
+/** What one attempt may end with. */
+const ATTEMPTS: Readonly<Record<string, AttemptResult>> = {
+  ...Object.fromEntries(STATUSES.map((status) => [String(status), answer(status)])),
+  'a code of the service': answer(402, { code: 'NO_FUNDS' }),
+  'another payload': answer(409, { code: 'IDEMPOTENCY_CONFLICT' }),
+  'in progress': answer(409, { code: 'IDEMPOTENCY_IN_PROGRESS' }),
+  'a page of HTML': { ...answer(404), text: '<!doctype html>' } as AttemptResult,
+  'a redirect': redirect(307),
+  'a redirect without a status': redirect(0),
+  'a body that is cut off': answer(200, {}, 'cut'),
+  'a body that is late': answer(200, {}, 'timeout'),
+  'a body that is too large': answer(200, {}, 'too_large'),
+  'a body that cannot be decompressed': answer(200, {}, 'undecodable'),
+  'no response': failed(false, 'ECONNRESET'),
+  'no TLS': failed(false, 'ERR_SSL_WRONG_VERSION_NUMBER'),
+  'no connection': failed('unreachable', 'ECONNREFUSED'),
+  'an untrusted certificate': failed('certificate', 'CERT_HAS_EXPIRED'),
+  'a blocked port': failed('unreachable', 'BAD_PORT'),
+  'a late connection': failed('late', 'LATE'),
+  'a closed transport': failed('transport_closed', 'UND_ERR_CLOSED'),
+  'a timeout': { kind: 'timeout' },
+  'an abort': { kind: 'aborted' },
+}
+
+function fail(last: AttemptResult, known: Partial<CallContext> = {}, outOfTime = false): Error {
+  const trail = { attempts: 2, retries: 0, last, cutByDeadline: outOfTime, secrets: new Set<string>() }
+  const context = { ...UNKNOWN_CALL, endpoint: CREATE_ORDER, path: '/v1/orders', ...known }
+  return errorOf({ end: outOfTime ? 'deadline' : 'judged', trail }, context)
+}
+
+/** Their sentences about the wallet stand for those of all others. */
+const IN_FULL = ['402', '404', 'another payload', 'no connection', 'no response']
+const attempts = Object.entries(ATTEMPTS).flatMap(([name, result]) =>
+  (IN_FULL.includes(name) ? ([undefined, 'no', 'unknown', 'yes'] as const) : (['no'] as const)).map(
+    (charged) => [
+      `${name}; charged: ${charged ?? 'no order'}`,
+      () => Promise.reject(fail(result, charged && { charged })),
+    ],
+  ),
+)
+const CUSTOM = { operation: 'request', method: 'PUT' }
+const READ = { operation: 'orders.resolve', method: 'GET', missing: 'order' } as const
+
+const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
+  // One attempt, in other calls.
+  'no time for a retry': () => Promise.reject(fail(answer(503), {}, true)),
+  'a custom request; charged: unknown': () =>
+    Promise.reject(fail({ kind: 'timeout' }, { endpoint: CUSTOM, path: '/v1/x', charged: 'unknown' })),
+  'a read of an order; charged: unknown': () =>
+    Promise.reject(fail(answer(404), { endpoint: READ, path: '/v1/orders/o1', charged: 'unknown' })),
+
+  // Orders.
+  'another call is placing the same nameless order': async (lab) => {
+    lab.fault({ type: 'stall', commit: true })
+    await lab.begin(() => lab.create(anonymousOrder()))
+    await lab.create(anonymousOrder())
+  },
+  'another payload for a charged reference': async (lab) => {
+    await lab.create()
+    await lab.create(order('r1', { quantity: 20 }))
+  },
+  'another payload for a reference in doubt': async (lab) => {
+    await lab.doubted()
+    await lab.create(order('r1', { quantity: 20 }))
+  },
+  'another key for a refused reference': async (lab) => {
+    await lab.refused()
+    await lab.create(order('r1'), { idempotencyKey: 'other' })
+  },
+  'an order past its window': async (lab) => {
+    await lab.doubted('drop')
+    lab.runtime.jump(21 * MINUTE)
+    await lab.create()
+  },
+  'an order that another API key sent': async (lab) => {
+    await lab.doubted('drop')
+    await lab.client({ apiKey: 'sk_another_key_of_this_shop' }).orders.create(order('r1'))
+  },
+  'an unreadable order': async (lab) => {
+    const fetch = async () => Response.json({ id: 7 }, { status: 201 })
+    await lab.client({ fetch, maxRetries: 0 }).orders.create(order('r1'))
+  },
+  'a store that cannot be read': (lab) => lab.elsewhere({}, () => 'rejects').orders.create(order('r1')),
+  'a store that cannot be written': (lab) =>
+    lab.elsewhere({}, on('insert', 'rejects')).orders.create(order('r1')),
+  'a store that cannot be written after the charge': async (lab) => {
+    const fetch = async () => Response.json({}, { status: 402 })
+    await lab.elsewhere({ fetch }, on('update', 'rejects')).orders.create(order('r1'))
+  },
+  'a row that cannot be read': async (lab) => {
+    await lab.create()
+    await lab.tamper('ref:r1', { state: 7 })
+    await lab.create()
+  },
+  'an order without a service': (lab) => lab.create({ target: 't', quantity: 1 } as never),
+  'a reference with a space at its end': (lab) => lab.create(order('r1 ')),
+  'a field with a typing error': (lab) => lab.create(order('r1', { quantiy: 2 } as object)),
+  'an option in place of a field': (lab) => lab.create(order('r1', { idempotencyKey: 'k' } as object)),
+  'an order above 256 KiB': (lab) => lab.create(order('r1', { target: 'x'.repeat(300_000) })),
+
+  // Recovery.
+  'resolve() without a record': (lab) =>
+    lab.client().orders.resolve({ externalOrderId: 'none' }, { as: 'abandoned' }),
+  'resolve() while a call may run': async (lab) => {
+    lab.fault({ type: 'stall', commit: true })
+    await lab.begin(() => lab.create())
+    await lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+  },
+  'resolve() with the id of another order': async (lab) => {
+    await lab.create(order('r2', { quantity: 20 }))
+    await lab.doubted('drop')
+    const { orders } = lab.client()
+    await orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: lab.charged('r2') })
+  },
+  'forget() of an open order': async (lab) => {
+    await lab.doubted()
+    await lab.client().orders.forget({ externalOrderId: 'r1' })
+  },
+  'waitFor() of an order that never comes': (lab) =>
+    lab.client().orders.waitFor('ord_1', { until: () => true, timeout: MINUTE }),
+
+  // Lists and reads.
+  'a limit that is none': (lab) => lab.client().orders.list({ limit: 0 }),
+  'an order id with a slash': (lab) => lab.client().orders.retrieve('a/b'),
+  'a response with the wrong fields': (lab) =>
+    lab.client({ fetch: async () => Response.json({ amount: 'x' }) }).balance.retrieve(),
+  'a list that is written as JSON': (lab) => JSON.stringify(lab.client().orders.list()),
+  'a run that is used twice': async (lab) => {
+    const run = lab.client().orders.recover()
+    await run
+    await run[Symbol.asyncIterator]().next()
+  },
+  'a closed client': async (lab) => {
+    const client = lab.client()
+    await client.close()
+    await client.balance.retrieve()
+  },
+
+  // Options.
+  'no address': (lab) => lab.client({ baseUrl: '' }),
+  'an address with a path': (lab) => lab.client({ baseUrl: 'https://api.example.com/v1' }),
+  'no API key': (lab) => lab.client({ apiKey: '' }),
+  'a durable store without an account': (lab) =>
+    new CustomerOrderingClient({
+      ...optionsOf(lab),
+      account: '',
+      store: storeOver(lab.rows, { durability: 'server' }),
+    }),
+  'an option with a typing error': (lab) => lab.client({ acount: 'x' } as ClientOptions),
+  'an option of another SDK': (lab) => lab.client({ maxNetworkRetries: 2 } as ClientOptions),
+  'a time that is none': (lab) => lab.client({ timeout: -1 }),
+  'a call option that is none': (lab) => lab.client().balance.retrieve({ retries: 1 } as object),
+  'a key of the codec that is too short': () => aesGcm(new Uint8Array(16)),
+  'an amount with a fraction': () => formatAmount({ amount: 1.5, currency: 'EUR' }),
+}
+const optionsOf = (lab: Lab): ClientOptions => lab.options
+
+async function messageOf(situation: (lab: Lab) => unknown): Promise<string> {
+  try {
+    await situation(new Lab())
+  } catch (error) {
+    if (error instanceof CustomerOrderingError) return `${error.name} (${error.charged}): ${error.message}`
+    throw error
+  }
+  throw new Error('nothing was thrown')
+}
+
+test('the messages of all errors are those that a person has reviewed', async () => {
+  const lines: string[] = []
+  for (const [title, situation] of [...attempts, ...Object.entries(OTHERS)] as [string, () => unknown][])
+    lines.push(
+      `${title}\n    ${await messageOf(situation).catch((error: unknown) => {
+        throw new Error(title, { cause: error })
+      })}`,
+    )
+  await expect(`${lines.join('\n')}\n`).toMatchFileSnapshot('messages.txt')
+})
