@@ -8,6 +8,7 @@ import { grown, type Look } from './flat.ts'
 import { soak } from './sockets.ts'
 import { liveThrough } from './virtual.ts'
 
+const RECONCILE = fileURLToPath(new URL('./reconcile.ts', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url))
 
 describe('a client that lives long', () => {
@@ -18,6 +19,20 @@ describe('a client that lives long', () => {
     const { stdout } = await ended.catch((error: { readonly stdout: string }) => error)
     expect(stdout).toMatch(/nothing grew\s*$/)
   })
+})
+
+describe('a large store', () => {
+  it.each(FULL ? [[300_000, 256]] : [[10_000, 48]])(
+    'reconcile() of %i records runs in a heap of %i MB',
+    async (records, megabytes) => {
+      const { stdout } = await promisify(execFile)(process.execPath, [
+        RECONCILE,
+        String(records),
+        String(megabytes),
+      ])
+      expect(stdout).toMatch(/passed\s*$/)
+    },
+  )
 })
 
 describe('a client that leaks on purpose', () => {
