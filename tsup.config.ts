@@ -1,27 +1,23 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import type { Plugin } from 'esbuild'
 import { defineConfig, type Options } from 'tsup'
 import { builtPage } from './tools/build/built-page.ts'
 import { sourcesWithoutComments } from './tools/build/without-comments.ts'
 
-/** Entry points that hold parts of the client; `package.json` exports each of them, for Node in a build of its own. */
-const ofTheClient = {
+/** Entry points of the package; `package.json` exports each of them. */
+const published = {
   index: 'src/index.ts',
   'stores/sqlite': 'src/stores/sqlite.ts',
   'stores/postgres': 'src/stores/postgres.ts',
   'stores/redis': 'src/stores/redis.ts',
   'stores/indexeddb': 'src/stores/indexeddb.ts',
-  undici: 'src/undici/index.ts',
-}
-
-/** Entry points of the package; `package.json` exports each of them. */
-const published = {
-  ...ofTheClient,
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
   'sandbox/server': 'src/sandbox/http/server.ts',
   msw: 'src/sandbox/http/msw.ts',
+  undici: 'src/undici/index.ts',
   proxy: 'src/proxy/index.ts',
   'proxy/node': 'src/proxy/node.ts',
   opentelemetry: 'src/opentelemetry/index.ts',
@@ -54,48 +50,18 @@ writeDeclarations()
 
 /**
  * ky makes a `Request` when it is evaluated, which makes Node load its whole fetch: two thirds of the time that an import
- * of the client would take. zod makes some hundred classes. So a package in here is evaluated when a function of it is
- * first called: ky by the first request, zod by the first answer or argument that is wrong.
+ * of the client would take. esbuild evaluates what is required, unlike what is imported, at the first call.
  */
-const evaluatedByFirstCall: NonNullable<Options['esbuildPlugins']>[number] = {
-  name: 'evaluated-by-first-call',
+const kyByFirstRequest: Plugin = {
+  name: 'ky-by-first-request',
   setup(build) {
-    const functions = { ky: ['default'], 'zod/mini': functionsOfZod() }
-    build.onResolve({ filter: /^(ky|zod\/mini)$/ }, ({ path }) => ({ path, namespace: 'by-first-call' }))
-    build.onLoad({ filter: /.*/, namespace: 'by-first-call' }, async ({ path }) => {
-      const names = functions[path as keyof typeof functions]
-      const { outputFiles } = await build.esbuild.build({
-        // Only what is called, so that the rest is left out.
-        stdin: { contents: `export { ${names.join(', ')} } from '${path}'`, resolveDir: import.meta.dirname },
-        bundle: true,
-        write: false,
-        format: 'iife',
-        globalName: 'evaluated',
-        // Of no use to whoever reads a stack trace of ours, and a third of the package.
-        minify: true,
-        legalComments: 'none',
-        target: 'es2022',
-      })
-      const proxies = names.map(
-        (name) =>
-          `export ${name === 'default' ? name : `const ${name} =`} (...parameters) => get().${name}(...parameters)`,
-      )
-      return {
-        contents: `
-          let known
-          const get = () => (known ??= evaluate())
-          const evaluate = () => {
-            ${outputFiles[0]?.text}
-            return evaluated
-          }
-          ${proxies.join('\n')}`,
-      }
-    })
+    const path = fileURLToPath(new URL('src/http/ky-on-demand.ts', import.meta.url))
+    build.onResolve({ filter: /^ky$/ }, ({ kind }) => (kind === 'import-statement' ? { path } : undefined))
   },
 }
 
 /** What only Node's sockets and fetch can prove is of no use in the build for browsers and other runtimes. */
-const withoutNode: NonNullable<Options['esbuildPlugins']>[number] = {
+const withoutNode: Plugin = {
   name: 'without-node',
   setup(build) {
     const path = fileURLToPath(new URL('src/http/without-node.ts', import.meta.url))
@@ -106,7 +72,7 @@ const withoutNode: NonNullable<Options['esbuildPlugins']>[number] = {
 }
 
 /** js-yaml is a tenth of the package as it is written, and no stack trace of ours shows its functions. */
-const minifiedYaml: NonNullable<Options['esbuildPlugins']>[number] = {
+const minifiedYaml: Plugin = {
   name: 'minified-yaml',
   setup(build) {
     build.onLoad({ filter: /\/js-yaml\.mjs$/ }, async ({ path }) => {
@@ -116,23 +82,10 @@ const minifiedYaml: NonNullable<Options['esbuildPlugins']>[number] = {
   },
 }
 
-/** The names in `z.name(`, wherever zod is used. */
-function functionsOfZod(): string[] {
-  const folder = new URL('src/schemas/', import.meta.url)
-  const texts = readdirSync(folder).map((file) => readFileSync(new URL(file, folder), 'utf8'))
-  return [
-    ...new Set(texts.flatMap((text) => [...text.matchAll(/\bz\s*\.(\w+)\(/g)].map(([, name = '']) => name))),
-  ]
-}
-
 const common: Options = {
   format: ['esm', 'cjs'],
   target: 'es2022',
   platform: 'neutral',
-  // Shared chunks keep one copy of the error classes per format, so `instanceof` holds across entries.
-  splitting: true,
-  // Without it the CommonJS output rewrites class fields into prototype methods.
-  treeshake: true,
   // The files are readable as they are, so a stack trace needs no map: maps with their sources were two thirds of the package.
   sourcemap: false,
   // tsup would turn `node:sqlite` into `sqlite`, which does not exist.
@@ -144,6 +97,10 @@ export default defineConfig([
   {
     ...common,
     entry: { ...published, ...parts, command: 'src/command/main.ts' },
+    // Shared chunks keep one copy of the code that several entries use.
+    splitting: true,
+    // Without it the CommonJS output rewrites class fields into prototype methods.
+    treeshake: true,
     // docs/decisions/yaml-by-a-bundled-library.md
     noExternal: ['js-yaml'],
     dts: {
@@ -161,10 +118,11 @@ export default defineConfig([
   {
     ...common,
     // docs/decisions/node-build.md
-    entry: { ...ofTheClient, 'parts/client': parts['parts/client'] },
+    entry: { index: published.index, undici: published.undici },
     outDir: 'dist/node',
+    splitting: false,
     noExternal: ['ky', 'zod', 'uuid'],
-    esbuildPlugins: [evaluatedByFirstCall, sourcesWithoutComments],
+    esbuildPlugins: [kyByFirstRequest, sourcesWithoutComments],
     clean: true,
   },
 ])

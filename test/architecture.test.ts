@@ -67,7 +67,7 @@ const SANDBOX: readonly (readonly string[])[] = [
 
 /** The folders that may import each package, and the names that they may import. */
 const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boolean>> = {
-  ky: (specifier, file) => specifier === 'ky' && file === 'http/ky-transport.ts',
+  ky: (specifier, file) => specifier === 'ky' && /^http\/ky-(transport|on-demand)\.ts$/.test(file),
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
   uuid: (specifier, file) => specifier === 'uuid' && (file === 'runtime.ts' || file === 'uuid-v5.ts'),
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
