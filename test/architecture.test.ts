@@ -29,7 +29,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['identity/'],
   ['defined.ts'],
   ['errors/', 'version.ts'],
-  ['stores/'],
+  ['stores/', 'settings/habits.ts'],
   ['hooks.ts', 'lifetime.ts', 'response-info.ts', 'money.ts', 'settings/readers.ts', 'schemas/'],
   ['quantity.ts', 'uuid-v5.ts', 'lazy.ts', 'lists/prefetch.ts'],
   ['runtime.ts'],

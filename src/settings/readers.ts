@@ -1,4 +1,5 @@
 import { isObject } from '../defined.ts'
+import { habitOf } from './habits.ts'
 
 /** `problem` never quotes the value, which may be a secret. `inside` names a field of the value. */
 export type Refuse = (problem: string, inside?: string) => never
@@ -22,8 +23,11 @@ export function readFields<T extends object>(
   const fields: Partial<T> = Object.create(null)
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(readers, name)) {
-      const nearest = nearestName(name, Object.keys(readers))
-      refuse(`is not known${nearest && ` (did you mean ${nearest}?)`}`, name)
+      const advice = habitOf(name, readers) || nearestName(name, Object.keys(readers))
+      refuse(
+        `is not known${advice && ` (${advice.includes(' ') ? advice : `did you mean ${advice}?`})`}`,
+        name,
+      )
     }
     // The cast is safe: the field has a reader, and readers have the names of T's fields.
     const known = name as keyof T & string

@@ -233,7 +233,8 @@ function refuseVariable(problem: string, name: string): never {
 }
 
 function refuseOption(problem: string, name?: string): never {
-  throw new ConfigurationError(`Client ${name === undefined ? 'options' : `option ${name}`} ${problem}.`)
+  const [what, example] = name === undefined ? ['options', ' such as { apiKey }'] : [`option ${name}`, '']
+  throw new ConfigurationError(`Client ${what} ${problem}${example}.`)
 }
 
 function environment<T>(name: string, read: Read<T>): T | undefined {

@@ -38,11 +38,11 @@ interface Measured {
 const measured: readonly Measured[] = [
   // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
   // prevents growth.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 63_950, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 64_450, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 66_250,
+    budget: 66_800,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },

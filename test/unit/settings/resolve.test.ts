@@ -189,14 +189,14 @@ describe('client options', () => {
   it.each([null, 5, 'https://api.example.com', [], [good]])(
     'client options must be an object, not %j',
     (options) => {
-      expect(refusalOf(options)).toBe('Client options must be an object.')
+      expect(refusalOf(options)).toBe('Client options must be an object such as { apiKey }.')
     },
   )
 
   it.each([
     ...words(`
       baseURL:baseUrl base_url:baseUrl apikey:apiKey acount:account maxRetry:maxRetries timeOut:timeout
-      totalTimeOut:totalTimeout stores:store loglevel:logLevel header x constructor toString __proto__
+      totalTimeOut:totalTimeout stores:store loglevel:logLevel header:defaultHeaders x constructor toString __proto__
       dangerouslyAllowBrowsers:dangerouslyAllowBrowser`).map((pair) => pair.split(':')),
   ])('client options reject the unknown name %s', (name = '', meant) => {
     const message = refusalOf({ ...good, [name]: 1 })

@@ -1,0 +1,29 @@
+/** Names that people type from the habit of other SDKs, and what this package has instead. */
+
+/**
+ * Our name, or words of advice, and the names of others. The first row that fits counts. No pattern
+ * fits a misspelling of another name of ours.
+ */
+const HABITS: readonly (readonly [ours: string, theirs: RegExp])[] = [
+  ['apiKey', /token|^auth|^secret|^key$/i],
+  ['idempotencyKey', /idempotency.?key|^key$/i],
+  ['only create() takes it', /idempotency.?key/i],
+  ['baseUrl', /host|^url|url$|endpoint/i],
+  ['maxRetries', /^(max|num).*retr|^retr[iy]|attempts/i],
+  ['defaultHeaders', /header|userAgent/],
+  ['use fetch or transport', /agent|proxy|client|dispatcher|^fetch/i],
+  ['none is needed', /version/i],
+  ['the API key implies it', /.Account|organi|project/],
+  ['limit', /size|per_?page|count/i],
+  ['iterate, or use offset', /page|cursor|starting|ending|^after|^before|skip/i],
+  ['see client.request()', /query|params/i],
+  ['use client.withOptions()', /^(apiKey|store|hooks|account)$/],
+]
+
+/** Returns our name if `readers` has it, or words of advice. Empty if the name is no known habit. */
+export function habitOf(name: string, readers: object): string {
+  const found = HABITS.find(
+    ([ours, theirs]) => (ours.includes(' ') || Object.hasOwn(readers, ours)) && theirs.test(name),
+  )
+  return found?.[0] ?? ''
+}

@@ -1,0 +1,127 @@
+import { type ClientOptions, CustomerOrderingClient, type ListParams } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { describe, expect, it } from 'vitest'
+import { habitOf } from '../../../src/settings/habits.ts'
+import { nearestName } from '../../../src/settings/readers.ts'
+import { clientOf } from '../../support/client.ts'
+import { failure } from '../../support/lab.ts'
+
+/** Names that Stripe, OpenAI, Octokit and Notion use, and what the error advises. */
+const client: Readonly<Record<string, string>> = {
+  apiKey: 'token auth authToken accessToken bearerToken secretKey key',
+  baseUrl: 'host hostname endpoint url baseURL base_url',
+  maxRetries: 'maxNetworkRetries max_retries retries retry numRetries maxAttempts',
+  timeout: 'timeoutMs timeout_ms',
+  defaultHeaders: 'headers userAgent',
+  'use fetch or transport': 'httpAgent httpsAgent agent proxy dispatcher fetchOptions httpClient',
+  'none is needed': 'apiVersion notionVersion version',
+  'the API key implies it': 'stripeAccount organization organizationId project',
+  'see client.request()': 'defaultQuery',
+  'only create() takes it': 'idempotencyKey',
+}
+const create: typeof client = {
+  idempotencyKey: 'idempotency_key key idempotencykey',
+  maxRetries: 'maxNetworkRetries max_retries retries',
+  headers: 'header',
+  'use fetch or transport': 'httpAgent fetchOptions fetch',
+  'the API key implies it': 'stripeAccount',
+  'none is needed': 'apiVersion',
+  'see client.request()': 'query params',
+  'use client.withOptions()': 'apiKey store account hooks',
+}
+const retrieve: typeof client = { 'only create() takes it': 'idempotencyKey idempotency_key' }
+const list: typeof client = {
+  limit: 'per_page perPage page_size pageSize count',
+  'iterate, or use offset':
+    'page cursor starting_after startingAfter ending_before start_cursor pageToken after before skip',
+}
+
+const pairs = (table: typeof client): [name: string, advice: string][] =>
+  Object.entries(table).flatMap(([ours, theirs]) =>
+    theirs
+      .split(' ')
+      .map((name): [string, string] => [name, ours.includes(' ') ? ours : `did you mean ${ours}?`]),
+  )
+
+describe('names of other SDKs', () => {
+  const sandbox = createSandbox()
+  const { baseUrl, apiKey } = sandbox
+  const order = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
+  const named = { ...order, metadata: { externalOrderId: 'r1' } }
+
+  it.each(pairs(client))('the client option %s is answered with the name of ours: %s', (name, advice) => {
+    const options: ClientOptions = { baseUrl, apiKey, dangerouslyAllowBrowser: true, ...{ [name]: 'x' } }
+    expect(() => new CustomerOrderingClient(options)).toThrow(`option ${name} is not known (${advice})`)
+  })
+
+  it.each(
+    Object.entries({ create, retrieve }).flatMap(([method, table]) =>
+      pairs(table).map(([name, advice]) => [method, name, advice] as const),
+    ),
+  )('orders.%s answers the option %s with the name of ours: %s', async (method, name, advice) => {
+    const { orders } = clientOf(sandbox)
+    const options = { [name]: 'x' }
+    const error = await failure(
+      method === 'create' ? orders.create(named, options) : orders.retrieve('o', options),
+    )
+    expect(error).toMatchObject({ code: 'invalid_request', issues: [{ path: name }] })
+    expect(error).toHaveProperty('message', `${name} is not known (${advice}). Nothing was sent.`)
+  })
+
+  it.each(pairs(list))('a list answers the parameter %s with the name of ours: %s', (name, advice) => {
+    const params: ListParams = { ...{ [name]: 2 } }
+    expect(() => clientOf(sandbox).orders.list(params)).toThrow(`${name} is not known (${advice})`)
+  })
+
+  it.each([
+    ['productId', 'must be named serviceId'],
+    ['product_id', 'must be named serviceId'],
+    ['amount', 'must be omitted: the service sets it'],
+  ])('an order with the field %s is refused before anything is sent: %s', async (name, message) => {
+    const request = { ...named, ...{ [name]: 5 } }
+    const error = await failure(clientOf(sandbox).orders.create(request))
+    expect(error).toMatchObject({ charged: 'no', issues: [{ path: name, message }] })
+  })
+
+  it('metadata may have any of these names', async () => {
+    const metadata = { externalOrderId: 'r2', productId: 'p', amount: 5, page: 1, token: 't' }
+    await clientOf(sandbox).orders.create({ ...order, metadata })
+    expect(sandbox.requests).toHaveLength(1)
+  })
+
+  it('a key in place of the options is answered with the name of the option', () => {
+    // @ts-expect-error the options are an object
+    expect(() => new CustomerOrderingClient('key')).toThrow(
+      'Client options must be an object such as { apiKey }.',
+    )
+  })
+})
+
+describe('misspellings', () => {
+  it.each([
+    'baseUrl apiKey account store timeout totalTimeout maxRetries safeRetryWindow idempotencyScope retention defaultHeaders logLevel',
+    'signal timeout totalTimeout maxRetries headers allowDuplicate idempotencyKey',
+    'signal timeout totalTimeout maxRetries headers prefetch limit offset sourceSystem',
+  ])('a name with one wrong letter is never taken for a habit: %s', (names) => {
+    const known = names.split(' ')
+    const readers = Object.fromEntries(known.map((name) => [name, true]))
+    const mistaken = known.flatMap((name) =>
+      misspellings(name).filter(
+        (typo) =>
+          !known.includes(typo) && !['', name, nearestName(typo, known)].includes(habitOf(typo, readers)),
+      ),
+    )
+    expect(mistaken).toEqual([])
+  })
+})
+
+function misspellings(name: string): string[] {
+  return [...name].flatMap((letter, at) => {
+    const [before, after] = [name.slice(0, at), name.slice(at + 1)]
+    const others = [...'abcdefghijklmnopqrstuvwxyz'].flatMap((other) => [
+      before + other + after,
+      before + other + letter + after,
+    ])
+    return [before + after, ...others]
+  })
+}
