@@ -65,7 +65,7 @@ const withoutNode: Plugin = {
   name: 'without-node',
   setup(build) {
     const path = fileURLToPath(new URL('src/http/without-node.ts', import.meta.url))
-    build.onResolve({ filter: /\/(proof|node-fetch)\.ts$/ }, ({ importer }) =>
+    build.onResolve({ filter: /\/node\.ts$/ }, ({ importer }) =>
       /src[\\/]http[\\/]/.test(importer) ? { path } : undefined,
     )
   },

@@ -1,7 +1,6 @@
 import { bare } from '../defined.ts'
 import {
   brand,
-  type Charged,
   CustomerOrderingError,
   type ErrorFacts,
   type Issue,
@@ -327,10 +326,6 @@ export type AnyCustomerOrderingError =
  */
 export function isCustomerOrderingError(error: unknown): error is AnyCustomerOrderingError {
   return error instanceof CustomerOrderingError
-}
-
-export function moneySentence(charged: Charged, what = 'The wallet'): string {
-  return `${what} ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
 }
 
 export function knownError(error: CustomerOrderingError): AnyCustomerOrderingError {

@@ -1,23 +1,25 @@
-import { bare, ownValue } from '../defined.ts'
+/** One attempt: sends a request once, and reads the response within the time and size limits. */
+import { bare, defined, isObject, ownValue } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 import { whyEnded } from './deadline.ts'
-import type { FailureDetail } from './failure-detail.ts'
-import { detailOf } from './proof.ts'
-import type { BodyText, ResponseHeaders, Transport, TransportResponse, Unsent } from './transport.ts'
+import { type FailureDetail, wordsOf } from './node.ts'
+import type {
+  BodyText,
+  ResponseHeaders,
+  Transport,
+  TransportRequest,
+  TransportResponse,
+  Unsent,
+} from './transport.ts'
 
-export interface AttemptRequest {
-  readonly method: string
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body?: string | undefined
+export interface AttemptRequest extends Omit<TransportRequest, 'signal'> {
   readonly timeout: number
-  readonly signal?: AbortSignal | undefined
+  readonly signal: AbortSignal | undefined
   /**
    * Maximum number of decompressed bytes of a 2xx body. For other responses, the maximum is
    * {@link MAX_ERROR_BYTES}.
    */
   readonly maxBytes: number
-  readonly isLate?: (() => boolean) | undefined
 }
 
 export const MAX_ERROR_BYTES: number = 256 * 1024
@@ -62,8 +64,7 @@ export function answerOf(
 }
 
 export function sendOver(transport: Transport, runtime: Runtime): Send {
-  return async (request) => {
-    const { signal } = request
+  return async ({ timeout, maxBytes, signal, ...request }) => {
     const kindOfAbort = () => (whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
     if (signal?.aborted === true) return { kind: kindOfAbort() }
     const controller = new AbortController()
@@ -80,16 +81,9 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     signal?.addEventListener('abort', onAbort, { once: true })
     // Uses a timer instead of AbortSignal.any with AbortSignal.timeout, which never fires on some
     // runtimes (measured).
-    const cancelTimer = runtime.setTimer(() => stop('timeout'), request.timeout)
+    const cancelTimer = runtime.setTimer(() => stop('timeout'), timeout)
     try {
-      const pending = transport.send({
-        method: request.method,
-        url: request.url,
-        headers: request.headers,
-        body: request.body,
-        signal: controller.signal,
-        isLate: request.isLate,
-      })
+      const pending = transport.send({ ...request, signal: controller.signal })
       const response = await new Promise<TransportResponse | 'interrupted'>((resolve, reject) => {
         leave = () => resolve('interrupted')
         pending.then(resolve, reject)
@@ -103,14 +97,13 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       // whether the service processed the request.
       if (!Number.isInteger(status)) {
         discard(response)
-        const detail = detailOf(new TypeError('the transport returned no status'), false)
-        return { kind: 'failed', unsent: false, closed: false, detail, signpost: undefined }
+        return failed(new TypeError('the transport returned no status'), undefined)
       }
       if (status === 0 || (status >= 300 && status < 400)) {
         discard(response)
         return { kind: 'redirect', status, headers }
       }
-      const most = status >= 200 && status < 300 ? request.maxBytes : MAX_ERROR_BYTES
+      const most = status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES
       const reading = (async () => await response.read(most))()
       const { text, problem } = await new Promise<BodyText>((resolve) => {
         const cut = (): void => resolve({ text: '', problem: 'cut' })
@@ -134,27 +127,42 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         problem: problem === 'cut' ? (stopped ?? problem) : problem,
       }
     } catch (error) {
-      if (stopped !== undefined) return { kind: stopped }
-      let detail: FailureDetail = bare({ name: 'Error' })
-      let unsent: false | Unsent = false
-      let signpost: unknown
-      try {
-        // A transport without `whyUnsent` is the caller's code: stack frames help to find its bugs.
-        detail = detailOf(error, transport.whyUnsent === undefined)
-        unsent = transport.whyUnsent?.(error) ?? false
-        // Next.js throws such errors through its fetch, and recognises them by their digest.
-        if (typeof ownValue(error, 'digest') === 'string') signpost = error
-      } catch {
-        // Reports the failure without details, because a getter of the thrown value may throw.
-      }
-      const { code } = detail
-      const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
-      return { kind: 'failed', unsent, closed, detail, signpost }
+      return stopped === undefined ? failed(error, transport) : { kind: stopped }
     } finally {
       cancelTimer()
       signal?.removeEventListener('abort', onAbort)
     }
   }
+}
+
+/** @param sender the transport that threw the error; without it, the error proves nothing */
+function failed(error: unknown, sender: Transport | undefined): AttemptResult {
+  let detail: FailureDetail = bare({ name: 'Error' })
+  let unsent: false | Unsent = false
+  let signpost: unknown
+  try {
+    detail = wordsOf(error)
+    // A transport without `whyUnsent` is the caller's code: stack frames help to find its bugs.
+    if (sender !== undefined && sender.whyUnsent === undefined && detail.code === undefined)
+      detail = bare({ ...detail, ...defined({ frames: framesOf(error) }) })
+    unsent = sender?.whyUnsent?.(error) ?? false
+    // Next.js throws such errors through its fetch, and recognises them by their digest.
+    if (typeof ownValue(error, 'digest') === 'string') signpost = error
+  } catch {
+    // Reports the failure without details, because a getter of the thrown value may throw.
+  }
+  const { code } = detail
+  const closed = code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET'
+  return { kind: 'failed', unsent, closed, detail, signpost }
+}
+
+/** Omits the message, and every frame whose address may contain a password or a query. */
+function framesOf(error: unknown): string | undefined {
+  const { stack, message } = isObject(error) ? error : {}
+  if (typeof stack !== 'string' || typeof message !== 'string' || !stack.includes(message)) return undefined
+  const lines = stack.slice(stack.indexOf(message) + message.length).split('\n')
+  const places = lines.filter((line) => /^ +at .*:\d+:\d+\)?$/.test(line) && !/\?|\/\/[^/]*@/.test(line))
+  return places.length === 0 ? undefined : places.join('\n')
 }
 
 function discard(response: TransportResponse): void {

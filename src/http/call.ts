@@ -1,8 +1,9 @@
+/** The retry loop: repeats a request until it has an outcome, or the call must end. */
 import { defined } from '../defined.ts'
 import type { CustomerOrderingError, MissingResource, Permission } from '../errors/classes.ts'
 import type { Reporter, RequestEvent } from '../hooks.ts'
+import { API_KEY_TAG } from '../identity/keys.ts'
 import type { Runtime } from '../runtime.ts'
-import { API_KEY_TAG } from './api-key-tag.ts'
 import { type AttemptResult, answerOf, type Send } from './attempt.ts'
 import { type Deadline, Interruption } from './deadline.ts'
 import { requestIdOf } from './redact.ts'
@@ -64,9 +65,11 @@ export type Judgement<T> =
   | { readonly next: 'retry'; readonly pace: Pace; readonly error?: CustomerOrderingError }
   /** `error`, if set, replaces the default error for the attempt's result. */
   | { readonly next: 'stop'; readonly error?: CustomerOrderingError }
+  /** The call had to end during the judgement. It ends as if no response had arrived. */
+  | Interruption
 
-/** No field is optional: an absent field would be read from a polluted `Object.prototype`. */
-export interface Call<T> {
+/** What every attempt of a call sends. */
+export interface CallRequest {
   readonly endpoint: Endpoint
   /** Percent-encoded path below the base URL, with a leading slash. */
   readonly path: string
@@ -75,9 +78,13 @@ export interface Call<T> {
   readonly body: string | undefined
   readonly idempotencyKey: string | undefined
   readonly settings: CallSettings
+  readonly maxBytes: number
+}
+
+/** No field is optional: an absent field would be read from a polluted `Object.prototype`. */
+export interface Call<T> extends CallRequest {
   readonly deadline: Deadline
   readonly callId: string
-  readonly maxBytes: number
   /**
    * Number of attempts that the public method, such as `create()`, made before this call. The
    * attempt numbers in events include them.
@@ -95,7 +102,9 @@ export interface Trail {
   attempts: number
   /** Number of retries that counted against `maxRetries`. */
   retries: number
-  last?: AttemptResult
+  last: AttemptResult | undefined
+  /** Milliseconds that the last response asked the client to wait. */
+  retryAfter: number | undefined
   /** True if `totalTimeout`, rather than `timeout`, limited the last attempt. */
   cutByDeadline: boolean
   /** API keys that were sent and must be redacted. */
@@ -103,7 +112,14 @@ export interface Trail {
 }
 
 export function noTrail(cutByDeadline: boolean): Trail {
-  return { attempts: 0, retries: 0, cutByDeadline, secrets: new Set() }
+  return {
+    attempts: 0,
+    retries: 0,
+    last: undefined,
+    retryAfter: undefined,
+    cutByDeadline,
+    secrets: new Set(),
+  }
 }
 
 export type Ending<T> =
@@ -178,9 +194,12 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
 
     const judged = call.judge(result, trail)
     let judgement = judged instanceof Promise ? await judged : judged
+    if (judgement instanceof Interruption) return { end: judgement.why, trail: { ...trail, last: undefined } }
     if (judgement.next === 'done') return { end: 'done', value: judgement.value, trail }
     if (result.kind === 'failed' && result.signpost !== undefined)
       return { end: 'steered', error: result.signpost, trail }
+    const retryAfter = answered && parseRetryAfter(answered.headers.get('retry-after'), runtime.now())
+    trail.retryAfter = retryAfter
     const unauthorized = result.kind === 'answer' && result.status === 401
     if (judgement.next === 'stop' && unauthorized && credentials.rotates && !refreshed) {
       refreshed = true
@@ -190,7 +209,6 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
       return { end: 'aborted', trail }
     if (judgement.next === 'stop') return { end: 'judged', error: judgement.error, trail }
 
-    const retryAfter = answered && parseRetryAfter(answered.headers.get('retry-after'), runtime.now())
     const decision = decide({
       pace: judgement.pace,
       counts,

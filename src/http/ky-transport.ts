@@ -1,8 +1,7 @@
 import ky, { type Options } from 'ky'
 import { bare, isObject } from '../defined.ts'
 import { polluted } from '../schemas/check.ts'
-import { isNodeFetch } from './node-fetch.ts'
-import { isUndecodable, provenUnsent } from './proof.ts'
+import { isNodeFetch, isUndecodable, provenUnsent } from './node.ts'
 import {
   type BodyText,
   bodyText,

@@ -1,40 +1,24 @@
-import { defined } from '../defined.ts'
-import type { Charged, CustomerOrderingError } from '../errors/classes.ts'
+/** Calls that store no record: what they send, how they judge a response, and what they reply. */
+import { bare, defined } from '../defined.ts'
+import type { Charged, Issue } from '../errors/classes.ts'
 import { statusRow } from '../errors/statuses.ts'
+import type { SettledEvent } from '../hooks.ts'
 import type { ResponseInfo } from '../response-info.ts'
 import { type Checked, parseJson, wrong } from '../schemas/check.ts'
 import { type AttemptResult, answerOf } from './attempt.ts'
-import {
-  type CallSettings,
-  type Connection,
-  type Ending,
-  type Endpoint,
-  type Judgement,
-  perform,
-  type Trail,
-} from './call.ts'
+import { type CallRequest, type Connection, type Judgement, perform, type Trail } from './call.ts'
 import { Deadline, Interruption } from './deadline.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL, unexpectedBody } from './failures.ts'
-import { infoLater } from './info.ts'
 import { LIKE_A_KEY, redact, requestIdOf } from './redact.ts'
+import type { ResponseHeaders } from './transport.ts'
 
 type Answer = Extract<AttemptResult, { readonly kind: 'answer' }>
 
 export const MAX_ITEM_BYTES: number = 1024 * 1024
 export const MAX_PAGE_BYTES: number = 16 * 1024 * 1024
 
-/**
- * A call that stores no record. No field is optional: an absent field would be read from a polluted
- * `Object.prototype`.
- */
-export interface ReadCall<T> {
-  readonly endpoint: Endpoint
-  readonly path: string
-  readonly query: string | undefined
-  readonly body: string | undefined
-  readonly idempotencyKey: string | undefined
-  readonly settings: CallSettings
-  readonly maxBytes: number
+/** No field is optional: an absent field would be read from a polluted `Object.prototype`. */
+export interface ReadCall<T> extends CallRequest {
   /** False for a request that may be repeated only if the service certainly did not process it. */
   readonly repeatable: boolean
   /**
@@ -73,160 +57,102 @@ export interface Reply<T> {
 
 export async function read<T>(connection: Connection, call: ReadCall<T>): Promise<Reply<T>> {
   const { runtime, reporter } = connection
-  const deadline = new Deadline(runtime, call.settings.totalTimeout, call.settings.signal)
+  const { endpoint, path, idempotencyKey, settings } = call
+  const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
   // Creates an id only if needed: the first id makes Node load its whole crypto module.
   const callId = reporter.watched ? runtime.randomId() : ''
   let unsent = true
-  let interrupted: Interruption | undefined
-  const performed = await perform<T>(connection, {
-    endpoint: call.endpoint,
-    path: call.path,
-    query: call.query,
-    body: call.body,
-    idempotencyKey: call.idempotencyKey,
-    settings: call.settings,
+  const ending = await perform<T>(connection, {
+    ...call,
     deadline,
     callId,
-    maxBytes: call.maxBytes,
     attemptsBefore: 0,
     credential: undefined,
     beforeSend: undefined,
     isLate: undefined,
     judge: (result, trail) => {
       if (!(result.kind === 'failed' && result.unsent !== false)) unsent = false
-      if (!(result.kind === 'answer' && isSuccess(result))) return judgeFailure(call, result, unsent)
-      const judged = judgeSuccess(call, deadline, result, trail)
-      if (!(judged instanceof Promise)) return judged
-      return judged.then((judgement) => {
-        if (!(judgement instanceof Interruption)) return judgement
-        interrupted = judgement
-        return { next: 'stop' }
-      })
+      const isSuccess = result.kind === 'answer' && statusClass(result) === 2 && result.problem === undefined
+      return isSuccess ? judgeSuccess(call, deadline, result, trail) : judgeFailure(call, result, unsent)
     },
   })
-  const ending = interrupted === undefined ? performed : cutShort(interrupted, performed.trail)
-  const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
-  const { attempts, last } = ending.trail
-  const durationMs = deadline.elapsed()
-  const eventOf = () => ({
-    callId,
-    operation: call.endpoint.operation,
-    method: call.endpoint.method,
-    path: call.path,
-    attempts,
-    durationMs,
-    ...defined({ idempotencyKey: call.idempotencyKey }),
-  })
-  if (ending.end === 'done') {
-    const answer = answerOf(last)
-    if (reporter.watched) reporter.settled({ ...eventOf(), ok: true, ...defined({ status: answer?.status }) })
-    return { value: ending.value, info: infoLater(ending.trail, durationMs) }
-  }
   if (ending.end === 'steered') throw ending.error
-  const error = errorOf(ending, {
-    ...contextOf(call, charged),
-    now: runtime.now(),
-    reason: call.settings.signal?.reason,
-  })
-  reporter.settled({
-    ...eventOf(),
-    ok: false,
-    code: error.code,
-    ...defined({ status: error.status, charged }),
-  })
+  const { trail } = ending
+  const durationMs = deadline.elapsed()
+  const report = (
+    ok: boolean,
+    facts: { [Name in 'code' | 'status' | 'charged']?: SettledEvent[Name] | undefined },
+  ) => {
+    if (!reporter.watched) return
+    const { operation, method } = endpoint
+    const told = defined({ idempotencyKey, ...facts })
+    reporter.settled({ callId, operation, method, path, attempts: trail.attempts, durationMs, ok, ...told })
+  }
+  if (ending.end === 'done') {
+    report(true, { status: answerOf(trail.last)?.status })
+    return { value: ending.value, info: infoLater(trail, durationMs) }
+  }
+  const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
+  const error = errorOf(ending, { ...contextOf(call, charged), reason: settings.signal?.reason })
+  report(false, { code: error.code, status: error.status, charged })
   throw error
 }
 
 function contextOf(
-  { endpoint, path, idempotencyKey }: ReadCall<unknown>,
+  { endpoint, path, idempotencyKey }: CallRequest,
   charged: Charged | undefined,
 ): CallContext {
   return { ...UNKNOWN_CALL, endpoint, path, charged, idempotencyKey }
 }
 
+function statusClass({ status }: Answer): number {
+  return Math.floor(status / 100)
+}
+
 export function isTransient(result: AttemptResult): boolean {
   if (result.kind === 'failed') return result.unsent === false || result.unsent === 'unreachable'
-  if (result.kind === 'timeout') return true
-  if (result.kind !== 'answer') return false
+  if (result.kind !== 'answer') return result.kind === 'timeout'
   const { status, problem } = result
-  if (status >= 200 && status < 300)
-    return problem === 'cut' || problem === 'undecodable' || problem === 'timeout'
-  return statusRow(status).repeat !== 'none'
-}
-
-/**
- * Ends a call as if no response had arrived, because the call had to end while the caller's schema
- * was still checking the response.
- */
-function cutShort({ why }: Interruption, { last: _last, ...trail }: Trail): Ending<never> {
-  return { end: why, trail }
-}
-
-function isSuccess({ status, problem }: Answer): boolean {
-  return status >= 200 && status < 300 && problem === undefined
+  if (statusClass(result) !== 2) return statusRow(status).repeat !== 'none'
+  return problem === 'cut' || problem === 'undecodable' || problem === 'timeout'
 }
 
 function judgeSuccess<T>(
   call: ReadCall<T>,
   deadline: Deadline,
-  answer: Answer,
-  trail: Trail,
-): Judgement<T> | Promise<Judgement<T> | Interruption> {
+  { status, headers, text }: Answer,
+  { attempts, secrets }: Trail,
+): Judgement<T> | Promise<Judgement<T>> {
+  const flawed = (issues: readonly Issue[], advice: string) => {
+    const about = { attempts, status, requestId: requestIdOf(headers, secrets), issues }
+    return unexpectedBody(contextOf(call, CHARGED[call.money]), about, advice)
+  }
+  const judge = (checked: Checked<T> | Interruption): Judgement<T> => {
+    if (checked instanceof Interruption) return checked
+    if ('value' in checked) return { next: 'done', value: checked.value }
+    // The caller's schema may quote a rejected value, which may contain an API key.
+    const issues = checked.issues.map(({ path, message }) => ({
+      path: redact(path, secrets),
+      message: redact(message, secrets),
+    }))
+    const error = flawed(issues, 'Check baseUrl, schemas and listEnvelope')
+    // A proxy that loses its connection to the service may end a truncated body as if it were
+    // complete.
+    return call.repeatable && isTruncated(text)
+      ? { next: 'retry', pace: 'backoff', error }
+      : { next: 'stop', error }
+  }
   // The order that a lookup finds is stored later, so API keys in the response are redacted here.
   const stored = call.money === 'in_doubt' || call.money === 'charged'
   // A cached list may lack the very order that the lookup is for (RFC 9111 section 5.1).
-  if (stored && Number(answer.headers.get('age')) > 0)
-    return { next: 'stop', error: fromCache(call, answer, trail) }
-  const body = parseJson(stored ? redact(answer.text, trail.secrets, LIKE_A_KEY) : answer.text)
+  if (stored && Number(headers.get('age')) > 0) {
+    const { issues } = wrong('comes from a cache (it has the header Age)')
+    return { next: 'stop', error: flawed(issues, 'Let no cache store the responses of the service') }
+  }
+  const body = parseJson(stored ? redact(text, secrets, LIKE_A_KEY) : text)
   const parsed = body === undefined ? wrong('is not JSON') : call.parse(body.json)
-  if (!(parsed instanceof Promise)) return judgeChecked(call, answer, trail, parsed)
   // The time that the caller's async schema takes counts towards the call's total time.
-  return deadline
-    .race(parsed)
-    .then((checked) =>
-      checked instanceof Interruption ? checked : judgeChecked(call, answer, trail, checked),
-    )
-}
-
-function fromCache(
-  call: ReadCall<unknown>,
-  { status, headers }: Answer,
-  trail: Trail,
-): CustomerOrderingError {
-  return unexpectedBody(
-    contextOf(call, CHARGED[call.money]),
-    {
-      attempts: trail.attempts,
-      status,
-      requestId: requestIdOf(headers, trail.secrets),
-      issues: [{ path: '', message: 'comes from a cache (it has the header Age)' }],
-    },
-    'Let no cache store the responses of the service',
-  )
-}
-
-function judgeChecked<T>(
-  call: ReadCall<T>,
-  { status, headers, text }: Answer,
-  trail: Trail,
-  checked: Checked<T>,
-): Judgement<T> {
-  if ('value' in checked) return { next: 'done', value: checked.value }
-  // The caller's schema may quote a rejected value, which may contain an API key.
-  const issues = checked.issues.map((issue) => ({
-    path: redact(issue.path, trail.secrets),
-    message: redact(issue.message, trail.secrets),
-  }))
-  const error = unexpectedBody(
-    contextOf(call, CHARGED[call.money]),
-    { attempts: trail.attempts, status, requestId: requestIdOf(headers, trail.secrets), issues },
-    'Check baseUrl, schemas and listEnvelope',
-  )
-  // A proxy that loses its connection to the service may end a truncated body as if it were
-  // complete.
-  return call.repeatable && isTruncated(text)
-    ? { next: 'retry', pace: 'backoff', error }
-    : { next: 'stop', error }
+  return parsed instanceof Promise ? deadline.race(parsed).then(judge) : judge(parsed)
 }
 
 /** False for an HTML page: a retry would return the same page. */
@@ -238,4 +164,52 @@ function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: bo
   const always = result.kind === 'answer' && statusRow(result.status).repeat === 'all'
   if (!isTransient(result) || !(call.repeatable || unsent || always)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
+}
+
+type AnswerFacts = Pick<ResponseInfo, 'status' | 'requestId'>
+
+const NO_ANSWER = { status: undefined, headers: undefined } as const
+
+export function factsOf({ secrets, last }: Trail): AnswerFacts {
+  const { status, headers } = answerOf(last) ?? NO_ANSWER
+  return defined({ status, requestId: headers && requestIdOf(headers, secrets) })
+}
+
+export function answerFacts(info: AnswerFacts): AnswerFacts {
+  const { status, requestId } = bare(info)
+  return defined({ status, requestId })
+}
+
+// infoLater() and headersLater() return functions that do not refer to the response body. Objects
+// with getters would keep large bodies in memory: V8 frees such objects only in a full garbage
+// collection (measured with Node 24).
+
+export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
+  const { status, headers } = answerOf(last) ?? NO_ANSWER
+  return () => ({
+    ...defined({ status, requestId: headers && requestIdOf(headers, secrets) }),
+    attempts,
+    durationMs,
+    headers: redacted(headers, secrets),
+  })
+}
+
+export function headersLater({ secrets, last }: Trail): () => Headers {
+  const { headers } = answerOf(last) ?? NO_ANSWER
+  return () => redacted(headers, secrets)
+}
+
+export function noHeaders(): Headers {
+  return new Headers()
+}
+
+function redacted(headers: ResponseHeaders | undefined, secrets: Iterable<string>): Headers {
+  const clean: [string, string][] = []
+  let found = false
+  headers?.forEach((value, name) => {
+    const text = redact(value, secrets)
+    found ||= text !== value
+    clean.push([name, text])
+  })
+  return headers instanceof Headers && !found ? headers : new Headers(clean)
 }

@@ -1,13 +1,13 @@
-/** Replaces proof.ts and node-fetch.ts in builds for browsers, where no error proves anything. */
-import { bare, defined, isObject } from '../defined.ts'
-import { type FailureDetail, framesOf, nameOf } from './failure-detail.ts'
+/** Replaces node.ts in builds for browsers, where no error proves anything. */
+import { bare, isObject } from '../defined.ts'
+import type { FailureDetail } from './node.ts'
 
 export const isNodeFetch = (): false => false
 export const provenUnsent = (): false => false
+export const adviceFor = (): undefined => undefined
 export const isUndecodable = (): false => false
 
-export function detailOf(error: unknown, withFrames: boolean): FailureDetail {
-  if (!isObject(error)) return bare({ name: 'Error' })
-  const name = nameOf(error['name'])
-  return bare({ name, ...defined({ frames: withFrames ? framesOf(error) : undefined }) })
+export function wordsOf(error: unknown): FailureDetail {
+  const name = isObject(error) ? error['name'] : undefined
+  return bare({ name: typeof name === 'string' && /^[A-Za-z]{1,64}$/.test(name) ? name : 'Error' })
 }

@@ -165,6 +165,12 @@ export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): 
   return apiKey === null ? 'none' : derive(canonicalJson(['a1', salt, apiKey])).slice(0, 8)
 }
 
+/** Response header in which `customer-ordering-sdk/proxy` names the API key that it adds. */
+export const API_KEY_TAG = 'api-key-tag'
+
+/** Request header: the proxy sends the order only if the API key that it adds has this tag. */
+export const IF_API_KEY_TAG = 'if-api-key-tag'
+
 const BY_PROXY = 'p'
 
 /** @param proxyTag the proxy's name for its API key, which every response of the proxy contains */

@@ -1,4 +1,5 @@
-import { type Charged, InvalidResponseError, moneySentence } from '../errors/classes.ts'
+import { type Charged, InvalidResponseError } from '../errors/classes.ts'
+import { moneySentence } from '../errors/messages.ts'
 import { type InfoSource, infoFrom } from '../response-info.ts'
 import { DEFAULT_LIMIT, type FetchedPage, type FetchPage, ReadAhead, type Start } from './prefetch.ts'
 

@@ -1,8 +1,7 @@
 /** Decides about one request, adds the API key, sends it once, and passes on the response. */
 import { ConfigurationError } from '../errors/classes.ts'
-import { API_KEY_TAG, IF_API_KEY_TAG } from '../http/api-key-tag.ts'
 import { LIKE_A_KEY, REQUEST_ID_HEADERS, redact } from '../http/redact.ts'
-import { apiKeyTag, proxiedTag } from '../identity/keys.ts'
+import { API_KEY_TAG, apiKeyTag, IF_API_KEY_TAG, proxiedTag } from '../identity/keys.ts'
 import { credentialsOf } from '../settings/credentials.ts'
 import { uuidV5 } from '../uuid-v5.ts'
 import type { Settings } from './options.ts'

@@ -8,10 +8,10 @@ import {
   type SupportReference,
   TimeoutError,
 } from '../errors/classes.ts'
+import { chargedSentence } from '../errors/messages.ts'
 import type { CallSettings } from '../http/call.ts'
 import { Deadline, Interruption } from '../http/deadline.ts'
-import { chargedSentence } from '../http/failures.ts'
-import { answerFacts } from '../http/info.ts'
+import { answerFacts } from '../http/request.ts'
 import type { ListEndpoint } from '../lists/envelope.ts'
 import { type OrderReply, placeOrder, responseInfoOf } from '../orders/commands/create.ts'
 import type { CreateManyResult } from '../orders/commands/create-many.ts'

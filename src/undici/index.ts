@@ -1,7 +1,7 @@
 import { Agent, buildConnector, type Dispatcher, EnvHttpProxyAgent } from 'undici'
 import { bare } from '../defined.ts'
 import { ConfigurationError } from '../errors/classes.ts'
-import { provenUnsent } from '../http/proof.ts'
+import { provenUnsent } from '../http/node.ts'
 import type { Transport, TransportRequest } from '../http/transport.ts'
 import { integer, only, type Readers, readFields, withMethods } from '../settings/readers.ts'
 import { acceptEncoding } from './decoding.ts'

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
-import { isUndecodable } from '../http/proof.ts'
+import { isUndecodable } from '../http/node.ts'
 import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse } from '../http/transport.ts'
 import { decoded } from './decoding.ts'
 

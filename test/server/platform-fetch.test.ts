@@ -1,9 +1,7 @@
 import type { Dispatcher } from 'undici'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { sendOver } from '../../src/http/attempt.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
-import { platformRuntime } from '../../src/runtime.ts'
-import { attempt } from '../support/attempt.ts'
+import { asRead, attempt } from '../support/attempt.ts'
 import { refusing, unsentOf } from '../support/refusing.ts'
 
 describe('a fetch that is not the one that Node came with never proves that nothing was sent', () => {
@@ -16,9 +14,9 @@ describe('a fetch that is not the one that Node came with never proves that noth
     })
     const url = await refusing()
     if (when === 'before') globalThis.fetch = fetch
-    const transport = sendOver(kyTransport(), platformRuntime)
+    const transport = kyTransport()
     globalThis.fetch = fetch
-    return unsentOf(await transport({ method: 'GET', url, headers: {}, timeout: 10_000, maxBytes: 100 }))
+    return unsentOf(await attempt(url, asRead, { transport }))
   }
 
   const wrappers: Record<string, typeof globalThis.fetch> = {

@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { sendOver } from '../../src/http/attempt.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
-import { platformRuntime } from '../../src/runtime.ts'
 import { asRead, attempt } from '../support/attempt.ts'
 import { answerText } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
@@ -269,18 +267,9 @@ describe('connections', () => {
 
   test('concurrent attempts have separate connections, each with its own response', async () => {
     const server = await rawServer((socket, { body }) => socket.write(answerText(200, body)))
-    const transport = sendOver(kyTransport(), platformRuntime)
+    const transport = kyTransport()
     const results = await Promise.all(
-      Array.from({ length: 20 }, (_, index) =>
-        transport({
-          method: 'POST',
-          url: server.url,
-          headers: {},
-          body: `${index}`,
-          timeout: 10_000,
-          maxBytes: 100,
-        }),
-      ),
+      Array.from({ length: 20 }, (_, index) => attempt(server.url, { body: `${index}` }, { transport })),
     )
     expect(results.map((result) => 'text' in result && result.text)).toEqual(
       Array.from({ length: 20 }, (_, index) => `${index}`),

@@ -25,6 +25,8 @@ export function attempt(
     body: '{"a":1}',
     timeout: 10_000,
     maxBytes: 1024 * 1024,
+    signal: undefined,
+    isLate: undefined,
     ...changes,
   })
 }

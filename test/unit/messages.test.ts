@@ -6,6 +6,7 @@ import { aesGcm, CustomerOrderingClient, formatAmount } from 'customer-ordering-
 import { expect, test } from 'vitest'
 import { CustomerOrderingError } from '../../src/errors/classes.ts'
 import type { AttemptResult, BodyProblem } from '../../src/http/attempt.ts'
+import { noTrail } from '../../src/http/call.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL } from '../../src/http/failures.ts'
 import type { Unsent } from '../../src/http/transport.ts'
 import type { ClientOptions } from '../../src/options.ts'
@@ -57,7 +58,7 @@ const ATTEMPTS: Readonly<Record<string, AttemptResult>> = {
 }
 
 function fail(last: AttemptResult, known: Partial<CallContext> = {}, outOfTime = false): Error {
-  const trail = { attempts: 2, retries: 0, last, cutByDeadline: outOfTime, secrets: new Set<string>() }
+  const trail = { ...noTrail(outOfTime), attempts: 2, last }
   const context = { ...UNKNOWN_CALL, endpoint: CREATE_ORDER, path: '/v1/orders', ...known }
   return errorOf({ end: outOfTime ? 'deadline' : 'judged', trail }, context)
 }

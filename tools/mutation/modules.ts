@@ -55,7 +55,7 @@ const FOLDERS: readonly Folder[] = [
   {
     folder: 'http',
     effects: ['client/**/{reads,retry}.test.ts'],
-    leftOut: ['api-key-tag', 'attempt', 'info', 'ky-transport', 'path', 'proof', 'request', 'transport'],
+    leftOut: ['attempt', 'ky-transport', 'node', 'path', 'request', 'transport'],
   },
 ]
 

@@ -4,7 +4,7 @@ import { type CustomerOrderingError, isCustomerOrderingError } from '../../error
 import type { SettledEvent } from '../../hooks.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
-import { answerFacts, factsOf, headersLater, noHeaders } from '../../http/info.ts'
+import { answerFacts, factsOf, headersLater, noHeaders } from '../../http/request.ts'
 import { differingFields } from '../../identity/keys.ts'
 import type { ResponseInfo } from '../../response-info.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
@@ -118,7 +118,7 @@ async function place(context: OrderContext, job: Job, placing: Placing): Promise
     case 'unclaimed':
       throw unclaimedError(placing, driven, job.deadline)
     case 'sent':
-      return sentReply(context, job, placing, driven)
+      return sentReply(job, placing, driven)
     case 'ruled':
       return await ruledReply(context, job, placing, driven.step, driven.found)
   }
@@ -153,7 +153,7 @@ async function ruledReply(
   }
 }
 
-function sentReply({ connection }: OrderContext, job: Job, placing: Placing, sent: Sent): Placed {
+function sentReply(job: Job, placing: Placing, sent: Sent): Placed {
   const { order, ending, attempts, record, remembered, replayed } = sent
   if (order !== undefined) {
     const { trail } = ending
@@ -166,7 +166,7 @@ function sentReply({ connection }: OrderContext, job: Job, placing: Placing, sen
   const isSame = differingFields(fingerprint, placing.intent.fingerprint).length === 0
   if (isSame && orderOf(record) !== undefined) return rememberedReply(job, placing, record)
   const charged = record.state === 'created' ? 'yes' : sent.charged
-  throw sentError(placing, sent, charged, connection.runtime.now())
+  throw sentError(placing, sent, charged)
 }
 
 function rememberedReply(job: Job, placing: Placing, record: JournalRecord): Placed {

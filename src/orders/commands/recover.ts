@@ -155,7 +155,7 @@ export async function recoverOne(
     case 'unclaimed':
       return unclaimedOutcome(driven, job)
     case 'sent':
-      return outcomeOf(context, driven, job)
+      return outcomeOf(driven, job)
   }
 }
 
@@ -196,12 +196,11 @@ function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): Recove
   return { outcome: 'still_open', record: publicRecord(record), error }
 }
 
-function outcomeOf({ connection }: OrderContext, sent: Sent, { settings }: Job): RecoveryOutcome {
+function outcomeOf(sent: Sent, { settings }: Job): RecoveryOutcome {
   const { ending, order, outcome, record } = sent
   if (ending.end === 'steered') throw ending.error
   const about = orderCall(OPERATION, recordFacts(record), settings.signal)
-  const error =
-    ending.end === 'done' ? undefined : errorOf(ending, { ...about, now: connection.runtime.now() })
+  const error = ending.end === 'done' ? undefined : errorOf(ending, about)
   return sentOutcome(record, order, outcome?.kind, error)
 }
 

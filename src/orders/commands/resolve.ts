@@ -3,10 +3,10 @@ import type { ConfirmedOrder, OrderName, Resolution } from '../../call-options.t
 import {
   type CustomerOrderingError,
   InvalidRequestError,
-  moneySentence,
   StoreError,
   UnresolvedOrderError,
 } from '../../errors/classes.ts'
+import { moneySentence } from '../../errors/messages.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { type Facts, PLAIN_FACTS, type Refusal, ruleFor, unknownStep } from '../protocol/rules.ts'
 import { abandon, distrust } from '../protocol/transitions.ts'
@@ -206,7 +206,7 @@ function refused(
 function notStored(record: JournalRecord | undefined): StoreError {
   const known = recordFacts(record)
   return new StoreError(
-    `The decision was not confirmed: the store failed, or another call changed the record. ${moneySentence(known.charged)} Read the record again, then ruleFor.`,
+    `The decision was not confirmed: the store failed, or another call changed the record. ${moneySentence(known.charged)} Read the record again, then decide again.`,
     known,
   )
 }

@@ -8,20 +8,14 @@ import {
   IdempotencyConflictError,
   InvalidRequestError,
   type Issue,
-  moneySentence,
   StoreError,
   UnresolvedOrderError,
 } from '../../errors/classes.ts'
+import { chargedSentence, conflictSentence, moneySentence } from '../../errors/messages.ts'
 import { noTrail } from '../../http/call.ts'
 import { type Deadline, Interruption } from '../../http/deadline.ts'
-import {
-  type CallContext,
-  chargedSentence,
-  conflictSentence,
-  errorOf,
-  unexpectedBody,
-} from '../../http/failures.ts'
-import { factsOf } from '../../http/info.ts'
+import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.ts'
+import { factsOf } from '../../http/request.ts'
 import { differingFields, rowIdOf } from '../../identity/keys.ts'
 import type { StepOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../record/context.ts'
@@ -118,7 +112,7 @@ export function unclaimedError(
       ? 'It is unknown whether the order was stored'
       : 'The order could not be stored'
   return new StoreError(
-    `${what}. This call sent nothing. ${chargedSentence(charged, '')} ${repair} and call again${changeOf(placing)}.${reasonOf(why.cause)}`,
+    `${what}. This call sent nothing. ${chargedSentence(charged, false)} ${repair} and call again${changeOf(placing)}.${reasonOf(why.cause)}`,
     {
       ...namesOf(placing, record),
       charged,
@@ -129,15 +123,10 @@ export function unclaimedError(
 }
 
 /** The order was sent, and this call has no order to return. */
-export function sentError(
-  placing: Placing,
-  sent: Sent,
-  charged: Charged,
-  now: number,
-): CustomerOrderingError {
+export function sentError(placing: Placing, sent: Sent, charged: Charged): CustomerOrderingError {
   const { ending, outcome, orderId, record, attempts } = sent
   if (ending.end === 'steered') throw ending.error
-  const context = { ...contextOf(placing, charged, record.key), orderId, now }
+  const context = { ...contextOf(placing, charged, record.key), orderId }
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
   if (unreadable && ending.end !== 'aborted') {
@@ -190,7 +179,7 @@ export function orderCall(
 ): CallContext {
   const names = { charged, idempotencyKey, externalOrderId, orderId }
   const endpoint = { ...CREATE_ORDER, operation }
-  return { endpoint, path: ORDERS_PATH, ...names, now: 0, reason: signal?.reason, change: '' }
+  return { endpoint, path: ORDERS_PATH, ...names, reason: signal?.reason, change: '' }
 }
 
 /**

@@ -1,12 +1,11 @@
 /** Sends a claimed order, under its next key if the service repeats a refusal, and stores the outcome. */
 import { bare, defined } from '../../defined.ts'
 import type { Charged } from '../../errors/classes.ts'
-import { API_KEY_TAG, IF_API_KEY_TAG } from '../../http/api-key-tag.ts'
 import { type AttemptResult, answerOf } from '../../http/attempt.ts'
 import { type Ending, type Judgement, perform } from '../../http/call.ts'
 import { LIKE_A_KEY, redact } from '../../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../../http/request.ts'
-import { isProxied } from '../../identity/keys.ts'
+import { API_KEY_TAG, IF_API_KEY_TAG, isProxied } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import {
   classify,

@@ -66,6 +66,8 @@ describe('what every object inherits', () => {
         body: '{}',
         timeout: 1000,
         maxBytes: 1000,
+        signal: undefined,
+        isLate: undefined,
       })
       expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
       expect(result).not.toHaveProperty('detail.code')

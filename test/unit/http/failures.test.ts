@@ -19,10 +19,11 @@ import {
   ServerError,
   TimeoutError,
 } from '../../../src/errors/classes.ts'
-import type { AttemptResult, BodyProblem } from '../../../src/http/attempt.ts'
-import type { Endpoint } from '../../../src/http/call.ts'
+import { type AttemptResult, answerOf, type BodyProblem } from '../../../src/http/attempt.ts'
+import { type Endpoint, noTrail } from '../../../src/http/call.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL } from '../../../src/http/failures.ts'
 import { requestIdOf } from '../../../src/http/redact.ts'
+import { parseRetryAfter } from '../../../src/http/retry.ts'
 import type { Unsent } from '../../../src/http/transport.ts'
 import { effort } from '../../support/effort.ts'
 
@@ -34,7 +35,7 @@ const CREATE: Endpoint = {
 }
 
 const NOW = Date.UTC(2026, 0, 1)
-const context: CallContext = { ...UNKNOWN_CALL, endpoint: CREATE, path: '/v1/orders', now: NOW }
+const context: CallContext = { ...UNKNOWN_CALL, endpoint: CREATE, path: '/v1/orders' }
 
 /** The details of a call and of its result, as a test sets them. */
 interface Told extends Partial<CallContext> {
@@ -56,7 +57,8 @@ const answer = (
 })
 function fail(last: AttemptResult, told: Told = {}): CustomerOrderingError {
   const { attempts = 2, secrets = [], outOfTime = false, deadline = 'attempt', ...known } = told
-  const trail = { attempts, retries: 0, last, cutByDeadline: deadline === 'total', secrets: new Set(secrets) }
+  const retryAfter = parseRetryAfter(answerOf(last)?.headers.get('retry-after') ?? null, NOW)
+  const trail = { ...noTrail(deadline === 'total'), attempts, last, retryAfter, secrets: new Set(secrets) }
   return errorOf({ end: outOfTime ? 'deadline' : 'judged', trail }, { ...context, ...known })
 }
 

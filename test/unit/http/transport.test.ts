@@ -31,6 +31,8 @@ const request: AttemptRequest = {
   body: '{"a":1}',
   timeout: 5000,
   maxBytes: 1000,
+  signal: undefined,
+  isLate: undefined,
 }
 
 /** One attempt with the test's fetch. */
