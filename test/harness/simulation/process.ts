@@ -385,11 +385,16 @@ export class Process {
         if (mishap === 'hangs') return
         if (mishap === 'lasts') {
           world.underWay++
-          const arrive = (): void => void take().finally(() => world.underWay--)
+          let flies = true
+          const arrive = (): void => {
+            if (flies) take().finally(() => world.underWay--)
+            flies = false
+          }
           patience?.addEventListener('abort', arrive, { once: true })
+          // A process that sleeps or dies does not keep its request in the network.
+          time.setTimer(world, arrive, plan.client.timeout)
           return
         }
-        if (mishap === 'crash while it flies') this.kill()
         const away =
           mishap === 'late' || mishap === 'crash while it flies'
             ? lateness(way)
