@@ -135,7 +135,7 @@ export type OrderName = { readonly externalOrderId: string } | { readonly idempo
 export type RememberedQuery = OrderName | { readonly since: number }
 
 /** The fields of a request that a service may repeat in the order. */
-export type EchoedField = 'externalOrderId' | 'serviceId' | 'quantity' | 'target'
+export type EchoedField = 'externalOrderId' | 'serviceId' | 'quantity' | 'target' | 'sourceSystem'
 
 /** A person's decision: the order exists under this id, or the order is abandoned. */
 export type Resolution = ConfirmedOrder | AbandonedOrder

@@ -220,7 +220,7 @@ function resolutionOf({ as, 'order-id': orderId, despite }: Flags): Resolution {
   throw new UsageError('--as created requires --order-id ID; --as abandoned does not accept it.')
 }
 
-const FIELDS: readonly EchoedField[] = ['externalOrderId', 'serviceId', 'quantity', 'target']
+const FIELDS: readonly EchoedField[] = ['externalOrderId', 'serviceId', 'quantity', 'target', 'sourceSystem']
 
 function fieldsOf(despite: string): EchoedField[] {
   return despite.split(',').map((name) => {

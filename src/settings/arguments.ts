@@ -133,7 +133,7 @@ export const readArguments: {
   }),
 }
 
-const FIELDS: readonly unknown[] = ['externalOrderId', 'serviceId', 'quantity', 'target']
+const FIELDS: readonly unknown[] = ['externalOrderId', 'serviceId', 'quantity', 'target', 'sourceSystem']
 
 interface ResolutionFields {
   readonly as: 'created' | 'abandoned'

@@ -307,7 +307,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'an order that differs only in its target is neither adopted nor bought again',
       'reconcile() calls an order doubtful whose %s differs',
       'a remembered id proves an order whose fields the service changes, listed with %s',
-      'recover() leaves it alone, also if its orders name several source systems',
+      'recover() calls it doubtful, also if its orders name several source systems',
     ],
     'client/recover/resolve.test.ts': [
       'resolve() names every field that differs, and accepts the order despite exactly these',

@@ -16,9 +16,8 @@ import { type JournalRecord, publicRecord, recordFacts } from '../record/record.
 import {
   type Asked,
   contradiction,
-  differencesOfListed,
+  differencesFound,
   echoOf,
-  isOfSameSystem,
   proveFound,
   sourceSystemOf,
 } from '../sending/evidence.ts'
@@ -124,8 +123,8 @@ export async function* lookUp(
       for await (const listed of scanOrders(context, scan)) {
         const { externalOrderId = '' } = listed
         const lookup = wanted.get(externalOrderId)
-        if (lookup === undefined || !isOfSameSystem(lookup.found.record, listed)) continue
-        const differs = differencesOfListed(deriveId, lookup.found.record, listed)
+        if (lookup === undefined) continue
+        const differs = differencesFound(deriveId, lookup.found.record, listed)
         if (differs.length > 0) {
           doubts.set(externalOrderId, { orderId: listed.id, differs })
           continue
@@ -199,9 +198,8 @@ export async function isListed(
   // The record says that nothing was charged, and a failed look-up does not change that.
   const scan = { operation: job.operation, settings, money: 'none', checkOpen: () => {} } as const
   for await (const listed of scanOrders(context, scan)) {
-    const isNamed = listed.externalOrderId === found.record.externalOrderId
-    if (!isNamed || !isOfSameSystem(found.record, listed)) continue
-    if (differencesOfListed(deriveId, found.record, listed).length === 0)
+    if (listed.externalOrderId !== found.record.externalOrderId) continue
+    if (differencesFound(deriveId, found.record, listed).length === 0)
       return (await proveFound(context, found, listed, job.deadline)).record
     doubtful = true
   }

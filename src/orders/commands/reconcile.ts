@@ -6,7 +6,7 @@ import type { Order } from '../../schemas/order.ts'
 import type { OrderContext } from '../record/context.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../record/record.ts'
 import { type Unusable, unusableError } from '../record/row.ts'
-import { differencesOfListed, isOfSameSystem } from '../sending/evidence.ts'
+import { differencesFound } from '../sending/evidence.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
 import { type Finish, failureOf } from './recovery-outcome.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
@@ -28,7 +28,7 @@ export type Reconciled<Output = Order> =
     }
   | {
       /**
-       * The listed order has the record's reference, but another service, target or quantity. It may
+       * The listed order has the record's reference, but another service, target, quantity or source system. It may
        * be an order of another integration.
        */
       readonly kind: 'doubtful'
@@ -96,7 +96,7 @@ export async function* reconcile<Output>(
       if (reported.has(listed.id)) continue
       reported.add(listed.id)
       const found = await recordOf(context, index, listed)
-      const differs = found === undefined ? [] : differencesOfListed(deriveId, found.record, listed)
+      const differs = found === undefined ? [] : differencesFound(deriveId, found.record, listed)
       // An order that contradicts the record's request belongs to another caller. Only with the
       // record's reference, it may still be the order.
       const isNamed =
@@ -138,18 +138,14 @@ function nameOf({ slot, order, externalOrderId }: JournalRecord): string {
 async function recordOf(
   context: OrderContext,
   index: RecordIndex,
-  listed: ListedOrder,
+  { id, externalOrderId = '' }: ListedOrder,
 ): Promise<{ readonly position: number; readonly record: JournalRecord } | undefined> {
-  const { id, externalOrderId = '' } = listed
   for (const name of [`id ${id}`, `reference ${externalOrderId}`]) {
     for (const position of index.named(name)) {
       if (index.is(position, 'matched')) continue
       const record = await load(context, index.rowIdOf(position))
       if (record === undefined) continue
-      const fits =
-        record.order?.id === undefined
-          ? nameOf(record) === name && isOfSameSystem(record, listed)
-          : record.order.id === id
+      const fits = record.order?.id === undefined ? nameOf(record) === name : record.order.id === id
       if (fits) return { position, record }
     }
   }

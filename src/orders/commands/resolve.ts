@@ -20,7 +20,7 @@ import {
   type RecordContent,
   recordFacts,
 } from '../record/record.ts'
-import { differences, echoOf, proveFound, rememberedOrder } from '../sending/evidence.ts'
+import { differencesFound, echoOf, proveFound, rememberedOrder } from '../sending/evidence.ts'
 import { nextKey } from '../sending/key-choice.ts'
 import { readOrder } from './look-up.ts'
 import {
@@ -63,7 +63,10 @@ async function confirmed(
   const { value: order, info } = await readOrder(context, operation, orderId, 'in_doubt', left)
   const { attempts } = info()
   const asked = record ?? { slot: slotNamed(name), fingerprint: {}, ...name }
-  const differing = differences(context.connection.runtime.deriveId, asked, echoOf(order))
+  const differing = differencesFound(context.connection.runtime.deriveId, asked, {
+    ...echoOf(order),
+    id: order.id,
+  })
   const doubted = differing.filter((field) => !despite.includes(field))
   if (doubted.length > 0) {
     const fields = doubted.join(', ')

@@ -66,26 +66,24 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo): EchoedF
 }
 
 /**
- * Compares an order from the service's list. The id that the record remembers came with a response
- * to its own key, so an order with that id is its order, however the service shows its fields now.
+ * Compares an order that was found in the list or by its id. The id that the record remembers came
+ * with a response to its own key, so an order with that id is its order, however the service shows
+ * its fields now.
  */
-export function differencesOfListed(
+export function differencesFound(
   derive: Derive,
-  record: JournalRecord,
-  listed: Echo & { readonly id: string },
+  asked: Asked & Partial<JournalRecord>,
+  found: Echo & { readonly id: string },
 ): readonly EchoedField[] {
-  const fields = differences(derive, record, listed)
-  return record.order?.id === listed.id ? fields.filter((field) => field === 'externalOrderId') : fields
-}
-
-/** False for an order of another integration, which may use the same references. */
-export function isOfSameSystem(record: JournalRecord, { sourceSystem }: Echo): boolean {
-  const own = sourceSystemOf(record)
-  return own === undefined || sourceSystem === undefined || sourceSystem === own
+  const fields = differences(derive, asked, found)
+  if (asked.order?.id === found.id) return fields.filter((field) => field === 'externalOrderId')
+  const own = sourceSystemOf(asked)
+  const isOther = own !== undefined && found.sourceSystem !== undefined && found.sourceSystem !== own
+  return isOther ? [...fields, 'sourceSystem'] : fields
 }
 
 /** The integration that the stored request names. */
-export function sourceSystemOf({ body = '' }: JournalRecord): string | undefined {
+export function sourceSystemOf({ body = '' }: Partial<JournalRecord>): string | undefined {
   const request = parseJson(body)?.json
   return isObject(request) ? sourceSystemIn(request) || undefined : undefined
 }

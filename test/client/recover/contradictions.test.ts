@@ -1,3 +1,4 @@
+import type { EchoedField } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { all } from '../../support/all.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
@@ -189,16 +190,17 @@ describe("another integration's order with the same reference", () => {
     const systems = (): Lab =>
       new Lab({ behaviour: { orderFields: ['serviceId', 'target', 'quantity', 'metadata', 'sourceSystem'] } })
 
-    it('recover() leaves it alone, also if its orders name several source systems', async () => {
+    it('recover() calls it doubtful, also if its orders name several source systems', async () => {
       const lab = systems()
       await lab.doubted('drop', order('r1', { metadata }))
       await lab.doubted('drop', order('r2'))
       lab.runtime.jump(60 * MINUTE)
       lab.sandbox.addOrder(twin)
       const outcomes = await all(lab.client().orders.recover())
-      expect(outcomes.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual(
-        Array(2).fill('needs_attention past_window'),
-      )
+      expect(outcomes.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
+        'needs_attention doubtful',
+        'needs_attention past_window',
+      ])
     })
 
     it('recover() finds the own order among several source systems', async () => {
@@ -215,11 +217,16 @@ describe("another integration's order with the same reference", () => {
       ])
     })
 
-    it('reconcile() calls it an order without a record', async () => {
+    it('reconcile() calls it doubtful, and resolve() accepts it only despite its source system', async () => {
       const lab = systems()
       await lab.doubted('drop', order('r1', { metadata }))
-      lab.sandbox.addOrder(twin)
-      expect(await kindsOf(lab)).toEqual(APART)
+      const { id } = lab.sandbox.addOrder(twin)
+      const { orders } = lab.client()
+      expect(await all(orders.reconcile())).toMatchObject([{ kind: 'doubtful', differs: ['sourceSystem'] }])
+      const resolve = (despite: readonly EchoedField[]) =>
+        orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: id, despite })
+      expect((await failure(resolve([]))).message).toContain("despite: ['sourceSystem']")
+      expect(await resolve(['sourceSystem'])).toMatchObject({ state: 'created', order: { id } })
     })
   })
 

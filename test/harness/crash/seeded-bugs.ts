@@ -46,7 +46,12 @@ import {
 import { prune } from '../../../src/orders/record/retention.ts'
 import { decodeRow } from '../../../src/orders/record/row.ts'
 import { drive, earlierRefusal, ruledByTwin } from '../../../src/orders/sending/drive.ts'
-import { differences, proveFound } from '../../../src/orders/sending/evidence.ts'
+import {
+  contradiction,
+  differences,
+  differencesFound,
+  proveFound,
+} from '../../../src/orders/sending/evidence.ts'
 import { isShared, sameApiKey, tagOf } from '../../../src/orders/sending/key-choice.ts'
 import { keptRefusal, mayHaveProcessed, movesOn, send } from '../../../src/orders/sending/send.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
@@ -236,7 +241,14 @@ const BUGS = {
       around(scanOrders, async function* (original, context, options) {
         for await (const { target: _target, ...listed } of original(context, options)) yield listed
       }),
-    'a person resolves an order with the order of another integration': () => around(differences, () => []),
+    'an order of another source system counts as found': () =>
+      around(differencesFound, (original, ...args) =>
+        original(...args).filter((field) => field !== 'sourceSystem'),
+      ),
+    'a service that changes what it shows is not believed': () =>
+      around(contradiction, (_original, ...args) => differences(...args)[0]),
+    'a person resolves an order with the order of another integration': () =>
+      around(differencesFound, () => []),
   },
   'client/recover/pruning': {
     'one clock decides what is old enough to be removed': () =>
@@ -325,6 +337,15 @@ const BUGS = {
       }),
     'a person whose clock is wrong gives up what a call may still send': () =>
       around(mayBeRunning, (_original, record, now) => isBusy(record, now)),
+    'a person cannot confirm an order that the service shows otherwise': () =>
+      around(resolve, (original, context, name, { ...resolution }, settings) =>
+        original(
+          context,
+          name,
+          'orderId' in resolution ? { ...resolution, despite: [] } : resolution,
+          settings,
+        ),
+      ),
     'a decision that an order exists is not stored': () =>
       around(proveFound, async (_original, _context, { record }) => ({
         record: { ...record, state: 'created' as const },
@@ -496,10 +517,6 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'no promise is broken: the key is the same, and recovery reports what it hears',
   'a refusal of another key permits a new one':
     'no seed of 50,000 buys twice by it; client/create/generations notices it',
-  'a person gives up what an overtaken call may still send':
-    'it permits the requests of earlier calls after an abandonment; the model does not',
-  'a person whose clock is wrong gives up what a call may still send':
-    'it permits the requests of earlier calls after an abandonment; the model does not',
   'a conflict is settled as if the order were refused':
     'not seen in 20,000 seeds: this payload was not bought, and each payload is judged by its own calls',
   'recovery repeats an order whose key belongs to another payload':

@@ -169,20 +169,25 @@ const hastyPerson = (draw: Draw): Scene => {
   }
 }
 
-/** Another integration orders the same with the same reference, for another target. */
+/**
+ * Another integration orders the same with the same reference, for another target or from another
+ * source system. A look-up for several systems reads the whole list.
+ */
 const twinOrders = (draw: Draw): Scene => ({
   habits: [habit(['send'], draw.pick('failed', 'unacknowledged', 'crash after'), 0.8)],
   changes: 0,
-  intents: [REFERENCE],
+  intents: [{ ...REFERENCE, sourceSystem: 'shop' }, SECOND],
   client: PATIENT,
   server: {
     ...LISTED,
-    orderFields: [...LISTED.orderFields, 'target'],
+    sourceSystemFrom: 'metadata',
+    orderFields: [...LISTED.orderFields, 'target', 'sourceSystem'],
     ordering: draw.pick('newest', 'oldest'),
   },
   script: [
-    [AT_ONCE, { kind: 'elsewhere', intent: 0, alike: true }],
-    [AT_ONCE, 'create'],
+    [AT_ONCE, { kind: 'elsewhere', intent: 0, unlike: draw.pick('target', 'sourceSystem') }],
+    [AT_ONCE, { ...CREATE }],
+    ...(draw.chance(0.5) ? [[AT_ONCE, { ...CREATE, intent: 1 }] as const] : []),
     [minutes(21, 40), draw.pick('recover', 'resolve')],
     [SOON, draw.pick('recover', 'create')],
   ],

@@ -114,11 +114,8 @@ export type Action =
   | { readonly kind: 'backup' | 'revoke' }
   /** The store is wiped or restored. */
   | { readonly kind: 'lose'; readonly to: 'nothing' | 'backup' }
-  /**
-   * Another integration orders with the same reference: something else, or `alike` the same for
-   * another target.
-   */
-  | { readonly kind: 'elsewhere'; readonly intent: number; readonly alike?: true }
+  /** Another integration orders with the same reference: something else, or almost the same. */
+  | { readonly kind: 'elsewhere'; readonly intent: number; readonly unlike?: 'target' | 'sourceSystem' }
   | { readonly kind: 'publish'; readonly published: boolean }
 
 /** An action at a time, in milliseconds from the start. A dead worker is restarted for it. */

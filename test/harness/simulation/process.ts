@@ -199,7 +199,9 @@ export class Process {
     const name = externalOrderId === undefined ? { idempotencyKey: record.key } : { externalOrderId }
     const decision = orderId === undefined ? {} : { orderId, isOwn }
     // A person who knows the order confirms it even if the service has changed its fields.
-    const despite = isOwn ? (['externalOrderId', 'serviceId', 'quantity', 'target'] as const) : []
+    const despite = isOwn
+      ? (['externalOrderId', 'serviceId', 'quantity', 'target', 'sourceSystem'] as const)
+      : []
     const resolution =
       orderId === undefined ? ({ as: 'abandoned' } as const) : ({ as: 'created', orderId, despite } as const)
     await this.#run('resolve', { intent, decision }, (call) =>

@@ -1,3 +1,4 @@
+import { defined } from '../../../src/defined.ts'
 import type { SandboxOrder } from '../../../src/sandbox/index.ts'
 import { brokenPromises } from '../../support/invariants.ts'
 import { Deadlock, Livelock } from '../../support/virtual-time.ts'
@@ -251,8 +252,10 @@ export async function act(world: World, step: Step): Promise<void> {
     case 'lose':
       return await world.lose(step.to)
     case 'elsewhere': {
-      const reference = world.intents[step.intent]?.plan.externalOrderId
-      if (reference !== undefined) world.addOrder(reference, step.alike === true ? 1 : 7)
+      const { externalOrderId, name } = world.intents[step.intent]?.plan ?? {}
+      const quantity = step.unlike === undefined ? 7 : 1
+      const target = step.unlike === 'sourceSystem' ? { target: name } : {}
+      if (externalOrderId !== undefined) world.addOrder(externalOrderId, { quantity, ...defined(target) })
       return
     }
     case 'publish':

@@ -158,9 +158,9 @@ export class World {
   }
 
   /** An order of another integration with the same wallet. */
-  addOrder(externalOrderId: string, quantity = 7): void {
+  addOrder(externalOrderId: string, as: { quantity?: number; target?: string } = {}): void {
     this.log.otherOrders++
-    this.sandbox.addOrder({ quantity, sourceSystem: 'elsewhere', metadata: { externalOrderId } })
+    this.sandbox.addOrder({ quantity: 7, ...as, sourceSystem: 'elsewhere', metadata: { externalOrderId } })
   }
 
   /** Orders what an intent wants under another key, without the client. */
