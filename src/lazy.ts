@@ -48,8 +48,10 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
     return this.#begin().finally(onFinally)
   }
 
-  #begin(): Promise<Whole> {
-    return this.#whole(this)
+  async #begin(): Promise<Whole> {
+    // An error before the first await would have a stack trace without the caller's line.
+    await undefined
+    return await this.#whole(this)
   }
 
   get [Symbol.toStringTag](): string {

@@ -184,7 +184,8 @@ function iterate<Value, T>(
     })
     waiting++
     try {
-      if (before !== undefined) await before
+      // Also without an earlier step: V8 then shortens the stack trace to what the caller awaits.
+      await before
       return (left ? undefined : await step()) ?? { done: true, value: undefined }
     } finally {
       waiting--

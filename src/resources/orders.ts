@@ -121,7 +121,10 @@ export class Orders<S extends Schemas = Schemas> {
     if (!(isRows && (Symbol.asyncIterator in given || Symbol.iterator in given)))
       refuseArgument('must be iterable', 'rows')
     const settings = { concurrency, onProgress, signal: call.signal }
-    const run = () => createMany(rows, (row) => placeRow(this.#context, row, call), settings)
+    const run = () => {
+      this.#context.lifetime.check('unknown')
+      return createMany(rows, (row) => placeRow(this.#context, row, call), settings)
+    }
     return new Lazy(once('orders.createMany', run), createManySummary)
   }
 

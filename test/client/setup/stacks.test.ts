@@ -10,8 +10,12 @@ const BROKEN = {
   ...{ get: down, insert: down, update: down, prune: down, listOpen: down, list: down, close: down },
 } as unknown as OrderStore
 
+const NAME = { externalOrderId: 'r1' }
 const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }
 type Client = CustomerOrderingClient
+
+/** Never responds. */
+const silent = (): Promise<Response> => new Promise(() => {})
 
 async function through(items: AsyncIterable<unknown>): Promise<void> {
   for await (const item of items) expect(item).toBeDefined()
@@ -44,6 +48,37 @@ const stored: typeof refused = {
   'orders.recover, awaited': async ({ orders }) => await orders.recover(),
   'orders.recover, iterated': async ({ orders }) => await through(orders.recover()),
   'orders.reconcile': async ({ orders }) => await orders.reconcile(),
+  'orders.resolve': async ({ orders }) => await orders.resolve(NAME, { as: 'created', orderId: 'o' }),
+  'orders.resolve, abandoned': async ({ orders }) => await orders.resolve(NAME, { as: 'abandoned' }),
+  'orders.forget': async ({ orders }) => await orders.forget(NAME),
+}
+
+/** Calls that reject before they begin. */
+const closed: typeof refused = {
+  ...refused,
+  ...stored,
+  'orders.createMany, awaited': async ({ orders }) => await orders.createMany([order]),
+  'orders.createMany, iterated': async ({ orders }) => await through(orders.createMany([order])),
+}
+
+/** Calls whose request is cut by a time limit or a signal. */
+const late: typeof refused = {
+  'orders.create': async ({ orders }) => await orders.create(order, { timeout: 1 }),
+  'orders.retrieve': async ({ orders }) => await orders.retrieve('o', { timeout: 1 }),
+  'orders.list, iterated': async ({ orders }) => await through(orders.list({}, { timeout: 1 })),
+  'orders.create, aborted': async ({ orders }) => await orders.create(order, { signal: AbortSignal.abort() }),
+  'orders.retrieve, aborted': async ({ orders }) =>
+    await orders.retrieve('o', { signal: AbortSignal.abort() }),
+}
+
+/** Calls with an argument that is refused. */
+const wrong: typeof refused = {
+  'orders.create': async ({ orders }) => await orders.create({ ...order, quantity: 0 }),
+  'orders.create, options': async ({ orders }) => await orders.create(order, { timeout: -1 }),
+  'orders.retrieve': async ({ orders }) => await orders.retrieve(''),
+  'orders.list': async ({ orders }) => await orders.list({ limit: 0 }),
+  'orders.list().toArray()': async ({ orders }) => await orders.list().toArray({ max: 0 }),
+  'orders.forget': async ({ orders }) => await orders.forget({ externalOrderId: '' }),
 }
 
 function client(options: ClientOptions = {}): Client {
@@ -70,6 +105,8 @@ async function stackOf(call: () => Promise<unknown>): Promise<string> {
 describe.each([
   ['the service refuses', refused, {}],
   ['the store cannot be reached', stored, { store: BROKEN }],
+  ['the call ends early', late, { fetch: silent }],
+  ['an argument is wrong', wrong, {}],
 ])('if %s', (_why, calls, options) => {
   test.each(Object.entries(calls))(
     'the stack trace of %s contains the line of the caller',
@@ -81,3 +118,12 @@ describe.each([
     },
   )
 })
+
+test.each(Object.entries(closed))(
+  'the stack trace of %s contains the line of the caller once the client is closed',
+  async (_name, call) => {
+    const ended = client()
+    await ended.close()
+    expect(await stackOf(() => call(ended))).toContain('stacks.test.ts')
+  },
+)
