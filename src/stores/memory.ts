@@ -1,4 +1,4 @@
-import { Packer, packUuid, unpackUuid } from './memory/pack.ts'
+import { Packer } from './memory/pack.ts'
 import type {
   InsertResult,
   ListRowsOptions,
@@ -9,16 +9,14 @@ import type {
   StoredRow,
 } from './store.ts'
 
-/** The rows of one scope. An old closed row is packed. A removed row leaves a hole. */
+/** The rows of one scope. A closed row is packed. A removed row leaves a hole. */
 interface Shelf {
   /** Cursors are positions: the index in `rows`, plus `first`. */
   rows: (StoredRow | string | undefined)[]
-  /** Packed, at the same index as the row. */
+  /** At the same index as the row. */
   ids: string[]
   first: number
-  /** Closed rows before this position are packed. */
-  packedTo: number
-  /** By packed id. */
+  /** By id. */
   readonly positions: Map<string, number>
   readonly open: Set<number>
 }
@@ -26,9 +24,6 @@ interface Shelf {
 const INSERTED: InsertResult = Object.freeze({ inserted: true })
 
 const MANY_ROWS = 100_000
-
-/** The newest rows stay as they are: packing a row takes a third of the time of `create()`. */
-const UNPACKED_ROWS = 5_000
 
 /**
  * Remembers orders in this process, until the process ends. This store prevents duplicates from
@@ -51,13 +46,13 @@ export class MemoryStore implements OrderStore {
 
   async get(scope: string, id: string): Promise<StoredRow | undefined> {
     const shelf = this.#shelves.get(scope)
-    const position = shelf?.positions.get(packUuid(id))
+    const position = shelf?.positions.get(id)
     return shelf === undefined || position === undefined ? undefined : this.#rowAt(scope, shelf, position)
   }
 
   async insert(row: StoredRow): Promise<InsertResult> {
     const shelf = this.#shelf(row.scope)
-    const known = shelf.positions.get(packUuid(row.id))
+    const known = shelf.positions.get(row.id)
     const current = known === undefined ? undefined : this.#rowAt(row.scope, shelf, known)
     if (current !== undefined) return { inserted: false, current }
     this.#append(shelf, row)
@@ -67,7 +62,7 @@ export class MemoryStore implements OrderStore {
 
   async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
     const shelf = this.#shelves.get(row.scope)
-    const position = shelf?.positions.get(packUuid(row.id))
+    const position = shelf?.positions.get(row.id)
     if (shelf === undefined || position === undefined) return false
     const current = this.#rowAt(row.scope, shelf, position)
     if (current?.version !== expectedVersion) return false
@@ -78,9 +73,8 @@ export class MemoryStore implements OrderStore {
       this.#append(shelf, row)
       return true
     }
-    shelf.rows[position - shelf.first] = copy(row)
+    shelf.rows[position - shelf.first] = this.#kept(row)
     if (!row.open) shelf.open.delete(position)
-    if (position < shelf.packedTo) this.#pack(shelf, position)
     return true
   }
 
@@ -96,7 +90,7 @@ export class MemoryStore implements OrderStore {
       const before = row?.state === 'created' ? createdBefore : rejectedBefore
       if (row === undefined || row.open || row.state === 'open' || row.updatedAt >= before) continue
       shelf.rows[position - shelf.first] = undefined
-      shelf.positions.delete(packUuid(row.id))
+      shelf.positions.delete(row.id)
       removed++
     }
     const holes = shelf.rows.findIndex((row) => row !== undefined)
@@ -104,7 +98,6 @@ export class MemoryStore implements OrderStore {
     shelf.rows = shelf.rows.slice(leading)
     shelf.ids = shelf.ids.slice(leading)
     shelf.first += leading
-    shelf.packedTo = Math.max(shelf.packedTo, shelf.first)
     this.#count -= removed
     return removed
   }
@@ -120,31 +113,30 @@ export class MemoryStore implements OrderStore {
   #shelf(scope: string): Shelf {
     let shelf = this.#shelves.get(scope)
     if (shelf === undefined) {
-      shelf = { rows: [], ids: [], first: 0, packedTo: 0, positions: new Map(), open: new Set() }
+      shelf = { rows: [], ids: [], first: 0, positions: new Map(), open: new Set() }
       this.#shelves.set(scope, shelf)
     }
     return shelf
   }
 
   #append(shelf: Shelf, row: StoredRow): void {
-    const position = shelf.first + shelf.rows.push(copy(row)) - 1
-    const id = packUuid(row.id)
-    shelf.ids.push(id)
-    shelf.positions.set(id, position)
+    const position = shelf.first + shelf.rows.push(this.#kept(row)) - 1
+    shelf.ids.push(row.id)
+    shelf.positions.set(row.id, position)
     if (row.open) shelf.open.add(position)
-    while (shelf.packedTo < position - UNPACKED_ROWS) this.#pack(shelf, shelf.packedTo++)
   }
 
-  #pack({ rows, first }: Shelf, position: number): void {
-    const row = rows[position - first]
-    if (typeof row !== 'object' || row.open) return
-    rows[position - first] = this.#packer.pack(row) ?? row
+  /** An open row is frozen, because callers share it. A row is flat, so a shallow freeze is enough. */
+  #kept(row: StoredRow): StoredRow | string {
+    if (!row.open) return this.#packer.pack(row)
+    const { scope, id, version, open, state, createdAt, updatedAt, data } = row
+    return Object.freeze({ scope, id, version, open, state, createdAt, updatedAt, data })
   }
 
   #rowAt(scope: string, { rows, ids, first }: Shelf, position: number): StoredRow | undefined {
     const row = rows[position - first]
     if (typeof row !== 'string') return row
-    return this.#packer.unpack(scope, unpackUuid(ids[position - first] ?? ''), row)
+    return this.#packer.unpack(scope, ids[position - first] ?? '', row)
   }
 
   #page(
@@ -179,9 +171,4 @@ export class MemoryStore implements OrderStore {
 
 function* positionsFrom({ rows, first }: Shelf, start: number): Generator<number, void, undefined> {
   for (let index = Math.max(0, start - first); index < rows.length; index++) yield first + index
-}
-
-/** Frozen, because callers share the copy. A row is flat, so a shallow freeze is enough. */
-function copy({ scope, id, version, open, state, createdAt, updatedAt, data }: StoredRow): StoredRow {
-  return Object.freeze({ scope, id, version, open, state, createdAt, updatedAt, data })
 }

@@ -42,7 +42,8 @@ for (let at = 0; at < COUNT; at++) {
   data = data.replace(/"ord_[^"]+"/, `"ord_${at.toString(36).padStart(12, '0')}"`)
   await store.insert({
     ...row,
-    id: crypto.randomUUID(),
+    // The id of a row is one string; what randomUUID() returns is a tree of its parts.
+    id: [...crypto.randomUUID()].join(''),
     createdAt: row.createdAt + at,
     updatedAt: row.updatedAt + at,
     data,
