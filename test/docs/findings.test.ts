@@ -288,6 +288,10 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     'stores/postgres/store.test.ts': [
       'a connection of $what that was released after BEGIN takes no acknowledged row with it ($version)',
     ],
+    'stores/postgres/pgbouncer.test.ts': [
+      'a connection that was released after BEGIN takes no acknowledged row with it',
+      'every acknowledged row survives a crash of the server under load',
+    ],
   },
   '29_13': {
     'stores/sqlite.test.ts': [

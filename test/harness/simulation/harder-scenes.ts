@@ -31,6 +31,7 @@ export function drawHarderScene(draw: Draw): Swarm {
     [longCall, 2],
     [otherClock, 3],
     [hastyPerson, 3],
+    [overtaken, 2],
     [twinOrders, 2],
     [otherValues, 2],
   )
@@ -169,29 +170,52 @@ const hastyPerson = (draw: Draw): Scene => {
   }
 }
 
+/** A recovery takes over the claim of a call that goes on sending, and a person decides meanwhile. */
+const overtaken = (draw: Draw): Scene => {
+  const decides: Scripted = [SOON, { kind: 'resolve', worker: 2, intent: 0, hasty: true }]
+  return {
+    habits: [habit(['send'], 'hangs', draw.pick(0.6, 0.8))],
+    changes: 0,
+    workers: 3,
+    intents: [draw.pick(REFERENCE, KEY)],
+    client: { ...PATIENT, totalTimeout: 120_000, maxRetries: 10 },
+    server: PROMPT,
+    script: [
+      [AT_ONCE, { ...CREATE }],
+      [SOON, { kind: 'recover', worker: 1, takeOver: true }],
+      decides,
+      decides,
+      [A_MINUTE, 'create'],
+    ],
+  }
+}
+
 /**
  * Another integration orders the same with the same reference, for another target or from another
  * source system. A look-up for several systems reads the whole list.
  */
-const twinOrders = (draw: Draw): Scene => ({
-  habits: [habit(['send'], draw.pick('failed', 'unacknowledged', 'crash after'), 0.8)],
-  changes: 0,
-  intents: [{ ...REFERENCE, sourceSystem: 'shop' }, SECOND],
-  client: PATIENT,
-  server: {
-    ...LISTED,
-    sourceSystemFrom: 'metadata',
-    orderFields: [...LISTED.orderFields, 'target', 'sourceSystem'],
-    ordering: draw.pick('newest', 'oldest'),
-  },
-  script: [
-    [AT_ONCE, { kind: 'elsewhere', intent: 0, unlike: draw.pick('target', 'sourceSystem') }],
-    [AT_ONCE, { ...CREATE }],
-    ...(draw.chance(0.5) ? [[AT_ONCE, { ...CREATE, intent: 1 }] as const] : []),
-    [minutes(21, 40), draw.pick('recover', 'resolve')],
-    [SOON, draw.pick('recover', 'create')],
-  ],
-})
+const twinOrders = (draw: Draw): Scene => {
+  const unlike = draw.pick('target', 'sourceSystem')
+  return {
+    habits: [habit(['send'], draw.pick('failed', 'unacknowledged', 'crash after'), 0.8)],
+    changes: 0,
+    intents: [unlike === 'target' ? REFERENCE : { ...REFERENCE, sourceSystem: 'shop' }, SECOND],
+    client: PATIENT,
+    server: {
+      ...LISTED,
+      sourceSystemFrom: 'metadata',
+      orderFields: [...LISTED.orderFields, 'target', 'sourceSystem'],
+      ordering: draw.pick('newest', 'oldest'),
+    },
+    script: [
+      [AT_ONCE, { kind: 'elsewhere', intent: 0, unlike }],
+      [AT_ONCE, { ...CREATE }],
+      ...(draw.chance(0.5) ? [[AT_ONCE, { ...CREATE, intent: 1 }] as const] : []),
+      [minutes(21, 40), draw.pick('recover', 'resolve')],
+      [SOON, draw.pick('recover', 'create')],
+    ],
+  }
+}
 
 /**
  * A service that shows a tidied target or the quantity that is left. The reference proves the order.

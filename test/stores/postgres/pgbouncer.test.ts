@@ -1,0 +1,174 @@
+/** The store behind PgBouncer, in both pool modes. Its procedures end their own transactions. */
+import { execFileSync, spawn } from 'node:child_process'
+import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { storeContract } from 'customer-ordering-sdk/stores/contract'
+import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
+import { describe, expect, it } from 'vitest'
+import { makeRow } from '../../../src/stores/contract/rows.ts'
+import { notRun } from '../../support/needs.ts'
+import { during } from '../support/during.ts'
+import { PostgresServer } from '../support/postgres.ts'
+import { makePool, type PgPool } from '../support/postgres-clients.ts'
+import { describeWith } from '../support/services.ts'
+
+/** The program, which may also be named by PGBOUNCER. */
+const PROGRAM = process.env['PGBOUNCER'] ?? 'pgbouncer'
+const MODES = ['session', 'transaction'] as const
+
+function isInstalled(): boolean {
+  try {
+    execFileSync(PROGRAM, ['--version'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = server.address()
+  await new Promise((resolve) => server.close(resolve))
+  if (address === null || typeof address === 'string') throw new Error('no port')
+  return address.port
+}
+
+interface Bouncer {
+  readonly server: PostgresServer
+  readonly url: string
+  stop(): Promise<void>
+}
+
+/** PgBouncer with few connections to a server of its own. Clients of all databases share them. */
+async function start(mode: (typeof MODES)[number]): Promise<Bouncer> {
+  const server = await PostgresServer.start('-c max_connections=60')
+  const { port: behind, password } = new URL(server.url)
+  const port = await freePort()
+  const folder = mkdtempSync(join(tmpdir(), 'pgbouncer-'))
+  writeFileSync(
+    join(folder, 'pgbouncer.ini'),
+    `[databases]
+* = host=127.0.0.1 port=${behind} user=postgres password=${password}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+default_pool_size = ${mode === 'session' ? 20 : 3}
+ignore_startup_parameters = extra_float_digits
+`,
+  )
+  // PgBouncer refuses to run as root.
+  const asRoot = process.getuid?.() === 0
+  const ids = asRoot
+    ? {
+        uid: Number(execFileSync('id', ['-u', 'postgres'], { encoding: 'utf8' })),
+        gid: Number(execFileSync('id', ['-g', 'postgres'], { encoding: 'utf8' })),
+      }
+    : {}
+  if (ids.uid !== undefined && ids.gid !== undefined)
+    for (const path of [folder, join(folder, 'pgbouncer.ini')]) chownSync(path, ids.uid, ids.gid)
+  const child = spawn(PROGRAM, [join(folder, 'pgbouncer.ini')], {
+    ...ids,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  await new Promise<void>((resolve, reject) => {
+    let log = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      log += text
+      if (log.includes('process up')) resolve()
+    })
+    child.once('close', () => reject(new Error(log)))
+  })
+  const url = new URL(server.url)
+  url.port = String(port)
+  return {
+    server,
+    url: url.href,
+    stop: async () => {
+      child.kill('SIGINT')
+      await ended
+      rmSync(folder, { recursive: true })
+      await server.stop()
+    },
+  }
+}
+
+const title = 'PostgresStore behind PgBouncer'
+if (!isInstalled()) notRun(title, `no ${PROGRAM} is installed`)
+else
+  describeWith('postgres', title, () => {
+    describe.each(MODES)('in pool mode %s', (mode) => {
+      const bouncer = during(
+        () => start(mode),
+        (started) => started.stop(),
+      )
+      const pools = during(
+        async () => [makePool(bouncer().url), makePool(bouncer().url)] as const,
+        (made) => Promise.all(made.map((pool) => pool.end())),
+      )
+      let tables = 0
+      const open = (pool: PgPool): PostgresStore =>
+        new PostgresStore({ client: pool, table: `rows_${tables}` })
+      storeContract({
+        test: { describe, it },
+        createStore: () => {
+          tables++
+          return open(pools()[0])
+        },
+        openSecond: () => open(pools()[1]),
+        reopenStore: () => open(pools()[1]),
+        removeStore: () => pools()[0].query(`DROP TABLE IF EXISTS rows_${tables}, rows_${tables}_versions`),
+        history: { clients: 8, operations: 60 },
+      })
+
+      it('a connection that was released after BEGIN takes no acknowledged row with it', async () => {
+        tables++
+        const [pool] = pools()
+        await open(pool).migrate()
+        const leaky = makePool(bouncer().url, { max: 1 })
+        const client = await leaky.connect()
+        await client.query('BEGIN')
+        client.release()
+        const row = makeRow(1)
+        const acknowledged = await open(leaky)
+          .insert(row)
+          .then(
+            ({ inserted }) => inserted,
+            () => false,
+          )
+        await leaky.end()
+        expect((await open(pool).get(row.scope, row.id)) !== undefined).toBe(acknowledged)
+      })
+
+      it('every acknowledged row survives a crash of the server under load', async () => {
+        tables++
+        const [pool] = pools()
+        await open(pool).migrate()
+        const acknowledged: string[] = []
+        let going = true
+        const writers = Array.from({ length: 6 }, async (_, writer) => {
+          for (let number = 0; going; number++) {
+            const row = makeRow(1000 * writer + number)
+            const { inserted } = await open(pool)
+              .insert(row)
+              .catch(() => ({ inserted: false }))
+            if (inserted) acknowledged.push(row.id)
+          }
+        })
+        while (acknowledged.length < 200) await new Promise((resolve) => setImmediate(resolve))
+        await bouncer().server.crash()
+        const before = acknowledged.length
+        while (acknowledged.length < before + 50) await new Promise((resolve) => setImmediate(resolve))
+        going = false
+        await Promise.all(writers)
+        const { scope } = makeRow(1)
+        for (const id of acknowledged) expect(await open(pool).get(scope, id)).toBeDefined()
+      }, 120_000)
+    })
+  })
