@@ -32,7 +32,8 @@ export const oneCharge: Invariant = (log) => [...chargedOften(log), ...sentLate(
 const sentLate: Invariant = (log) => {
   // A mark of another process whose clock is behind does not show when the key was sent.
   const timed = log.rows.filter(({ record }) => record?.firstSentAt !== 0)
-  return log.requests.flatMap(({ at, call, intent, key, time, wall: left, awake: wall = left }) => {
+  return log.requests.flatMap((request) => {
+    const { at, call, intent, key, awake: wall = request.wall, awakeAt: time = request.time } = request
     const sender = log.calls[call ?? -1]
     if (sender === undefined) return []
     const { sendsFor, clockSet, attempt = 0, totalTimeout, time: began } = sender

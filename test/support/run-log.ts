@@ -211,6 +211,8 @@ export interface LoggedRequest {
    * after the check.
    */
   readonly awake?: number | undefined
+  /** The run's clock at that time. */
+  readonly awakeAt?: number | undefined
   /** The time of the run's clock, in milliseconds, if the harness logs it. */
   readonly time?: number
   /** The body's payload, as in {@link LoggedCall.payload}, if the harness logs it. */

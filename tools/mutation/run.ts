@@ -87,7 +87,7 @@ async function mutate({ name, tests }: Module): Promise<MutantResult[]> {
     ignorePatterns: [
       '.tmp',
       'dist',
-      'docs',
+      '/docs',
       'examples',
       'tools/bench',
       'tools/openapi',

@@ -205,11 +205,10 @@ export function runLogOf(records: Records): RunRecorder {
   for (const [name, call] of calls) {
     const { kind, reference, life, beganAt, wall } = call
     const { timeout, totalTimeout, maxRetries, safeRetryWindow } = life.limits
-    // A process may be stopped after its last look at the clock. The 30 seconds of skew cover that.
-    const sendsFor = safeRetryWindow
+    const sendsFor = safeRetryWindow - CLOCK_SKEW
     const facts = {
       ...{ kind, time: beganAt, wall, totalTimeout, maxRetries, sendsFor, attempt: timeout },
-      repeatsFor: safeRetryWindow - CLOCK_SKEW - timeout,
+      repeatsFor: sendsFor - timeout,
       ...defined({ intent: reference }),
       // A result that a call could not store is stored later by its process, during other calls.
       ...(troubled.has(reference) ? { storeTrouble: true } : {}),
@@ -235,10 +234,10 @@ export function runLogOf(records: Records): RunRecorder {
   const sendings = records.lives.flatMap(sendingsOf)
   for (const arrival of records.arrivals) {
     const { at, key, reference: intent, body, answer } = arrival
-    const { wall, awake } =
+    const { wall, awake, awakeAt } =
       sendings.findLast((each) => each.call === arrival.call && each.key === key && each.at <= at) ?? {}
     add(at, () => {
-      const sender = defined({ wall, awake, call: logged.get(arrival.call)?.id })
+      const sender = defined({ wall, awake, awakeAt, call: logged.get(arrival.call)?.id })
       requests.set(arrival, log.request({ intent, key, body, ...sender }))
     })
     if (answer === undefined) continue
@@ -265,17 +264,17 @@ export function runLogOf(records: Records): RunRecorder {
 }
 
 /**
- * The request that a process was about to send, and a wall-clock time before its last check whether
- * it may.
+ * The request that a process was about to send, and a time before its last check whether it may. In
+ * between, the process may have been stopped.
  */
 function sendingsOf({ events }: Life) {
-  const awake = new Map<string | undefined, number>()
+  const last = new Map<string | undefined, FleetEvent>()
   return events.flatMap((event) => {
     const call = 'call' in event ? event.call : undefined
-    const before = awake.get(call) ?? event.wall
-    awake.set(call, event.wall)
+    const { wall: awake, at: awakeAt } = last.get(call) ?? event
+    last.set(call, event)
     if (event.event !== 'sending') return []
-    return { at: event.at, call, key: event.key, wall: event.wall, awake: before }
+    return { at: event.at, call, key: event.key, wall: event.wall, awake, awakeAt }
   })
 }
 
