@@ -10,6 +10,7 @@ import { isConflict, type StoredRecord } from '../harness/core.ts'
 import { spellingsIn } from './leaks.ts'
 import {
   chargedBy,
+  type LoggedAttempt,
   type LoggedCall,
   type LoggedCharge,
   type LoggedIntent,
@@ -436,7 +437,7 @@ export const generations: Invariant = (log) => {
         : !again &&
           record.firstKeySentAt !== 0 &&
           !isUntimed(before, request) &&
-          !isOver(log, request, sent, before)
+          !isOver(log, request, [...sent, ...log.hidden.filter(({ key }) => keys.has(key))])
     )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
@@ -461,14 +462,9 @@ function isUntimed(
 
 /**
  * True if the window of earlier keys has no room for the call that left them, or if this is unknown
- * because a clock was wrong. That call may have died, and another one sends.
+ * because a clock was wrong. A transport that may resend begins the window even if nothing has left. That call may have died, and another one sends.
  */
-function isOver(
-  log: RunLog,
-  request: LoggedRequest,
-  sent: readonly LoggedRequest[],
-  versions: readonly Pick<StoredRecord, 'firstSentAt'>[],
-): boolean {
+function isOver(log: RunLog, request: LoggedRequest, sent: readonly Partial<LoggedAttempt>[]): boolean {
   const { call, intent, key, wall } = request
   const moved = log.rows.find(({ record }) => record?.key === key)
   const movers = log.calls.filter(
@@ -480,8 +476,8 @@ function isOver(
   )
   const sender = log.calls[call ?? -1]
   return (
-    hasNoRoom(log, sender, wall, sent, versions) ||
-    movers.some((mover) => hasNoRoom(log, mover, moved?.record?.updatedAt, sent, versions))
+    hasNoRoom(log, sender, wall, sent) ||
+    movers.some((mover) => hasNoRoom(log, mover, moved?.record?.updatedAt, sent))
   )
 }
 
@@ -490,15 +486,12 @@ function hasNoRoom(
   { calls }: RunLog,
   { kind, sendsFor, repeatsFor, attempt, totalTimeout = 0, clockSet }: Partial<LoggedCall> = {},
   wall: number | undefined,
-  sent: readonly LoggedRequest[],
-  versions: readonly Pick<StoredRecord, 'firstSentAt'>[],
+  sent: readonly Partial<LoggedAttempt>[],
 ): boolean {
   if (clockSet === true) return true
   if (sendsFor === undefined || wall === undefined) return false
   const lasts = attempt ?? totalTimeout
   const room = kind === 'recover' ? (repeatsFor ?? sendsFor) : sendsFor - lasts
-  // With a transport that may resend, a request that never arrived begins the window, too.
-  if (versions.some(({ firstSentAt }) => firstSentAt !== undefined && wall - firstSentAt > room)) return true
   return sent.some((other) => {
     // The window counts from the claim, which is stored after the call began and before the request
     // leaves.

@@ -14,6 +14,8 @@ class RunData {
   readonly intents: LoggedIntent[] = []
   readonly calls: LoggedCall[] = []
   readonly requests: LoggedRequest[] = []
+  /** Attempts over a transport that may send a request again, whether or not anything has left. */
+  readonly hidden: LoggedAttempt[] = []
   readonly reads: LoggedRead[] = []
   readonly charges: LoggedCharge[] = []
   readonly rows: LoggedRow[] = []
@@ -229,6 +231,14 @@ export interface LoggedRequest {
   answeredAt?: number
   /** The time of the run's clock, in milliseconds, if the harness logs it. */
   answeredTime?: number
+}
+
+/** One attempt to send an order, even if its process knows that nothing has left. */
+export interface LoggedAttempt {
+  readonly key: string
+  /** The wall clock of its process, in milliseconds. */
+  readonly wall: number
+  readonly call?: number
 }
 
 /** One read request for orders, as sent. */

@@ -648,6 +648,7 @@ export class Process {
   readonly #transport: Transport = {
     send: async (request) => {
       const { method, url, headers, body = '', signal } = request
+      this.#tries(headers)
       let left: LoggedRequest | LoggedRead | undefined
       const reply = await this.#effect<SandboxReply | typeof RESET>(
         method === 'POST' ? 'send' : 'fetch',
@@ -671,7 +672,18 @@ export class Process {
     },
     whyUnsent: (error) => error === UNREACHABLE && 'unreachable',
     // Without this, the client does not rely on a refusal: something may have sent the request twice.
-    sendsOnce: () => this.#number % 4 > 0,
+    sendsOnce: () => this.#sendsOnce,
+  }
+
+  /** False for a caller's fetch, too. */
+  get #sendsOnce(): boolean {
+    return !this.#world.plan.whole && this.#number % 4 > 0
+  }
+
+  /** Logs an attempt that begins the window of its key even if nothing leaves. */
+  #tries({ 'idempotency-key': key, [CALL_HEADER]: call }: TransportRequest['headers']): void {
+    if (key === undefined || call === undefined || this.#sendsOnce) return
+    this.#world.log.hidden.push({ key, wall: this.#now(), call: Number(call) })
   }
 
   /** Replaces fetch, below ky. */
@@ -689,6 +701,7 @@ export class Process {
     const url = request.url.replace(hostname, HERE)
     let left: LoggedRequest | LoggedRead | undefined
     const { cache, plan } = this.#world
+    this.#tries(message.headers)
     const kept = request.cache === 'no-store' ? undefined : cache.get(url)
     if (kept !== undefined) return await respond(kept, signal, request.url)
     const exchange = this.#effect<SandboxReply | undefined>(
