@@ -390,9 +390,8 @@ const agreementOfRecoveries: Invariant = (log) =>
 
 /**
  * I7: a later generation's key is sent only if every request with the earlier keys got a definite
- * refusal, and one of these holds: another call, which began after the first refusal of a key (as
- * far as clocks show), received a second refusal of that key; the window of the earlier keys had no
- * room for the call; the first key must not be sent again (a person abandoned it, or a clock went
+ * refusal, and one of these holds for the key that was left: another call, which began after its
+ * first refusal (as far as clocks show), received a second one; its window had no room for the call; the first key must not be sent again (a person abandoned it, or a clock went
  * back); or the first send of an earlier key has no known time. It is also sent if the caller gave
  * a new key after a refusal. Keys before the last one that a person abandoned do not count.
  */
@@ -427,21 +426,27 @@ export const generations: Invariant = (log) => {
       if (!heard || !DEFINITE.has(status ?? 0))
         broken.push(`I7: ${record.slot} moved on from a key that was answered with ${status ?? 'nothing'}`)
     const refusals = sent.filter(({ status, heard }) => heard === true && CHECKED_REFUSALS.has(status ?? 0))
-    const again = refusals.some((refusal) => {
-      const first = refusals.find(({ key }) => key === refusal.key)
-      return first !== undefined && isLater(log, refusal, first)
-    })
+    const left = leftKey(log, request) ?? ''
+    const isLeft = ({ key }: LoggedAttempt | LoggedRequest): boolean => key === left
+    const [first, ...others] = refusals.filter(isLeft)
+    const again = first !== undefined && others.some((refusal) => isLater(log, refusal, first))
     if (
       record.keyOrigin === 'caller'
         ? sent.length > 0 && refusals.length === 0
         : !again &&
           record.firstKeySentAt !== 0 &&
           !isUntimed(before, request) &&
-          !isOver(log, request, [...sent, ...log.hidden.filter(({ key }) => keys.has(key))])
+          !isOver(log, request, [...sent.filter(isLeft), ...log.hidden.filter(isLeft)])
     )
       broken.push(`I7: ${record.slot} moved on from a key that was not refused twice, in two calls`)
   }
   return broken
+}
+
+/** The key that the record had before it moved on to a request's key. */
+function leftKey({ rows }: RunLog, { key }: LoggedRequest): string | undefined {
+  const moved = rows.find(({ record }) => record?.key === key)
+  return rows.findLast(({ id, at }) => moved !== undefined && id === moved.id && at < moved.at)?.record?.key
 }
 
 /**

@@ -515,8 +515,6 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   'a refusal after doubt does not keep recovery from repeating the request':
     'no promise is broken: the key is the same, and recovery reports what it hears',
-  'a refusal of another key permits a new one':
-    'no seed of 50,000 buys twice by it; client/create/generations notices it',
   'a conflict is settled as if the order were refused':
     'not seen in 20,000 seeds: this payload was not bought, and each payload is judged by its own calls',
   'recovery repeats an order whose key belongs to another payload':
