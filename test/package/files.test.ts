@@ -94,6 +94,16 @@ describe('the packed file', () => {
     }
   })
 
+  test.each(['dist/node/index.js', 'dist/node/index.cjs'])(
+    'a debugger that steps into %s shows the functions of the source, unminified',
+    async (file) => {
+      const text = await readFile(installed(file), 'utf8')
+      const [, module = ''] = text.split('// src/orders/sending/drive.ts\n')
+      expect(module).toMatch(/^async function drive\(context, job\) \{\n {2}\w/m)
+      for (const line of module.split('// src/')[0]?.split('\n') ?? []) expect(line.length).toBeLessThan(200)
+    },
+  )
+
   test('the packed file has the licence of every package that the Node build copies', async () => {
     const notice = await readFile(installed('THIRD-PARTY-LICENSES.txt'), 'utf8')
     const files = inject('packedFiles').filter((path) => /^dist\/node\/.*js$/.test(path))
