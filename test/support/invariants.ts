@@ -875,7 +875,17 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
         )
       )
     case 'conflict':
-      return pending.some(isConflict)
+      // A recovery that hears of the conflict may fail to store it.
+      return (
+        pending.some(isConflict) ||
+        log.requests.some(
+          (request) =>
+            request.call === call.id &&
+            request.intent === intent &&
+            request.heard === true &&
+            request.code === 'IDEMPOTENCY_CONFLICT',
+        )
+      )
     case 'api_key_changed':
       return log.rotated && pending.some(({ apiKeyTag }) => apiKeyTag !== '')
     case 'unreadable':

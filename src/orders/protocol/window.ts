@@ -76,10 +76,10 @@ export type Start = 'same' | 'first' | 'next'
  * changes.
  */
 export function startOf(record: RecordContent, timing: Timing): Start | undefined {
-  const { origin, generation, firstSentAt, firstKeySentAt } = record
+  const { origin, firstSentAt, firstKeySentAt } = record
   const isOpen = mayAttempt(firstSentAt, timing)
   if (origin === 'caller') return isOpen ? 'same' : undefined
-  const left = origin === 'derived' && generation > 0 && firstKeySentAt !== undefined
-  if (left && mayAttempt(firstKeySentAt, timing)) return 'first'
+  const isLeft = origin === 'derived' && firstKeySentAt !== undefined
+  if (isLeft && mayAttempt(firstKeySentAt, timing)) return 'first'
   return isOpen ? 'same' : 'next'
 }

@@ -63,6 +63,7 @@ const CASES: readonly Case[] = [
   ['success_unreadable', '200 with an order lacking its amount', answer(200, { id: 'ord_1', status: 's' })],
   ['success_unreadable', '204', answer(204, '')],
   ['success_unreadable', '200 cut short', answer(200, '', 'cut')],
+  ['unrecognised', '199 with an order', answer(199, order)],
   ['unrecognised', '300 with an order', answer(300, order)],
   ['redirected', '303', { kind: 'redirect', status: 303, headers: new Headers() }],
   ['redirected', 'an opaque redirect', { kind: 'redirect', status: 0, headers: new Headers() }],

@@ -61,6 +61,7 @@ describe('a claim', () => {
       apiKeyTag: 'mine',
       claim: 'new',
     })
+    expect(claim(undefined, intent, NEXT, lease)).not.toHaveProperty('firstKeySentAt')
     expect(() => claim(undefined, undefined, SAME, lease)).toThrow('a claim without an order')
   })
 
@@ -150,6 +151,13 @@ describe('a claim', () => {
       'with a key above the highest',
       `${CLAIMED} firstSentAt=50 generation=3 -highest key=k3`,
       { ...clean, highest: 2, key: 'k0', origin: 'derived', generation: 1 },
+      NEXT,
+      lease,
+    ],
+    [
+      'with a derived key after a random one, which is no first key',
+      `${CLAIMED} firstSentAt=50 generation=3 key=k3 origin=derived`,
+      { ...clean, origin: 'random', key: 'k0' },
       NEXT,
       lease,
     ],
