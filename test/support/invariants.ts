@@ -335,8 +335,6 @@ const agreementOfCreates: Invariant = (log) =>
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
     if (call.overslept === true && told.charged === 'unknown' && told.code === 'timeout') return []
-    // Nobody knows whether two calls for a nameless order mean one order, even if it is bought.
-    if (told.code === 'duplicate_order' && told.charged === 'unknown' && stored === 'yes') return []
     // A write that an earlier call abandoned may be applied during this call, which then cannot
     // know who wrote the record.
     const trouble = log.calls.some(
