@@ -1,6 +1,6 @@
 /**
- * Runs the blocks of docs/guide/frameworks.md, each in its framework. `npm ci --prefix docs/site`
- * installs the frameworks.
+ * Runs the blocks of docs/guide/frameworks.md, each in its framework. `npm ci --prefix
+ * tools/packages` installs the frameworks.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -20,7 +20,7 @@ import { describeUnless } from '../support/needs.ts'
 import { readPages } from './support/pages.ts'
 
 const folder = join(root, '.tmp/frameworks')
-const packages = join(root, 'docs/site/node_modules')
+const packages = join(root, 'tools/packages/node_modules')
 const { text = '' } = readPages().find(({ path }) => path === 'docs/guide/frameworks.md') ?? {}
 const blocks = new Map(
   [...text.matchAll(/^## (.+)\n[\s\S]*?```ts\n([\s\S]*?)```/gm)].map(([, name = '', code = '']) => [
@@ -35,7 +35,7 @@ const MORE: Readonly<Record<string, string>> = {
   react: "export { createElement } from 'react'\nexport { renderToString } from 'react-dom/server'\n",
 }
 
-const missing = ['docs/site', 'test/stores/engines']
+const missing = ['tools/packages', 'test/engines']
   .filter((path) => !existsSync(join(root, path, 'node_modules')))
   .map((path) => `npm ci --prefix ${path}`)
   .at(0)

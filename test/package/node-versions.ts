@@ -1,4 +1,8 @@
 import { join } from 'node:path'
+import { root } from '../../tools/build/ensure-built.ts'
+
+/** The folder of what only tests need: other versions of Node, runtimes, bundlers, test runners. */
+export const engines: string = join(root, 'test/engines')
 
 const OTHERS = ['22.13', '22', '26']
 
@@ -9,9 +13,9 @@ export function nodeVersions(): readonly string[] {
   return process.platform === 'linux' ? [process.versions.node, ...OTHERS] : [process.versions.node]
 }
 
-/** Path of the program. `versions` is the installed folder test/package/versions. */
-export function nodeBinary(version: string, versions: string): string {
+/** Path of the program. */
+export function nodeBinary(version: string): string {
   return version === process.versions.node
     ? process.execPath
-    : join(versions, `node_modules/${process.platform}-${process.arch}-${version}/bin/node`)
+    : join(engines, `node_modules/${process.platform}-${process.arch}-${version}/bin/node`)
 }

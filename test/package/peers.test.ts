@@ -1,5 +1,5 @@
 /**
- * Tests the oldest and the newest version of each optional peer. Those of databases:
+ * Tests the oldest and the newest version of each optional peer. Those of others:
  * test/stores/{postgres,redis}.
  */
 import { execFile } from 'node:child_process'
@@ -10,22 +10,21 @@ import { promisify } from 'node:util'
 import { describe, expect, inject, onTestFinished, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../../tools/build/ensure-built.ts'
-import engines from '../stores/engines/package.json' with { type: 'json' }
-import versions from './versions/package.json' with { type: 'json' }
+import engineManifest from '../engines/package.json' with { type: 'json' }
+import { engines } from './node-versions.ts'
 
 const run = promisify(execFile)
 const { peerDependencies: ranges, devDependencies: ours } = manifest
-const { dependencies: others } = versions
-const { dependencies: databases } = engines
+const { dependencies: others } = engineManifest
 const versionOf = (alias: string): string => alias.replace(/^npm:.*@/, '')
 
 /** By peer, the versions at both ends of its range. */
 const ENDS: Readonly<Record<keyof typeof ranges, readonly [oldest: string, newest: string]>> = {
   '@opentelemetry/api': [versionOf(others['opentelemetry-api-1.3']), ours['@opentelemetry/api']],
-  ioredis: [versionOf(databases['ioredis-5']), databases.ioredis],
+  ioredis: [versionOf(others['ioredis-5']), others.ioredis],
   msw: [versionOf(others['msw-2']), ours.msw],
-  pg: [versionOf(databases['pg-8.0']), databases.pg],
-  redis: [versionOf(databases['redis-5']), databases.redis],
+  pg: [versionOf(others['pg-8.0']), others.pg],
+  redis: [versionOf(others['redis-5']), others.redis],
   undici: [versionOf(others['undici-6']), ours.undici],
 }
 
@@ -55,8 +54,8 @@ test('docs/guide/runtimes.md names the tested versions of the peers', async () =
 
 describe('the transport over undici', () => {
   test.each([
-    join(inject('versions'), 'node_modules/undici-6'),
-    join(inject('versions'), 'node_modules/undici-7'),
+    join(engines, 'node_modules/undici-6'),
+    join(engines, 'node_modules/undici-7'),
     join(root, 'node_modules/undici'),
   ])('the undici transport reports every outcome the same with %s', async (peer) => {
     expect(await printed('undici.mjs', peer)).toEqual({
@@ -72,12 +71,12 @@ describe('the transport over undici', () => {
 })
 
 test("an interceptor of the application's own global dispatcher may have sent an order before it failed", async () => {
-  const peer = join(inject('versions'), 'node_modules/undici-6')
+  const peer = join(engines, 'node_modules/undici-6')
   expect(await printed('interceptors.mjs', peer)).toEqual({ code: 'connection', charged: 'unknown' })
 })
 
 describe('the handlers of the sandbox', () => {
-  test.each([join(inject('versions'), 'node_modules/msw-2'), join(root, 'node_modules/msw')])(
+  test.each([join(engines, 'node_modules/msw-2'), join(root, 'node_modules/msw')])(
     'the sandbox handlers respond through %s',
     async (peer) => {
       expect(await printed('msw.mjs', peer)).toEqual({ amount: 500, listed: 1, refused: 'not_found' })

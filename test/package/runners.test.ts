@@ -5,7 +5,8 @@ import { text } from 'node:stream/consumers'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, inject } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
-import { cell, engines, installed, type Tool } from './cell.ts'
+import { cell, installed, type Tool } from './cell.ts'
+import { engines } from './node-versions.ts'
 
 interface Runner extends Tool {
   readonly flags: readonly string[]

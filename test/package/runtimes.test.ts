@@ -11,7 +11,7 @@ import { nodeBinary, nodeVersions } from './node-versions.ts'
 const run = promisify(execFile)
 
 describe.each(nodeVersions())('the packed package on Node %s', (version) => {
-  const node = (): string => nodeBinary(version, inject('versions'))
+  const node = (): string => nodeBinary(version)
 
   test.each(['load.mjs', 'load.cjs'])(
     'every entry point of the package can be loaded, %s',

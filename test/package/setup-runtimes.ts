@@ -3,21 +3,19 @@ import { cp, mkdir, symlink } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { root } from '../../tools/build/ensure-built.ts'
-import { installVersions } from './install-versions.ts'
+import { install } from '../../tools/programs/install.ts'
+import { engines } from './node-versions.ts'
 import setupPackage from './setup.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     /** Project with the package, its dependencies and the optional peers. */
     readonly consumerWithPeers: string
-    /** Folder of the installed test/package/versions. */
-    readonly versions: string
   }
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const versions = await installVersions()
-  project.provide('versions', versions)
+  install('test/engines')
   const tearDown = await setupPackage(project)
   const consumer = project.getProvidedContext().consumer
   const consumerWithPeers = join(dirname(consumer), 'consumer-with-peers')
@@ -25,9 +23,9 @@ export default async function setup(project: TestProject): Promise<() => Promise
   // The oldest version in the package's range. Later versions of undici need a later Node than the
   // package.
   const peers = {
-    '@opentelemetry/api': join(versions, 'node_modules/opentelemetry-api-1.3'),
+    '@opentelemetry/api': join(engines, 'node_modules/opentelemetry-api-1.3'),
     msw: join(root, 'node_modules/msw'),
-    undici: join(versions, 'node_modules/undici-7'),
+    undici: join(engines, 'node_modules/undici-7'),
   }
   for (const [peer, path] of Object.entries(peers)) {
     const place = join(consumerWithPeers, 'node_modules', peer)

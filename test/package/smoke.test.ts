@@ -9,8 +9,8 @@ import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
-import { bundler, cell, engines, installed, program } from './cell.ts'
-import { nodeBinary, nodeVersions } from './node-versions.ts'
+import { bundler, cell, installed, program } from './cell.ts'
+import { engines, nodeBinary, nodeVersions } from './node-versions.ts'
 
 const run = promisify(execFile)
 const bin = (name: string): string => join(engines, 'node_modules/.bin', name)
@@ -65,7 +65,7 @@ async function bundle(name: string, entry: string): Promise<string> {
 
 for (const [how, file] of LOADED) {
   for (const version of nodeVersions()) {
-    const node = nodeBinary(version, inject('versions'))
+    const node = nodeBinary(version)
     cell(program('Node', node), how, async () => {
       expect(await stepsOf(node, file)).toEqual(STEPS)
     })
@@ -107,7 +107,7 @@ const contractOf = async (program: string, ...args: readonly string[]): Promise<
 const PASSED = { tests: 53, failed: [], charged: 'unknown', created: 1 }
 
 for (const version of nodeVersions()) {
-  const node = nodeBinary(version, inject('versions'))
+  const node = nodeBinary(version)
   cell(program('Node', node), 'the contract over SqliteStore', async () => {
     expect(await contractOf(node, 'sqlite.mjs')).toEqual(PASSED)
   })

@@ -6,7 +6,8 @@ import { promisify } from 'node:util'
 import { beforeAll, expect, inject } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
 import { DEPENDENCIES, dependenciesIn } from '../../tools/checks/bundled-dependencies.ts'
-import { bundler, cell, engines } from './cell.ts'
+import { bundler, cell } from './cell.ts'
+import { engines } from './node-versions.ts'
 
 const run = promisify(execFile)
 const folder = join(inject('consumer'), 'tree-shaking')

@@ -5,9 +5,9 @@ import { promisify } from 'node:util'
 import { describe, expect, inject } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
 import { cell, installed, type Tool } from './cell.ts'
+import { engines } from './node-versions.ts'
 
 const run = promisify(execFile)
-const versions = inject('versions')
 
 interface Compiler extends Tool {
   readonly tsc: string
@@ -21,7 +21,7 @@ function compiler(folder: string, packageName: string): Compiler {
 const newest = compiler(root, 'typescript-native')
 const ours = compiler(root, 'typescript')
 /** The first version that knows `bundler`. */
-const oldest = compiler(versions, 'typescript-5.0')
+const oldest = compiler(engines, 'typescript-5.0')
 
 const strict = {
   noEmit: true,
@@ -48,7 +48,7 @@ const cases: readonly Case[] = [
       compiler === oldest ? {} : { lib: ['es2023', 'dom', 'dom.iterable', 'esnext.disposable'] }
     // Compile without browser types, and with older types of Node: the newest do not compile with
     // the oldest compiler.
-    const typeRoots = [join(compiler === oldest ? versions : root, 'node_modules/@types')]
+    const typeRoots = [join(compiler === oldest ? engines : root, 'node_modules/@types')]
     const onNode = { lib: ['es2022'], types: ['node'], typeRoots }
     return [
       { how: 'bundler', options: { module: 'esnext', moduleResolution: 'bundler', ...libraries } },

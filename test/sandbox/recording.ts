@@ -1,6 +1,6 @@
 /**
  * With SANDBOX_RECORDING=<file>, every call of the tests is appended to that file as one line.
- * `tools/openapi` sends them through a validating proxy.
+ * `tools/packages/openapi` sends them through a validating proxy.
  */
 import { appendFileSync } from 'node:fs'
 import type { SandboxOperation } from 'customer-ordering-sdk/sandbox'

@@ -120,10 +120,10 @@ function sdk(url: string, name: string, transport?: Transport): Contender {
 }
 
 /**
- * Clients of other services that send to this service. `npm ci --prefix tools/bench/peers` installs them.
+ * Clients of other services that send to this service. `npm ci --prefix tools/packages` installs them.
  */
 function peerClients(url: string) {
-  const require = createRequire(new URL('peers/package.json', import.meta.url))
+  const require = createRequire(new URL('../packages/peers/package.json', import.meta.url))
   const { hostname, port } = new URL(url)
   const Stripe = require('stripe')
   const { OpenAI } = require('openai')
@@ -206,7 +206,7 @@ function peers(url: string): Contender[] {
 
 async function octokit(url: string): Promise<Contender> {
   // The package has no CommonJS build, and the benchmark does not need its types.
-  const path = new URL('peers/node_modules/@octokit/request/dist-bundle/index.js', import.meta.url).href
+  const path = new URL('../packages/node_modules/@octokit/request/dist-bundle/index.js', import.meta.url).href
   const { request } = await import(path)
   const client = request.defaults({ baseUrl: url, headers: { authorization: `Bearer ${KEY}` } })
   return {
@@ -217,7 +217,7 @@ async function octokit(url: string): Promise<Contender> {
   }
 }
 
-/** Raw `fetch`, this package and ky, which need no packages of tools/bench/peers. */
+/** Raw `fetch`, this package and ky, which need no packages of tools/packages. */
 export function ownContenders(url: string): readonly Contender[] {
   return [
     rawFetch(url, BASELINE),

@@ -19,7 +19,7 @@ export interface PackedSize {
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const peers = fileURLToPath(new URL('peers', import.meta.url))
+const peers = fileURLToPath(new URL('../packages', import.meta.url))
 
 /** Folders of a package and of all its dependencies. */
 function closure(folder: string, name: string, found: Set<string> = new Set(), from = ''): Set<string> {

@@ -14,7 +14,7 @@ export function machine(): string {
 /** The compared packages, and the folders that contain them. */
 const PACKAGES = {
   '../..': ['ky', 'zod', 'uuid', 'undici', 'esbuild'],
-  peers: ['stripe', 'openai', 'axios', '@notionhq/client', '@octokit/request'],
+  '../packages': ['stripe', 'openai', 'axios', '@notionhq/client', '@octokit/request'],
 } as const
 
 /** Installed versions of the compared packages. */

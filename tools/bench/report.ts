@@ -321,7 +321,7 @@ ${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profil
 
 \`\`\`sh
 npm run build
-npm ci --prefix tools/bench/peers
+npm ci --prefix tools/packages
 npm run bench clients
 \`\`\`
 

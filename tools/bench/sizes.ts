@@ -10,12 +10,15 @@ const PROGRAMS: Readonly<Record<string, { readonly code: string; readonly folder
   ky: { code: "import ky from 'ky'; console.log(ky)", folder: '../..' },
   'octokit request': {
     code: "import { request } from '@octokit/request'; console.log(request)",
-    folder: 'peers',
+    folder: '../packages/peers',
   },
-  notion: { code: "import { Client } from '@notionhq/client'; console.log(Client)", folder: 'peers' },
-  axios: { code: "import axios from 'axios'; console.log(axios)", folder: 'peers' },
-  stripe: { code: "import Stripe from 'stripe'; console.log(Stripe)", folder: 'peers' },
-  openai: { code: "import OpenAI from 'openai'; console.log(OpenAI)", folder: 'peers' },
+  notion: {
+    code: "import { Client } from '@notionhq/client'; console.log(Client)",
+    folder: '../packages/peers',
+  },
+  axios: { code: "import axios from 'axios'; console.log(axios)", folder: '../packages/peers' },
+  stripe: { code: "import Stripe from 'stripe'; console.log(Stripe)", folder: '../packages/peers' },
+  openai: { code: "import OpenAI from 'openai'; console.log(OpenAI)", folder: '../packages/peers' },
 }
 
 /** Bytes of a browser bundle with a single import. */

@@ -4,6 +4,7 @@
  */
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import '../build/links.mjs'
 import { ensureBuilt, root } from '../build/ensure-built.ts'
 import { type Commands, node, type Programs, readName, runCommands } from '../programs/named-programs.ts'
 

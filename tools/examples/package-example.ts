@@ -12,8 +12,9 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
+import '../build/links.mjs'
 import { ensureBuilt, root } from '../build/ensure-built.ts'
-import { installExample } from './install-example.ts'
+import { install } from '../programs/install.ts'
 
 const [name = '', script, ...parameters] = process.argv.slice(2)
 const folder = join(root, 'examples', name)
@@ -25,7 +26,7 @@ if (!/^[\w-]+$/.test(name) || !existsSync(join(folder, 'package.json'))) {
 ensureBuilt()
 if (script === undefined) testCopy()
 else {
-  installExample(folder)
+  install('examples')
   process.exitCode = npm(folder, 'run', '-s', script, '--', ...parameters)
 }
 

@@ -13,9 +13,10 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import '../build/links.mjs'
 import { ensureBuilt, root } from '../build/ensure-built.ts'
+import { install } from '../programs/install.ts'
 import { startPostgres, startRedis } from '../services/start.ts'
-import { installExample } from './install-example.ts'
 
 const name = process.argv[2] ?? ''
 const folder = join(root, 'examples', name)
@@ -27,7 +28,7 @@ if (!/^[\w-]+$/.test(name) || !existsSync(example)) {
 }
 
 ensureBuilt()
-if (isFolder) installExample(folder)
+if (isFolder) install('examples')
 const services: (() => void)[] = []
 try {
   const environment = isFolder ? startServers() : {}

@@ -3,10 +3,6 @@
  * harnesses try.
  */
 
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
-import { root } from '../build/ensure-built.ts'
-
 /**
  * A command, or the arguments of Vitest. The steps of a lane run one after the other, and lanes run
  * in parallel.
@@ -63,7 +59,8 @@ export const LEFT_OUT: readonly {
   {
     what: 'the code of the pages on frameworks and the proxy, in each framework',
     files: ['test/docs/frameworks.test.ts', 'test/docs/proxy.test.ts'],
-    command: 'npm exec -c "npm ci --prefix docs/site && vitest run --project docs frameworks proxy"',
+    command:
+      'npm exec -c "node tools/programs/install.ts tools/packages && vitest run --project docs frameworks proxy"',
   },
   {
     what: 'test/types with Vitest, in addition to the compiler in `types`',
@@ -158,9 +155,6 @@ export const IN_ALL: readonly Step[] = [
   {
     name: 'site of the docs',
     lane: 'checks',
-    // Tests use the packages in this folder, so do not install them again during the tests.
-    command: existsSync(join(root, 'docs/site/node_modules'))
-      ? [...script('check'), '--prefix', 'docs/site']
-      : script('check:docs'),
+    command: script('check:docs'),
   },
 ]

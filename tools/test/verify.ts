@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import { root } from '../build/ensure-built.ts'
 import { node, type Programs, readName, runCommands } from '../programs/named-programs.ts'
 
-const install = (folder: string): readonly string[] => ['npm', 'ci', '--prefix', folder]
-const engines = install('test/stores/engines')
+const install = (folder: string): readonly string[] => node('tools/programs/install.ts', folder)
+const engines = install('test/engines')
 
 const PROGRAMS = {
   crashes: {
@@ -68,7 +68,7 @@ const PROGRAMS = {
   },
   mutation: {
     about: 'every small change of the core, which its tests must detect',
-    commands: [install('tools/mutation'), node('tools/mutation/run.ts')],
+    commands: [install('tools/packages'), node('tools/packages/mutation/run.ts')],
     brief: ['http/redact'],
   },
 } satisfies Programs & Record<string, { readonly brief: readonly string[] }>

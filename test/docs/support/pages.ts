@@ -19,8 +19,7 @@ export interface Block {
 }
 
 /**
- * All pages: those of the project's folder and of `docs`, and the READMEs of test and tools. Excludes the copies
- * in the site's folder.
+ * All pages: those of the project's folder and of `docs`, and the READMEs of test and tools.
  */
 export function readPages(): readonly Page[] {
   const top = [
@@ -29,7 +28,7 @@ export function readPages(): readonly Page[] {
     'tools/README.md',
   ]
   const docs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md') && !name.startsWith('site/'))
+    .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`)
   return [...top, ...docs].toSorted().map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
 }

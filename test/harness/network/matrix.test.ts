@@ -1,5 +1,5 @@
 /** Tests every fault on every kind of connection with every transport on every version of Node. */
-import { beforeAll, describe, expect, inject, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { nodeVersions } from '../../package/node-versions.ts'
 import { OUTCOMES } from '../core.ts'
 import { CELLS } from './cells.ts'
@@ -11,7 +11,7 @@ let runs: ReadonlyMap<string, Promise<MatrixResult>>
 beforeAll(() => {
   // Run concurrently, because most of the time is spent waiting for connection timeouts of the
   // system.
-  runs = new Map(nodeVersions().map((version) => [version, runMatrix(version, inject('versions'))]))
+  runs = new Map(nodeVersions().map((version) => [version, runMatrix(version)]))
 })
 
 describe.each(nodeVersions())('on Node %s', (version) => {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { builtPage } from '../../../tools/build/built-page.ts'
 import { root } from '../../../tools/build/ensure-built.ts'
-import { nodeBinary } from '../../package/node-versions.ts'
+import { engines, nodeBinary } from '../../package/node-versions.ts'
 import { AUTHORITY } from '../../support/certificates.ts'
 import type { CellResult } from './cells.ts'
 
@@ -22,13 +22,12 @@ export interface MatrixResult {
  * Runs the matrix on one version of Node. It is bundled, because the oldest versions cannot read
  * TypeScript.
  *
- * @param versions the installed folder test/package/versions
  * @param only part of the names of the cells to run; default all
  */
-export async function runMatrix(version: string, versions: string, only?: string): Promise<MatrixResult> {
+export async function runMatrix(version: string, only?: string): Promise<MatrixResult> {
   // Undici 8 requires a later Node than the package.
   const undici = version.startsWith('22')
-    ? join(versions, 'node_modules/undici-7')
+    ? join(engines, 'node_modules/undici-7')
     : join(root, 'node_modules/undici')
   const folder = join(root, '.tmp/network')
   await mkdir(folder, { recursive: true })
@@ -51,14 +50,10 @@ export async function runMatrix(version: string, versions: string, only?: string
     },
     logLevel: 'error',
   })
-  const { stdout } = await run(
-    nodeBinary(version, versions),
-    [program, ...(only === undefined ? [] : [only])],
-    {
-      env: { ...process.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: authority },
-      maxBuffer: 2 ** 26,
-    },
-  )
+  const { stdout } = await run(nodeBinary(version), [program, ...(only === undefined ? [] : [only])], {
+    env: { ...process.env, NODE_OPTIONS: '', NODE_EXTRA_CA_CERTS: authority },
+    maxBuffer: 2 ** 26,
+  })
   return JSON.parse(stdout)
 }
 

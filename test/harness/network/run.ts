@@ -3,7 +3,7 @@
  * and version, and a count.
  */
 import { positiveInteger, readArguments } from '../../../tools/programs/arguments.ts'
-import { installVersions } from '../../package/install-versions.ts'
+import { install } from '../../../tools/programs/install.ts'
 import { nodeVersions } from '../../package/node-versions.ts'
 import { runMatrix } from './matrix.ts'
 
@@ -16,12 +16,12 @@ const rounds = readArguments(
   },
   ({ positionals: [rounds = '20'] }) => positiveInteger('ROUNDS', rounds),
 )
-const versions = await installVersions()
+install('test/engines')
 let cells = 0
 let failed = 0
 for (let round = 1; round <= rounds; round++) {
   for (const { version, results, unhandled } of await Promise.all(
-    nodeVersions().map((each) => runMatrix(each, versions)),
+    nodeVersions().map((each) => runMatrix(each)),
   )) {
     const bad = results.filter(({ problems }) => problems.length > 0)
     for (const { name, problems } of bad)

@@ -1,6 +1,3 @@
-import type { TestProject } from 'vitest/node'
-import { installVersions } from '../../package/install-versions.ts'
+import { install } from '../../../tools/programs/install.ts'
 
-export default async function setup(project: TestProject): Promise<void> {
-  project.provide('versions', await installVersions())
-}
+export default (): void => install('test/engines')

@@ -1,7 +1,7 @@
 /** Packages that are installed separately from the project. */
 import { createRequire } from 'node:module'
 
-export const enginesFolder: URL = new URL('../engines/', import.meta.url)
+export const enginesFolder: URL = new URL('../../engines/', import.meta.url)
 const requireEngine = createRequire(new URL('package.json', enginesFolder))
 
 /** Imports a module of that folder, with the caller's type. */

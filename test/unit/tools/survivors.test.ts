@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { MODULES } from '../../../tools/mutation/modules.ts'
-import { nameOf, survivors } from '../../../tools/mutation/survivors.ts'
+import { MODULES } from '../../../tools/packages/mutation/modules.ts'
+import { nameOf, survivors } from '../../../tools/packages/mutation/survivors.ts'
 
 const mutation = (original: string, replacement: string) =>
   nameOf({ folder: 'orders', mutator: 'ConditionalExpression', original, replacement })
