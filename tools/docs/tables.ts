@@ -1,5 +1,5 @@
 /**
- * Writes the generated tables of README.md, docs/guide/errors.md, docs/guide/responses.md,
+ * Writes the generated tables of docs/guide/errors.md, docs/guide/responses.md,
  * docs/protocol.md and docs/architecture.md:
  *
  * npm run docs:tables
@@ -89,20 +89,6 @@ function statusTable(): string {
       const { code, name } = new row.error('', {})
       return `| \`${name}\` | \`${code}\` | ${status}: ${row.meaning} | ${chargedBy(row)} | ${nextStep(row)} | ${row.suggested} |`
     }),
-  ].join('\n')
-}
-
-/** Returns the short table of README.md. */
-function shortTable(): string {
-  return [
-    '| status | `error.code` | `charged` | what to do |',
-    '| --- | --- | --- | --- |',
-    "| 201, unreadable | `invalid_response` | `'yes'` | the order was paid: make the same call again to read it |",
-    ...statusClasses().map(
-      ([status, row]) =>
-        `| ${status} | \`${new row.error('', {}).code}\` | ${chargedBy(row)} | ${nextStep(row)} |`,
-    ),
-    "| no response | `connection`, `timeout`, `aborted` | `'unknown'` or `'no'` | make the same call again |",
   ].join('\n')
 }
 
@@ -262,7 +248,6 @@ if (path.files.length > MOST_FILES) {
 }
 
 const PAGES: Readonly<Record<string, readonly (readonly [name: string, table: string])[]>> = {
-  'README.md': [['statuses', shortTable()]],
   'docs/guide/errors.md': [['statuses', statusTable()]],
   'docs/guide/responses.md': [['outcomes', outcomeTable()]],
   'docs/protocol.md': [
