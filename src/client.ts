@@ -77,8 +77,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
     this.#settings = settings
     this.#runtime = runtime
     this.#journal = new Journal({ store, scope, server, account, codec, runtime: connection.runtime })
-    const context = { ...settings, lifetime: this.#lifetime }
-    this.orders = new Orders(context, { ...settings, journal: this.#journal })
+    const context = { ...settings, lifetime: this.#lifetime, journal: this.#journal }
+    this.orders = new Orders(context)
     this.services = new Services(context)
     this.balance = new Wallet(context)
   }

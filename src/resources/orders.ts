@@ -14,9 +14,11 @@ import type {
 } from '../call-options.ts'
 import { segment } from '../http/path.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
+import type { ListEndpoint } from '../lists/envelope.ts'
 import { listPages } from '../lists/list-pages.ts'
 import type { Pages } from '../lists/pages.ts'
 import type { OrderOf, Schemas } from '../options.ts'
+import { createOrder } from '../orders/commands/create.ts'
 import {
   type CreateManyResult,
   type CreateManySummary,
@@ -24,7 +26,7 @@ import {
   createManySummary,
 } from '../orders/commands/create-many.ts'
 import { type Reconciled, reconcile } from '../orders/commands/reconcile.ts'
-import { type RecoverSettings, recover } from '../orders/commands/recover.ts'
+import { recover } from '../orders/commands/recover.ts'
 import {
   type RecoveryOutcome,
   type RecoverySummary,
@@ -33,14 +35,13 @@ import {
 import { remembered, unresolved } from '../orders/commands/remembered.ts'
 import { forget, resolve } from '../orders/commands/resolve.ts'
 import { waitForOrder } from '../orders/commands/wait-for.ts'
-import { ORDERS_PATH, type OrderContext } from '../orders/record/context.ts'
+import { ORDERS_PATH, type OrderContext, type OrdersContext } from '../orders/record/context.ts'
 import type { OrderRecord } from '../orders/record/record.ts'
 import { attachInfo } from '../response-info.ts'
 import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
 import { rowReader, withId } from '../schemas/parse.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
-import { createOrder, finishOf, type OrdersContext, placeRow } from './place.ts'
 
 const LIST = { operation: 'orders.list', method: 'GET', permission: 'orders:read' } as const
 const RETRIEVE = { ...LIST, operation: 'orders.retrieve', missing: 'order' } as const
@@ -48,13 +49,14 @@ const WAIT = { ...RETRIEVE, operation: 'orders.waitFor' } as const
 
 /** Places each order once, reads orders, and settles orders without a known outcome. */
 export class Orders<S extends Schemas = Schemas> {
-  readonly #context: OrdersContext<OrderOf<S>>
+  readonly #context: ResourceContext & OrdersContext<OrderOf<S>>
+  readonly #list: ListEndpoint<OrderOf<S>>
 
   /** @internal */
-  constructor(context: ResourceContext, journal: OrderContext) {
+  constructor(context: ResourceContext & OrderContext) {
     const rows = rowReader<OrderOf<S>>(orderSchema, context.schemas.order)
-    const list = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', ...rows }
-    this.#context = { ...context, ...journal, list }
+    this.#list = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', ...rows }
+    this.#context = { ...context, parse: rows.parse }
   }
 
   /**
@@ -115,15 +117,14 @@ export class Orders<S extends Schemas = Schemas> {
     rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
     options?: CreateManyOptions,
   ): Lazy<CreateManyResult<OrderOf<S>>, CreateManySummary> {
-    const { concurrency = 8, onProgress, ...call } = readArguments.createMany(options)
+    const settings = readArguments.createMany(options)
     const given: unknown = rows
     const isRows = typeof given === 'object' && given !== null
     if (!(isRows && (Symbol.asyncIterator in given || Symbol.iterator in given)))
       refuseArgument('must be iterable', 'rows')
-    const settings = { concurrency, onProgress, signal: call.signal }
     const run = () => {
       this.#context.lifetime.check('unknown')
-      return createMany(rows, (row) => placeRow(this.#context, row, call), settings)
+      return createMany(this.#context, rows, settings)
     }
     return new Lazy(once('orders.createMany', run), createManySummary)
   }
@@ -139,7 +140,7 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    const parse = withId('id', orderId, this.#context.list.parse)
+    const parse = withId('id', orderId, this.#context.parse)
     return await retrieve(this.#context, RETRIEVE, pathOf(orderId), parse, settings)
   }
 
@@ -157,7 +158,7 @@ export class Orders<S extends Schemas = Schemas> {
    * console.log(page.items.length, page.total)
    */
   list(params?: ListOrdersParams, options?: ListOptions): Pages<OrderOf<S>> {
-    return listPages(this.#context, this.#context.list, readArguments.listOrders(params), options)
+    return listPages(this.#context, this.#list, readArguments.listOrders(params), options)
   }
 
   /**
@@ -186,7 +187,7 @@ export class Orders<S extends Schemas = Schemas> {
       endpoint: WAIT,
       path: pathOf(orderId),
       orderId,
-      parse: withId('id', orderId, this.#context.list.parse),
+      parse: withId('id', orderId, this.#context.parse),
       until,
       timeout: timeout ?? 120_000,
       settings: callSettings(defaults, call),
@@ -245,19 +246,9 @@ export class Orders<S extends Schemas = Schemas> {
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
     const { concurrency = 8, takeOver = false, ...call } = readArguments.recover(options)
-    const { lifetime, defaults } = this.#context
-    const settings = callSettings(defaults, call)
-    const finish = finishOf(this.#context, 'orders.recover', settings)
-    const how: RecoverSettings<OrderOf<S>> = {
-      settings,
-      concurrency,
-      takeOver,
-      finish,
-      checkOpen: () => lifetime.check('unknown'),
-      use: (work) => lifetime.use(work),
-    }
-    const { reporter } = this.#context.connection
-    const run = () => lifetime.each(reporter.recovered(recover(this.#context, how)))
+    const { lifetime, defaults, connection } = this.#context
+    const how = { settings: callSettings(defaults, call), concurrency, takeOver }
+    const run = () => lifetime.each(connection.reporter.recovered(recover(this.#context, how)))
     return new Lazy(once('orders.recover', run), recoverySummary)
   }
 
@@ -322,8 +313,7 @@ export class Orders<S extends Schemas = Schemas> {
     const { since = 0, sourceSystem } = readArguments.reconcile(params)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, readArguments.call(options))
-    const finish = finishOf(this.#context, 'orders.reconcile', settings)
-    const how = { settings, since, sourceSystem, finish, checkOpen: () => lifetime.check('unknown') }
+    const how = { settings, since, sourceSystem }
     return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#context, how)))
   }
 }

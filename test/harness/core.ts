@@ -11,8 +11,8 @@ import type { CreateOrderRequest } from '../../src/schemas/order.ts'
 import type { StoredRow } from '../../src/stores/store.ts'
 
 export { scopeOf } from '../../src/identity/keys.ts'
+export { CLOCK_SKEW } from '../../src/orders/protocol/keys.ts'
 export { OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
-export { CLOCK_SKEW } from '../../src/orders/protocol/window.ts'
 
 /** A record as the invariants read it. */
 export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts' | 'hold'> {

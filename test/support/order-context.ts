@@ -1,13 +1,16 @@
 import { Reporter } from '../../src/hooks.ts'
-import type { Connection } from '../../src/http/call.ts'
+import type { CallSettings, Connection } from '../../src/http/call.ts'
 import { Deadline } from '../../src/http/deadline.ts'
 import { canonicalJson } from '../../src/identity/canonical.ts'
 import { derivedKey, fingerprintOf, rowIdOf } from '../../src/identity/keys.ts'
+import { Lifetime } from '../../src/lifetime.ts'
 import type { Codec } from '../../src/options.ts'
-import type { OrderContext } from '../../src/orders/record/context.ts'
+import type { OrdersContext } from '../../src/orders/record/context.ts'
 import { type Found, type FoundRecord, Journal } from '../../src/orders/record/journal.ts'
 import type { JournalRecord, RecordContent } from '../../src/orders/record/record.ts'
 import type { Runtime } from '../../src/runtime.ts'
+import { type Order, orderSchema } from '../../src/schemas/order.ts'
+import { parser } from '../../src/schemas/parse.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import type { OrderStore } from '../../src/stores/store.ts'
 import { uuidV5 } from '../../src/uuid-v5.ts'
@@ -25,14 +28,24 @@ export function derivedFor(externalOrderId: string, generation = 0): string {
   return derivedKey(uuidV5, { ...OWNER, externalOrderId, generation })
 }
 
+/** Two minutes for the whole call and no retries by default. */
+export const callSettings = (changes: Partial<CallSettings> = {}): CallSettings => ({
+  signal: undefined,
+  timeout: 30_000,
+  totalTimeout: 120_000,
+  maxRetries: 0,
+  headers: {},
+  ...changes,
+})
+
 /**
  * The context of the order methods, with an empty store. Nothing is sent unless `connection`
  * defines how.
  */
 export function orderContext(
-  changes: Partial<Omit<OrderContext, 'connection'>> = {},
+  changes: Partial<Omit<OrdersContext<Order>, 'connection'>> = {},
   connection: Partial<Connection> = {},
-): OrderContext {
+): OrdersContext<Order> {
   const runtime = connection.runtime ?? fakeRuntime()
   const store = new MemoryStore()
   return {
@@ -47,12 +60,15 @@ export function orderContext(
       ...connection,
     },
     journal: journalOver(store, runtime),
+    lifetime: new Lifetime(),
+    defaults: callSettings(),
     ...OWNER,
     safeRetryWindow: 1000,
     idempotencyScope: 'apiKey',
     remember: 'order',
     listEnvelope: undefined,
     retention: { created: 1, rejected: 1 },
+    parse: parser(orderSchema, undefined),
     ...changes,
   }
 }
@@ -86,7 +102,7 @@ export const LEFT_OPEN: RecordContent = leftOpen('r1')
 
 /** Stores a record with the id of its slot, over the given row if there is one. */
 export async function remember(
-  { connection, journal }: OrderContext,
+  { connection, journal }: OrdersContext<Order>,
   content: RecordContent,
   over: Found = { id: rowIdOf(connection.runtime.deriveId, content.slot) },
 ): Promise<FoundRecord> {
@@ -96,7 +112,7 @@ export async function remember(
 }
 
 export async function recordOf(
-  { connection, journal }: OrderContext,
+  { connection, journal }: OrdersContext<Order>,
   slot: string,
 ): Promise<JournalRecord | undefined> {
   const { runtime } = connection
@@ -105,7 +121,7 @@ export async function recordOf(
 }
 
 /** The stored records, as a read returns them. */
-export async function storedRecords({ journal }: OrderContext): Promise<FoundRecord[]> {
+export async function storedRecords({ journal }: OrdersContext<Order>): Promise<FoundRecord[]> {
   const stored: FoundRecord[] = []
   for await (const row of journal.rows({ since: 0 })) {
     const record = await journal.decode(row)

@@ -1,10 +1,13 @@
 import { type Hooks, Reporter, type SettledEvent } from '../../src/hooks.ts'
 import type { AttemptRequest, AttemptResult, Send } from '../../src/http/attempt.ts'
-import type { CallSettings, Credentials } from '../../src/http/call.ts'
-import type { OrderContext } from '../../src/orders/record/context.ts'
+import type { Credentials } from '../../src/http/call.ts'
+import type { OrdersContext } from '../../src/orders/record/context.ts'
+import type { Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { journalOver, orderContext } from './order-context.ts'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
+
+export { callSettings } from './order-context.ts'
 
 /**
  * The environment for tests of one order method: its context with a scripted service, and times.
@@ -39,21 +42,11 @@ export const LOST: AttemptResult = {
 export const TIMED_OUT: AttemptResult = { kind: 'timeout' }
 export const ABORTED: AttemptResult = { kind: 'aborted' }
 
-/** Two minutes for the whole call and no retries by default. */
-export const callSettings = (changes: Partial<CallSettings> = {}): CallSettings => ({
-  signal: undefined,
-  timeout: 30_000,
-  totalTimeout: 2 * MINUTE,
-  maxRetries: 0,
-  headers: {},
-  ...changes,
-})
-
 /** An API key that is requested each time. */
 export const rotating = (get: Credentials['get']): Credentials => ({ rotates: true, get })
 
 export interface Place {
-  readonly context: OrderContext
+  readonly context: OrdersContext<Order>
   readonly runtime: FakeRuntime
   readonly store: MemoryStore
   readonly settled: SettledEvent[]
@@ -69,7 +62,7 @@ export interface PlaceOptions {
   readonly now?: number
   readonly credentials?: Credentials
   readonly hooks?: Hooks
-  readonly context?: Partial<Omit<OrderContext, 'connection'>>
+  readonly context?: Partial<Omit<OrdersContext<Order>, 'connection'>>
 }
 
 /** A service that responds with one step after the other, and repeats the last one forever. */

@@ -1,6 +1,19 @@
-import type { CreateManyProgress, CreateManyRow } from '../../call-options.ts'
-import { type AnyCustomerOrderingError, type Charged, RequestAbortedError } from '../../errors/classes.ts'
+/** Places many orders at the same time. */
+import type { CreateManyOptions, CreateManyRow, RequestOptions } from '../../call-options.ts'
+import { defined, ownValue } from '../../defined.ts'
+import {
+  type AnyCustomerOrderingError,
+  type Charged,
+  isCustomerOrderingError,
+  RequestAbortedError,
+} from '../../errors/classes.ts'
+import { Deadline } from '../../http/deadline.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
+import { refuseArgument } from '../../settings/arguments.ts'
+import type { OrdersContext } from '../record/context.ts'
+import { slotOfInvalid } from '../record/intent.ts'
+import { argumentError } from '../sending/order-errors.ts'
+import { createOrder } from './create.ts'
 
 /** A row whose order exists and was paid. */
 export interface CreateManySuccess<Output> {
@@ -34,16 +47,6 @@ export interface CreateManyFailure {
 /** Result of one row, narrowed by `ok`. */
 export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | CreateManyFailure
 
-/** Resolves even if the row fails. A rejection ends the run. */
-export type PlaceRow<Output> = (row: CreateManyRow) => Promise<CreateManyResult<Output>>
-
-export interface CreateManySettings {
-  /** Maximum number of orders in progress plus results not yet read, to bound the memory used. */
-  readonly concurrency: number
-  readonly onProgress: ((progress: CreateManyProgress) => void) | undefined
-  readonly signal: AbortSignal | undefined
-}
-
 const ABORTED =
   'orders.createMany was aborted. Its orders may have been charged. Call again with the same rows.'
 
@@ -52,13 +55,15 @@ const ABORTED =
  * left ambiguous. It does not wait for the source's next row, which may never come.
  */
 export async function* createMany<Output>(
+  context: OrdersContext<Output>,
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
-  place: PlaceRow<Output>,
-  { concurrency, onProgress, signal }: CreateManySettings,
+  { concurrency = 8, onProgress, ...call }: Partial<CreateManyOptions>,
 ): AsyncGenerator<CreateManyResult<Output>, void, undefined> {
+  const { signal } = call
   const source = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]()
   const ready: CreateManyResult<Output>[] = []
   const progress = { completed: 0, created: 0, replayed: 0, failed: 0 }
+  /** Orders in progress. With the results not yet read, at most `concurrency`, to bound the memory. */
   let working = 0
   let reading = false
   let ended = false
@@ -97,7 +102,7 @@ export async function* createMany<Output>(
       if (next.done === true) ended = true
       else {
         working++
-        place(next.value).then(settle, (error) => {
+        placeRow(context, next.value, call).then(settle, (error) => {
           working--
           fail(error)
         })
@@ -152,6 +157,61 @@ export async function* createMany<Output>(
       else await returned
     }
   }
+}
+
+const KEYED_ROW = '{ request, idempotencyKey }'
+
+/** Returns an error of this package as a result, so that a failed row does not end the run. */
+async function placeRow<Output>(
+  context: OrdersContext<Output>,
+  row: CreateManyRow,
+  call: RequestOptions,
+): Promise<CreateManyResult<Output>> {
+  const { lifetime, connection, defaults } = context
+  // Throws instead of returning a result, so that a run stops reading rows once the client is
+  // closed.
+  lifetime.check('unknown')
+  const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
+  try {
+    try {
+      refuseMisshapenRow(row)
+      const unnamed = idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined
+      // A row with `toJSON()` may have a reference all the same.
+      if (unnamed && slotOfInvalid(request, undefined) === undefined)
+        refuseArgument(`is missing: set it, or use ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
+    } catch (error) {
+      const deadline = new Deadline(connection.runtime, defaults.totalTimeout, undefined)
+      const meant = ownValue(row, 'request') ?? row
+      throw await argumentError(context, error, meant, ownValue(row, 'idempotencyKey'), deadline)
+    }
+    const options = { ...call, ...defined({ idempotencyKey }) }
+    const { value, info } = await createOrder(context, request, options)
+    return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
+  } catch (error) {
+    if (!isCustomerOrderingError(error)) throw error
+    return { ok: false, request, error, charged: error.charged }
+  }
+}
+
+function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderRequest> {
+  return (
+    typeof row === 'object' &&
+    row !== null &&
+    !Object.hasOwn(row, 'serviceId') &&
+    Object.hasOwn(row, 'idempotencyKey')
+  )
+}
+
+/** Without this check, a row of the wrong shape would cause an error about missing order fields. */
+function refuseMisshapenRow(row: unknown): void {
+  if (typeof row !== 'object' || row === null)
+    refuseArgument(`of createMany() must be an order request or ${KEYED_ROW}`, 'row')
+  const isOrder = Object.hasOwn(row, 'serviceId')
+  const hasKey = Object.hasOwn(row, 'idempotencyKey')
+  if (isOrder && hasKey)
+    refuseArgument(`belongs next to the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
+  if (!isOrder && !hasKey && Object.hasOwn(row, 'request'))
+    refuseArgument(`is missing: make the row ${KEYED_ROW}`, 'idempotencyKey')
 }
 
 /** Result of `await client.orders.createMany(rows)`. Lists failed rows and counts all others. */

@@ -1,18 +1,37 @@
 /** Places one order. */
-import { defined } from '../../defined.ts'
-import { type CustomerOrderingError, isCustomerOrderingError } from '../../errors/classes.ts'
+import type { CreateOptions } from '../../call-options.ts'
+import { defined, isUndefinedIn, ownValue } from '../../defined.ts'
+import {
+  type CustomerOrderingError,
+  type ErrorFacts,
+  InvalidResponseError,
+  isCustomerOrderingError,
+  RequestAbortedError,
+  type SupportReference,
+  TimeoutError,
+} from '../../errors/classes.ts'
+import { chargedSentence } from '../../errors/messages.ts'
 import type { SettledEvent } from '../../hooks.ts'
 import type { CallSettings } from '../../http/call.ts'
-import { Deadline } from '../../http/deadline.ts'
+import { Deadline, Interruption } from '../../http/deadline.ts'
 import { answerFacts, factsOf, headersLater, noHeaders } from '../../http/request.ts'
 import { differingFields } from '../../identity/keys.ts'
-import type { ResponseInfo } from '../../response-info.ts'
+import { attachInfo, type ResponseInfo } from '../../response-info.ts'
+import { issuesText } from '../../schemas/check.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
+import { callSettings, readArguments } from '../../settings/arguments.ts'
 import { unknownStep } from '../protocol/rules.ts'
-import { CREATE_ORDER, type Job, type OrderContext, orderEvent } from '../record/context.ts'
-import { type Intent, readIntent, slotOfInvalid } from '../record/intent.ts'
+import {
+  CREATE_ORDER,
+  type Job,
+  type OrderContext,
+  type OrdersContext,
+  orderEvent,
+} from '../record/context.ts'
+import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, orderOf } from '../record/record.ts'
+import { pruneHourly } from '../record/retention.ts'
 import { drive, type EndStep } from '../sending/drive.ts'
 import { proveFound } from '../sending/evidence.ts'
 import {
@@ -31,67 +50,69 @@ import { isListed, readOrder } from './look-up.ts'
 export interface OrderReply<T> {
   readonly value: T
   readonly info: OrderInfo
+  /** True if the order is in the store. */
+  readonly remembered: boolean
 }
 
 /** Creates `Headers` only when they are read, because few callers read them. */
-export interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
+interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
   headers(): Headers
 }
 
-export interface PlaceOrderOptions<Output> {
-  readonly settings: CallSettings
-  readonly idempotencyKey?: string | undefined
-  readonly keyIsUndefined?: boolean | undefined
-  readonly allowDuplicate?: boolean | undefined
-  /** Parses the order with the caller's schema. Hooks get the settled event only after that. */
-  finish(reply: OrderReply<Order>): Promise<Output>
-}
-
-interface Placed extends OrderReply<Order> {
-  /** True if the order is in the store. */
-  readonly remembered: boolean
+export async function createOrder<Output>(
+  context: OrdersContext<Output>,
+  request: CreateOrderRequest,
+  options?: CreateOptions,
+): Promise<OrderReply<Output>> {
+  // Read all arguments before the first await, so that later changes to them have no effect.
+  const { connection, defaults, lifetime } = context
+  const { runtime } = connection
+  let settings = defaults
+  let deadline = new Deadline(runtime, settings.totalTimeout, undefined)
+  let intent: Intent
+  try {
+    const { idempotencyKey, allowDuplicate, ...call } = readArguments.create(options)
+    settings = callSettings(defaults, call)
+    deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
+    const duplicateKey = allowDuplicate === true ? runtime.randomId() : undefined
+    const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
+    intent = readIntent(runtime.deriveId, request, { idempotencyKey, duplicateKey, keyIsUndefined })
+  } catch (error) {
+    const key = ownValue(options, 'idempotencyKey')
+    throw await lifetime.use(() => argumentError(context, error, request, key, deadline))
+  }
+  const job: Job = {
+    command: 'create',
+    operation: CREATE_ORDER.operation,
+    rowId: intent.rowId,
+    intent,
+    settings,
+    deadline,
+    callId: runtime.randomId(),
+    takeOver: false,
+    isNotListed: false,
+  }
+  return await lifetime.use(() => runJob(context, job, { intent, signal: settings.signal }))
 }
 
 /**
  * Reads the order's record, claims the order in the store, sends it, and stores the outcome. The
  * rules are in docs/protocol.md.
  */
-export async function placeOrder<Output>(
-  context: OrderContext,
-  request: CreateOrderRequest,
-  { settings, allowDuplicate, finish, ...names }: PlaceOrderOptions<Output>,
+async function runJob<Output>(
+  context: OrdersContext<Output>,
+  job: Job,
+  placing: Placing,
 ): Promise<OrderReply<Output>> {
-  // Read all arguments before the first await, so that later changes to them have no effect.
-  const { runtime } = context.connection
-  const duplicateKey = allowDuplicate === true ? runtime.randomId() : undefined
-  const deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
-  let intent: Intent
-  try {
-    intent = readIntent(runtime.deriveId, request, { ...names, duplicateKey })
-  } catch (error) {
-    throw await argumentError(context, error, slotOfInvalid(request, names.idempotencyKey), deadline)
-  }
-  const { operation } = CREATE_ORDER
-  const { rowId } = intent
-  const callId = runtime.randomId()
-  const job: Job = {
-    command: 'create',
-    operation,
-    rowId,
-    intent,
-    settings,
-    deadline,
-    callId,
-    takeOver: false,
-    isNotListed: false,
-  }
-  const placing: Placing = { intent, signal: settings.signal }
-  let placed: Placed | undefined
+  const { journal, retention, connection } = context
+  let placed: OrderReply<Order> | undefined
   try {
     placed = await place(context, job, placing)
-    const value = await finish(placed)
     const { info, remembered } = placed
     const { attempts, status, supportReference } = info
+    pruneHourly(journal, retention, connection.runtime, connection.reporter)
+    const known = { attempts, ...answerFacts(info), ...supportReference }
+    const value = await fitOrder(context, placed.value, job.operation, job.settings, known)
     report(context, job, {
       ok: true,
       attempts,
@@ -100,19 +121,20 @@ export async function placeOrder<Output>(
       ...supportReference,
       ...defined({ status }),
     })
-    return { value, info }
+    attachInfo(value, responseInfoOf(info))
+    return { value, info, remembered }
   } catch (thrown) {
     const error = named(placing, thrown)
     const own: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
     const { code, charged, status, attempts = 0, idempotencyKey, orderId } = own
-    const { externalOrderId } = intent
+    const { externalOrderId } = placing.intent
     const known = { idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered }
     report(context, job, { ok: false, attempts, ...defined({ code, charged, status, ...known }) })
     throw error
   }
 }
 
-async function place(context: OrderContext, job: Job, placing: Placing): Promise<Placed> {
+async function place(context: OrderContext, job: Job, placing: Placing): Promise<OrderReply<Order>> {
   const driven = await drive(context, job)
   switch (driven.end) {
     case 'unclaimed':
@@ -130,7 +152,7 @@ async function ruledReply(
   placing: Placing,
   step: EndStep,
   { id, row, record }: Partial<FoundRecord>,
-): Promise<Placed> {
+): Promise<OrderReply<Order>> {
   if (step.step === 'refuse') throw refusedError(placing, step.because, record)
   if (id === undefined || row === undefined || record === undefined)
     throw new TypeError(`unreachable: ${step.step} without a record`)
@@ -153,7 +175,7 @@ async function ruledReply(
   }
 }
 
-function sentReply(job: Job, placing: Placing, sent: Sent): Placed {
+function sentReply(job: Job, placing: Placing, sent: Sent): OrderReply<Order> {
   const { order, ending, attempts, record, remembered, replayed } = sent
   if (order !== undefined) {
     const { trail } = ending
@@ -169,7 +191,7 @@ function sentReply(job: Job, placing: Placing, sent: Sent): Placed {
   throw sentError(placing, sent, charged)
 }
 
-function rememberedReply(job: Job, placing: Placing, record: JournalRecord): Placed {
+function rememberedReply(job: Job, placing: Placing, record: JournalRecord): OrderReply<Order> {
   const order = orderOf(record)
   if (order === undefined) throw unresolvedError(placing, 'unreadable', record)
   return replyOf(job, order, record.key, {
@@ -186,7 +208,7 @@ async function readReply(
   job: Job,
   placing: Placing,
   found: FoundRecord,
-): Promise<Placed> {
+): Promise<OrderReply<Order>> {
   const { deadline } = job
   const { record } = found
   const orderId = record.order?.id
@@ -210,7 +232,7 @@ function replyOf(
   order: Order,
   key: string,
   { remembered, replayed, ...answered }: Told,
-): Placed {
+): OrderReply<Order> {
   const names = defined({ idempotencyKey: key || undefined, externalOrderId: intent?.externalOrderId })
   const supportReference = { orderId: order.id, ...names }
   const { idempotencyKey } = names
@@ -236,9 +258,38 @@ function report(
  * Do not nest this function in another: its closure would keep the call's request and signal in
  * memory for as long as the caller keeps the order.
  */
-export function responseInfoOf(info: OrderInfo): () => ResponseInfo {
+function responseInfoOf(info: OrderInfo): () => ResponseInfo {
   return () => {
     const { headers, ...rest } = info
     return { ...rest, headers: headers() }
   }
+}
+
+/**
+ * Parses a paid order with the caller's own schema, which may be slow or reject the order. The
+ * errors must not advise another call: without a reference or key, it would place a second order.
+ */
+export async function fitOrder<Output>(
+  { parse, connection }: OrdersContext<Output>,
+  order: Order,
+  operation: string,
+  settings: CallSettings,
+  known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
+): Promise<Output> {
+  const checked = parse(order)
+  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
+  const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
+  const paid = { ...known, charged: 'yes' } as const
+  const told = (what: string): string =>
+    `${operation}: ${what}. ${chargedSentence('yes')} Check schemas.order, then read the order with orders.retrieve().`
+  if (parsed instanceof Interruption) {
+    const cause: unknown = settings.signal?.reason
+    throw parsed.why === 'aborted'
+      ? new RequestAbortedError(told("the caller's signal aborted schemas.order"), { ...paid, cause })
+      : new TimeoutError(told('schemas.order did not finish within totalTimeout'), paid)
+  }
+  if ('value' in parsed) return parsed.value
+  const { issues } = parsed
+  const what = `the order does not match schemas.order: ${issuesText(issues)}`
+  throw new InvalidResponseError(told(what), { ...paid, issues })
 }

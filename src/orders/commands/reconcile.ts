@@ -3,12 +3,13 @@ import { defined } from '../../defined.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import type { Order } from '../../schemas/order.ts'
-import type { OrderContext } from '../record/context.ts'
+import type { OrderContext, OrdersContext } from '../record/context.ts'
 import { type JournalRecord, type OrderRecord, publicRecord } from '../record/record.ts'
 import { type Unusable, unusableError } from '../record/row.ts'
 import { differencesFound } from '../sending/evidence.ts'
+import { fitOrder } from './create.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
-import { type Finish, failureOf } from './recovery-outcome.ts'
+import { failureOf } from './recovery-outcome.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
 /**
@@ -48,16 +49,14 @@ export type Reconciled<Output = Order> =
       readonly order?: Output
     }
 
-export interface ReconcileSettings<Output> {
+export interface ReconcileSettings {
   readonly settings: CallSettings
   readonly sourceSystem?: string | undefined
   /** Milliseconds since 1970. Only records written since this time are reported. */
   readonly since: number
-  readonly finish: Finish<Output>
-  /** Throws once the client is closed. */
-  readonly checkOpen: () => void
 }
 
+const OPERATION = 'orders.reconcile'
 const SWEEPS = 2
 /** Milliseconds to read one record. */
 const STORE_TIME = 20_000
@@ -67,14 +66,15 @@ const STORE_TIME = 20_000
  * match an order of another integration.
  */
 export async function* reconcile<Output>(
-  context: OrderContext,
-  options: ReconcileSettings<Output>,
+  context: OrdersContext<Output>,
+  options: ReconcileSettings,
 ): AsyncGenerator<Reconciled<Output>, void, undefined> {
+  const checkOpen = (): void => context.lifetime.check('unknown')
   const index = new RecordIndex()
   let unusable: Unusable | undefined
   // Read all records, or an order with an older record would be reported as `only_remote`.
   for await (const row of context.journal.rows({ since: 0 })) {
-    options.checkOpen()
+    checkOpen()
     const record = await context.journal.decode(row)
     if (record === 'forgotten') continue
     if (typeof record === 'string') unusable = record
@@ -85,11 +85,11 @@ export async function* reconcile<Output>(
   const reported = new Set<string>()
   const { deriveId } = context.connection.runtime
   const scan = {
-    operation: 'orders.reconcile',
+    operation: OPERATION,
     settings: options.settings,
     money: 'none',
     sourceSystem: options.sourceSystem,
-    checkOpen: options.checkOpen,
+    checkOpen,
   } as const
   for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || index.unmarked().next().done !== true); sweep++) {
     for await (const listed of scanOrders(context, scan)) {
@@ -112,14 +112,14 @@ export async function* reconcile<Output>(
             index.mark(other, 'matched')
       if (match !== undefined) index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
       if (match !== undefined && index.is(match.position, 'older')) continue
-      const order = listed.order && (await readable(listed.order, options.finish))
+      const order = listed.order && (await fitted(context, listed.order, options.settings))
       if (match === undefined || differs.length === 0)
         yield { ...compare(match?.record, listed), ...defined({ order }) }
       else yield { kind: 'doubtful', record: publicRecord(match.record), differs, ...defined({ order }) }
     }
   }
   for (const position of index.unmarked()) {
-    options.checkOpen()
+    checkOpen()
     const record = await load(context, index.rowIdOf(position))
     if (record !== undefined && record.state !== 'rejected')
       yield { kind: 'only_local', record: publicRecord(record) }
@@ -161,9 +161,14 @@ async function load(
   return found.record
 }
 
-async function readable<Output>(order: Order, finish: Finish<Output>): Promise<Output | undefined> {
+/** The order as the caller's own schema reads it, if it does. */
+async function fitted<Output>(
+  context: OrdersContext<Output>,
+  order: Order,
+  settings: CallSettings,
+): Promise<Output | undefined> {
   try {
-    return await finish(order, undefined)
+    return await fitOrder(context, order, OPERATION, settings, { orderId: order.id })
   } catch (error) {
     failureOf(error)
     return undefined

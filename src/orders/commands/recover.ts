@@ -5,7 +5,7 @@ import { type CallSettings, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { errorOf } from '../../http/failures.ts'
 import { unknownStep } from '../protocol/rules.ts'
-import { type Job, type OrderContext, orderEvent } from '../record/context.ts'
+import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
@@ -13,27 +13,21 @@ import { unusableError } from '../record/row.ts'
 import { drive, type Ruled, type Unclaimed } from '../sending/drive.ts'
 import { orderCall } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
+import { fitOrder } from './create.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import {
-  type Finish,
   failureOf,
-  finished,
   type RecoveryOutcome,
   sentOutcome,
   settledOutcome,
   unreadableRecord,
 } from './recovery-outcome.ts'
 
-export interface RecoverSettings<Output> {
+export interface RecoverSettings {
   readonly settings: CallSettings
   readonly concurrency: number
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
-  readonly finish: Finish<Output>
-  /** Throws once the client is closed. */
-  readonly checkOpen: () => void
-  /** Keeps the store open for work that goes on while the caller handles an outcome. */
-  readonly use: <T>(work: () => Promise<T>) => Promise<T>
 }
 
 const OPERATION = 'orders.recover'
@@ -47,20 +41,22 @@ const READ_TIMEOUT = 5000
  * write of one record, and a request with an unknown outcome is repeated only under its key.
  */
 export async function* recover<Output>(
-  context: OrderContext,
-  options: RecoverSettings<Output>,
+  context: OrdersContext<Output>,
+  options: RecoverSettings,
 ): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
-  const { settings, checkOpen } = options
-  const { runtime, reporter } = context.connection
+  const { settings } = options
+  const { lifetime, connection } = context
+  const { runtime, reporter } = connection
+  const checkOpen = (): void => lifetime.check('unknown')
   const report = async (
     outcome: RecoveryOutcome,
     callId: string = runtime.randomId(),
   ): Promise<RecoveryOutcome<Output>> => {
-    const told = await finished(outcome, options.finish)
+    const told = await fitted(context, outcome, settings)
     reportOutcome(context, callId, told, outcome.order?.id)
     return told
   }
-  const { ids, unusable } = await pendingRecords(context, options)
+  const { ids, unusable } = await pendingRecords(context, settings)
   for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
@@ -69,7 +65,7 @@ export async function* recover<Output>(
     signal: AbortSignal,
   ): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
     checkOpen()
-    if (settings.signal?.aborted === true) throw interrupted('aborted', undefined, settings)
+    if (settings.signal?.aborted === true) throw interrupted('aborted', undefined, settings.signal)
     const own = { ...options, settings: { ...settings, signal } }
     const callId = runtime.randomId()
     let step: RecoveryOutcome | Lookup | undefined
@@ -90,7 +86,7 @@ export async function* recover<Output>(
     return await report(step, callId)
   }
   const work = (id: string, signal: AbortSignal): ReturnType<typeof settle> =>
-    options.use(() => settle(id, signal))
+    lifetime.use(() => settle(id, signal))
   for await (const step of concurrently(ids, options.concurrency, settings.signal, work)) {
     if (step === undefined) continue
     if ('found' in step) lookups.push(step)
@@ -105,14 +101,14 @@ export async function* recover<Output>(
 /** Sorts the ids by the end of the safe-retry window, the most urgent record first. */
 async function pendingRecords(
   context: OrderContext,
-  { settings, checkOpen }: RecoverSettings<unknown>,
+  { signal }: CallSettings,
 ): Promise<{ ids: string[]; unusable: RecoveryOutcome[] }> {
   const now = context.connection.runtime.now()
   const times = new Map<string, number>()
   const unusable: RecoveryOutcome[] = []
   for await (const row of context.journal.rows({ open: true })) {
-    checkOpen()
-    if (settings.signal?.aborted === true) throw interrupted('aborted', undefined, settings)
+    context.lifetime.check('unknown')
+    if (signal?.aborted === true) throw interrupted('aborted', undefined, signal)
     const record = await context.journal.decode(row)
     if (record === 'forgotten') continue
     if (typeof record === 'object') {
@@ -136,7 +132,7 @@ function jobOf(
   { connection }: OrderContext,
   rowId: string,
   callId: string,
-  { settings, takeOver }: RecoverSettings<unknown>,
+  { settings, takeOver }: RecoverSettings,
 ): Job {
   const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
   const own = { command: 'recover', operation: OPERATION, intent: undefined, isNotListed: false } as const
@@ -185,8 +181,8 @@ async function ruledOutcome(
 }
 
 function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): RecoveryOutcome {
-  if (why instanceof Interruption) throw interrupted(why.why, record, settings)
-  if ('error' in why) throw interrupted('credentials', record, settings, why.error)
+  if (why instanceof Interruption) throw interrupted(why.why, record, settings.signal)
+  if ('error' in why) throw interrupted('credentials', record, settings.signal, why.error)
   const repair = why.result === 'failed' ? why.repair : 'Repair the store,'
   const error = new StoreError(
     `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${repair} then run recovery again.`,
@@ -216,6 +212,23 @@ async function leaveOpen(
   return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
 }
 
+/** The order as the caller's own schema reads it. */
+async function fitted<Output>(
+  context: OrdersContext<Output>,
+  outcome: RecoveryOutcome,
+  settings: CallSettings,
+): Promise<RecoveryOutcome<Output>> {
+  if (outcome.order === undefined) return outcome
+  const { order, record } = outcome
+  const { key: idempotencyKey, externalOrderId } = record
+  const known = { orderId: order.id, ...defined({ idempotencyKey, externalOrderId }) }
+  try {
+    return { outcome: 'created', record, order: await fitOrder(context, order, OPERATION, settings, known) }
+  } catch (error) {
+    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
+  }
+}
+
 function reportOutcome(
   { connection }: OrderContext,
   callId: string,
@@ -241,7 +254,7 @@ function reportOutcome(
 function interrupted(
   end: 'credentials' | 'aborted' | 'deadline',
   record: JournalRecord | undefined,
-  { signal }: CallSettings,
+  signal: AbortSignal | undefined,
   error?: unknown,
 ): AnyCustomerOrderingError {
   return errorOf({ end, error, trail: noTrail(true) }, orderCall(OPERATION, recordFacts(record), signal))

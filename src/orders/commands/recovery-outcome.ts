@@ -98,11 +98,6 @@ export type RecoveryOutcome<Output = Order> =
   | RecoveredRecord
   | RecordInNeed
 
-/**
- * Applies the caller's own schema. Throws an error of this package if the schema rejects the order.
- */
-export type Finish<Output> = (order: Order, record: OrderRecord | undefined) => Promise<Output>
-
 export function settledOutcome(record: JournalRecord): RecoveryOutcome {
   const view = publicRecord(record)
   return record.state === 'rejected'
@@ -141,19 +136,6 @@ export function sentOutcome(
   const reason = hold && REASONS[hold]
   if (reason !== undefined) return { outcome: 'needs_attention', record, reason, ...why }
   return { outcome: 'still_open', record, ...why }
-}
-
-export async function finished<Output>(
-  outcome: RecoveryOutcome,
-  finish: Finish<Output>,
-): Promise<RecoveryOutcome<Output>> {
-  if (outcome.order === undefined) return outcome
-  const { record } = outcome
-  try {
-    return { outcome: 'created', record, order: await finish(outcome.order, record) }
-  } catch (error) {
-    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
-  }
 }
 
 /** Rethrows what must end the whole run: the caller's abort, or an error that other code threw. */

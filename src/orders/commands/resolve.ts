@@ -8,9 +8,9 @@ import {
 } from '../../errors/classes.ts'
 import { moneySentence } from '../../errors/messages.ts'
 import type { CallSettings } from '../../http/call.ts'
+import { isFromFuture, nextKey } from '../protocol/keys.ts'
 import { type Facts, PLAIN_FACTS, type Refusal, ruleFor, unknownStep } from '../protocol/rules.ts'
 import { abandon, distrust } from '../protocol/transitions.ts'
-import { isFromFuture } from '../protocol/window.ts'
 import type { OrderContext } from '../record/context.ts'
 import type { Found, FoundRecord } from '../record/journal.ts'
 import {
@@ -21,7 +21,6 @@ import {
   recordFacts,
 } from '../record/record.ts'
 import { differencesFound, echoOf, proveFound, rememberedOrder } from '../sending/evidence.ts'
-import { nextKey } from '../sending/key-choice.ts'
 import { readOrder } from './look-up.ts'
 import {
   EVERYWHERE,

@@ -3,7 +3,7 @@ import { pathProblem } from '../../http/path.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
 import type { Intent } from '../record/intent.ts'
 import { type Hold, isPending, type JournalRecord } from '../record/record.ts'
-import { CLOCK_SKEW, isBusy, mayAttempt, mayBeRunning, type Start, startOf, type Timing } from './window.ts'
+import { CLOCK_SKEW, isBusy, mayAttempt, mayBeRunning, startOf, type Timing } from './keys.ts'
 
 /**
  * Phase of an order in the store:
@@ -151,12 +151,7 @@ const notRepeatable: Condition = ({ body, firstSentAt }, facts) =>
   body === undefined || !mayAttempt(firstSentAt, facts)
 
 /** A caller's key never changes, and its window is over. */
-const spent: Condition = (record, facts) => startFor(record, facts) === undefined
-
-/** A key that the caller gives now is the caller's. */
-export function startFor(record: JournalRecord, facts: Facts): Start | undefined {
-  return startOf(facts.wanted?.idempotencyKey === undefined ? record : { ...record, origin: 'caller' }, facts)
-}
+const spent: Condition = (record, facts) => startOf(record, facts, facts.wanted?.idempotencyKey) === undefined
 
 /**
  * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten

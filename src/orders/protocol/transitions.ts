@@ -10,18 +10,10 @@ import {
   type Hold,
   isPending,
   type JournalRecord,
-  type KeyOrigin,
   type RecordContent,
   type Rejection,
 } from '../record/record.ts'
-
-/** A key of an order. `firstSentAt` is absent if the key was never sent. */
-export interface Key {
-  readonly key: string
-  readonly origin: KeyOrigin
-  readonly generation: number
-  readonly firstSentAt?: number | undefined
-}
+import type { Key } from './keys.ts'
 
 export interface Claim {
   readonly now: number

@@ -1,23 +1,22 @@
 /** What every command on orders needs, what one call wants, and the endpoint that places orders. */
 import type { CallEvent } from '../../hooks.ts'
-import type { CallSettings, Connection, Endpoint } from '../../http/call.ts'
+import type { CallSettings, Endpoint } from '../../http/call.ts'
 import type { Deadline } from '../../http/deadline.ts'
-import type { ListEnvelope } from '../../schemas/list.ts'
+import type { Lifetime } from '../../lifetime.ts'
+import type { Schemas } from '../../options.ts'
+import type { Parse } from '../../schemas/parse.ts'
+import type { Settings } from '../../settings/resolve.ts'
 import type { Intent } from './intent.ts'
 import type { Journal } from './journal.ts'
-import type { Retention } from './retention.ts'
 
-export interface OrderContext {
-  readonly connection: Connection
+export interface OrderContext extends Omit<Settings<Schemas>, 'options' | 'schemas' | 'store' | 'codec'> {
   readonly journal: Journal
-  readonly server: string
-  readonly account: string | undefined
-  /** Milliseconds. A key may be sent again for this long after it was first sent. */
-  readonly safeRetryWindow: number
-  readonly idempotencyScope: 'apiKey' | 'customer'
-  readonly remember: 'order' | 'id'
-  readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
-  readonly retention: Retention
+  readonly lifetime: Lifetime
+}
+
+/** Also knows how the caller's own schema reads an order. */
+export interface OrdersContext<Output> extends OrderContext {
+  readonly parse: Parse<Output>
 }
 
 /** One call of `create()`, or the recovery of one record. */

@@ -6,13 +6,20 @@ import type { Charged } from '../../errors/classes.ts'
 import { askCredential } from '../../http/call.ts'
 import { Interruption } from '../../http/deadline.ts'
 import { isNameless } from '../../identity/keys.ts'
+import {
+  CLOCK_SKEW,
+  continued,
+  isFromFuture,
+  type Key,
+  sameApiKey,
+  startKey,
+  tagOf,
+} from '../protocol/keys.ts'
 import { type Facts, guard, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
-import { claim, distrust, type Key, refusalOf } from '../protocol/transitions.ts'
-import { CLOCK_SKEW, isFromFuture } from '../protocol/window.ts'
+import { claim, distrust, refusalOf } from '../protocol/transitions.ts'
 import { type Job, type OrderContext, orderEvent } from '../record/context.ts'
 import type { Found, Unwritten } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, type Rejection } from '../record/record.ts'
-import { continued, sameApiKey, startKey, tagOf } from './key-choice.ts'
 import { type Claimed, type Sent, send } from './send.ts'
 
 type Step = StepOf['create'] | StepOf['recover']

@@ -19,7 +19,7 @@ import { factsOf } from '../../http/request.ts'
 import { differingFields, rowIdOf } from '../../identity/keys.ts'
 import type { StepOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../record/context.ts'
-import type { Intent } from '../record/intent.ts'
+import { type Intent, slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
 import { chargedOf, type JournalRecord, type RecordFacts, recordFacts } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
@@ -189,10 +189,12 @@ export function orderCall(
 export async function argumentError(
   { journal, connection }: OrderContext,
   error: unknown,
-  slot: string | undefined,
+  request: unknown,
+  idempotencyKey: unknown,
   deadline: Deadline,
 ): Promise<unknown> {
   if (!(error instanceof InvalidRequestError)) return error
+  const slot = slotOfInvalid(request, idempotencyKey)
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))

@@ -7,6 +7,7 @@ import { LIKE_A_KEY, redact } from '../../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../../http/request.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG, isProxied } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
+import { isLate, isShared, nextKey, sameApiKey, tagOf } from '../protocol/keys.ts'
 import {
   classify,
   type History,
@@ -17,12 +18,10 @@ import {
   type Verdict,
 } from '../protocol/outcome.ts'
 import { claim, isAnother, type Proof, type Ending as RecordEnding, settle } from '../protocol/transitions.ts'
-import { isLate } from '../protocol/window.ts'
 import { CREATE_ORDER, type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import type { JournalRecord, Rejection } from '../record/record.ts'
 import { contradiction, echoOf, proveCreated, rememberedOrder } from './evidence.ts'
-import { isShared, nextKey, sameApiKey, tagOf } from './key-choice.ts'
 
 /** What a call has claimed. */
 export interface Claimed {

@@ -16,18 +16,21 @@ import { recoverOne } from '../../../src/orders/commands/recover.ts'
 import { type RecoveryOutcome, settledOutcome } from '../../../src/orders/commands/recovery-outcome.ts'
 import { resolve } from '../../../src/orders/commands/resolve.ts'
 import { advanceBy, scanOrders } from '../../../src/orders/commands/scan-orders.ts'
-import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/protocol/outcome.ts'
-import { GUARDS, RULES } from '../../../src/orders/protocol/rules.ts'
-import { claim, isAnother, settle } from '../../../src/orders/protocol/transitions.ts'
 import {
   CLOCK_SKEW,
   isBusy,
   isFromFuture,
   isLate,
+  isShared,
   mayAttempt,
   mayBeRunning,
+  sameApiKey,
   startOf,
-} from '../../../src/orders/protocol/window.ts'
+  tagOf,
+} from '../../../src/orders/protocol/keys.ts'
+import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/protocol/outcome.ts'
+import { GUARDS, RULES } from '../../../src/orders/protocol/rules.ts'
+import { claim, isAnother, settle } from '../../../src/orders/protocol/transitions.ts'
 import type { Job } from '../../../src/orders/record/context.ts'
 import type { Intent } from '../../../src/orders/record/intent.ts'
 import {
@@ -52,7 +55,6 @@ import {
   differencesFound,
   proveFound,
 } from '../../../src/orders/sending/evidence.ts'
-import { isShared, sameApiKey, tagOf } from '../../../src/orders/sending/key-choice.ts'
 import { keptRefusal, mayHaveProcessed, movesOn, send } from '../../../src/orders/sending/send.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
@@ -124,8 +126,8 @@ const BUGS = {
         return original(context, { ...tried, mine: { record: { ...mine.record, origin } } }, heard, earlier)
       }),
     'a call begins with the latest key, which a lost store does not compute': () =>
-      around(startOf, (original, record, timing) => {
-        const start = original(record, timing)
+      around(startOf, (original, record, timing, given) => {
+        const start = original(record, timing, given)
         return start === 'first' && mayAttempt(record.firstSentAt, timing) ? 'same' : start
       }),
     'another key of the caller takes over an order that has one': () => dropGuard(GUARDS, 'otherKey'),
@@ -494,7 +496,7 @@ const BUGS = {
     'a refused order past its window is sent although something else may have bought it': () =>
       dropRule(RULES, 'maybeHidden'),
   },
-  'unit/orders/protocol/window': {
+  'unit/orders/protocol/keys': {
     'a claim from the future never ends': () =>
       around(isBusy, (_original, { busyUntil = 0 }, now) => now < busyUntil),
     'a claim by a clock that is a little ahead is taken over immediately': () =>

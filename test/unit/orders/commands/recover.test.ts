@@ -1,13 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { ConfigurationError } from '../../../../src/errors/classes.ts'
 import type { AttemptResult } from '../../../../src/http/attempt.ts'
 import { type RecoverSettings, recover } from '../../../../src/orders/commands/recover.ts'
 import type { RecoveryOutcome } from '../../../../src/orders/commands/recovery-outcome.ts'
+import { tagOf } from '../../../../src/orders/protocol/keys.ts'
 import type { FoundRecord } from '../../../../src/orders/record/journal.ts'
 import type { RecordContent } from '../../../../src/orders/record/record.ts'
 import { emptyRow } from '../../../../src/orders/record/row.ts'
-import { tagOf } from '../../../../src/orders/sending/key-choice.ts'
-import type { Order } from '../../../../src/schemas/order.ts'
 import { all } from '../../../support/all.ts'
 import { leftOpen, remember } from '../../../support/order-context.ts'
 import {
@@ -38,18 +36,12 @@ function leave(place: Place, reference: string, changes: Partial<RecordContent> 
   return remember(context, { ...left, ...times, ...changes })
 }
 
-const recovered = (
-  { context }: Place,
-  changes: Partial<RecoverSettings<Order>> = {},
-): Promise<RecoveryOutcome[]> =>
+const recovered = ({ context }: Place, changes: Partial<RecoverSettings> = {}): Promise<RecoveryOutcome[]> =>
   all(
     recover(context, {
       settings: callSettings({ maxRetries: 4 }),
       concurrency: 1,
       takeOver: false,
-      finish: async (order) => order,
-      checkOpen: () => {},
-      use: (work) => work(),
       ...changes,
     }),
   )
@@ -123,7 +115,12 @@ describe('a recovery', () => {
         return CREATED
       },
     ])
-    const closing = placeWith([CREATED])
+    const closing = placeWith([
+      ({ context }) => {
+        void context.lifetime.end()
+        return CREATED
+      },
+    ])
     for (const place of [aborting, closing]) for (const r of ['r1', 'r2']) await leave(place, r)
     const settings = callSettings({ signal: controller.signal })
     expect(await errorOf(recovered(aborting, { settings }))).toMatchObject({
@@ -131,11 +128,7 @@ describe('a recovery', () => {
       charged: 'unknown',
     })
     expect(aborting.asked).toHaveLength(1)
-    const closed = new ConfigurationError('closed', { charged: 'unknown' })
-    const checkOpen = (): void => {
-      if (closing.asked.length > 0) throw closed
-    }
-    expect(await errorOf(recovered(closing, { checkOpen }))).toBe(closed)
+    expect(await errorOf(recovered(closing))).toMatchObject({ code: 'configuration', charged: 'unknown' })
     expect(closing.asked).toHaveLength(1)
   })
 })
@@ -206,4 +199,30 @@ it.each<[string, AttemptResult, object]>([
   await recovered(place)
   const call = { operation: 'orders.recover', method: 'POST', path: '/v1/orders', externalOrderId: 'r1' }
   expect(place.settled).toMatchObject([{ ...call, recovery, ...expected }])
+})
+
+describe('the order as the caller’s own schema reads it', () => {
+  it("the caller's schema replaces the order", async () => {
+    const own = { ...ORDER, status: 'as the schema reads it' }
+    const place = placeWith([CREATED], { context: { parse: () => ({ value: own }) } })
+    await leave(place, 'r1')
+    expect(await recovered(place)).toMatchObject([{ outcome: 'created', order: own }])
+  })
+
+  it('an order that the schema rejects is unreadable, and a schema that throws ends the run', async () => {
+    const issues = [{ path: 'status', message: 'is wrong' }]
+    const rejecting = placeWith([CREATED], { context: { parse: () => ({ issues }) } })
+    await leave(rejecting, 'r1')
+    expect(await recovered(rejecting)).toMatchObject([
+      {
+        outcome: 'created',
+        reason: 'unreadable',
+        error: { code: 'invalid_response', charged: 'yes', orderId: 'o1', externalOrderId: 'r1', issues },
+      },
+    ])
+    const bug = new TypeError('a bug')
+    const throwing = placeWith([CREATED], { context: { parse: () => Promise.reject(bug) } })
+    await leave(throwing, 'r1')
+    expect(await errorOf(recovered(throwing))).toBe(bug)
+  })
 })

@@ -1,46 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { InvalidResponseError, RequestAbortedError } from '../../../../src/errors/classes.ts'
-import {
-  finished,
-  sentOutcome,
-  settledOutcome,
-  unreadableRecord,
-} from '../../../../src/orders/commands/recovery-outcome.ts'
+import { RequestAbortedError } from '../../../../src/errors/classes.ts'
+import { sentOutcome, unreadableRecord } from '../../../../src/orders/commands/recovery-outcome.ts'
 import type { OutcomeKind } from '../../../../src/orders/protocol/outcome.ts'
-import { publicRecord } from '../../../../src/orders/record/record.ts'
 import { LEFT_OPEN, orderContext, remember } from '../../../support/order-context.ts'
 import { ORDER } from '../../../support/place.ts'
 import { type Changes, record } from '../protocol/found.ts'
-
-const { body: _body, ...CLOSED } = LEFT_OPEN
-
-describe('the order as the caller’s own schema reads it', () => {
-  it("the caller's schema replaces the order, if there is an order", async () => {
-    const { record: stored } = await remember(orderContext(), { ...CLOSED, state: 'created', order: ORDER })
-    const outcome = settledOutcome(stored)
-    expect(await finished(outcome, async ({ id }, view) => ({ id, key: view?.key }))).toEqual({
-      outcome: 'created',
-      record: publicRecord(stored),
-      order: { id: 'o1', key: LEFT_OPEN.key },
-    })
-    const none = settledOutcome({ ...stored, order: { id: 'o1' } })
-    expect(await finished(none, () => Promise.reject(new Error('nobody asks')))).toBe(none)
-  })
-
-  it('an order that the schema rejects is unreadable, and an abort gives no outcome', async () => {
-    const { record: stored } = await remember(orderContext(), { ...CLOSED, state: 'created', order: ORDER })
-    const outcome = settledOutcome(stored)
-    const refused = new InvalidResponseError('no', { charged: 'yes' })
-    expect(await finished(outcome, () => Promise.reject(refused))).toEqual({
-      outcome: 'created',
-      record: publicRecord(stored),
-      reason: 'unreadable',
-      error: refused,
-    })
-    for (const other of [new RequestAbortedError('given up', { charged: 'yes' }), new TypeError('a bug')])
-      await expect(finished(outcome, () => Promise.reject(other))).rejects.toBe(other)
-  })
-})
 
 describe('a row that cannot be read', () => {
   it('an unreadable row is shown with its own fields, as in doubt', async () => {

@@ -2,8 +2,9 @@
  * The steps of each command by situation. Tests check each line, and the model checks whether one
  * is wrong.
  */
+
+import { CLOCK_SKEW } from '../../../../src/orders/protocol/keys.ts'
 import { type Command, type Facts, guard, ruleFor } from '../../../../src/orders/protocol/rules.ts'
-import { CLOCK_SKEW } from '../../../../src/orders/protocol/window.ts'
 import { MINUTE, NOW, ORDER } from '../../../support/place.ts'
 import { type Changes, changed, here, intent, record } from './found.ts'
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { isBusy, mayAttempt, startOf } from '../../../../src/orders/protocol/keys.ts'
 import {
   CONDITIONS,
   type ConditionName,
@@ -9,10 +10,8 @@ import {
   phaseOf,
   RULES,
   ruleFor,
-  startFor,
   unknownStep,
 } from '../../../../src/orders/protocol/rules.ts'
-import { isBusy, mayAttempt } from '../../../../src/orders/protocol/window.ts'
 import type { Intent } from '../../../../src/orders/record/intent.ts'
 import { isPending, type JournalRecord } from '../../../../src/orders/record/record.ts'
 import { effort } from '../../../support/effort.ts'
@@ -118,7 +117,7 @@ it.each([
 ])(
   'the start key of a refused order is %s for %j, where a given key is always the caller’s',
   (start, changes, wanted) => {
-    expect(startFor(record({ ...refused, ...changes }), { ...here, wanted })).toBe(start)
+    expect(startOf(record({ ...refused, ...changes }), here, wanted?.idempotencyKey)).toBe(start)
   },
 )
 
@@ -198,7 +197,8 @@ describe('the step for any record', () => {
 
   it('a key that the caller gave is never changed', () => {
     each((is, at) => {
-      if (is.origin === 'caller') expect(['same', undefined]).toContain(startFor(is, at))
+      if (is.origin === 'caller')
+        expect(['same', undefined]).toContain(startOf(is, at, at.wanted?.idempotencyKey))
     })
   })
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { Key } from '../../../../src/orders/protocol/keys.ts'
 import {
   abandon,
   type Claim,
@@ -7,7 +8,6 @@ import {
   type Ending,
   isAnother,
   isProven,
-  type Key,
   type Proof,
   prove,
   refusalOf,

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import type { AttemptResult } from '../../../../src/http/attempt.ts'
 import type { CallSettings } from '../../../../src/http/call.ts'
 import { Deadline, Interruption } from '../../../../src/http/deadline.ts'
+import { tagOf } from '../../../../src/orders/protocol/keys.ts'
 import type { Job } from '../../../../src/orders/record/context.ts'
 import { readIntent } from '../../../../src/orders/record/intent.ts'
 import type { JournalRecord, RecordContent, Rejection } from '../../../../src/orders/record/record.ts'
 import { drive } from '../../../../src/orders/sending/drive.ts'
-import { tagOf } from '../../../../src/orders/sending/key-choice.ts'
 import type { CreateOrderRequest } from '../../../../src/schemas/order.ts'
 import {
   derivedFor,

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { placeOrder } from '../../../../src/orders/commands/create.ts'
+import { createOrder } from '../../../../src/orders/commands/create.ts'
+import { CLOCK_SKEW } from '../../../../src/orders/protocol/keys.ts'
 import { OUTCOMES, type OutcomeKind } from '../../../../src/orders/protocol/outcome.ts'
-import { CLOCK_SKEW } from '../../../../src/orders/protocol/window.ts'
 import type { Rejection } from '../../../../src/orders/record/record.ts'
 import { earlierRefusal } from '../../../../src/orders/sending/drive.ts'
 import { keptRefusal, mayHaveProcessed } from '../../../../src/orders/sending/send.ts'
 import { storedRecords } from '../../../support/order-context.ts'
-import { callSettings, NOW, placeWith, problem } from '../../../support/place.ts'
+import { NOW, placeWith, problem } from '../../../support/place.ts'
 import { record } from '../protocol/found.ts'
 
 const refusal: Rejection = { kind: 'refused', status: 402 }
@@ -68,11 +68,7 @@ describe('the attempts that begin the window of a key', () => {
     const { context } = placeWith([problem(429)])
     Object.assign(context.connection, { mayResend })
     const request = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }
-    const placed = placeOrder(context, request, {
-      settings: callSettings(),
-      finish: async ({ value }) => value,
-    })
-    await expect(placed).rejects.toMatchObject({ status: 429 })
+    await expect(createOrder(context, request)).rejects.toMatchObject({ status: 429 })
     const [stored] = await storedRecords(context)
     expect(stored?.record.firstSentAt).toBe(sentAt)
   })

@@ -8,7 +8,7 @@ import {
   mayBeRunning,
   PERSON_SKEW,
   startOf,
-} from '../../../../src/orders/protocol/window.ts'
+} from '../../../../src/orders/protocol/keys.ts'
 import { MINUTE, NOW, WINDOW } from '../../../support/place.ts'
 import { ATTEMPT, type Changes, record, timing } from './found.ts'
 
@@ -133,6 +133,6 @@ describe('the key with which a refused order is sent again', () => {
     ['same', 'it is random', { ...random, firstKeySentAt: NOW }],
     ['next', 'it is random, and its window is over', { ...random, firstSentAt: 0 }],
   ])('the key is %s if %s', (start, _if, changes) => {
-    expect(startOf(record(changes), timing)).toBe(start)
+    expect(startOf(record(changes), timing, undefined)).toBe(start)
   })
 })

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { apiKeyTag, proxiedTag } from '../../../../src/identity/keys.ts'
-import type { Intent } from '../../../../src/orders/record/intent.ts'
-import type { JournalRecord } from '../../../../src/orders/record/record.ts'
 import {
   continued,
   isShared,
@@ -9,11 +7,13 @@ import {
   sameApiKey,
   startKey,
   tagOf,
-} from '../../../../src/orders/sending/key-choice.ts'
+} from '../../../../src/orders/protocol/keys.ts'
+import type { Intent } from '../../../../src/orders/record/intent.ts'
+import type { JournalRecord } from '../../../../src/orders/record/record.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
 import { derivedFor, LEFT_OPEN, orderContext } from '../../../support/order-context.ts'
 import { NOW, ORDER } from '../../../support/place.ts'
-import { type Changes, here, intent, record } from '../protocol/found.ts'
+import { type Changes, here, intent, record } from './found.ts'
 
 const context = orderContext()
 const unlabelled = orderContext({ account: undefined })
