@@ -50,13 +50,21 @@ writeDeclarations()
 
 /**
  * ky makes a `Request` when it is evaluated, which makes Node load its whole fetch: two thirds of the time that an import
- * of the client would take. esbuild evaluates what is required, unlike what is imported, at the first call.
+ * of the client would take. So `ky-on-demand.ts` requires it, and esbuild evaluates a CommonJS module where it is required.
  */
 const kyByFirstRequest: Plugin = {
   name: 'ky-by-first-request',
   setup(build) {
     const path = fileURLToPath(new URL('src/http/ky-on-demand.ts', import.meta.url))
-    build.onResolve({ filter: /^ky$/ }, ({ kind }) => (kind === 'import-statement' ? { path } : undefined))
+    build.onResolve({ filter: /^ky$/ }, ({ kind }) =>
+      kind === 'import-statement' ? { path } : { path: 'ky', namespace: 'one-module' },
+    )
+    // If esbuild makes each of ky's modules evaluable on demand, V8 optimises them less, and a call allocates 6 kB more.
+    build.onLoad({ filter: /.*/, namespace: 'one-module' }, async () => {
+      const options = { bundle: true, write: false, format: 'cjs', target: 'es2022', minify: true } as const
+      const { outputFiles } = await build.esbuild.build({ entryPoints: ['ky'], ...options })
+      return { contents: outputFiles[0]?.text ?? '' }
+    })
   },
 }
 

@@ -114,12 +114,13 @@ describe('the packed file', () => {
         [...text.matchAll(/^\s*\/\/ node_modules\/((?:@[^/]+\/)?[^/]+)/gm)].map(([, name]) => name),
       ),
     )
-    for (const name of copied) {
+    // ky is a module of its own, without such a line.
+    for (const name of [...copied, 'ky']) {
       const folder = join(inject('consumer'), 'node_modules', String(name))
       const file = (await readdir(folder)).find((path) => /^licen[cs]e/i.test(path))
       expect(notice, String(name)).toContain((await readFile(join(folder, file ?? ''), 'utf8')).trim())
     }
-    expect([...copied].toSorted()).toEqual(['ky', 'uuid', 'zod'])
+    expect([...copied].toSorted()).toEqual(['uuid', 'zod'])
   })
 
   test('the package depends on ky, uuid and zod only', async () => {
