@@ -45,14 +45,17 @@ function derivedBy(sha1: Sha1Hex): (name: string) => string {
   const start = NAMESPACE.length
   const shared = new Uint8Array(1024)
   shared.set(NAMESPACE)
+  const sharedName = shared.subarray(start)
   return (name) => {
     let bytes = shared
+    let nameBytes = sharedName
     // A UTF-16 code unit takes at most three bytes of UTF-8.
     if (start + 3 * name.length > shared.length) {
       bytes = new Uint8Array(start + 3 * name.length)
       bytes.set(NAMESPACE)
+      nameBytes = bytes.subarray(start)
     }
-    const end = start + encoder.encodeInto(name, bytes.subarray(start)).written
+    const end = start + encoder.encodeInto(name, nameBytes).written
     try {
       const hex = sha1(bytes.subarray(0, end))
       // Four bits are the version, two are the variant (RFC 9562, section 4).

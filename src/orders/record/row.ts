@@ -43,8 +43,9 @@ export async function encodeRecord(
   record: JournalRecord,
   codec: Codec | undefined,
 ): Promise<StoredRow> {
-  const { version, createdAt, updatedAt, state, ...content } = record
-  const text = textOf({ state, ...content })
+  const { version, createdAt, updatedAt, ...content } = record
+  const { state } = content
+  const text = textOf(content)
   const data = codec === undefined ? text : SEALED + (await encrypted(codec, text))
   return { scope, id, version, open: isPending(record), state, createdAt, updatedAt, data }
 }
