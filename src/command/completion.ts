@@ -49,10 +49,14 @@ const SHELLS: Readonly<Record<string, (common: readonly OptionName[]) => string>
   zsh: (common) => `autoload -U +X bashcompinit && bashcompinit\n${bash(common)}`,
   fish: (common) =>
     [...wordsByCommand(common)]
-      .flatMap(([name, after]) => [
-        `complete -c ${NAME} -f -n __fish_use_subcommand -a ${name}`,
-        `complete -c ${NAME} -f -n '__fish_seen_subcommand_from ${name}' -a '${after.join(' ')}'`,
-      ])
+      .flatMap(([name, after]) => {
+        const seen = `complete -c ${NAME} -n '__fish_seen_subcommand_from ${name}'`
+        return [
+          `complete -c ${NAME} -f -n __fish_use_subcommand -a ${name}`,
+          `${seen} -f -a '${after.join(' ')}'`,
+          ...(after.includes('--store') ? [`${seen} -l store -r -F`] : []),
+        ]
+      })
       .map((line) => `${line}\n`)
       .join(''),
 }

@@ -1,8 +1,8 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
@@ -28,6 +28,10 @@ afterAll(async () => {
   await service.close()
   rmSync(folder, { recursive: true })
 })
+
+function isInstalled(shell: string): boolean {
+  return (process.env['PATH'] ?? '').split(delimiter).some((each) => existsSync(join(each, shell)))
+}
 
 /** A store with two orders in doubt. */
 beforeEach(async () => {
@@ -179,6 +183,37 @@ describe('customer-ordering-sdk as a process', () => {
       'bash zsh fish',
       '',
     ])
+  })
+
+  it.skipIf(!isInstalled('fish'))(
+    'the completion for fish completes commands, their options and the file of a store',
+    async () => {
+      const lines = ['unr', 'reconcile --al', 'orders g', 'recover --store process.te']
+      const program = lines.map((line) => `complete -C 'customer-ordering-sdk ${line}'`)
+      const env = environment({ NODE: process.execPath, MAIN: main })
+      const script = ['"$NODE" "$MAIN" completion fish | source', ...program].join('\n')
+      const { stdout } = await promisify(execFile)('fish', ['--no-config', '-c', script], {
+        env,
+        cwd: import.meta.dirname,
+      })
+      expect(stdout.split('\n').filter(Boolean)).toEqual([
+        ...['unresolved', '--all', '--allow-insecure-http', 'get', 'process.test.ts'],
+      ])
+    },
+  )
+
+  it.skipIf(!isInstalled('zsh'))('the completion for zsh completes the options of a command', async () => {
+    const env = environment({ NODE: process.execPath, MAIN: main })
+    const script = `
+      autoload -U compinit && compinit -u -D
+      source <("$NODE" "$MAIN" completion zsh)
+      echo $_comps[customer-ordering-sdk]
+      setopt ksharrays shwordsplit
+      COMP_WORDS=(customer-ordering-sdk orders '') COMP_CWORD=2
+      _customer_ordering_sdk
+      echo "\${COMPREPLY[*]}"`
+    const { stdout } = await promisify(execFile)('zsh', ['-f', '-c', script], { env })
+    expect(stdout).toMatch(/^_bash_complete .*_customer_ordering_sdk\nlist --timeout .* get\n$/)
   })
 
   it('the quick start shows a lost response and one charge', async () => {
