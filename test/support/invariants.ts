@@ -62,7 +62,9 @@ const chargedOften: Invariant = (log) =>
  */
 export const noneLost: Invariant = (log) => {
   if (!log.recovered) return []
-  return log.charges.flatMap(({ intent, key, orderId }) => {
+  return log.charges.flatMap((charge) => {
+    const { intent, key, orderId } = charge
+    if (isHidden(log, charge)) return []
     const returned = log.calls.some(({ told }) => told?.orderId === orderId)
     const remembered = rowsOf(log, intent).some(({ record }) => record?.order?.id === orderId)
     if (returned || remembered || isListed(log, intent, key, true)) return []
@@ -195,7 +197,7 @@ const truthOfCallers: Invariant = (log) =>
     if (told.charged === 'yes')
       return before.length > 0 ? [] : [`I5: ${intent} was told 'yes' but not charged`]
     if (told.charged === 'unknown') return []
-    const other = charges.filter((charge) => !askedAgain(log, call, charge))
+    const other = charges.filter((charge) => !isHidden(log, charge) && !askedAgain(log, call, charge))
     if (other.some(({ at }) => at < endedAt) && wantedOf(log, intent) === 1)
       return [`I5: ${intent} was told 'no' (${told.code}) after it was charged`]
     return other.some(({ at }) => at > endedAt)
@@ -222,12 +224,21 @@ const truthOfRecoveries: Invariant = (log) =>
     if (first === undefined) return []
     const spokenOf = Math.max(first.at, call.at)
     const other = charges.find(
-      (charge) => charge.key === key && !askedAfter(log, call, intent, charge, spokenOf),
+      (charge) =>
+        charge.key === key && !isHidden(log, charge) && !askedAfter(log, call, intent, charge, spokenOf),
     )
     return other === undefined
       ? []
       : [`I5: recovery says rejected of ${intent}, which is charged and was not asked for again`]
   })
+
+/**
+ * True if something sent the request twice, and its process heard only the second response, perhaps
+ * a refusal. Nobody can know of such a charge, but it is not repeated.
+ */
+function isHidden({ requests }: RunLog, { requestedAt }: LoggedCharge): boolean {
+  return requests.some(({ at, resent }) => at === requestedAt && resent === true)
+}
 
 /** True if another call, made after the moment that `'no'` is about, caused the charge. */
 function askedAgain(log: RunLog, call: LoggedCall, charge: LoggedCharge): boolean {

@@ -221,6 +221,8 @@ export interface LoggedRequest {
   readonly payload?: string
   /** The call that sent it, if known. */
   readonly call?: number
+  /** True if something sent it twice, and its process heard only the second response. */
+  resent?: boolean
   /** True if it received another order, which proves nothing about its own. */
   misled?: boolean
   /** Status of the response, once received. */

@@ -151,6 +151,7 @@ export function planOf(intent: IntentPlan): Plan {
     stores: 'shared',
     otherOrders: 0,
     cached: false,
+    resends: false,
     ending: 'soon',
   }
 }

@@ -529,10 +529,6 @@ const OUT_OF_SIMULATION: { readonly [Name in BugName]?: string } = {
     'no promise is broken: the key and the body are the same, so the service answers both calls alike',
   'an earlier refusal is forgotten when the service is busy':
     'no promise is broken: the order stays refused until it is asked for twice more',
-  'a refusal restarts the window of a key that something else may have sent again':
-    'nothing sends its requests again',
-  'a refused order past its window is sent although something else may have bought it':
-    'nothing sends its requests again',
 }
 
 export const SEEDED_BUGS = Object.entries(BUGS).flatMap(([noticedBy, bugs]) =>

@@ -32,6 +32,7 @@ export function drawHarderScene(draw: Draw): Swarm {
     [otherClock, 3],
     [hastyPerson, 3],
     [overtaken, 2],
+    [hiddenCharge, 2],
     [twinOrders, 2],
     [otherValues, 2],
   )
@@ -167,6 +168,31 @@ const hastyPerson = (draw: Draw): Scene => {
       decides(),
       [A_MINUTE, 'create'],
     ],
+  }
+}
+
+/**
+ * A fetch or a service worker repeats a request whose response was lost: a refusal hides a charge.
+ * The service forgets the key when the window ends.
+ */
+const hiddenCharge = (draw: Draw): Scene => {
+  const status = draw.pick(401, 402, 422, 425, 429)
+  const again = (): Scripted => [
+    draw.pick<Scripted[0]>(A_MINUTE, minutes(8, 14), minutes(21, 30)),
+    draw.pick('create', 'create', 'recover'),
+  ]
+  return {
+    resends: true,
+    habits: [habit(['send'], 'resent', draw.pick(0.3, 0.9))],
+    faults: [
+      onOrders({ skip: 1, times: draw.pick(1, 2, 4), action: { type: 'status', status, code: 'OTHER' } }),
+    ],
+    changes: 0,
+    workers: 2,
+    intents: [draw.pick(REFERENCE, { ...REFERENCE, idempotencyKey: 'key-1' })],
+    client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
+    server: { ...LISTED, keyLifetime: PATIENT.safeRetryWindow, keyFormat: 'any' },
+    script: [[AT_ONCE, { ...CREATE }], again(), again(), again()],
   }
 }
 

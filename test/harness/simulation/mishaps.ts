@@ -33,6 +33,11 @@ export type Mishap =
   | 'lasts'
   /** The effect never happens, and there is no response. */
   | 'hangs'
+  /**
+   * For requests only, over a transport that may resend: the first response is lost, and the process
+   * hears only the response to a second request.
+   */
+  | 'resent'
 
 const CRASHES: readonly Mishap[] = ['crash before', 'crash after', 'crash while it flies', 'sleeps']
 const OF_WRITES: readonly Mishap[] = ['unacknowledged', 'failed', 'slow answer', 'late', 'hangs']

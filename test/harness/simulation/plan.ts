@@ -51,6 +51,8 @@ export interface Plan {
   /** True if an HTTP cache returns reads forever, unless they forbid it. */
   readonly cached: boolean
   readonly scene?: string | undefined
+  /** True if no transport promises to send a request once. */
+  readonly resends: boolean
   /** How the service changes the fields that it shows of an order. Absent: not at all. */
   readonly shows?: Shown | undefined
   /** Page size for the read of the list at the end. Absent if the list is not read. */
@@ -198,6 +200,7 @@ export function planOf(seed: number): Plan {
     stores: swarm?.stores ?? 'shared',
     otherOrders: swarm?.otherOrders ?? 0,
     cached: swarm?.cached ?? false,
+    resends: swarm?.resends ?? false,
     scene: swarm?.scene,
     shows: swarm?.shows,
     ...(mood.chance(0.05) ? { listedBy: mood.pick(1, 2, 50) } : {}),

@@ -407,7 +407,8 @@ export class Process {
         time.setTimer(
           world,
           () => {
-            take().then((result) => {
+            const heard = mishap === 'resent' ? take().then(take) : take()
+            heard.then((result) => {
               world.underWay--
               switch (mishap) {
                 case 'late':
@@ -443,6 +444,7 @@ export class Process {
     const { plan, without, strategy } = this.#world
     const mishap = strategy(this.#number, effect, kind, whether, which)
     if (mishap === undefined || without.has(`mishap:${this.#number}.${effect}`)) return undefined
+    if (mishap === 'resent' && this.#sendsOnce) return undefined
     // The client never accepts evidence from a caller's fetch that nothing was sent.
     return mishap === 'unsent' && plan.whole ? 'failed' : mishap
   }
@@ -616,7 +618,7 @@ export class Process {
     return {
       request: order,
       arrive: () => {
-        world.flying.delete(order)
+        order.resent = !world.flying.delete(order)
         const pending = send()
         const entry = world.sandbox.requests.at(-1)
         if (entry !== undefined) world.arrived(order, entry)
@@ -677,7 +679,8 @@ export class Process {
 
   /** False for a caller's fetch, too. */
   get #sendsOnce(): boolean {
-    return !this.#world.plan.whole && this.#number % 4 > 0
+    const { whole, resends } = this.#world.plan
+    return !whole && !resends && this.#number % 4 > 0
   }
 
   /** Logs an attempt that begins the window of its key even if nothing leaves. */

@@ -14,7 +14,7 @@ const DAY = 24 * 60
 export interface Swarm
   extends Pick<Plan, 'habits' | 'rates' | 'faults'>,
     Partial<Pick<Plan, 'workers' | 'intents' | 'ending' | 'balance' | 'scene'>>,
-    Partial<Pick<Plan, 'stores' | 'otherOrders' | 'cached' | 'shows'>> {
+    Partial<Pick<Plan, 'stores' | 'otherOrders' | 'cached' | 'resends' | 'shows'>> {
   /** Weights of the kinds of steps. Absent kinds do not occur. */
   readonly kinds: Partial<Record<Action['kind'], number>>
   /** Weights of the times between steps: immediately, soon, after the call, late. */
