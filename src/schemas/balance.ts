@@ -1,6 +1,4 @@
-import * as z from 'zod/mini'
-import { anyText, atSight, isJsonObject, isSafeInteger, NO_OBJECT, safeInteger } from './check.ts'
-import type { StandardSchemaV1 } from './standard-schema.ts'
+import { type Shape, safeInteger, shape, text } from './shape.ts'
 
 /**
  * Wallet balance (API document, "Balance"). Undocumented fields are returned unchanged: add the
@@ -13,12 +11,7 @@ export interface Balance {
   readonly currency: string
 }
 
-export const balanceSchema: StandardSchemaV1<unknown, Balance> = /* @__PURE__ */ atSight(
-  (value): value is Balance =>
-    isJsonObject(value) && isSafeInteger(value['amount']) && typeof value['currency'] === 'string',
-  makeBalanceSchema,
-)
-
-export function makeBalanceSchema(): z.ZodMiniType<Balance> {
-  return z.looseObject({ amount: safeInteger(), currency: anyText() }, NO_OBJECT)
-}
+export const balanceSchema: Shape<Balance> = /* @__PURE__ */ shape({
+  amount: safeInteger,
+  currency: text,
+})

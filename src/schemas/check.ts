@@ -3,42 +3,6 @@ import { isObject } from '../defined.ts'
 import type { Issue } from '../errors/classes.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
-export function mustBe(what: string): MustBe {
-  return {
-    error: ({ input }) => (input === undefined ? 'is missing' : `must be ${what} (got ${kindOf(input)})`),
-  }
-}
-
-interface MustBe {
-  readonly error: (issue: { readonly input?: unknown }) => string
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return 'null'
-  return Array.isArray(value) ? 'array' : typeof value
-}
-
-/**
- * `JSON.parse` rounds integers beyond 2^53, and a rounded integer must never pass as an amount of
- * money.
- */
-export const safeInteger = (): z.ZodMiniType<number> =>
-  z
-    .number(mustBe('an integer'))
-    .check(
-      z.refine((value) => Number.isSafeInteger(value), 'must be an integer between -(2^53 - 1) and 2^53 - 1'),
-    )
-
-export const anyText = (): z.ZodMiniType<string> => z.string(mustBe('a string'))
-
-export const anyNumber = (): z.ZodMiniType<number> => z.number(mustBe('a number'))
-
-export const NO_OBJECT: MustBe = /* @__PURE__ */ mustBe('an object')
-
-/** Rejects blank strings: with blank references or ids, different orders would look the same. */
-export const filled = (): z.ZodMiniType<string> =>
-  z.string(mustBe('a non-blank string')).check(z.refine((text) => text.trim() !== '', 'must not be blank'))
-
 export interface JsonObject {
   readonly [field: string]: unknown
 }
@@ -58,49 +22,6 @@ export function anyObject(value: unknown): JsonObject | undefined {
   if (isJsonObject(value)) return value
   const parsed = z.safeParse(z.looseObject({}), value)
   return parsed.success ? parsed.data : undefined
-}
-
-/** Must accept the same values as {@link filled}. */
-export function isFilled(value: unknown): value is string {
-  return typeof value === 'string' && value.trim() !== ''
-}
-
-/** Must accept the same values as {@link safeInteger}. */
-export function isSafeInteger(value: unknown): value is number {
-  return Number.isSafeInteger(value)
-}
-
-/** Must accept the same values as {@link anyNumber}. */
-export function isAnyNumber(value: unknown): value is number {
-  return Number.isFinite(value)
-}
-
-export interface AtSight<T> extends StandardSchemaV1<unknown, T> {
-  /** True only for values that the schema accepts and returns as they are, not as copies. */
-  isRight(value: unknown): value is T
-}
-
-/**
- * Accepts valid values after a few comparisons, because a page may have thousands of rows. Only the
- * first value that `isRight` rejects creates the full schema, which reports what is wrong.
- */
-export function atSight<T>(
-  isRight: (value: unknown) => value is T,
-  make: () => z.ZodMiniType<T>,
-): AtSight<T> {
-  let schema: z.ZodMiniType<T> | undefined
-  return {
-    isRight,
-    '~standard': {
-      version: 1,
-      vendor: 'customer-ordering-sdk',
-      validate: (value) => {
-        if (isRight(value)) return { value }
-        schema ??= make()
-        return schema['~standard'].validate(value)
-      },
-    },
-  }
 }
 
 export type Checked<T> = { readonly value: T } | Wrong
@@ -135,12 +56,6 @@ export function check<T>(
   } catch {
     return schemaThrew()
   }
-}
-
-/** True if {@link check} would return every value unchanged, so that no row has to be copied. */
-export function areRight<T>(schema: AtSight<T>, values: readonly unknown[]): values is readonly T[] {
-  if (polluted()) return false
-  return values.every((value) => schema.isRight(value))
 }
 
 /** For this package's own schemas, which are sync. */

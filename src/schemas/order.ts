@@ -1,17 +1,4 @@
-import * as z from 'zod/mini'
-import {
-  type AtSight,
-  anyText,
-  atSight,
-  filled,
-  isFilled,
-  isJsonObject,
-  isSafeInteger,
-  mustBe,
-  NO_OBJECT,
-  safeInteger,
-} from './check.ts'
-import type { StandardSchemaV1 } from './standard-schema.ts'
+import { filled, optional, quantity, type Shape, safeInteger, shape, text } from './shape.ts'
 
 /**
  * Your own data about an order: any keys, sent unchanged. Misspellings of `externalOrderId` are
@@ -79,45 +66,17 @@ export interface Order {
   readonly amount: number
 }
 
-export const createOrderRequestSchema: StandardSchemaV1<unknown, RequestBody> = /* @__PURE__ */ atSight(
-  (value): value is RequestBody =>
-    isJsonObject(value) &&
-    isFilled(value['serviceId']) &&
-    isFilled(value['target']) &&
-    isSafeInteger(value['quantity']) &&
-    value['quantity'] >= 1 &&
-    (!('metadata' in value) || isMetadata(value['metadata'])),
-  makeCreateOrderRequestSchema,
-)
+export const createOrderRequestSchema: Shape<RequestBody> = /* @__PURE__ */ shape({
+  serviceId: filled,
+  target: filled,
+  quantity,
+  metadata: /* @__PURE__ */ optional(
+    /* @__PURE__ */ shape({ externalOrderId: /* @__PURE__ */ optional(filled) }),
+  ),
+})
 
-function isMetadata(value: unknown): boolean {
-  return isJsonObject(value) && (!('externalOrderId' in value) || isFilled(value['externalOrderId']))
-}
-
-export function makeCreateOrderRequestSchema(): z.ZodMiniType<RequestBody> {
-  return z.looseObject(
-    {
-      serviceId: filled(),
-      target: filled(),
-      quantity: z.number(mustBe('an integer')).check(
-        z.refine((value) => Number.isSafeInteger(value), 'must be a safe integer'),
-        z.refine((value) => value >= 1, 'must be at least 1'),
-      ),
-      metadata: z.exactOptional(z.looseObject({ externalOrderId: z.exactOptional(filled()) }, NO_OBJECT)),
-    },
-    NO_OBJECT,
-  )
-}
-
-export const orderSchema: AtSight<Order> = /* @__PURE__ */ atSight(
-  (value): value is Order =>
-    isJsonObject(value) &&
-    isFilled(value['id']) &&
-    typeof value['status'] === 'string' &&
-    isSafeInteger(value['amount']),
-  makeOrderSchema,
-)
-
-export function makeOrderSchema(): z.ZodMiniType<Order> {
-  return z.looseObject({ id: filled(), status: anyText(), amount: safeInteger() }, NO_OBJECT)
-}
+export const orderSchema: Shape<Order> = /* @__PURE__ */ shape({
+  id: filled,
+  status: text,
+  amount: safeInteger,
+})

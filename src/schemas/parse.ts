@@ -1,5 +1,6 @@
 import { isObject } from '../defined.ts'
-import { type AtSight, areRight, type Checked, check, checkNow, wrong } from './check.ts'
+import { type Checked, check, checkNow, polluted, wrong } from './check.ts'
+import type { Shape } from './shape.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
@@ -30,12 +31,10 @@ export interface RowReader<T> {
 }
 
 /** The caller's own schema must check every value, so with such a schema there is no fast path. */
-export function rowReader<T>(
-  documented: StandardSchemaV1 & AtSight<unknown>,
-  own: StandardSchemaV1 | undefined,
-): RowReader<T> {
+export function rowReader<T>(documented: Shape<unknown>, own: StandardSchemaV1 | undefined): RowReader<T> {
   return {
     parse: parser(documented, own),
-    allRight: (values): values is readonly T[] => own === undefined && areRight(documented, values),
+    allRight: (values): values is readonly T[] =>
+      own === undefined && !polluted() && values.every(documented.fits),
   }
 }

@@ -1,17 +1,4 @@
-import * as z from 'zod/mini'
-import {
-  type AtSight,
-  anyNumber,
-  anyText,
-  atSight,
-  filled,
-  isAnyNumber,
-  isFilled,
-  isJsonObject,
-  isSafeInteger,
-  NO_OBJECT,
-  safeInteger,
-} from './check.ts'
+import { filled, number, type Shape, safeInteger, shape, text } from './shape.ts'
 
 /**
  * An orderable store product (API document, "Service").
@@ -35,28 +22,11 @@ export interface Service {
   readonly stepQuantity: number
 }
 
-export const serviceSchema: AtSight<Service> = /* @__PURE__ */ atSight(
-  (value): value is Service =>
-    isJsonObject(value) &&
-    isFilled(value['productId']) &&
-    isSafeInteger(value['amount']) &&
-    typeof value['currency'] === 'string' &&
-    isAnyNumber(value['minQuantity']) &&
-    isAnyNumber(value['maxQuantity']) &&
-    isAnyNumber(value['stepQuantity']),
-  makeServiceSchema,
-)
-
-export function makeServiceSchema(): z.ZodMiniType<Service> {
-  return z.looseObject(
-    {
-      productId: filled(),
-      amount: safeInteger(),
-      currency: anyText(),
-      minQuantity: anyNumber(),
-      maxQuantity: anyNumber(),
-      stepQuantity: anyNumber(),
-    },
-    NO_OBJECT,
-  )
-}
+export const serviceSchema: Shape<Service> = /* @__PURE__ */ shape({
+  productId: filled,
+  amount: safeInteger,
+  currency: text,
+  minQuantity: number,
+  maxQuantity: number,
+  stepQuantity: number,
+})

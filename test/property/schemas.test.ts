@@ -1,16 +1,11 @@
 import { deepStrictEqual } from 'node:assert/strict'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type * as z from 'zod/mini'
-import { balanceSchema, makeBalanceSchema } from '../../src/schemas/balance.ts'
+import { balanceSchema } from '../../src/schemas/balance.ts'
 import { anyObject } from '../../src/schemas/check.ts'
-import {
-  createOrderRequestSchema,
-  makeCreateOrderRequestSchema,
-  makeOrderSchema,
-  orderSchema,
-} from '../../src/schemas/order.ts'
-import { makeServiceSchema, serviceSchema } from '../../src/schemas/service.ts'
+import { createOrderRequestSchema, orderSchema } from '../../src/schemas/order.ts'
+import { serviceSchema } from '../../src/schemas/service.ts'
+import type { Shape } from '../../src/schemas/shape.ts'
 import type { StandardSchemaV1 } from '../../src/schemas/standard-schema.ts'
 import { effort } from '../support/effort.ts'
 
@@ -67,16 +62,11 @@ const money = { amount: 5, currency: 'EUR' }
 const rules = { minQuantity: 1, maxQuantity: 9.5, stepQuantity: 0.5 }
 const request = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'e' } }
 
-const cases: readonly [
-  name: string,
-  schema: StandardSchemaV1,
-  make: () => z.ZodMiniType<unknown>,
-  valid: Readonly<Record<string, unknown>>,
-][] = [
-  ['an order', orderSchema, makeOrderSchema, { id: 'o', status: 's', ...money, metadata: {} }],
-  ['a balance', balanceSchema, makeBalanceSchema, money],
-  ['a service', serviceSchema, makeServiceSchema, { productId: 'p', ...money, ...rules }],
-  ['a request', createOrderRequestSchema, makeCreateOrderRequestSchema, request],
+const cases: readonly [name: string, schema: Shape<object>, valid: Readonly<Record<string, unknown>>][] = [
+  ['an order', orderSchema, { id: 'o', status: 's', ...money, metadata: {} }],
+  ['a balance', balanceSchema, money],
+  ['a service', serviceSchema, { productId: 'p', ...money, ...rules }],
+  ['a request', createOrderRequestSchema, request],
 ]
 
 const answerOf = (schema: StandardSchemaV1, value: unknown): StandardSchemaV1.Result<unknown> => {
@@ -93,8 +83,8 @@ const decision = (result: StandardSchemaV1.Result<unknown>): unknown =>
     ? { value: result.value }
     : { issues: result.issues.map(({ message, path }) => ({ message, path })) }
 
-describe.each(cases)('%s', (_name, schema, make, valid) => {
-  const whole = make()
+describe.each(cases)('%s', (_name, schema, valid) => {
+  const whole = schema.schema()
   const accessor = { get: () => 1, enumerable: true }
   const fields: Fields = Object.entries(valid).map(([key, value]) => [key, JSON.stringify(value)])
 

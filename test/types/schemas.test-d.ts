@@ -11,26 +11,16 @@ import type {
 } from 'customer-ordering-sdk'
 import { describe, expectTypeOf, it } from 'vitest'
 import type * as z from 'zod/mini'
-import type { balanceSchema, makeBalanceSchema } from '../../src/schemas/balance.ts'
+import type { balanceSchema } from '../../src/schemas/balance.ts'
 import type { anyObject } from '../../src/schemas/check.ts'
-import type {
-  createOrderRequestSchema,
-  makeCreateOrderRequestSchema,
-  makeOrderSchema,
-  orderSchema,
-  RequestBody,
-} from '../../src/schemas/order.ts'
-import type { makeServiceSchema, serviceSchema } from '../../src/schemas/service.ts'
+import type { createOrderRequestSchema, orderSchema, RequestBody } from '../../src/schemas/order.ts'
+import type { serviceSchema } from '../../src/schemas/service.ts'
 
 describe('public types', () => {
   it('public types equal the outputs of their schemas', () => {
-    expectTypeOf<z.output<ReturnType<typeof makeOrderSchema>>>().toEqualTypeOf<Order>()
     expectTypeOf<StandardSchemaV1.InferOutput<typeof orderSchema>>().toEqualTypeOf<Order>()
-    expectTypeOf<z.output<ReturnType<typeof makeServiceSchema>>>().toEqualTypeOf<Service>()
     expectTypeOf<StandardSchemaV1.InferOutput<typeof serviceSchema>>().toEqualTypeOf<Service>()
-    expectTypeOf<z.output<ReturnType<typeof makeBalanceSchema>>>().toEqualTypeOf<Balance>()
     expectTypeOf<StandardSchemaV1.InferOutput<typeof balanceSchema>>().toEqualTypeOf<Balance>()
-    expectTypeOf<z.output<ReturnType<typeof makeCreateOrderRequestSchema>>>().toEqualTypeOf<RequestBody>()
     expectTypeOf<StandardSchemaV1.InferOutput<typeof createOrderRequestSchema>>().toEqualTypeOf<RequestBody>()
     expectTypeOf<NonNullable<ReturnType<typeof anyObject>>>().toEqualTypeOf<ErrorResponse>()
     expectTypeOf<readonly Order[]>().toExtend<OrderListResponse>()

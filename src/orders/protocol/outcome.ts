@@ -4,9 +4,10 @@ import type { Charged, Issue } from '../../errors/classes.ts'
 import { outcomeOfStatus, type StatusOutcome } from '../../errors/statuses.ts'
 import type { AttemptResult } from '../../http/attempt.ts'
 import type { Pace } from '../../http/retry.ts'
-import { checkNow, isFilled, parseJson, wrong } from '../../schemas/check.ts'
+import { checkNow, parseJson, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { readProblem } from '../../schemas/problem.ts'
+import { filled } from '../../schemas/shape.ts'
 import type { Hold, RecordState, RejectionKind } from '../record/record.ts'
 
 /** Outcome of one attempt to create an order; `not_sent` if the call ended before the attempt. */
@@ -172,7 +173,7 @@ function classifySuccess(
   const checked = checkNow(orderSchema, body)
   if ('value' in checked) return { kind: 'created', order: checked.value, orderId: checked.value.id, status }
   const orderId = ownValue(body, 'id')
-  if (status === 201 && isFilled(orderId))
+  if (status === 201 && filled.fits(orderId))
     return { kind: 'created_flawed', orderId, status, issues: checked.issues }
   return { kind: unreadable, status, issues: checked.issues }
 }

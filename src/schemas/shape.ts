@@ -1,0 +1,117 @@
+/** One description of each shape: how to recognise it quickly, and the schema that reports what is wrong. */
+import * as z from 'zod/mini'
+import { isJsonObject } from './check.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
+
+/** A kind of value. */
+export interface Kind<T> {
+  /** True only for values that the schema accepts and returns as they are, not as copies. */
+  fits(value: unknown): value is T
+  schema(): z.ZodMiniType<T>
+}
+
+interface Optional<T> extends Kind<T> {
+  readonly optional: true
+}
+
+/** A field is added here and in its interface, and nowhere else. */
+type Fields<T> = {
+  readonly [Name in keyof T]: undefined extends T[Name]
+    ? Optional<Exclude<T[Name], undefined>>
+    : Kind<T[Name]>
+}
+
+type Rule<T> = readonly [passes: (value: T) => boolean, problem: string]
+
+function mustBe(what: string) {
+  return {
+    error: ({ input }: { readonly input?: unknown }) =>
+      input === undefined ? 'is missing' : `must be ${what} (got ${kindOf(input)})`,
+  }
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null'
+  return Array.isArray(value) ? 'array' : typeof value
+}
+
+function kind<T>(
+  what: string,
+  isOne: (value: unknown) => value is T,
+  base: (params: ReturnType<typeof mustBe>) => z.ZodMiniType<T>,
+  ...rules: readonly Rule<T>[]
+): Kind<T> {
+  return {
+    fits: (value): value is T => isOne(value) && rules.every(([passes]) => passes(value)),
+    schema: () => base(mustBe(what)).check(...rules.map(([passes, problem]) => z.refine<T>(passes, problem))),
+  }
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string'
+const isNumber = (value: unknown): value is number => Number.isFinite(value)
+
+export const text: Kind<string> = /* @__PURE__ */ kind('a string', isText, z.string)
+
+/** Rejects blank strings: with blank references or ids, different orders would look the same. */
+export const filled: Kind<string> = /* @__PURE__ */ kind('a non-blank string', isText, z.string, [
+  (value) => value.trim() !== '',
+  'must not be blank',
+])
+
+export const number: Kind<number> = /* @__PURE__ */ kind('a number', isNumber, z.number)
+
+/**
+ * `JSON.parse` rounds integers beyond 2^53, and a rounded integer must never pass as an amount of
+ * money.
+ */
+export const safeInteger: Kind<number> = /* @__PURE__ */ kind('an integer', isNumber, z.number, [
+  Number.isSafeInteger,
+  'must be an integer between -(2^53 - 1) and 2^53 - 1',
+])
+
+export const quantity: Kind<number> = /* @__PURE__ */ kind(
+  'an integer',
+  isNumber,
+  z.number,
+  [Number.isSafeInteger, 'must be a safe integer'],
+  [(value) => value >= 1, 'must be at least 1'],
+)
+
+export function optional<T>({ fits, schema }: Kind<T>): Optional<T> {
+  return { fits, schema, optional: true }
+}
+
+export interface Shape<T> extends Kind<T>, StandardSchemaV1<unknown, T> {}
+
+/**
+ * Accepts valid values after a few comparisons, because a page may have thousands of rows. Only the
+ * first value that does not fit creates the schema. Undocumented fields are kept.
+ */
+export function shape<T extends object>(fields: Fields<T>): Shape<T> {
+  const kinds: [string, Kind<unknown> & { readonly optional?: true }][] = Object.entries(fields)
+  const fits = (value: unknown): value is T =>
+    isJsonObject(value) &&
+    kinds.every(([name, each]) => (each.optional && !(name in value)) || each.fits(value[name]))
+  // The cast is safe: `Fields` has a kind for every field of T (test/property/schemas.test.ts).
+  const schema = () =>
+    z.looseObject(
+      Object.fromEntries(
+        kinds.map(([name, each]) => [name, each.optional ? z.exactOptional(each.schema()) : each.schema()]),
+      ),
+      mustBe('an object'),
+    ) as unknown as z.ZodMiniType<T>
+  let made: z.ZodMiniType<T> | undefined
+  return {
+    fits,
+    schema,
+    '~standard': {
+      version: 1,
+      vendor: 'customer-ordering-sdk',
+      validate: (value) => {
+        if (fits(value)) return { value }
+        made ??= schema()
+        return made['~standard'].validate(value)
+      },
+    },
+  }
+}
