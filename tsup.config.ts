@@ -72,9 +72,12 @@ const kyByFirstRequest: Plugin = {
 const withoutNode: Plugin = {
   name: 'without-node',
   setup(build) {
-    const path = fileURLToPath(new URL('src/http/without-node.ts', import.meta.url))
+    const replacement = (file: string) => fileURLToPath(new URL(`src/${file}`, import.meta.url))
     build.onResolve({ filter: /\/node\.ts$/ }, ({ importer }) =>
-      /src[\\/]http[\\/]/.test(importer) ? { path } : undefined,
+      /src[\\/]http[\\/]/.test(importer) ? { path: replacement('http/without-node.ts') } : undefined,
+    )
+    build.onResolve({ filter: /\/uuid-v5\.ts$/ }, ({ importer }) =>
+      /src[\\/]runtime\.ts$/.test(importer) ? { path: replacement('uuid-v5-without-node.ts') } : undefined,
     )
   },
 }

@@ -31,7 +31,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['errors/', 'version.ts'],
   ['stores/', 'settings/habits.ts'],
   ['hooks.ts', 'lifetime.ts', 'response-info.ts', 'money.ts', 'settings/readers.ts', 'schemas/'],
-  ['quantity.ts', 'uuid-v5.ts', 'lazy.ts', 'lists/prefetch.ts'],
+  ['quantity.ts', 'uuid-v5.ts', 'uuid-v5-without-node.ts', 'lazy.ts', 'lists/prefetch.ts'],
   ['runtime.ts'],
   ['lists/walk.ts'],
   ['lists/pages.ts'],
@@ -69,7 +69,7 @@ const SANDBOX: readonly (readonly string[])[] = [
 const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boolean>> = {
   ky: (specifier, file) => specifier === 'ky' && /^http\/ky-(transport|on-demand)\.ts$/.test(file),
   zod: (specifier, file) => specifier === 'zod/mini' && file.startsWith('schemas/'),
-  uuid: (specifier, file) => specifier === 'uuid' && (file === 'runtime.ts' || file === 'uuid-v5.ts'),
+  uuid: (specifier, file) => specifier === 'uuid' && /^(runtime|uuid-v5(-without-node)?)\.ts$/.test(file),
   undici: (specifier, file) => specifier === 'undici' && file.startsWith('undici/'),
   '@opentelemetry': (specifier, file) =>
     specifier === '@opentelemetry/api' && file.startsWith('opentelemetry/'),

@@ -4,6 +4,7 @@ import { v5 } from 'uuid'
 import { describe, expect, test, vi } from 'vitest'
 import { KEY_NAMESPACE } from '../../src/identity/keys.ts'
 import { fastest, uuidV5 } from '../../src/uuid-v5.ts'
+import { uuidV5 as uuidV5WithoutNode } from '../../src/uuid-v5-without-node.ts'
 import { effort } from '../support/effort.ts'
 import { throwing } from '../support/throwing.ts'
 
@@ -80,4 +81,9 @@ test('no part of a name stays in reused memory', () => {
   expect(Buffer.from(seen.buffer).includes('sk_live_secret')).toBe(false)
   const end = Buffer.from(seen.buffer).subarray(seen.length - 14, seen.length)
   expect(end.every((byte) => byte === 0)).toBe(true)
+})
+
+test('the build for browsers derives the same ids', () => {
+  for (const name of ['', 'a', '\u00e9 \u{1f600}'.repeat(500)])
+    expect(uuidV5WithoutNode(name)).toBe(uuidV5(name))
 })
