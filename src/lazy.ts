@@ -65,7 +65,7 @@ export class Lazy<Item, Whole> implements AsyncIterable<Item>, Promise<Whole> {
    */
   toJSON(): never {
     throw new InvalidRequestError(
-      'A pending call cannot be written as JSON. This sent nothing. Await the call, then write its result.',
+      'A pending call cannot be written as JSON. Await it, then write its result.',
     )
   }
 }
@@ -79,8 +79,7 @@ export function once<Item>(
   return () => {
     if (used) {
       throw new InvalidRequestError(
-        `This run of ${call}() was already iterated or awaited, and may have charged the wallet. ` +
-          `This use sent nothing. Call ${call}() again.`,
+        `This run of ${call}() was used before, and may have charged the wallet. This use sent nothing. Call ${call}() again.`,
         { charged: 'unknown' },
       )
     }
@@ -95,8 +94,7 @@ export function listOf<Item>(call: string, items: () => AsyncIterableIterator<It
     for await (const item of all) {
       if (found.length === MAX_AWAITED_ITEMS) {
         throw new InvalidRequestError(
-          `${call}() has more than ${MAX_AWAITED_ITEMS.toLocaleString('en')} items, too many for an array. ` +
-            `Iterate instead: for await (const item of client.${call}(…)).`,
+          `${call}() has more than ${MAX_AWAITED_ITEMS.toLocaleString('en')} items, too many for an array. Iterate with for await.`,
         )
       }
       found.push(item)

@@ -5,7 +5,7 @@ export function moneySentence(charged: Charged, what = 'The wallet'): string {
   return `${what} ${{ no: 'was not', yes: 'was', unknown: 'may have been' }[charged]} charged.`
 }
 
-const SAME = ' with the same request and reference (or key)'
+const SAME = ' with the same arguments'
 
 /**
  * @param change what the caller must change to repeat the order, with a leading space; false for a
@@ -14,7 +14,7 @@ const SAME = ' with the same request and reference (or key)'
 export function chargedSentence(charged: Charged, change: string | false = ''): string {
   const repeat =
     charged === 'unknown' && change !== false
-      ? ` Call create() again${change || SAME}, or run orders.recover(). If the outcome stays unknown, settle the order with orders.resolve().`
+      ? ` Call create() again${change || SAME}, or run orders.recover().`
       : ''
   const never = charged === 'no' ? '' : ' Do not order again under another reference or key.'
   return moneySentence(charged) + repeat + never
@@ -22,15 +22,12 @@ export function chargedSentence(charged: Charged, change: string | false = ''): 
 
 /** A raw request has no record that could be continued or settled. */
 export function rawRequestSentence(charged: Charged): string {
-  return charged === 'no'
-    ? moneySentence(charged)
-    : 'The request may have taken effect and charged the wallet. Check its effect before you send it again: the client has no record of it.'
+  const check = ' The client keeps no record of this request: check its effect before you repeat it.'
+  return moneySentence(charged) + (charged === 'no' ? '' : check)
 }
 
 export function conflictSentence(charged: Charged): string {
   const settle =
-    charged === 'unknown'
-      ? ' Close the existing order with orders.resolve() once you know its outcome. Processes that use the same references must share one store.'
-      : ''
+    charged === 'unknown' ? ' Settle the existing order with orders.resolve() once you know its outcome.' : ''
   return `${moneySentence(charged, 'The existing order')} A different order needs its own reference or key.${settle}`
 }

@@ -73,8 +73,8 @@ const ADDRESS: Advice = ['Check baseUrl']
 const NETWORK: Advice = ['Check the network and baseUrl']
 
 const HTML_PAGE = {
-  meaning: "HTML or XML, not this service's response",
-  advice: ['Check baseUrl and any proxy or gateway in between', true],
+  meaning: 'a page of HTML or XML',
+  advice: ['Check baseUrl and the proxies in between', true],
 } as const
 
 const UNSENT: Readonly<Record<Unsent, readonly [what: string, advice?: Advice]>> = {
@@ -98,19 +98,15 @@ const UNREAD: Readonly<Record<BodyProblem, readonly [ErrorClass, why: string, Ad
     'exceeds the size limit',
     ['Check baseUrl (or lower the limit of a list)'],
   ],
-  undecodable: [
-    InvalidResponseError,
-    'could not be decompressed',
-    ['Check any proxy or gateway in between', true],
-  ],
+  undecodable: [InvalidResponseError, 'could not be decompressed', ['Check the proxies in between', true]],
   cut: [ConnectionError, 'was cut off: the connection was lost', NETWORK],
   timeout: [TimeoutError, 'did not arrive', TIME],
 }
 
 const WITHIN = {
-  total: 'within the total time of the call (totalTimeout)',
-  signal: "before the time limit in the call's signal",
-  attempt: 'within the time of one attempt (timeout)',
+  total: 'in time (totalTimeout)',
+  signal: 'in time (the limit of the signal)',
+  attempt: 'in time (timeout)',
 } as const
 
 const LONGEST_MESSAGE = 500
@@ -220,7 +216,7 @@ function notConnected(
       ? ''
       : charged === 'no'
         ? ', so this attempt sent nothing'
-        : ', but an earlier attempt or another process may have sent the request'
+        : ', but an earlier attempt may have sent the order'
   return tell(
     ConnectionError,
     `${call} ${what}${sent} (${named}).${late}`,
@@ -246,7 +242,7 @@ function refused(
   const denied = Class === PermissionDeniedError ? endpoint.permission : undefined
   const needs = denied === undefined || isPage ? '' : ` The call needs the permission ${denied}.`
   const asked =
-    late === '' || retryAfter === undefined ? '' : ` The service asked the client to wait ${retryAfter} ms.`
+    late === '' || retryAfter === undefined ? '' : ` The service asked for a wait of ${retryAfter} ms.`
   const coded = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
   const what = `${call} returned ${status} (${coded}).${needs}${asked}${late}`
   const facts: ErrorFacts = {

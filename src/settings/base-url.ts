@@ -26,5 +26,4 @@ export function isInsecure(address: string): boolean {
 }
 
 export const INSECURE: string =
-  'must be an https address: over http, others could read the API key. Only localhost may use http;' +
-  ' on a private network, such as a service mesh, set allowInsecureHttp'
+  'must be an https address: over http, others could read the API key. On a private network, set allowInsecureHttp'

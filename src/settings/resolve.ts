@@ -115,8 +115,7 @@ export function resolveSettings<S extends Schemas>(
   }
   if (typeof key === 'string' && read.dangerouslyAllowBrowser !== true && isBrowser()) {
     refuseOption(
-      'must not be a string in a browser, where every visitor can read it: pass null and let your' +
-        ' server add the key, or set dangerouslyAllowBrowser',
+      'must not be a string in a browser, where every visitor can read it: pass null and let your server add the key, or set dangerouslyAllowBrowser',
       'apiKey',
     )
   }
@@ -125,8 +124,7 @@ export function resolveSettings<S extends Schemas>(
   const store = read.store ?? new MemoryStore()
   if (store.durability !== 'memory' && read.account === undefined) {
     refuseOption(
-      'is required with a store that outlives the process: set it to a label of the customer account' +
-        " that never changes and that no other customer uses, such as 'example.com/shop-eu'",
+      "is required with a durable store: a label that never changes and that no other customer uses, such as 'example.com/shop-eu'",
       'account',
     )
   }
@@ -134,9 +132,7 @@ export function resolveSettings<S extends Schemas>(
   // typed: the same order with and without www could be charged twice.
   if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
     refuseOption(
-      "is required if the store outlives the page and baseUrl has the page's origin: opened at another" +
-        ' address (for example with www), the page could buy an order again. Set it to a label of the' +
-        " service that never changes, such as 'https://api.example.com'",
+      "is required with a durable store if baseUrl has the page's own origin, which may differ between visits: a label that never changes, such as 'https://api.example.com'",
       'server',
     )
   }

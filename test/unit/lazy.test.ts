@@ -25,7 +25,7 @@ describe('a list that is awaited as an array', () => {
     await expect(list).rejects.toMatchObject({
       code: 'invalid_request',
       message:
-        'orders.remembered() has more than 10,000 items, too many for an array. Iterate instead: for await (const item of client.orders.remembered(…)).',
+        'orders.remembered() has more than 10,000 items, too many for an array. Iterate with for await.',
     })
     expect(ended).toBe(true)
   })

@@ -61,7 +61,7 @@ describe('an awaited list', () => {
   it('a list that was not awaited throws when it is converted to JSON, instead of becoming {}', () => {
     const client = clientOf(sandboxWith(2))
     for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
-      expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await the call/)
+      expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await it/)
   })
 
   it('an async function that returns a list returns its first page', async () => {
@@ -185,7 +185,7 @@ describe('an awaited recover()', () => {
     }
     const iterated = lab.client().orders.recover()
     await all(iterated)
-    await expect(iterated).rejects.toThrow('already iterated or awaited')
+    await expect(iterated).rejects.toThrow('used before')
     expect(lab.sandbox.requests).toHaveLength(sent)
   })
 
@@ -227,7 +227,7 @@ describe('an awaited createMany()', () => {
     const run = lab.client().orders.createMany(rows())
     expect(read).toBe(0)
     expect(await all(run)).toHaveLength(2)
-    await expect(run).rejects.toThrow(/This run of orders\.createMany\(\) was already iterated or awaited/)
+    await expect(run).rejects.toThrow(/This run of orders\.createMany\(\) was used before/)
     expect(read).toBe(2)
     lab.sandbox.expectCharges(2)
   })
