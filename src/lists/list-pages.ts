@@ -1,12 +1,25 @@
+/** The lists of the service: requests their pages, and reads the rows. */
 import type { ListOptions, ListOrdersParams } from '../call-options.ts'
-import type { CallSettings, Connection } from '../http/call.ts'
+import { isObject } from '../defined.ts'
+import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
 import { queryString } from '../http/path.ts'
 import { READ_PAGE, read } from '../http/request.ts'
 import type { Lifetime } from '../lifetime.ts'
-import type { ListEnvelope } from '../schemas/list.ts'
+import type { Checked } from '../schemas/check.ts'
+import { envelopeOf, type ListEnvelope } from '../schemas/list.ts'
+import type { Reader } from '../schemas/shape.ts'
 import { callSettings, readArguments } from '../settings/arguments.ts'
-import { envelopeOf, type ListEndpoint, parseRows, type Rows } from './envelope.ts'
 import { Pages } from './pages.ts'
+import type { FetchedPage } from './prefetch.ts'
+
+export interface ListEndpoint<T> extends Reader<T> {
+  readonly endpoint: Endpoint
+  readonly path: string
+  /** Name of the field that identifies a row. */
+  readonly identifier: string
+}
+
+type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 interface ListContext {
   readonly connection: Connection
@@ -41,4 +54,37 @@ export function listPages<T>(
     },
     { offset, limit, prefetch, signal: settings.signal },
   )
+}
+
+function parseRows<T>(
+  { items, total, hasMore }: ListEnvelope,
+  { parse, allRight, identifier }: ListEndpoint<T>,
+): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
+  const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
+    // Reads the ids from the raw rows, because the caller's schema may have renamed the field.
+    const ids = items.map((row) => String(isObject(row) && row[identifier]))
+    return { value: { items: values, ids, total, hasMore } }
+  }
+  if (allRight(items)) return rowsOf(items)
+  const parsed: (Checked<T> | Promise<Checked<T>>)[] = []
+  for (const row of items) {
+    const checked = parse(row)
+    parsed.push(checked)
+    // Stops at the first invalid row: the issues of a million rows would take seconds and gigabytes
+    // of memory.
+    if (!(checked instanceof Promise) && 'issues' in checked) break
+  }
+  const whole = (rows: readonly Checked<T>[]): Checked<Rows<T>> => {
+    const values: T[] = []
+    for (const row of rows) {
+      if ('issues' in row) {
+        const at = (path: string): string => `[${values.length}]${/^($|\[)/.test(path) ? '' : '.'}${path}`
+        return { issues: row.issues.map(({ path, message }) => ({ path: at(path), message })) }
+      }
+      values.push(row.value)
+    }
+    return rowsOf(values)
+  }
+  const ready = (row: Checked<T> | Promise<Checked<T>>): row is Checked<T> => !(row instanceof Promise)
+  return parsed.every(ready) ? whole(parsed) : Promise.all(parsed).then(whole)
 }

@@ -1,7 +1,7 @@
 import type { RequestOptions } from '../call-options.ts'
 import type { BalanceOf, Schemas } from '../options.ts'
 import { balanceSchema } from '../schemas/balance.ts'
-import { type Parse, parser } from '../schemas/parse.ts'
+import { type Reader, reader } from '../schemas/shape.ts'
 import { callSettings, readArguments } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
 
@@ -15,12 +15,12 @@ const RETRIEVE = {
 /** The wallet that orders are paid from (permission `balance:read`). */
 export class Wallet<S extends Schemas = Schemas> {
   readonly #context: ResourceContext
-  readonly #parse: Parse<BalanceOf<S>>
+  readonly #reader: Reader<BalanceOf<S>>
 
   /** @internal */
   constructor(context: ResourceContext) {
     this.#context = context
-    this.#parse = parser(balanceSchema, context.schemas.balance)
+    this.#reader = reader(balanceSchema, context.schemas.balance)
   }
 
   /**
@@ -36,6 +36,6 @@ export class Wallet<S extends Schemas = Schemas> {
    */
   async retrieve(options?: RequestOptions): Promise<BalanceOf<S>> {
     const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await retrieve(this.#context, RETRIEVE, '/v1/balance', this.#parse, settings)
+    return await retrieve(this.#context, RETRIEVE, '/v1/balance', this.#reader.parse, settings)
   }
 }

@@ -4,7 +4,7 @@ import type { Lifetime } from '../lifetime.ts'
 import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
-import type { Parse } from '../schemas/parse.ts'
+import type { Parse } from '../schemas/shape.ts'
 
 export interface ResourceContext {
   readonly connection: Connection

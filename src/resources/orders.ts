@@ -14,7 +14,7 @@ import type {
 } from '../call-options.ts'
 import { segment } from '../http/path.ts'
 import { Lazy, listOf, once } from '../lazy.ts'
-import type { ListEndpoint } from '../lists/envelope.ts'
+import type { ListEndpoint } from '../lists/list-pages.ts'
 import { listPages } from '../lists/list-pages.ts'
 import type { Pages } from '../lists/pages.ts'
 import type { OrderOf, Schemas } from '../options.ts'
@@ -39,7 +39,7 @@ import { ORDERS_PATH, type OrderContext, type OrdersContext } from '../orders/re
 import type { OrderRecord } from '../orders/record/record.ts'
 import { attachInfo } from '../response-info.ts'
 import { type CreateOrderRequest, orderSchema } from '../schemas/order.ts'
-import { rowReader, withId } from '../schemas/parse.ts'
+import { reader, withId } from '../schemas/shape.ts'
 import { callSettings, readArguments, refuseArgument } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
 
@@ -54,7 +54,7 @@ export class Orders<S extends Schemas = Schemas> {
 
   /** @internal */
   constructor(context: ResourceContext & OrderContext) {
-    const rows = rowReader<OrderOf<S>>(orderSchema, context.schemas.order)
+    const rows = reader<OrderOf<S>>(orderSchema, context.schemas.order)
     this.#list = { endpoint: LIST, path: ORDERS_PATH, identifier: 'id', ...rows }
     this.#context = { ...context, parse: rows.parse }
   }

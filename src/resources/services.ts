@@ -1,11 +1,11 @@
 import type { ListOptions, ListParams, RequestOptions } from '../call-options.ts'
 import { segment } from '../http/path.ts'
-import type { ListEndpoint } from '../lists/envelope.ts'
+import type { ListEndpoint } from '../lists/list-pages.ts'
 import { listPages } from '../lists/list-pages.ts'
 import type { Pages } from '../lists/pages.ts'
 import type { Schemas, ServiceOf } from '../options.ts'
-import { rowReader, withId } from '../schemas/parse.ts'
 import { serviceSchema } from '../schemas/service.ts'
+import { reader, withId } from '../schemas/shape.ts'
 import { callSettings, readArguments } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
 
@@ -21,7 +21,7 @@ export class Services<S extends Schemas = Schemas> {
   /** @internal */
   constructor(context: ResourceContext) {
     this.#context = context
-    const rows = rowReader<ServiceOf<S>>(serviceSchema, context.schemas.service)
+    const rows = reader<ServiceOf<S>>(serviceSchema, context.schemas.service)
     this.#list = { endpoint: LIST, path: PATH, identifier: 'productId', ...rows }
   }
 

@@ -68,6 +68,26 @@ export function readEnvelope(body: unknown, identifier: string): Checked<ListEnv
   }
 }
 
+export function envelopeOf(
+  body: unknown,
+  identifier: string,
+  listEnvelope: ((body: unknown) => ListEnvelope) | undefined,
+): Checked<ListEnvelope> {
+  if (listEnvelope === undefined) return readEnvelope(body, identifier)
+  let envelope: Partial<ListEnvelope> | null | undefined
+  try {
+    envelope = listEnvelope(body)
+  } catch {
+    return wrong('made the option listEnvelope throw')
+  }
+  const items: unknown = envelope?.items
+  if (!Array.isArray(items)) return wrong('made the option listEnvelope return no array of items')
+  const total = Number.isSafeInteger(envelope?.total) ? envelope?.total : undefined
+  const hasMore = typeof envelope?.hasMore === 'boolean' ? envelope.hasMore : undefined
+  // Copies the items, because `listEnvelope` may reuse its array for the next page.
+  return { value: { items: Array.from<unknown>(items), ...defined({ total, hasMore }) } }
+}
+
 function first<T>(
   places: readonly Readonly<Record<string, unknown>>[],
   names: readonly string[],

@@ -1,6 +1,7 @@
 /** One description of each shape: how to recognise it quickly, and the schema that reports what is wrong. */
 import * as z from 'zod/mini'
-import { isJsonObject } from './check.ts'
+import { isObject } from '../defined.ts'
+import { type Checked, check, checkNow, isJsonObject, polluted, wrong } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** A kind of value. */
@@ -113,5 +114,36 @@ export function shape<T extends object>(fields: Fields<T>): Shape<T> {
         return made['~standard'].validate(value)
       },
     },
+  }
+}
+
+export type Parse<T> = (value: unknown) => Checked<T> | Promise<Checked<T>>
+
+/** Reads values of one shape, with the caller's own schema after the built-in check. */
+export interface Reader<T> {
+  readonly parse: Parse<T>
+  /** True if {@link Parse} would return every value unchanged. */
+  allRight(values: readonly unknown[]): values is readonly T[]
+}
+
+export function reader<T>(documented: Shape<unknown>, own: StandardSchemaV1 | undefined): Reader<T> {
+  return {
+    // The casts are safe: T is the output type of `own` if there is one, and of `documented` if not.
+    parse: (value) => {
+      if (own === undefined) return check(documented as StandardSchemaV1<unknown, T>, value)
+      const checked = checkNow(documented, value)
+      return 'issues' in checked ? checked : check(own as StandardSchemaV1<unknown, T>, value)
+    },
+    // The caller's own schema must check every value.
+    allRight: (values): values is readonly T[] =>
+      own === undefined && !polluted() && values.every(documented.fits),
+  }
+}
+
+/** Rejects a body with another id: a proxy may have returned the response of another request. */
+export function withId<T>(name: 'id' | 'productId', id: string, parse: Parse<T>): Parse<T> {
+  return (body) => {
+    const other = isObject(body) ? body[name] : undefined
+    return typeof other === 'string' && other !== id ? wrong('is not the requested id', name) : parse(body)
   }
 }

@@ -113,6 +113,20 @@ export function resolveSettings<S extends Schemas>(
       'apiKey',
     )
   }
+  const {
+    timeout = 30_000,
+    totalTimeout = 120_000,
+    maxRetries = 4,
+    safeRetryWindow = 20 * 60 * 1000,
+    idempotencyScope = 'apiKey',
+    remember = 'order',
+    logLevel = 'warn',
+    store = new MemoryStore(),
+    account,
+    server,
+    codec,
+    listEnvelope,
+  } = read
   if (typeof key === 'string' && read.dangerouslyAllowBrowser !== true && isBrowser()) {
     refuseOption(
       'must not be a string in a browser, where every visitor can read it: pass null and let your server add the key, or set dangerouslyAllowBrowser',
@@ -121,8 +135,7 @@ export function resolveSettings<S extends Schemas>(
   }
   if (read.transport !== undefined && read.fetch !== undefined)
     refuseOption('cannot be combined with the option fetch, which a transport ignores', 'transport')
-  const store = read.store ?? new MemoryStore()
-  if (store.durability !== 'memory' && read.account === undefined) {
+  if (store.durability !== 'memory' && account === undefined) {
     refuseOption(
       "is required with a durable store: a label that never changes and that no other customer uses, such as 'example.com/shop-eu'",
       'account',
@@ -130,13 +143,12 @@ export function resolveSettings<S extends Schemas>(
   }
   // Without the option `server`, the keys of orders would depend on the address that the visitor
   // typed: the same order with and without www could be charged twice.
-  if (store.durability !== 'memory' && read.server === undefined && isOriginOfPage(address)) {
+  if (store.durability !== 'memory' && server === undefined && isOriginOfPage(address)) {
     refuseOption(
       "is required with a durable store if baseUrl has the page's own origin, which may differ between visits: a label that never changes, such as 'https://api.example.com'",
       'server',
     )
   }
-  const { timeout = 30_000, totalTimeout = 120_000, safeRetryWindow = 20 * 60 * 1000 } = read
   const [limit, attempt] =
     timeout < totalTimeout ? ['timeout', timeout] : (['totalTimeout', totalTimeout] as const)
   if (attempt + CLOCK_SKEW > safeRetryWindow) {
@@ -147,15 +159,12 @@ export function resolveSettings<S extends Schemas>(
     )
   }
   const { created = 400 * DAY, rejected = Math.max(7 * DAY, safeRetryWindow) } = read.retention ?? {}
-  if (created < safeRetryWindow) {
-    refuseOption('must not be less than safeRetryWindow', 'retention.created')
-  }
+  const tooShort = 'must not be less than safeRetryWindow'
+  if (created < safeRetryWindow) refuseOption(tooShort, 'retention.created')
   // A write that the client stopped waiting for may still reach the store, which rejects the write
   // because of the closed record. If the record were pruned too early, the write would reopen the
   // order, and recovery would send it.
-  if (rejected < safeRetryWindow) {
-    refuseOption('must not be less than safeRetryWindow', 'retention.rejected')
-  }
+  if (rejected < safeRetryWindow) refuseOption(tooShort, 'retention.rejected')
   const transport = read.transport ?? kyTransport(read.fetch)
   const agent = serverRuntime() ? { 'user-agent': `customer-ordering-sdk/${VERSION}` } : {}
   return Object.freeze({
@@ -174,24 +183,18 @@ export function resolveSettings<S extends Schemas>(
       credentials: credentialsOf(key),
       headers: Object.freeze({ ...agent, ...read.defaultHeaders }),
       runtime,
-      reporter: new Reporter(read.hooks ?? Object.create(null), read.logger, read.logLevel ?? 'warn'),
+      reporter: new Reporter(read.hooks ?? Object.create(null), read.logger, logLevel),
     }),
-    defaults: Object.freeze({
-      signal: undefined,
-      timeout,
-      totalTimeout,
-      maxRetries: read.maxRetries ?? 4,
-      headers: NO_HEADERS,
-    }),
+    defaults: Object.freeze({ signal: undefined, timeout, totalTimeout, maxRetries, headers: NO_HEADERS }),
     schemas: read.schemas ?? Object.create(null),
-    listEnvelope: read.listEnvelope,
+    listEnvelope,
     store,
-    server: read.server ?? normalizeServer(address),
-    account: read.account,
-    codec: read.codec,
+    server: server ?? normalizeServer(address),
+    account,
+    codec,
     safeRetryWindow,
-    idempotencyScope: read.idempotencyScope ?? 'apiKey',
-    remember: read.remember ?? 'order',
+    idempotencyScope,
+    remember,
     retention: Object.freeze({ created, rejected }),
   })
 }

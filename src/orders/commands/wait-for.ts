@@ -6,7 +6,7 @@ import { errorOf, UNKNOWN_CALL } from '../../http/failures.ts'
 import { READ_ITEM, read } from '../../http/request.ts'
 import type { ResponseInfo } from '../../response-info.ts'
 import type { Checked } from '../../schemas/check.ts'
-import type { Parse } from '../../schemas/parse.ts'
+import type { Parse } from '../../schemas/shape.ts'
 
 export interface Wait<T> {
   readonly endpoint: Endpoint
