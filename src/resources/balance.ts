@@ -2,7 +2,6 @@ import type { RequestOptions } from '../call-options.ts'
 import type { BalanceOf, Schemas } from '../options.ts'
 import { balanceSchema } from '../schemas/balance.ts'
 import { type Reader, reader } from '../schemas/shape.ts'
-import { callSettings, readArguments } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
 
 const RETRIEVE = {
@@ -35,7 +34,6 @@ export class Wallet<S extends Schemas = Schemas> {
    * const { amount, currency } = await client.balance.retrieve()
    */
   async retrieve(options?: RequestOptions): Promise<BalanceOf<S>> {
-    const settings = callSettings(this.#context.defaults, readArguments.call(options))
-    return await retrieve(this.#context, RETRIEVE, '/v1/balance', this.#reader.parse, settings)
+    return await retrieve(this.#context, RETRIEVE, '/v1/balance', this.#reader.parse, options)
   }
 }

@@ -1,3 +1,4 @@
+import type { RequestOptions } from '../call-options.ts'
 import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
 import { READ_ITEM, read } from '../http/request.ts'
 import type { Lifetime } from '../lifetime.ts'
@@ -5,6 +6,7 @@ import type { Schemas } from '../options.ts'
 import { attachInfo } from '../response-info.ts'
 import type { ListEnvelope } from '../schemas/list.ts'
 import type { Parse } from '../schemas/shape.ts'
+import { callSettings, readArguments } from '../settings/arguments.ts'
 
 export interface ResourceContext {
   readonly connection: Connection
@@ -15,12 +17,13 @@ export interface ResourceContext {
 }
 
 export async function retrieve<T>(
-  { connection, lifetime }: Pick<ResourceContext, 'connection' | 'lifetime'>,
+  { connection, lifetime, defaults }: ResourceContext,
   endpoint: Endpoint,
   path: string,
   parse: Parse<T>,
-  settings: CallSettings,
+  options: RequestOptions | undefined,
 ): Promise<T> {
+  const settings = callSettings(defaults, readArguments.call(options))
   lifetime.check()
   const { value, info } = await read(connection, { ...READ_ITEM, endpoint, path, settings, parse })
   attachInfo(value, info)

@@ -139,9 +139,8 @@ export class Orders<S extends Schemas = Schemas> {
    * const { status } = await client.orders.retrieve('ord_4f2a')
    */
   async retrieve(orderId: string, options?: RequestOptions): Promise<OrderOf<S>> {
-    const settings = callSettings(this.#context.defaults, readArguments.call(options))
     const parse = withId('id', orderId, this.#context.parse)
-    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), parse, settings)
+    return await retrieve(this.#context, RETRIEVE, pathOf(orderId), parse, options)
   }
 
   /**

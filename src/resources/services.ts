@@ -6,7 +6,7 @@ import type { Pages } from '../lists/pages.ts'
 import type { Schemas, ServiceOf } from '../options.ts'
 import { serviceSchema } from '../schemas/service.ts'
 import { reader, withId } from '../schemas/shape.ts'
-import { callSettings, readArguments } from '../settings/arguments.ts'
+import { readArguments } from '../settings/arguments.ts'
 import { type ResourceContext, retrieve } from './context.ts'
 
 const PATH = '/v1/services'
@@ -49,8 +49,7 @@ export class Services<S extends Schemas = Schemas> {
    */
   async retrieve(serviceId: string, options?: RequestOptions): Promise<ServiceOf<S>> {
     const path = `${PATH}/${segment('serviceId', serviceId)}`
-    const settings = callSettings(this.#context.defaults, readArguments.call(options))
     const parse = withId('productId', serviceId, this.#list.parse)
-    return await retrieve(this.#context, RETRIEVE, path, parse, settings)
+    return await retrieve(this.#context, RETRIEVE, path, parse, options)
   }
 }

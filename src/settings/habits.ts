@@ -9,6 +9,7 @@ const HABITS: readonly (readonly [ours: string, theirs: RegExp])[] = [
   ['idempotencyKey', /idempotency.?key|^key$/i],
   ['only create() takes it', /idempotency.?key/i],
   ['baseUrl', /host|^url|url$|endpoint/i],
+  ['timeout', /^timeout.?ms$/i],
   ['maxRetries', /^(max|num).*retr|^retr[iy]|attempts/i],
   ['defaultHeaders', /header|userAgent/],
   ['use fetch or transport', /agent|proxy|client|dispatcher|^fetch/i],

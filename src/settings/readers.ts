@@ -113,35 +113,25 @@ export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) =
   return Object.freeze(read)
 }
 
+/** The name that was meant: the same but for case and punctuation, or with one letter wrong. */
 export function nearestName(name: string, known: readonly string[]): string {
-  let nearest = ''
-  let least = 1 + Math.max(2, Math.ceil(name.length / 3))
-  for (const candidate of known) {
-    const distance = edits(name.toLowerCase(), candidate.toLowerCase())
-    if (distance < least) {
-      least = distance
-      nearest = candidate
-    }
-  }
-  return nearest
+  const form = folded(name)
+  const nearest = known.find((each) => folded(each) === form)
+  return nearest ?? known.find((each) => isOneEdit(form, folded(each))) ?? ''
 }
 
-/**
- * Returns how many letters must be changed, added, removed or swapped with a neighbour to turn `a`
- * into `b`.
- */
-export function edits(a: string, b: string): number {
-  let before: readonly number[] = []
-  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1)
-      const swapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? before[j - 2] : undefined
-      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, 1 + (swapped ?? replaced)))
-    }
-    before = row
-    row = next
-  }
-  return row[b.length] ?? 0
+export function folded(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
+}
+
+/** True if one letter was changed, added, removed or swapped with its neighbour. */
+export function isOneEdit(a: string, b: string): boolean {
+  if (Math.abs(a.length - b.length) > 1) return false
+  let start = 0
+  while (start < a.length && a[start] === b[start]) start++
+  const [restA, restB] = [a.slice(start), b.slice(start)]
+  if (a.length < b.length) return restA === restB.slice(1)
+  if (a.length > b.length) return restA.slice(1) === restB
+  const swapped = restA[0] === restB[1] && restA[1] === restB[0] && restA.slice(2) === restB.slice(2)
+  return swapped || restA.slice(1) === restB.slice(1)
 }

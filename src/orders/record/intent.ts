@@ -14,6 +14,7 @@ import {
 } from '../../identity/keys.ts'
 import { checkNow, issuesText } from '../../schemas/check.ts'
 import { type CreateOrderRequest, createOrderRequestSchema } from '../../schemas/order.ts'
+import { folded, isOneEdit } from '../../settings/readers.ts'
 
 /** No later change of the arguments has an effect. */
 export interface Intent {
@@ -199,20 +200,4 @@ function advice({ name, place }: { readonly name: string; readonly place: string
 
 function means(a: string, b: string): boolean {
   return a === b || (b.length >= LONG_NAME && isOneEdit(a, b))
-}
-
-/** True if one letter was changed, added, removed or swapped with its neighbour. */
-function isOneEdit(a: string, b: string): boolean {
-  if (Math.abs(a.length - b.length) > 1) return false
-  let start = 0
-  while (start < a.length && a[start] === b[start]) start++
-  const [restA, restB] = [a.slice(start), b.slice(start)]
-  if (a.length < b.length) return restA === restB.slice(1)
-  if (a.length > b.length) return restA.slice(1) === restB
-  const swapped = restA[0] === restB[1] && restA[1] === restB[0] && restA.slice(2) === restB.slice(2)
-  return swapped || restA.slice(1) === restB.slice(1)
-}
-
-function folded(name: string): string {
-  return name.toLowerCase().replace(/[^a-z0-9]/g, '')
 }
