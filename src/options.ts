@@ -84,25 +84,23 @@ export interface Retention {
  */
 export interface ClientOptions<S extends Schemas = Schemas> {
   /**
-   * Address of the service without the final `/v1`, for example `https://api.example.com`. The
-   * address must be https, except for this machine (`localhost`, `127.0.0.1`, `[::1]`) or with
-   * {@link ClientOptions.allowInsecureHttp}. A user name, query or fragment is an error. A path is
-   * allowed, and its trailing slashes are removed. Required, here or as the environment variable
+   * Address of the service without the final `/v1`, for example `https://api.example.com`. It must
+   * be https, except for this machine or with {@link ClientOptions.allowInsecureHttp}, and may have
+   * a path, but no user name, query or fragment. Required, here or as the environment variable
    * `CUSTOMER_ORDERING_BASE_URL`.
    */
   readonly baseUrl?: string | URL | undefined
 
   /**
    * True to accept an http address of another machine, although anyone on the network path can read
-   * the API key. Only for private networks, such as docker-compose or a service mesh that encrypts
-   * traffic. Default false.
+   * the API key: only for private networks. Default false.
    */
   readonly allowInsecureHttp?: boolean | undefined
 
   /**
    * The API key, or a function that returns it. A key belongs on a server: in a page or web worker,
-   * a key given as a string is an error (see {@link ClientOptions.dangerouslyAllowBrowser}).
-   * Required, here or as the environment variable `CUSTOMER_ORDERING_API_KEY`.
+   * a string is an error (see {@link ClientOptions.dangerouslyAllowBrowser}). Required, here or as
+   * the environment variable `CUSTOMER_ORDERING_API_KEY`.
    *
    * @example
    * apiKey: () => secrets.read('ordering-api-key')
@@ -111,34 +109,29 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Label of the customer account that the API key acts for, for example `example.com/shop-eu`.
-   * Choose the label once and never change it. Orders are remembered separately for each label.
-   * Together with {@link ClientOptions.server} the label determines the Idempotency-Key of an order
-   * with an `externalOrderId`, so a process that has lost the record sends the same key again.
+   * Choose it once and never change it: orders are remembered for each label. With
+   * {@link ClientOptions.server}, it also determines the Idempotency-Key of an order with a
+   * reference, so a process that has lost the record sends the same key again.
    *
-   * Two accounts must never share a label, not even accounts of different companies: with the label
-   * `shop` and the reference `1001`, every account would send the same key. Include your domain to
-   * make the label unique. Surrounding white space is removed.
-   *
-   * Required with a store that outlives the process. Default: none, and keys are random.
+   * Two accounts must never share a label, not even accounts of different companies. Include your
+   * domain. Required with a store that outlives the process. Default: none, and keys are random.
    */
   readonly account?: string | undefined
 
   /**
-   * The store that remembers orders, before and after their outcome is known. The default prevents
-   * double charges from retries and concurrent calls in this process. A durable store, such as
-   * `customer-ordering-sdk/stores/sqlite`, also prevents double charges after a crash. Default: a
-   * new `MemoryStore`.
+   * The store that remembers orders. The default prevents double charges from retries and
+   * concurrent calls in this process. A durable store, such as
+   * `customer-ordering-sdk/stores/sqlite`, also prevents them after a crash. Default: a new
+   * `MemoryStore`.
    */
   readonly store?: OrderStore | undefined
 
   /**
    * Label of the service, for remembered orders and computed keys. Set it if the service has
-   * several addresses, or moves to a new address: the client finds open orders only under the label
-   * with which they were stored. Sandbox and production must never share a label.
-   *
-   * Default: {@link ClientOptions.baseUrl}, normalised. Required in a page if the store outlives
-   * the page and `baseUrl` has the page's own origin, which depends on the address that the visitor
-   * typed.
+   * several addresses, or moves: the client finds open orders only under the label with which they
+   * were stored. Sandbox and production must never share a label. Default: the
+   * normalised `baseUrl`. Required in a page with a durable store if `baseUrl` has
+   * the page's own origin.
    */
   readonly server?: string | undefined
 
@@ -155,29 +148,25 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly totalTimeout?: number | undefined
 
   /**
-   * Maximum number of retries of a call, 0 to 100; 0 means one attempt. Retries of `orders.create`
-   * are safe: they send the same key. They use exponential backoff with full jitter and honour
-   * `Retry-After`. Polls of an earlier request with the same key, and replays of an unreadable
-   * response, do not count as retries. Default 4.
+   * Maximum number of retries of a call, 0 to 100. Retries of `orders.create` are safe: they send
+   * the same key. They use exponential backoff with full jitter and honour `Retry-After`. Polls and
+   * replays with the same key do not count. Default 4.
    */
   readonly maxRetries?: number | undefined
 
   /**
    * Rarely needed: milliseconds from the first send of an Idempotency-Key during which it may be
-   * sent again. The API document does not state how long the service remembers keys, and a
-   * forgotten key would charge a second time. Widen the window once your provider confirms how long
-   * it remembers keys. Orders past the window are looked up, and never sent again. Must have
-   * room for one attempt ({@link ClientOptions.timeout}) and 30 seconds for the difference between
-   * clocks. Default 20 minutes (1,200,000).
+   * sent again. Widen it once your provider confirms how long it remembers keys: a forgotten key
+   * would charge a second time. Past the window, orders are only looked up. It must have room for
+   * one attempt and 30 seconds for the difference between clocks. Default 1,200,000 (20 minutes).
    */
   readonly safeRetryWindow?: number | undefined
 
   /**
-   * Rarely needed: which API keys share Idempotency-Keys at the service. `'apiKey'`, the safe
-   * assumption: no two API keys share them, so an ambiguous order is sent again only under the API key that sent it.
-   * `'customer'`: all API keys of a customer share them, so an order may be sent again after a key
-   * rotation. Set `'customer'` only if your provider confirms that API keys share Idempotency-Keys.
-   * Default `'apiKey'`.
+   * Rarely needed: which API keys share Idempotency-Keys at the service. `'apiKey'`: none, so an
+   * ambiguous order is sent again only under the API key that sent it. `'customer'`: all of a
+   * customer, so it may be sent again after a key rotation. Set `'customer'` only if your provider
+   * confirms it. Default `'apiKey'`.
    */
   readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 
@@ -188,16 +177,16 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly remember?: 'order' | 'id' | undefined
 
   /**
-   * Rarely needed: minimum time for which settled orders are remembered. The clock may be wrong, so the client
-   * removes an order only when newer orders prove that enough time has passed. Orders without a
-   * known outcome are never removed.
+   * Rarely needed: minimum time for which settled orders are remembered. The client removes an
+   * order only when newer orders prove that enough time has passed, because the clock may be wrong.
+   * Orders without a known outcome are never removed.
    */
   readonly retention?: Retention | undefined
 
   /**
-   * Rarely needed: encrypts stored data. Row ids, states and times stay readable, because the store searches by
-   * them. Rows stored without a codec are read as they are, and encrypted when they next change.
-   * API keys are never stored. Default: none.
+   * Rarely needed: encrypts stored data, except row ids, states and times, by which the store
+   * searches. Rows stored without a codec are read as they are, and encrypted when they next
+   * change. Default: none.
    */
   readonly codec?: Codec | undefined
 
@@ -208,18 +197,17 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly transport?: Transport | undefined
 
   /**
-   * Replaces the global `fetch`, for example in tests, with the sandbox, or for tracing. It must send
-   * each POST once and never retry, because a hidden retry may be charged. After a
-   * failure of this `fetch`, the client assumes that the request may have been sent. Cannot be
-   * combined with `transport`. Default: the global `fetch`, read at each request.
+   * Replaces the global `fetch`, for example in tests, with the sandbox, or for tracing. It must
+   * send each POST once and never retry, because a hidden retry may be charged. Its failures never
+   * prove that nothing was sent. Cannot be combined with `transport`. Default: the global `fetch`,
+   * read at each request.
    */
   readonly fetch?: typeof fetch | undefined
 
   /**
-   * Headers that the client adds to every request. Values must be printable ASCII without
-   * surrounding spaces. These names are rejected: `Authorization`,
-   * `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`, `Transfer-Encoding` and
-   * `Cookie`.
+   * Headers that the client adds to every request: trimmed, printable ASCII. These names are
+   * rejected: `Authorization`, `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`,
+   * `Transfer-Encoding` and `Cookie`.
    */
   readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 
@@ -255,8 +243,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * True to accept an API key given as a string in a page or web worker, where every visitor can
-   * read the key and spend the money in the wallet. Set it only for internal tools. For public
-   * pages, let your server add the key and set `apiKey: null`. Default false.
+   * read it and spend the money in the wallet: only for internal tools. Default false.
    */
   readonly dangerouslyAllowBrowser?: boolean | undefined
 }
