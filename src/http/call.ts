@@ -128,11 +128,10 @@ export type Ending<T> =
   | { readonly end: 'steered'; readonly error: unknown; readonly trail: Trail }
   | {
       /**
-       * `judged`: `judge` stopped the call. `exhausted`: no retry was left. `deadline`: no time
-       * was left. `aborted`: the caller's signal fired. `held`: `beforeSend` returned false.
-       * `credentials`: no API key was available.
+       * `stopped`: by `judge` or `beforeSend`, or because no retry was left. `deadline`: no time was
+       * left. `aborted`: the caller's signal fired. `credentials`: no API key was available.
        */
-      readonly end: 'judged' | 'exhausted' | 'deadline' | 'aborted' | 'held' | 'credentials'
+      readonly end: 'stopped' | 'deadline' | 'aborted' | 'credentials'
       readonly error?: unknown
       readonly trail: Trail
     }
@@ -155,7 +154,8 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
       credential = asked
     }
     if (credential !== null) trail.secrets.add(credential)
-    if (call.beforeSend !== undefined && !(await call.beforeSend(credential))) return { end: 'held', trail }
+    if (call.beforeSend !== undefined && !(await call.beforeSend(credential)))
+      return { end: 'stopped', trail }
     // Checks the deadline again, because fetching the API key and `beforeSend` may have taken time.
     // An attempt that is not sent cannot charge the wallet.
     const late = deadline.over()
@@ -207,7 +207,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     }
     if (result.kind === 'aborted' || (result.kind === 'answer' && result.problem === 'aborted'))
       return { end: 'aborted', trail }
-    if (judgement.next === 'stop') return { end: 'judged', error: judgement.error, trail }
+    if (judgement.next === 'stop') return { end: 'stopped', error: judgement.error, trail }
 
     const decision = decide({
       pace: judgement.pace,

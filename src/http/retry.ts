@@ -25,10 +25,8 @@ export const noCounts: Counts = { retries: 0, polls: 0, replays: 0 }
 export type Decision =
   /** Repeat the request after `wait` milliseconds. */
   | { readonly wait: number; readonly counts: Counts }
-  /**
-   * `exhausted`: no retry is left. `deadline`: the next attempt would begin after the deadline.
-   */
-  | { readonly stop: 'exhausted' | 'deadline' }
+  /** `stopped`: no retry is left. `deadline`: the next attempt would begin after the deadline. */
+  | { readonly stop: 'stopped' | 'deadline' }
 
 export interface Situation {
   readonly pace: Pace
@@ -64,11 +62,11 @@ export function decide(situation: Situation): Decision {
     wait = counts.polls === 0 ? POLL_BASE : step / 2 + (random * step) / 2
     next = { ...counts, polls: counts.polls + 1 }
   } else if (pace === 'replay') {
-    if (counts.replays >= MAX_REPLAYS) return { stop: 'exhausted' }
+    if (counts.replays >= MAX_REPLAYS) return { stop: 'stopped' }
     wait = counts.replays === 0 ? 0 : random * BACKOFF_BASE
     next = { ...counts, replays: counts.replays + 1 }
   } else {
-    if (counts.retries >= maxRetries) return { stop: 'exhausted' }
+    if (counts.retries >= maxRetries) return { stop: 'stopped' }
     const atOnce = pace === 'refresh' || (pace === 'now' && counts.retries === 0)
     wait = atOnce ? 0 : random * Math.min(BACKOFF_CAP, BACKOFF_BASE * 2 ** counts.retries)
     next = { ...counts, retries: counts.retries + 1 }

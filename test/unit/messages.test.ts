@@ -60,7 +60,7 @@ const ATTEMPTS: Readonly<Record<string, AttemptResult>> = {
 function fail(last: AttemptResult, known: Partial<CallContext> = {}, outOfTime = false): Error {
   const trail = { ...noTrail(outOfTime), attempts: 2, last }
   const context = { ...UNKNOWN_CALL, endpoint: CREATE_ORDER, path: '/v1/orders', ...known }
-  return errorOf({ end: outOfTime ? 'deadline' : 'judged', trail }, context)
+  return errorOf({ end: outOfTime ? 'deadline' : 'stopped', trail }, context)
 }
 
 /** Their sentences about the wallet stand for those of all others. */

@@ -162,7 +162,7 @@ describe('how a call ends', () => {
   test("a call ends with the judge's own error after one attempt", async () => {
     const error = new ConfigurationError('x')
     const performed = run([answer(400)], { call: { judge: () => ({ next: 'stop', error }) } })
-    expect(await performed.ending).toMatchObject({ end: 'judged', error })
+    expect(await performed.ending).toMatchObject({ end: 'stopped', error })
     expect(performed.requests).toHaveLength(1)
   })
 
@@ -297,7 +297,7 @@ describe('the API key', () => {
     ['a 403', 403, { credentials: rotating('a', 'b') }],
   ] as const)('is not asked for again after %s', async (_why, status, given) => {
     const performed = run([answer(status)], given)
-    expect(['judged', 'exhausted']).toContain(await endOf(performed))
+    expect(await endOf(performed)).toBe('stopped')
     expect(performed.requests).toHaveLength(1)
   })
 
@@ -334,7 +334,7 @@ describe('the last look before sending', () => {
     let looks = 0
     const performed = run([answer(500)], { call: { beforeSend: async () => ++looks < 2 } })
     const ended = await performed.ending
-    expect(ended.end).toBe('held')
+    expect(ended.end).toBe('stopped')
     expect(ended.trail.attempts).toBe(1)
     expect(performed.requests).toHaveLength(1)
   })

@@ -59,7 +59,7 @@ function fail(last: AttemptResult, told: Told = {}): CustomerOrderingError {
   const { attempts = 2, secrets = [], outOfTime = false, deadline = 'attempt', ...known } = told
   const retryAfter = parseRetryAfter(answerOf(last)?.headers.get('retry-after') ?? null, NOW)
   const trail = { ...noTrail(deadline === 'total'), attempts, last, retryAfter, secrets: new Set(secrets) }
-  return errorOf({ end: outOfTime ? 'deadline' : 'judged', trail }, { ...context, ...known })
+  return errorOf({ end: outOfTime ? 'deadline' : 'stopped', trail }, { ...context, ...known })
 }
 
 type ErrorClass = new (message: string) => CustomerOrderingError

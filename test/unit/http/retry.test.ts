@@ -55,11 +55,11 @@ describe('backoff', () => {
   })
 
   test('by default there are four retries, then the decision states that none is left', () => {
-    expect(follow('backoff')).toEqual({ waits: [125, 250, 500, 1000], end: 'exhausted' })
+    expect(follow('backoff')).toEqual({ waits: [125, 250, 500, 1000], end: 'stopped' })
   })
 
   test.each<Pace>(['now', 'backoff', 'refresh'])('with maxRetries 0, pace %s is not retried', (pace) => {
-    expect(follow(pace, { maxRetries: 0 })).toEqual({ waits: [], end: 'exhausted' })
+    expect(follow(pace, { maxRetries: 0 })).toEqual({ waits: [], end: 'stopped' })
   })
 
   test('maxRetries counts all kinds of retries together', () => {
@@ -70,13 +70,13 @@ describe('backoff', () => {
       counts = decision.counts
     }
     expect(counts).toEqual({ retries: 4, polls: 0, replays: 0 })
-    expect(ask({ pace: 'refresh', counts })).toEqual({ stop: 'exhausted' })
+    expect(ask({ pace: 'refresh', counts })).toEqual({ stop: 'stopped' })
   })
 })
 
 describe('a socket that closed under the request', () => {
   test('a socket that closed is retried immediately the first time, then after a backoff', () => {
-    expect(follow('now')).toEqual({ waits: [0, 250, 500, 1000], end: 'exhausted' })
+    expect(follow('now')).toEqual({ waits: [0, 250, 500, 1000], end: 'stopped' })
   })
 
   test('a socket that closed waits like any other failure after an earlier retry', () => {
@@ -112,7 +112,7 @@ describe('asking again for a success that could not be read', () => {
   test.each([0, 4, 100])(
     'an unreadable success is repeated twice at most with maxRetries %i',
     (maxRetries) => {
-      expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 125], end: 'exhausted' })
+      expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 125], end: 'stopped' })
       expect(MAX_REPLAYS).toBe(2)
     },
   )
@@ -144,7 +144,7 @@ describe('Retry-After', () => {
   })
 
   test('Retry-After does not hide that no retry is left', () => {
-    expect(ask({ maxRetries: 0, retryAfter: 1e9 })).toEqual({ stop: 'exhausted' })
+    expect(ask({ maxRetries: 0, retryAfter: 1e9 })).toEqual({ stop: 'stopped' })
   })
 })
 

@@ -209,7 +209,7 @@ describe('the last check before an attempt', () => {
     }
     const { requests, result } = await driven([slow], { settings: { maxRetries: 3 } })
     expect(requests).toHaveLength(1)
-    expect(result).toMatchObject({ charged: 'unknown', ending: { end: 'held' } })
+    expect(result).toMatchObject({ charged: 'unknown', ending: { end: 'stopped' } })
   })
 })
 
@@ -245,7 +245,7 @@ describe('the API key of an order', () => {
     expect(sent.requests.at(-1)?.headers['authorization']).toBe(`Bearer ${OTHER_API_KEY}`)
     const lost = await driven([LOST, CREATED], { settings: { maxRetries: 1 }, credentials: rotation() })
     expect(lost.requests).toHaveLength(1)
-    expect(lost.result).toMatchObject({ charged: 'unknown', ending: { end: 'held' } })
+    expect(lost.result).toMatchObject({ charged: 'unknown', ending: { end: 'stopped' } })
   })
 })
 
