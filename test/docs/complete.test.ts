@@ -56,7 +56,8 @@ function rowsOf(text: string): readonly string[] {
 }
 
 const [clientOptions = '', callOptions = ''] = (() => {
-  const text = textOf('docs/guide/options.md')
+  // Its names are those of other packages.
+  const text = textOf('docs/guide/options.md').replace(/^## Names from other SDKs$.*?(?=^## )/ms, '')
   const [begin, end] = [text.indexOf('## Options of a call'), text.indexOf('## Derived clients')]
   return [text.slice(0, begin) + text.slice(end), text.slice(begin, end)]
 })()
