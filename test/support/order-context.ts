@@ -10,7 +10,7 @@ import { type Found, type FoundRecord, Journal } from '../../src/orders/record/j
 import type { JournalRecord, RecordContent } from '../../src/orders/record/record.ts'
 import type { Runtime } from '../../src/runtime.ts'
 import { type Order, orderSchema } from '../../src/schemas/order.ts'
-import { parser } from '../../src/schemas/parse.ts'
+import { reader } from '../../src/schemas/shape.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import type { OrderStore } from '../../src/stores/store.ts'
 import { uuidV5 } from '../../src/uuid-v5.ts'
@@ -68,7 +68,7 @@ export function orderContext(
     remember: 'order',
     listEnvelope: undefined,
     retention: { created: 1, rejected: 1 },
-    parse: parser(orderSchema, undefined),
+    parse: reader<Order>(orderSchema, undefined).parse,
     ...changes,
   }
 }
