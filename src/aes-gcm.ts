@@ -4,9 +4,11 @@ import type { Codec } from './options.ts'
 const NONCE = 12
 
 /**
- * Makes a codec that encrypts with AES-256-GCM. The codec encrypts with the first key and decrypts
- * with any of the keys, so you can rotate keys. The codec needs WebCrypto, which browsers provide
- * only in secure contexts, such as pages served over https.
+ * Makes a codec that encrypts with AES-256-GCM.
+ *
+ * The codec encrypts with the first key and decrypts with any of the keys, so you can rotate keys.
+ * The codec needs WebCrypto, which browsers provide only in secure contexts, such as pages served
+ * over https.
  *
  * @param keys keys of 32 random bytes each, from your secret manager
  * @throws {ConfigurationError} if a key is not 32 bytes long

@@ -1,13 +1,16 @@
 import type { CreateOrderRequest, Order } from './schemas/order.ts'
 
 /**
- * Options of one call, always its last argument. `timeout`, `totalTimeout` and `maxRetries` default
- * to the client's options.
+ * Options of one call, always its last argument.
+ *
+ * `timeout`, `totalTimeout` and `maxRetries` default to the client's options.
  */
 export interface RequestOptions {
   /**
-   * Aborts the call, or the iteration of a list. The signal's reason becomes the error's `cause`.
-   * `AbortSignal.timeout()` is a time limit: the call rejects with a `TimeoutError`.
+   * Aborts the call, or the iteration of a list.
+   *
+   * The signal's reason becomes the error's `cause`. `AbortSignal.timeout()` is a time limit: the
+   * call rejects with a `TimeoutError`.
    */
   readonly signal?: AbortSignal | undefined
   /** Milliseconds for one attempt, up to the last byte of the response. */
@@ -17,8 +20,9 @@ export interface RequestOptions {
   /** Maximum number of retries, 0 to 100. */
   readonly maxRetries?: number | undefined
   /**
-   * Headers of this call, which override the client's. The names that the client option
-   * `defaultHeaders` rejects are rejected here, too.
+   * Headers of this call, which override the client's.
+   *
+   * The names that the client option `defaultHeaders` rejects are rejected here, too.
    */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
@@ -26,16 +30,18 @@ export interface RequestOptions {
 /** Options of `orders.create`. */
 export interface CreateOptions extends RequestOptions {
   /**
-   * Idempotency-Key to send, 1 to 255 visible ASCII characters, used unchanged. Use each key for
-   * one order only. Without an `externalOrderId`, the key also identifies the order, and an
-   * explicit `undefined` is an error. Default: computed from the reference and the client's
-   * `account` if both are set, otherwise random.
+   * Idempotency-Key to send, 1 to 255 visible ASCII characters, used unchanged.
+   *
+   * Use each key for one order only. Without an `externalOrderId`, the key also identifies the
+   * order, and an explicit `undefined` is an error. Default: computed from the reference and the
+   * client's `account` if both are set, otherwise random.
    */
   readonly idempotencyKey?: string | undefined
   /**
-   * True to place a second order while an identical order is unresolved. Only for orders without a
-   * reference or key. To repeat such a call after an error, pass the error's `idempotencyKey`
-   * instead. Default false.
+   * True to place a second order while an identical order is unresolved.
+   *
+   * Only for orders without a reference or key. To repeat such a call after an error, pass the
+   * error's `idempotencyKey` instead. Default false.
    */
   readonly allowDuplicate?: boolean | undefined
 }
@@ -83,9 +89,10 @@ export interface RecoverOptions extends RequestOptions {
   /** Maximum number of orders that are settled at the same time, a positive integer. Default 8. */
   readonly concurrency?: number | undefined
   /**
-   * True to claim orders immediately, even if another process may still be placing them. This never
-   * causes a second charge. Set it when your program starts after a crash, if the other process has
-   * certainly ended. Default false.
+   * True to claim orders immediately, even if another process may still be placing them.
+   *
+   * This never causes a second charge. Set it when your program starts after a crash, if the other
+   * process has certainly ended. Default false.
    */
   readonly takeOver?: boolean | undefined
 }
@@ -93,9 +100,10 @@ export interface RecoverOptions extends RequestOptions {
 /** Options of the `list` methods. Call options apply to each page. */
 export interface ListOptions extends RequestOptions {
   /**
-   * Number of pages to fetch ahead, 0 to 16. At most 1,000 items are fetched ahead, or one page if
-   * a page is larger. Items are returned in the order of the list. Default 0: each page is fetched
-   * when it is needed.
+   * Number of pages to fetch ahead, 0 to 16.
+   *
+   * At most 1,000 items are fetched ahead, or one page if a page is larger. Items are returned in
+   * the order of the list. Default 0: each page is fetched when it is needed.
    */
   readonly prefetch?: number | undefined
 }
@@ -120,8 +128,9 @@ export interface ListOrdersParams extends ListParams {
 /** The orders that `orders.reconcile` compares. */
 export interface ReconcileParams {
   /**
-   * Reports only remembered orders written since this time, in milliseconds since 1970. Older
-   * remembered orders do not appear as `only_remote` either. Default 0: all.
+   * Reports only remembered orders written since this time, in milliseconds since 1970.
+   *
+   * Older remembered orders do not appear as `only_remote` either. Default 0: all.
    */
   readonly since?: number | undefined
   /** Only listed orders created by this integration. */

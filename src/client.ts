@@ -19,7 +19,9 @@ type AsyncDisposal = SymbolConstructor extends { readonly asyncDispose: infer Na
   : object
 
 /**
- * Client of the Customer Ordering API. Make one and share it: concurrent calls are safe.
+ * Client of the Customer Ordering API.
+ *
+ * Make one and share it: concurrent calls are safe.
  *
  * @example
  * const client = new CustomerOrderingClient({
@@ -84,9 +86,9 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Sends a request to an endpoint that this package has no method for, with the retries, time
-   * limits, hooks and errors of the other methods. Never place orders with this method, because the
-   * client stores no record of the request.
+   * Sends a request to an endpoint that this package has no method for.
+   *
+   * It has the retries, time limits, hooks and errors of the other methods. Never place orders with this method, because the client stores no record of the request.
    *
    * @throws {InvalidRequestError} if the path could leave the base URL, or an argument is wrong
    * @throws {ApiError} if the service returned an error status; common statuses have a subclass
@@ -112,8 +114,10 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Makes a client with some options changed. Unless you pass another store, both clients share the
-   * store and see each other's calls in progress.
+   * Makes a client with some options changed.
+   *
+   * Unless you pass another store, both clients share the store and see each other's calls in
+   * progress.
    *
    * Remembered orders belong to a `server` and an `account`. If you change either, the new client
    * neither sees nor continues the orders of this client. So if you change `baseUrl`, also set
@@ -140,8 +144,10 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   }
 
   /**
-   * Waits for every call that uses the store, and closes the store. A client that `withOptions()` made with the same store does not close the store.
-   * Reads in progress continue.
+   * Waits for every call that uses the store, and closes the store.
+   *
+   * A client that `withOptions()` made with the same store does not close the store. Reads in
+   * progress continue.
    *
    * Every later call, reads included, rejects with a {@link ConfigurationError} before anything is
    * sent. So does the next step of an iteration in progress. Clients that `withOptions()` made with
@@ -182,8 +188,9 @@ function makeClient<S extends Schemas>(
 }
 
 /**
- * Makes `await using client = …` close the client at the end of the block. See
- * {@link CustomerOrderingClient.close}.
+ * Makes `await using client = …` close the client at the end of the block.
+ *
+ * See {@link CustomerOrderingClient.close}.
  */
 // biome-ignore lint/correctness/noUnusedVariables: the parameters of a class and its interface must be the same
 export interface CustomerOrderingClient<S extends Schemas = Schemas> extends AsyncDisposal {}

@@ -75,8 +75,9 @@ export interface SettledEvent extends CallEvent {
   /** Identifier of the order, if known. */
   readonly orderId?: string
   /**
-   * Orders only: false if the outcome could not be stored. If the outcome is a proven charge, the
-   * client keeps trying to store it in the background.
+   * Orders only: false if the outcome could not be stored.
+   *
+   * If the outcome is a proven charge, the client keeps trying to store it in the background.
    */
   readonly remembered?: boolean
   /** `orders.recover` only: the outcome of the record. */
@@ -84,9 +85,10 @@ export interface SettledEvent extends CallEvent {
 }
 
 /**
- * Functions that the client runs for each request, wait and outcome. Events are frozen, and
- * returned promises are not awaited. If a function throws or rejects, the client logs an error and
- * the call continues.
+ * Functions that the client runs for each request, wait and outcome.
+ *
+ * Events are frozen, and returned promises are not awaited. If a function throws or rejects, the
+ * client logs an error and the call continues.
  *
  * @example
  * hooks: { onSettled: ({ operation, code = 'ok' }) => counter.inc({ operation, code }) }
@@ -103,8 +105,9 @@ export interface Hooks {
 }
 
 /**
- * Destination of log lines: `console`, or a logger from pino, winston or consola. A pino logger
- * receives the fields first, then the message.
+ * Destination of log lines: `console`, or a logger from pino, winston or consola.
+ *
+ * A pino logger receives the fields first, then the message.
  */
 export interface Logger {
   /** Logs requests, responses, waits, and calls that succeeded. */
@@ -217,8 +220,9 @@ interface Recovered {
 }
 
 /**
- * A warning is for a person. Another process that places an order is normal, and a recovery warns
- * once for all of its orders.
+ * A warning is for a person.
+ *
+ * Another process that places an order is normal, and a recovery warns once for all of its orders.
  */
 function levelOf({ ok, code, charged, remembered, recovery }: SettledEvent): LogLevel & keyof Logger {
   if (remembered === false) return 'warn'

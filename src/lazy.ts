@@ -3,8 +3,10 @@ import { InvalidRequestError } from './errors/classes.ts'
 const MAX_AWAITED_ITEMS = 10_000
 
 /**
- * The result of a call that starts only when you iterate or await this object. `for await (const
- * item of call)` yields the items one by one. `await call` returns an array, a page or a summary.
+ * The result of a call that starts only when you iterate or await this object.
+ *
+ * `for await (const item of call)` yields the items one by one. `await call` returns an array, a
+ * page or a summary.
  *
  * If an async function returns this object, the function's caller gets the awaited result, as with
  * any promise. To let your caller iterate, return the object from a function that is not async.

@@ -1,8 +1,9 @@
 import { InvalidRequestError } from './errors/classes.ts'
 
 /**
- * The input of {@link formatAmount}. `Balance` and `Service` fit as they are. For an `Order`, add
- * the currency.
+ * The input of {@link formatAmount}.
+ *
+ * `Balance` and `Service` fit as they are. For an `Order`, add the currency.
  */
 export interface Money {
   /** Minor currency units (cents, yen, fils); a safe integer, may be negative. */
@@ -13,8 +14,10 @@ export interface Money {
 
 /**
  * Currencies that do not have 2 decimals in ISO 4217, "list one" of 2024-06-25, column "minor
- * unit". If the list shows "not applicable" (metals, accounting units, XTS, XXX), the unit itself
- * is the smallest, so the currency has 0 decimals.
+ * unit".
+ *
+ * If the list shows "not applicable" (metals, accounting units, XTS, XXX), the unit itself is the
+ * smallest, so the currency has 0 decimals.
  *
  * Intl is no substitute: it follows CLDR, which describes how prices are usually shown. CLDR gives
  * HUF no decimals, so 12345 (123.45 forint) would appear 100 times too large.

@@ -8,14 +8,17 @@ import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import type { OrderStore } from './stores/store.ts'
 
 /**
- * Encrypts and decrypts stored data. Each call to the codec may take up to ten seconds, but must
- * end within 450 ms after the deadline of the client's call.
+ * Encrypts and decrypts stored data.
+ *
+ * Each call to the codec may take up to ten seconds, but must end within 450 ms after the deadline
+ * of the client's call.
  */
 export interface Codec {
   /**
-   * Returns a non-empty string without lone surrogates, such as base64. If it returns anything else
-   * or throws before an order is sent, the order is not sent. A thrown error becomes the `cause` of
-   * the `StoreError` unchanged, so it must not contain secrets.
+   * Returns a non-empty string without lone surrogates, such as base64.
+   *
+   * If it returns anything else or throws before an order is sent, the order is not sent. A thrown
+   * error becomes the `cause` of the `StoreError` unchanged, so it must not contain secrets.
    */
   encrypt(text: string): string | Promise<string>
   /** Returns the string that `encrypt` was called with. Must throw if it cannot decrypt `text`. */
@@ -24,8 +27,10 @@ export interface Codec {
 
 /**
  * Your schemas for fields that the API document does not show, from any library that supports
- * Standard Schema (zod, valibot, arktype, …). Each schema runs after the built-in check, on the
- * same data. Methods return the schema's output, with its type.
+ * Standard Schema (zod, valibot, arktype, …).
+ *
+ * Each schema runs after the built-in check, on the same data. Methods return the schema's output,
+ * with its type.
  */
 export interface Schemas {
   /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover`, `reconcile`. */
@@ -64,43 +69,52 @@ export type ApiKey = string | (() => string | Promise<string>) | null
 /** How long settled orders are remembered, in milliseconds. */
 export interface Retention {
   /**
-   * Retention of created orders. During this time, `create()` with the same reference or key
-   * returns the remembered order. After this time, the same call may place and charge the order
-   * again. Must be at least {@link ClientOptions.safeRetryWindow}. Default 400 days
-   * (34,560,000,000).
+   * Retention of created orders.
+   *
+   * During this time, `create()` with the same reference or key returns the remembered order. After
+   * this time, the same call may place and charge the order again. Must be at least
+   * {@link ClientOptions.safeRetryWindow}. Default 400 days (34,560,000,000).
    */
   readonly created?: number | undefined
   /**
-   * Retention of refused, cancelled and abandoned orders. Must be at least
-   * {@link ClientOptions.safeRetryWindow}. Default 7 days (604,800,000), or that window if longer.
+   * Retention of refused, cancelled and abandoned orders.
+   *
+   * Must be at least {@link ClientOptions.safeRetryWindow}. Default 7 days (604,800,000), or that
+   * window if longer.
    */
   readonly rejected?: number | undefined
 }
 
 /**
- * Options of the client, read once by its constructor. `undefined` means the default. An unknown
- * name is an error: a misspelt `acount` would silently switch off the protection that `account`
- * gives.
+ * Options of the client, read once by its constructor.
+ *
+ * `undefined` means the default. An unknown name is an error: a misspelt `acount` would silently
+ * switch off the protection that `account` gives.
  */
 export interface ClientOptions<S extends Schemas = Schemas> {
   /**
-   * Address of the service without the final `/v1`, for example `https://api.example.com`. It must
-   * be https, except for this machine or with {@link ClientOptions.allowInsecureHttp}, and may have
-   * a path, but no user name, query or fragment. Required, here or as the environment variable
-   * `CUSTOMER_ORDERING_BASE_URL`.
+   * Address of the service without the final `/v1`, for example `https://api.example.com`.
+   *
+   * It must be https, except for this machine or with {@link ClientOptions.allowInsecureHttp}, and
+   * may have a path, but no user name, query or fragment. Required, here or as the environment
+   * variable `CUSTOMER_ORDERING_BASE_URL`.
    */
   readonly baseUrl?: string | URL | undefined
 
   /**
    * True to accept an http address of another machine, although anyone on the network path can read
-   * the API key: only for private networks. Default false.
+   * the API key: only for private networks.
+   *
+   * Default false.
    */
   readonly allowInsecureHttp?: boolean | undefined
 
   /**
-   * The API key, or a function that returns it. A key belongs on a server: in a page or web worker,
-   * a string is an error (see {@link ClientOptions.dangerouslyAllowBrowser}). Required, here or as
-   * the environment variable `CUSTOMER_ORDERING_API_KEY`.
+   * The API key, or a function that returns it.
+   *
+   * A key belongs on a server: in a page or web worker, a string is an error (see
+   * {@link ClientOptions.dangerouslyAllowBrowser}). Required, here or as the environment variable
+   * `CUSTOMER_ORDERING_API_KEY`.
    *
    * @example
    * apiKey: () => secrets.read('ordering-api-key')
@@ -109,6 +123,7 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * Label of the customer account that the API key acts for, for example `example.com/shop-eu`.
+   *
    * Choose it once and never change it: orders are remembered for each label. With
    * {@link ClientOptions.server}, it also determines the Idempotency-Key of an order with a
    * reference, so a process that has lost the record sends the same key again.
@@ -119,95 +134,112 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly account?: string | undefined
 
   /**
-   * The store that remembers orders. The default prevents double charges from retries and
-   * concurrent calls in this process. A durable store, such as
-   * `customer-ordering-sdk/stores/sqlite`, also prevents them after a crash. Default: a new
-   * `MemoryStore`.
+   * The store that remembers orders.
+   *
+   * The default prevents double charges from retries and concurrent calls in this process. A
+   * durable store, such as `customer-ordering-sdk/stores/sqlite`, also prevents them after a crash.
+   * Default: a new `MemoryStore`.
    */
   readonly store?: OrderStore | undefined
 
   /**
-   * Label of the service, for remembered orders and computed keys. Set it if the service has
-   * several addresses, or moves: the client finds open orders only under the label with which they
-   * were stored. Sandbox and production must never share a label. Default: the
-   * normalised `baseUrl`. Required in a page with a durable store if `baseUrl` has
-   * the page's own origin.
+   * Label of the service, for remembered orders and computed keys.
+   *
+   * Set it if the service has several addresses, or moves: the client finds open orders only under
+   * the label with which they were stored. Sandbox and production must never share a label.
+   * Default: the normalised `baseUrl`. Required in a page with a durable store if `baseUrl` has the
+   * page's own origin.
    */
   readonly server?: string | undefined
 
   /**
-   * Milliseconds for one attempt, up to the last byte of the response. An attempt never gets more
-   * time than is left of {@link ClientOptions.totalTimeout}. Default 30,000.
+   * Milliseconds for one attempt, up to the last byte of the response.
+   *
+   * An attempt never gets more time than is left of {@link ClientOptions.totalTimeout}. Default
+   * 30,000.
    */
   readonly timeout?: number | undefined
 
   /**
-   * Milliseconds for a whole call with all attempts and waits. In lists, this limit applies to each
-   * page. Default 120,000.
+   * Milliseconds for a whole call with all attempts and waits.
+   *
+   * In lists, this limit applies to each page. Default 120,000.
    */
   readonly totalTimeout?: number | undefined
 
   /**
-   * Maximum number of retries of a call, 0 to 100. Retries of `orders.create` are safe: they send
-   * the same key. They use exponential backoff with full jitter and honour `Retry-After`. Polls and
-   * replays with the same key do not count. Default 4.
+   * Maximum number of retries of a call, 0 to 100.
+   *
+   * Retries of `orders.create` are safe: they send the same key. They use exponential backoff with
+   * full jitter and honour `Retry-After`. Polls and replays with the same key do not count. Default
+   * 4.
    */
   readonly maxRetries?: number | undefined
 
   /**
    * Rarely needed: milliseconds from the first send of an Idempotency-Key during which it may be
-   * sent again. Widen it once your provider confirms how long it remembers keys: a forgotten key
-   * would charge a second time. Past the window, orders are only looked up. It must have room for
-   * one attempt and 30 seconds for the difference between clocks. Default 1,200,000 (20 minutes).
+   * sent again.
+   *
+   * Widen it once your provider confirms how long it remembers keys: a forgotten key would charge a
+   * second time. Past the window, orders are only looked up. It must have room for one attempt and
+   * 30 seconds for the difference between clocks. Default 1,200,000 (20 minutes).
    */
   readonly safeRetryWindow?: number | undefined
 
   /**
-   * Rarely needed: which API keys share Idempotency-Keys at the service. `'apiKey'`: none, so an
-   * ambiguous order is sent again only under the API key that sent it. `'customer'`: all of a
-   * customer, so it may be sent again after a key rotation. Set `'customer'` only if your provider
-   * confirms it. Default `'apiKey'`.
+   * Rarely needed: which API keys share Idempotency-Keys at the service.
+   *
+   * `'apiKey'`: none, so an ambiguous order is sent again only under the API key that sent it.
+   * `'customer'`: all of a customer, so it may be sent again after a key rotation. Set `'customer'`
+   * only if your provider confirms it. Default `'apiKey'`.
    */
   readonly idempotencyScope?: 'apiKey' | 'customer' | undefined
 
   /**
    * Rarely needed: how much of a created order is stored, all or only `id`, `status` and `amount`.
+   *
    * `create()` returns a remembered order with only the stored fields. Default `'order'`.
    */
   readonly remember?: 'order' | 'id' | undefined
 
   /**
-   * Rarely needed: minimum time for which settled orders are remembered. The client removes an
-   * order only when newer orders prove that enough time has passed, because the clock may be wrong.
-   * Orders without a known outcome are never removed.
+   * Rarely needed: minimum time for which settled orders are remembered.
+   *
+   * The client removes an order only when newer orders prove that enough time has passed, because
+   * the clock may be wrong. Orders without a known outcome are never removed.
    */
   readonly retention?: Retention | undefined
 
   /**
    * Rarely needed: encrypts stored data, except row ids, states and times, by which the store
-   * searches. Rows stored without a codec are read as they are, and encrypted when they next
-   * change. Default: none.
+   * searches.
+   *
+   * Rows stored without a codec are read as they are, and encrypted when they next change. Default:
+   * none.
    */
   readonly codec?: Codec | undefined
 
   /**
-   * How requests are sent, for example `undiciTransport()` from `customer-ordering-sdk/undici`. You
-   * own the transport: closing the client leaves it open. Default: the global `fetch`.
+   * How requests are sent, for example `undiciTransport()` from `customer-ordering-sdk/undici`.
+   *
+   * You own the transport: closing the client leaves it open. Default: the global `fetch`.
    */
   readonly transport?: Transport | undefined
 
   /**
-   * Replaces the global `fetch`, for example in tests, with the sandbox, or for tracing. It must
-   * send each POST once and never retry, because a hidden retry may be charged. Its failures never
-   * prove that nothing was sent. Cannot be combined with `transport`. Default: the global `fetch`,
-   * read at each request.
+   * Replaces the global `fetch`, for example in tests, with the sandbox, or for tracing.
+   *
+   * It must send each POST once and never retry, because a hidden retry may be charged. Its
+   * failures never prove that nothing was sent. Cannot be combined with `transport`. Default: the
+   * global `fetch`, read at each request.
    */
   readonly fetch?: typeof fetch | undefined
 
   /**
-   * Headers that the client adds to every request: trimmed, printable ASCII. These names are
-   * rejected: `Authorization`, `Idempotency-Key`, `Accept`, `Content-*`, `Host`, `Connection`,
-   * `Transfer-Encoding` and `Cookie`.
+   * Headers that the client adds to every request: trimmed, printable ASCII.
+   *
+   * These names are rejected: `Authorization`, `Idempotency-Key`, `Accept`, `Content-*`, `Host`,
+   * `Connection`, `Transfer-Encoding` and `Cookie`.
    */
   readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 
@@ -215,14 +247,18 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly hooks?: Hooks | undefined
 
   /**
-   * Destination of log lines. Lines contain references and Idempotency-Keys, but no header, body or
-   * API key. Default: none, so nothing is logged.
+   * Destination of log lines.
+   *
+   * Lines contain references and Idempotency-Keys, but no header, body or API key. Default: none,
+   * so nothing is logged.
    */
   readonly logger?: Logger | undefined
 
   /**
-   * Least severe level that is logged. Default `'warn'`, which logs orders that need attention or
-   * whose outcome is unknown or not stored, and hooks that throw.
+   * Least severe level that is logged.
+   *
+   * Default `'warn'`, which logs orders that need attention or whose outcome is unknown or not
+   * stored, and hooks that throw.
    */
   readonly logLevel?: LogLevel | undefined
 
@@ -234,8 +270,10 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   readonly schemas?: S | undefined
 
   /**
-   * Rarely needed: finds the items of a list response. The API document does not show the envelope.
-   * Default: the response itself if it is an array, otherwise the array of items in it.
+   * Rarely needed: finds the items of a list response.
+   *
+   * The API document does not show the envelope. Default: the response itself if it is an array,
+   * otherwise the array of items in it.
    * @example
    * listEnvelope: (body) => ({ items: body.payload.rows, total: body.payload.count })
    */
@@ -243,7 +281,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
 
   /**
    * True to accept an API key given as a string in a page or web worker, where every visitor can
-   * read it and spend the money in the wallet: only for internal tools. Default false.
+   * read it and spend the money in the wallet: only for internal tools.
+   *
+   * Default false.
    */
   readonly dangerouslyAllowBrowser?: boolean | undefined
 }

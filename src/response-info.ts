@@ -40,8 +40,10 @@ export function attachInfo(result: unknown, info: InfoSource): void {
 
 /**
  * Returns facts about the response behind a result of this client: status, request id, headers,
- * attempts. For orders, also the key, whether the order existed before, and the ids to quote to
- * support. Returns undefined for any other value, including a copy of a result.
+ * attempts.
+ *
+ * For orders, also the key, whether the order existed before, and the ids to quote to support.
+ * Returns undefined for any other value, including a copy of a result.
  *
  * @example
  * const { requestId, attempts, replayed } = responseInfo(order) ?? {}

@@ -2,14 +2,16 @@ import { v4 } from 'uuid'
 import { uuidV5 } from './uuid-v5.ts'
 
 /**
- * Everything that differs from one run to the next: clocks, timers, randomness and ids. The second
- * parameter of the client's constructor can replace any of these, which makes a client
+ * Everything that differs from one run to the next: clocks, timers, randomness and ids.
+ *
+ * The second parameter of the client's constructor can replace any of these, which makes a client
  * deterministic in tests.
  */
 export interface Runtime {
   /**
-   * Wall-clock time in milliseconds since 1970, which may jump. Used for the age of remembered
-   * orders, and if `Retry-After` is a date.
+   * Wall-clock time in milliseconds since 1970, which may jump.
+   *
+   * Used for the age of remembered orders, and if `Retry-After` is a date.
    */
   now(): number
   /** Clock for durations and deadlines: milliseconds since an arbitrary start. Never goes back. */
@@ -21,8 +23,9 @@ export interface Runtime {
   /** A fresh UUID v4. */
   randomId(): string
   /**
-   * UUID v5 of a name in this package's fixed namespace. The same name gives the same id on every
-   * machine and in every version.
+   * UUID v5 of a name in this package's fixed namespace.
+   *
+   * The same name gives the same id on every machine and in every version.
    */
   deriveId(name: string): string
 }

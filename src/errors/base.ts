@@ -2,8 +2,9 @@ import { bare, defined, isObject } from '../defined.ts'
 
 /**
  * Whether the wallet was charged for the order that the caller wants: `'no'`, `'yes'`, or
- * `'unknown'` if neither is proven. It speaks of the order, however many calls and HTTP requests it
- * takes.
+ * `'unknown'` if neither is proven.
+ *
+ * It speaks of the order, however many calls and HTTP requests it takes.
  */
 export type Charged = 'no' | 'yes' | 'unknown'
 
@@ -72,8 +73,9 @@ export interface ErrorFacts {
 /** Input of the constructor of {@link StoreError}. */
 export interface StoreErrorFacts extends ErrorFacts {
   /**
-   * `false` only if the write certainly had no effect and will have none later. See
-   * {@link StoreError.applied}.
+   * `false` only if the write certainly had no effect and will have none later.
+   *
+   * See {@link StoreError.applied}.
    */
   readonly applied?: false | undefined
 }
@@ -96,8 +98,10 @@ const OPTIONAL = [
 const PRINTED = ['code', 'charged', 'attempts', ...OPTIONAL, 'local', 'fields', 'deadline', 'issues'] as const
 
 /**
- * Sets the error's name on the prototype, because minification changes class names. Also brands the
- * class, so that `instanceof` recognises errors from both copies of the package (ESM and CommonJS).
+ * Sets the error's name on the prototype, because minification changes class names.
+ *
+ * Also brands the class, so that `instanceof` recognises errors from both copies of the package
+ * (ESM and CommonJS).
  */
 export function brand(errorClass: { readonly prototype: Error }, name: string): void {
   Object.defineProperties(errorClass.prototype, {
@@ -118,8 +122,10 @@ function inspectView(
 }
 
 /**
- * Base of all errors of this package. `instanceof` works across the ESM and the CommonJS copy of
- * the package. You can also distinguish errors by `code`.
+ * Base of all errors of this package.
+ *
+ * `instanceof` works across the ESM and the CommonJS copy of the package. You can also distinguish
+ * errors by `code`.
  */
 export class CustomerOrderingError extends Error {
   static {
@@ -138,8 +144,9 @@ export class CustomerOrderingError extends Error {
   /** Machine-readable code from the service's error body. */
   declare readonly serverCode?: string
   /**
-   * Message from the service's error body, truncated. Not enumerable and never printed, because the
-   * service wrote it.
+   * Message from the service's error body, truncated.
+   *
+   * Not enumerable and never printed, because the service wrote it.
    */
   declare readonly serverMessage?: string
   /** Request id from the response's headers. */

@@ -23,6 +23,7 @@ export {
 
 /**
  * An option is missing, unknown or wrong, the `apiKey` function failed, or the client was closed.
+ *
  * An earlier request may have been sent: see `charged`.
  */
 export class ConfigurationError extends CustomerOrderingError {
@@ -33,8 +34,9 @@ export class ConfigurationError extends CustomerOrderingError {
 }
 
 /**
- * The call or one of its arguments is wrong. This call placed no order, but an earlier call may
- * have: see `charged`.
+ * The call or one of its arguments is wrong.
+ *
+ * This call placed no order, but an earlier call may have: see `charged`.
  */
 export class InvalidRequestError extends CustomerOrderingError {
   static {
@@ -67,8 +69,9 @@ export class StoreError extends CustomerOrderingError {
   override readonly code = 'store'
   /**
    * `false` if the store is certain that neither the failed write nor an earlier write to the same
-   * row will be applied later. Absent if the store is not certain: then the client reads the row to
-   * find out.
+   * row will be applied later.
+   *
+   * Absent if the store is not certain: then the client reads the row to find out.
    */
   readonly applied?: false
 
@@ -89,8 +92,10 @@ export class DuplicateOrderError extends CustomerOrderingError {
 }
 
 /**
- * An earlier call for this order must be settled first. This call sent no order. `charged` is
- * `'unknown'`, or `'yes'` if the earlier call charged the wallet.
+ * An earlier call for this order must be settled first.
+ *
+ * This call sent no order. `charged` is `'unknown'`, or `'yes'` if the earlier call charged the
+ * wallet.
  */
 export class UnresolvedOrderError extends CustomerOrderingError {
   static {
@@ -126,8 +131,9 @@ export class TimeoutError extends ConnectionError {
 }
 
 /**
- * The caller's signal aborted the call. Aborting does not undo a request that was sent: see
- * `charged`. `cause` is the signal's reason.
+ * The caller's signal aborted the call.
+ *
+ * Aborting does not undo a request that was sent: see `charged`. `cause` is the signal's reason.
  */
 export class RequestAbortedError extends CustomerOrderingError {
   static {
@@ -211,8 +217,9 @@ export class PermissionDeniedError extends ApiError {
   }
   override readonly code = 'permission_denied'
   /**
-   * The permission that this endpoint needs (API document, "Endpoints"). Absent for endpoints that
-   * this package has no method for.
+   * The permission that this endpoint needs (API document, "Endpoints").
+   *
+   * Absent for endpoints that this package has no method for.
    */
   declare readonly requiredPermission?: Permission
 }
@@ -236,8 +243,9 @@ export class ConflictError extends ApiError {
 }
 
 /**
- * The key or reference belongs to an order with another payload. This payload was not bought. The
- * other order may have been bought.
+ * The key or reference belongs to an order with another payload.
+ *
+ * This payload was not bought. The other order may have been bought.
  */
 export class IdempotencyConflictError extends ConflictError {
   static {
@@ -245,8 +253,9 @@ export class IdempotencyConflictError extends ConflictError {
   }
   override readonly code = 'idempotency_conflict'
   /**
-   * True if the remembered record shows the conflict and nothing was sent. False if the service
-   * returned 409.
+   * True if the remembered record shows the conflict and nothing was sent.
+   *
+   * False if the service returned 409.
    */
   readonly local: boolean
   /** Names of the fields that differ from the remembered order, if known. */
@@ -317,8 +326,9 @@ export type AnyCustomerOrderingError =
   | ServerError
 
 /**
- * True for every error of this package, whichever copy of the package created it. Narrows by `code`
- * in a `switch`.
+ * True for every error of this package, whichever copy of the package created it.
+ *
+ * Narrows by `code` in a `switch`.
  *
  * @example
  * if (!isCustomerOrderingError(error)) throw error

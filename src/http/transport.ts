@@ -11,8 +11,10 @@ export interface TransportRequest {
   /** Aborts the attempt and the read of the body when time runs out or the caller aborts. */
   readonly signal: AbortSignal
   /**
-   * Returns true once it is too late to send the request. Call this after connecting and before the
-   * first byte, because the machine may have slept since the request was made.
+   * Returns true once it is too late to send the request.
+   *
+   * Call this after connecting and before the first byte, because the machine may have slept since
+   * the request was made.
    */
   readonly isLate: (() => boolean) | undefined
 }
@@ -30,10 +32,11 @@ export interface TransportResponse {
 }
 
 /**
- * Sends the client's requests. Each call of `send` sends one request, once, and follows no
- * redirect: the client handles retries, time limits and errors. By default, the client uses the
- * global `fetch`. For Node, `undiciTransport()` of `customer-ordering-sdk/undici` creates a
- * transport.
+ * Sends the client's requests.
+ *
+ * Each call of `send` sends one request, once, and follows no redirect: the client handles retries,
+ * time limits and errors. By default, the client uses the global `fetch`. For Node,
+ * `undiciTransport()` of `customer-ordering-sdk/undici` creates a transport.
  */
 export interface Transport {
   /**
@@ -42,15 +45,18 @@ export interface Transport {
   send(request: TransportRequest): Promise<TransportResponse>
   /**
    * Returns why an error of `send` proves that no byte of the request was sent, or false if the
-   * error proves nothing. After such a proof, the client closes the order as not charged, so a
-   * wrong proof can cost a second charge. Omit this method in a wrapper that may send a request
-   * more than once.
+   * error proves nothing.
+   *
+   * After such a proof, the client closes the order as not charged, so a wrong proof can cost a
+   * second charge. Omit this method in a wrapper that may send a request more than once.
    */
   whyUnsent?(error: unknown): false | Unsent
   /**
-   * Returns true if the last request was sent at most once. Without this method, the client assumes
-   * that a refusal may be the response to a hidden repetition of a request that was charged. Omit
-   * this method in a wrapper that may send a request more than once.
+   * Returns true if the last request was sent at most once.
+   *
+   * Without this method, the client assumes that a refusal may be the response to a hidden
+   * repetition of a request that was charged. Omit this method in a wrapper that may send a request
+   * more than once.
    */
   sendsOnce?(): boolean
 }

@@ -5,9 +5,11 @@ import { DEFAULT_LIMIT, type FetchPage, type Start } from './prefetch.ts'
 import { type FoundPage, Walk } from './walk.ts'
 
 /**
- * One page of a list. `for await (const order of page)` iterates its items and those of all later
- * pages. As JSON, a page has `items`, `offset`, `limit` and `total`. `responseInfo(page)` returns
- * facts about the response.
+ * One page of a list.
+ *
+ * `for await (const order of page)` iterates its items and those of all later pages. As JSON, a
+ * page has `items`, `offset`, `limit` and `total`. `responseInfo(page)` returns facts about the
+ * response.
  */
 export interface Page<T> extends AsyncIterable<T> {
   /** The items of the page, without rows that the pages just before it returned. */
@@ -23,9 +25,10 @@ export interface Page<T> extends AsyncIterable<T> {
 }
 
 /**
- * A list of the service, with pagination built in. `for await (const order of
- * client.orders.list())` iterates all items. `await client.orders.list()` fetches the first
- * {@link Page}.
+ * A list of the service, with pagination built in.
+ *
+ * `for await (const order of client.orders.list())` iterates all items.
+ * `await client.orders.list()` fetches the first {@link Page}.
  *
  * Nothing is fetched until you iterate or await, and each iteration starts from the beginning. Only
  * one page is in memory, plus the pages that `prefetch` requests early. Leaving the loop cancels
@@ -77,8 +80,10 @@ export class Pages<T> extends Lazy<T, Page<T>> {
   }
 
   /**
-   * Returns the first items as an array, at most `max`. Fetches only as many pages as needed.
-   * `max` is required, because an array of a whole list could exhaust memory.
+   * Returns the first items as an array, at most `max`.
+   *
+   * Fetches only as many pages as needed. `max` is required, because an array of a whole list could
+   * exhaust memory.
    *
    * @throws {InvalidRequestError} if `max` is not a positive integer
    * @throws {ApiError} if the service refused a page: a subclass for each status
@@ -162,8 +167,9 @@ function pageOf<T>(found: FoundPage<T>, walk: Walk<T>): Page<T> {
 }
 
 /**
- * The `return()` of this iterator also cancels the request that a pending `next()` waits for. A
- * generator's `return()` would not.
+ * The `return()` of this iterator also cancels the request that a pending `next()` waits for.
+ *
+ * A generator's `return()` would not.
  * @param ready returns a value that is already in memory
  */
 function iterate<Value, T>(

@@ -28,8 +28,10 @@ const AGES: readonly (readonly [age: string, below: number])[] = [
 
 /**
  * Reports how many orders in the client's store are open, by age, and the age of the oldest open
- * order. An order is open until its outcome is known. Run `recover()` for old open orders; a person
- * must settle those that remain open.
+ * order.
+ *
+ * An order is open until its outcome is known. Run `recover()` for old open orders; a person must
+ * settle those that remain open.
  *
  * Each collection of metrics reads every open order from the store and sends nothing. Observe each
  * store in only one process, because every observer reports all open orders of the store. If the

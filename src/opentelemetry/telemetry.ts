@@ -36,8 +36,9 @@ export interface TelemetryOptions {
   /** Creates the spans. Default: the provider registered for the process. */
   readonly tracerProvider?: TracerProvider | undefined
   /**
-   * Creates the metrics. Default: the provider already registered for the process when
-   * `telemetryHooks` is called.
+   * Creates the metrics.
+   *
+   * Default: the provider already registered for the process when `telemetryHooks` is called.
    */
   readonly meterProvider?: MeterProvider | undefined
 }
@@ -51,11 +52,12 @@ const OPTIONS: Readers<TelemetryOptions> = {
 }
 
 /**
- * Creates hooks for OpenTelemetry. Each call becomes a span, each of its requests a child span, and
- * each retry an event. Metrics count requests, retries and outcomes. A call's span is a child of
- * the span that is active around the call, if there is one, and ends even if the call fails. In
- * `recover()`, each order is a separate call, so without an active span each order gets its own
- * trace.
+ * Creates hooks for OpenTelemetry.
+ *
+ * Each call becomes a span, each of its requests a child span, and each retry an event. Metrics
+ * count requests, retries and outcomes. A call's span is a child of the span that is active around
+ * the call, if there is one, and ends even if the call fails. In `recover()`, each order is a
+ * separate call, so without an active span each order gets its own trace.
  *
  * Names that OpenTelemetry's conventions for HTTP clients do not define begin with `ordering.`.
  * Spans contain no API key, header, body, target or amount.

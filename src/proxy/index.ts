@@ -8,10 +8,12 @@ export type { ProxyRoute } from './routes.ts'
 
 /**
  * Creates a handler that forwards a page's calls to the service and adds the API key, which never
- * leaves the server. It works with Hono, Next.js, Workers, Bun, Deno, and anything that handles a
- * Fetch `Request`; for Express, Fastify and `node:http`, see `customer-ordering-sdk/proxy/node`.
- * Mount it at `/api` or at the path in `mountPath`. In the page, create the client with the address
- * of the proxy as `baseUrl`, `apiKey: null`, and the service's own address as `server`.
+ * leaves the server.
+ *
+ * It works with Hono, Next.js, Workers, Bun, Deno, and anything that handles a Fetch `Request`; for
+ * Express, Fastify and `node:http`, see `customer-ordering-sdk/proxy/node`. Mount it at `/api` or
+ * at the path in `mountPath`. In the page, create the client with the address of the proxy as
+ * `baseUrl`, `apiKey: null`, and the service's own address as `server`.
  *
  * - It forwards only the calls that a page needs, and returns only the headers that the client
  *   reads.

@@ -58,8 +58,10 @@ export interface FastifyReply {
 }
 
 /**
- * Handles one request. If one of your functions fails, calls `next` with the error; without `next`,
- * responds with 500 and rejects with the error, or lets Fastify respond.
+ * Handles one request.
+ *
+ * If one of your functions fails, calls `next` with the error; without `next`, responds with 500
+ * and rejects with the error, or lets Fastify respond.
  */
 export type NodeProxy<Incoming> = (
   request: Incoming,
@@ -69,9 +71,10 @@ export type NodeProxy<Incoming> = (
 
 /**
  * Creates the same proxy as `createProxy` of `customer-ordering-sdk/proxy` for servers with their
- * own request objects: Express 4 and 5, Fastify, Connect, Vite, and `node:http`. Mount it at `/api`,
- * or at the path in `mountPath`, before or after a body parser. `authorize` and `apiKey` get the
- * request of your framework.
+ * own request objects: Express 4 and 5, Fastify, Connect, Vite, and `node:http`.
+ *
+ * Mount it at `/api`, or at the path in `mountPath`, before or after a body parser. `authorize` and
+ * `apiKey` get the request of your framework.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example

@@ -14,13 +14,16 @@ import {
 import type { ProxyRoute } from './routes.ts'
 
 /**
- * Options of `createProxy` and `createNodeProxy`. `Incoming` is the request that your functions
- * get: a Fetch `Request`, or the request of your Node framework.
+ * Options of `createProxy` and `createNodeProxy`.
+ *
+ * `Incoming` is the request that your functions get: a Fetch `Request`, or the request of your Node
+ * framework.
  */
 export interface ProxyOptions<Incoming = Request> {
   /**
-   * Address of the service without the final `/v1`. Must be https, except for this machine or with
-   * {@link ProxyOptions.allowInsecureHttp}.
+   * Address of the service without the final `/v1`.
+   *
+   * Must be https, except for this machine or with {@link ProxyOptions.allowInsecureHttp}.
    */
   readonly baseUrl: string | URL
   /**
@@ -30,8 +33,10 @@ export interface ProxyOptions<Incoming = Request> {
   readonly apiKey: string | ((request: Incoming) => string | Promise<string>)
   /**
    * Decides who may make a call: check the visitor's session here, and the route if visitors have
-   * different permissions. `true` forwards the request, `false` returns 401, and a `Response` is
-   * returned unchanged. An accepted `createOrder` spends the wallet's money. Do not read the body.
+   * different permissions.
+   *
+   * `true` forwards the request, `false` returns 401, and a `Response` is returned unchanged. An
+   * accepted `createOrder` spends the wallet's money. Do not read the body.
    */
   readonly authorize: (
     request: Incoming,
@@ -39,14 +44,17 @@ export interface ProxyOptions<Incoming = Request> {
   ) => boolean | Response | Promise<boolean | Response>
   /**
    * The path of your site below which the proxy is: `/api` forwards `/api/v1/orders`, and every
-   * other path gets 404. Default `/api`. For the top of the site, `/`.
+   * other path gets 404.
+   *
+   * Default `/api`. For the top of the site, `/`.
    */
   readonly mountPath?: string | undefined
   /** Maximum bytes of an order's body. A larger body gets 413, unread. Default 262,144. */
   readonly maxBodyBytes?: number | undefined
   /**
-   * How long to wait for the service's complete response, in milliseconds. Default 60,000, which is
-   * longer than the client's default `timeout`.
+   * How long to wait for the service's complete response, in milliseconds.
+   *
+   * Default 60,000, which is longer than the client's default `timeout`.
    */
   readonly timeout?: number | undefined
   /** Replaces the global `fetch`. */
@@ -55,7 +63,9 @@ export interface ProxyOptions<Incoming = Request> {
   readonly onLost?: ((loss: ProxyLoss) => void) | undefined
   /**
    * True to accept an http `baseUrl` of another machine, although anyone on the network path can
-   * read the API key. Only for private networks. Default false.
+   * read the API key.
+   *
+   * Only for private networks. Default false.
    */
   readonly allowInsecureHttp?: boolean | undefined
 }

@@ -23,8 +23,10 @@ export class Wallet<S extends Schemas = Schemas> {
   }
 
   /**
-   * Returns the balance of the wallet. A personal API key reads the user's wallet, and an
-   * organization's API key reads the organization's.
+   * Returns the balance of the wallet.
+   *
+   * A personal API key reads the user's wallet, and an organization's API key reads the
+   * organization's.
    *
    * @throws {ApiError} if the service refused the request: a subclass for each status
    * @throws {ConnectionError} or {@link TimeoutError} if no complete response arrived

@@ -130,8 +130,9 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Retrieves one order of this customer (permission `orders:read`). Its status is the source of
-   * truth for reconciliation (API document).
+   * Retrieves one order of this customer (permission `orders:read`).
+   *
+   * Its status is the source of truth for reconciliation (API document).
    *
    * @throws {NotFoundError} if this customer has no such order
    * @throws {InvalidResponseError} if the response contains another order
@@ -144,8 +145,9 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Lists the orders of this customer (permission `orders:read`), with pagination built in: pages
-   * are fetched while you iterate, and `await` fetches the first page. The sort order is not
+   * Lists the orders of this customer (permission `orders:read`), with pagination built in.
+   *
+   * Pages are fetched while you iterate, and `await` fetches the first page. The sort order is not
    * documented.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is invalid
@@ -196,8 +198,9 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Reads the records of one order, or of all orders since a time (milliseconds since 1970). Sends
-   * nothing. `await` returns at most 10,000 records; iterate to read more.
+   * Reads the records of one order, or of all orders since a time (milliseconds since 1970).
+   *
+   * Sends nothing. `await` returns at most 10,000 records; iterate to read more.
    *
    * @throws {InvalidRequestError} unless exactly one of `externalOrderId`, `idempotencyKey` and
    *   `since` is set
@@ -213,8 +216,10 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Lists the remembered orders that are not settled. The next `recover()` works on them. Reads
-   * only the store and sends nothing. `await` returns at most 10,000 records; iterate to read more.
+   * Lists the remembered orders that are not settled.
+   *
+   * The next `recover()` works on them. Reads only the store and sends nothing. `await` returns at
+   * most 10,000 records; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
    *
@@ -227,7 +232,9 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Settles orders that earlier calls have left without a known outcome. Reports an order that it cannot settle safely. Run it when your program starts.
+   * Settles orders that earlier calls have left without a known outcome.
+   *
+   * Reports an order that it cannot settle safely. Run it when your program starts.
    *
    * Many processes can run it at the same time, and a run that was killed can be repeated safely.
    * Nothing happens until you iterate or await the result. You can use the result once. Leaving the
@@ -252,9 +259,11 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Closes an order with the outcome that a person has determined. `{ as: 'created', orderId }`
-   * reads that order from the service and stores it as the outcome. `{ as: 'abandoned' }` can lead
-   * to a second charge: the next call with the same reference buys under a new key.
+   * Closes an order with the outcome that a person has determined.
+   *
+   * `{ as: 'created', orderId }` reads that order from the service and stores it as the outcome.
+   * `{ as: 'abandoned' }` can lead to a second charge: the next call with the same reference buys
+   * under a new key.
    *
    * Use it for orders that `recover()` reports as `needs_attention`.
    *
@@ -276,9 +285,10 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Deletes the record of a settled order, for example at a customer's request. Returns false if
-   * there was no record, or if another call changed the record at the same time. After a deletion,
-   * the next call with the order's reference or key sends the order again.
+   * Deletes the record of a settled order, for example at a customer's request.
+   *
+   * Returns false if there was no record, or if another call changed the record at the same time.
+   * After a deletion, the next call with the order's reference or key sends the order again.
    *
    * @throws {InvalidRequestError} if the order is not settled
    * @throws {TimeoutError} if the store was not read within `totalTimeout`; nothing was deleted
@@ -293,9 +303,10 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Compares remembered orders with the service's list, by order id, and by your reference if the
-   * service returns it. Reads the whole list and changes nothing on either side. `await` returns at
-   * most 10,000 results; iterate to read more.
+   * Compares remembered orders with the service's list.
+   *
+   * Compares by order id, and by your reference if the service returns it. Reads the whole list and changes nothing on either side. `await` returns at most 10,000
+   * results; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {ApiError} if the service refused to list the orders

@@ -26,8 +26,9 @@ export class Services<S extends Schemas = Schemas> {
   }
 
   /**
-   * Lists the published services, with pagination built in: pages are fetched while you iterate,
-   * and `await` fetches the first page. To order a service, use its `productId` as `serviceId`.
+   * Lists the published services, with pagination built in.
+   *
+   * Pages are fetched while you iterate, and `await` fetches the first page. To order a service, use its `productId` as `serviceId`.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is invalid
    * @example

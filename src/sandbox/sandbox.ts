@@ -111,8 +111,9 @@ export interface Sandbox extends SandboxAssertions {
   /** Returns the whole state of the service as plain JSON data. */
   dump(): SandboxState
   /**
-   * Replaces the whole state of the service. Requests in progress lose their connection, as if the
-   * service restarted.
+   * Replaces the whole state of the service.
+   *
+   * Requests in progress lose their connection, as if the service restarted.
    *
    * @throws {TypeError} if the state is invalid
    */
@@ -122,8 +123,10 @@ export interface Sandbox extends SandboxAssertions {
 }
 
 /**
- * Makes a sandbox. By default, it has a personal customer and an organization, each with a funded
- * wallet, and a small catalogue.
+ * Makes a sandbox.
+ *
+ * By default, it has a personal customer and an organization, each with a funded wallet, and a
+ * small catalogue.
  *
  * @throws {TypeError} for an unknown or invalid option
  * @example

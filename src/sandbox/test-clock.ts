@@ -17,16 +17,19 @@ export interface TestClock {
   /** Advances the clock, and ends the waits that become due. */
   pass(milliseconds: number): void
   /**
-   * Waits for the promise and returns its value. Whenever no other work is pending, the clock jumps
-   * to the end of the next wait.
+   * Waits for the promise and returns its value.
+   *
+   * Whenever no other work is pending, the clock jumps to the end of the next wait.
    */
   run<T>(promise: PromiseLike<T>): Promise<T>
 }
 
 /**
- * Makes a clock for tests of waits, retries and time windows. Such tests then take no real time.
- * Use the clock with the sandbox's `fetch` and an in-memory store, not with real connections or an
- * encrypting `codec`: while one of them is working, the clock would jump.
+ * Makes a clock for tests of waits, retries and time windows.
+ *
+ * Such tests then take no real time. Use the clock with the sandbox's `fetch` and an in-memory
+ * store, not with real connections or an encrypting `codec`: while one of them is working, the
+ * clock would jump.
  *
  * @param start milliseconds since 1970; default 2026-01-01
  * @example

@@ -1,13 +1,16 @@
 import { filled, optional, quantity, type Shape, safeInteger, shape, text } from './shape.ts'
 
 /**
- * Your own data about an order: any keys, sent unchanged. Misspellings of `externalOrderId` are
- * rejected before anything is sent.
+ * Your own data about an order: any keys, sent unchanged.
+ *
+ * Misspellings of `externalOrderId` are rejected before anything is sent.
  */
 export interface OrderMetadata {
   /**
-   * Your own reference for the order. One reference means one order: while the order is remembered,
-   * a call with the same reference does not buy it again.
+   * Your own reference for the order.
+   *
+   * One reference means one order: while the order is remembered, a call with the same reference
+   * does not buy it again.
    */
   readonly externalOrderId?: string
   readonly [key: string]: unknown

@@ -3,9 +3,10 @@ import type { IdempotencyCode } from '../errors/statuses.ts'
 import { anyObject, parseJson } from './check.ts'
 
 /**
- * Body of an error response. The API document does not show its shape, so the client reads several
- * common shapes: `code` and `message` at the top, inside `error`, in the first of `errors`, or as
- * RFC 9457 problem details.
+ * Body of an error response.
+ *
+ * The API document does not show its shape, so the client reads several common shapes: `code` and
+ * `message` at the top, inside `error`, in the first of `errors`, or as RFC 9457 problem details.
  */
 export interface ErrorResponse {
   readonly [field: string]: unknown

@@ -1,5 +1,6 @@
 /**
  * The part of the Standard Schema interface (standardschema.dev, version 1) that this package uses.
+ *
  * Schemas of zod, valibot, arktype and other libraries have this shape.
  */
 export interface StandardSchemaV1<Input = unknown, Output = Input> {

@@ -10,8 +10,9 @@ export { type HistoryOptions, type RecordedHistory, recordHistory } from './cont
 export { type CallSpan, explainHistory, type RecordedCall } from './contract/linearizability.ts'
 
 /**
- * The two functions of a test runner that the suite uses. Vitest, `node:test`, Bun, Jest and Mocha
- * provide both.
+ * The two functions of a test runner that the suite uses.
+ *
+ * Vitest, `node:test`, Bun, Jest and Mocha provide both.
  */
 export interface ContractRunner {
   /** Groups the tests that `body` registers. */
@@ -27,14 +28,16 @@ export interface StoreContractOptions {
   /** Opens an empty store. Called once for every test; the suite closes the store. */
   readonly createStore: () => OrderStore | Promise<OrderStore>
   /**
-   * Opens another handle to the rows of an open store, as a second process would. Without it, the
-   * suite skips the tests with two handles. Omit it only for a store that has a single handle, such
-   * as a store in memory.
+   * Opens another handle to the rows of an open store, as a second process would.
+   *
+   * Without it, the suite skips the tests with two handles. Omit it only for a store that has a
+   * single handle, such as a store in memory.
    */
   readonly openSecond?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /**
-   * Opens the rows of a closed store again. Unless `durability` is `'memory'`, one test fails
-   * without this function.
+   * Opens the rows of a closed store again.
+   *
+   * Unless `durability` is `'memory'`, one test fails without this function.
    */
   readonly reopenStore?: (store: OrderStore) => OrderStore | Promise<OrderStore>
   /** Deletes what `createStore` created, after all handles are closed. */
@@ -42,8 +45,9 @@ export interface StoreContractOptions {
   /** Seed for the order of operations, an integer. Default 1. */
   readonly seed?: number
   /**
-   * Size of the concurrent histories: number of clients, and calls per client. Default 8 and 200,
-   * so each test makes 1,600 calls: raise your runner's time limit if necessary.
+   * Size of the concurrent histories: number of clients, and calls per client.
+   *
+   * Default 8 and 200, so each test makes 1,600 calls: raise your runner's time limit if necessary.
    */
   readonly history?: { readonly clients: number; readonly operations: number }
 }
@@ -57,9 +61,11 @@ const GROUPS: readonly (readonly [title: string, cases: readonly ContractCase[]]
 ]
 
 /**
- * Registers, with any test runner, the tests that every {@link OrderStore} must pass. They check
- * these rules: rows are returned unchanged; one of several racing writers wins; no open row is ever
- * omitted or pruned; histories are linearizable; rows survive closing and reopening the store.
+ * Registers, with any test runner, the tests that every {@link OrderStore} must pass.
+ *
+ * They check these rules: rows are returned unchanged; one of several racing writers wins; no open
+ * row is ever omitted or pruned; histories are linearizable; rows survive closing and reopening the
+ * store.
  *
  * The suite cannot show that a write survives a power failure or a crash of the process. Write your
  * own tests for that.

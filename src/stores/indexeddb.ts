@@ -20,8 +20,10 @@ export interface IndexedDbStoreOptions {
   readonly name: string
   /**
    * How long to wait for the database to open, and then for each read or write to begin, in
-   * milliseconds. Default 3000. Without a limit, a frozen tab could block all calls of other tabs.
-   * After that time, the call rejects with `StoreError`. The next call tries again.
+   * milliseconds.
+   *
+   * Default 3000. Without a limit, a frozen tab could block all calls of other tabs. After that
+   * time, the call rejects with `StoreError`. The next call tries again.
    */
   readonly openTimeout?: number
 }
@@ -37,10 +39,12 @@ const BEGIN_ATTEMPTS = 3
 const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'UnknownError'])
 
 /**
- * Remembers orders in a browser, for all pages and workers of an origin. An acknowledged write
- * survives the end of the page, its process and the browser. It also survives a power failure if
- * the disk loses no writes that it has acknowledged. Each write is one transaction with strict
- * durability. In rare cases, a killed Chromium deletes the database (google/leveldb issue 1287).
+ * Remembers orders in a browser, for all pages and workers of an origin.
+ *
+ * An acknowledged write survives the end of the page, its process and the browser. It also survives
+ * a power failure if the disk loses no writes that it has acknowledged. Each write is one
+ * transaction with strict durability. In rare cases, a killed Chromium deletes the database
+ * (google/leveldb issue 1287).
  *
  * The browser may delete the database: when the user clears site data, when space runs out, or when
  * a private window closes. Give every order an `externalOrderId`, so that its key can be computed
@@ -122,8 +126,9 @@ export class IndexedDbStore implements OrderStore {
   }
 
   /**
-   * Removes old closed rows, a few hundred per transaction. If the call rejects midway, the rows
-   * removed so far stay removed, and the next call continues.
+   * Removes old closed rows, a few hundred per transaction.
+   *
+   * If the call rejects midway, the rows removed so far stay removed, and the next call continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     const created = await this.#prune(scope, 'created', createdBefore)

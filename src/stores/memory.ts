@@ -26,10 +26,11 @@ const INSERTED: InsertResult = Object.freeze({ inserted: true })
 const MANY_ROWS = 100_000
 
 /**
- * Remembers orders in this process, until the process ends. This store prevents duplicates from
- * retries and racing calls through one instance, but not after a crash. It is the client's default
- * store, and the reference implementation of the rules in `customer-ordering-sdk/stores/contract`.
- * Its methods never reject.
+ * Remembers orders in this process, until the process ends.
+ *
+ * This store prevents duplicates from retries and racing calls through one instance, but not after
+ * a crash. It is the client's default store, and the reference implementation of the rules in
+ * `customer-ordering-sdk/stores/contract`. Its methods never reject.
  *
  * Each instance has its own rows. The method `close` does nothing.
  *

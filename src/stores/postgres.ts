@@ -34,13 +34,16 @@ export type { PostgresClient, PostgresParameter } from './postgres/connection.ts
 export interface PostgresStoreOptions {
   /**
    * A pg `Pool` (best), a pg `Client` or a `PGlite` that nothing else uses, or any object with a
-   * method `query`. The client must connect to the primary, because a standby lags behind. The
-   * store never closes the client.
+   * method `query`.
+   *
+   * The client must connect to the primary, because a standby lags behind. The store never closes
+   * the client.
    */
   readonly client: PostgresClient
   /**
-   * Name of the table of the rows, default `customer_ordering_rows`. The names of the store's second
-   * table and of its procedures begin with this name, too.
+   * Name of the table of the rows, default `customer_ordering_rows`.
+   *
+   * The names of the store's second table and of its procedures begin with this name, too.
    */
   readonly table?: string
   /** Name of an existing schema for tables and procedures, default `public`. */
@@ -56,9 +59,10 @@ const FAILED = 'Cannot use the order store in PostgreSQL'
 const INSERT_ATTEMPTS = 3
 
 /**
- * Remembers orders in PostgreSQL, for any number of processes on any number of machines. Every
- * call is one statement with its own commit, and the call waits for that commit. An acknowledged
- * write is as durable as the database server.
+ * Remembers orders in PostgreSQL, for any number of processes on any number of machines.
+ *
+ * Every call is one statement with its own commit, and the call waits for that commit. An
+ * acknowledged write is as durable as the database server.
  *
  * The first call, or {@link PostgresStore.migrate}, creates two tables and three procedures, or
  * brings them up to date.
@@ -100,10 +104,12 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Creates the tables, or brings them up to date. Never drops anything. The first read or write
-   * does the same. Call `migrate` to find problems at start-up, or to create the tables as a
-   * different role. You can call it again, even from several processes at the same time. If the
-   * tables are up to date, the role needs no right to create tables.
+   * Creates the tables, or brings them up to date.
+   *
+   * Never drops anything. The first read or write does the same. Call `migrate` to find problems at
+   * start-up, or to create the tables as a different role. You can call it again, even from several
+   * processes at the same time. If the tables are up to date, the role needs no right to create
+   * tables.
    *
    * @throws {StoreError} if the database cannot be reached or cannot store orders safely, or the
    * role may not create the tables
@@ -148,8 +154,9 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Removes old closed rows, a few hundred per statement. If the call rejects midway, the rows
-   * removed so far stay removed, and the next call continues.
+   * Removes old closed rows, a few hundred per statement.
+   *
+   * If the call rejects midway, the rows removed so far stay removed, and the next call continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     let removed = 0
@@ -176,8 +183,9 @@ export class PostgresStore implements OrderStore {
   }
 
   /**
-   * Closes the store, but not the database client that you passed. Later calls reject with
-   * `StoreError`. Closing again does nothing.
+   * Closes the store, but not the database client that you passed.
+   *
+   * Later calls reject with `StoreError`. Closing again does nothing.
    */
   async close(): Promise<void> {
     this.#closed = true

@@ -30,19 +30,23 @@ export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClien
 export interface RedisStoreOptions {
   /**
    * A connected client, pool, cluster or sentinel of node-redis, or a `Redis` or `Cluster` of
-   * ioredis. You can use the client for other commands, too. The store never closes it.
+   * ioredis.
+   *
+   * You can use the client for other commands, too. The store never closes it.
    */
   readonly client: RedisClient
   /** Prefix of all keys of the store, without braces. Default `'customer-ordering:'`. */
   readonly prefix?: string
   /**
-   * `'check'` (default) rejects a server without an append-only file. With `'assume'`, you vouch
-   * that the server persists every write, as some managed services do although their `INFO` does
-   * not show it.
+   * `'check'` (default) rejects a server without an append-only file.
+   *
+   * With `'assume'`, you vouch that the server persists every write, as some managed services do
+   * although their `INFO` does not show it.
    */
   readonly persistence?: 'check' | 'assume'
   /**
    * `'check'` (default) rejects a server that may evict the store's keys when its memory is full.
+   *
    * With `'assume'`, you vouch that the server never evicts them.
    */
   readonly eviction?: 'check' | 'assume'
@@ -59,9 +63,11 @@ const MOST_ROWS = 1_000
 const MOST_BYTES = 4 * 2 ** 20
 
 /**
- * Remembers orders in Redis, for all machines that share it. Every read or write of a row is one
- * script, which Redis runs without interruption, so exactly one of several racing writers wins. All
- * rows of one account share a cluster slot. No key of the store ever expires.
+ * Remembers orders in Redis, for all machines that share it.
+ *
+ * Every read or write of a row is one script, which Redis runs without interruption, so exactly one
+ * of several racing writers wins. All rows of one account share a cluster slot. No key of the store
+ * ever expires.
  *
  * Redis acknowledges a write before its replicas have received it, so a failover can lose the most
  * recent orders. A crash of the server can lose them too, unless `appendfsync` is `always`. Give

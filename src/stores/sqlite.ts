@@ -27,15 +27,19 @@ import { UncertainWrites } from './uncertain-writes.ts'
 /** Options of {@link SqliteStore}. */
 export interface SqliteStoreOptions {
   /**
-   * Path of the database file. The constructor resolves a relative path once. It creates a missing
-   * file, which only the owner can read and write, but not a missing directory. With `':memory:'`,
-   * the rows are lost when the process ends, and `durability` is `'memory'`. Do not use a network
-   * file system: file locks and shared memory do not work there.
+   * Path of the database file.
+   *
+   * The constructor resolves a relative path once. It creates a missing file, which only the owner
+   * can read and write, but not a missing directory. With `':memory:'`, the rows are lost when the
+   * process ends, and `durability` is `'memory'`. Do not use a network file system: file locks and
+   * shared memory do not work there.
    */
   readonly path: string
   /**
-   * How long to wait for another connection's write, in milliseconds. Default 5000. The wait blocks
-   * the event loop. After that time, the call rejects with `StoreError`.
+   * How long to wait for another connection's write, in milliseconds.
+   *
+   * Default 5000. The wait blocks the event loop. After that time, the call rejects with
+   * `StoreError`.
    */
   readonly busyTimeout?: number
 }
@@ -44,9 +48,11 @@ export interface SqliteStoreOptions {
 const INSERT_ATTEMPTS = 3
 
 /**
- * Remembers orders in an SQLite file, for all processes on one machine. An acknowledged write
- * survives the end of the process. It also survives a power failure if the disk loses no writes
- * that it has acknowledged: the store uses a write-ahead log, `synchronous=FULL` and `fullfsync`.
+ * Remembers orders in an SQLite file, for all processes on one machine.
+ *
+ * An acknowledged write survives the end of the process. It also survives a power failure if the
+ * disk loses no writes that it has acknowledged: the store uses a write-ahead log,
+ * `synchronous=FULL` and `fullfsync`.
  *
  * The store opens its own connection, because a transaction of other code on the same connection
  * could roll back an order after it was sent. Other programs may open the same file.
@@ -162,8 +168,9 @@ export class SqliteStore implements OrderStore {
 
   /**
    * Removes old closed rows in batches of a few hundred, and lets the event loop run between
-   * batches. If the call rejects midway, the rows removed so far stay removed, and the next call
-   * continues.
+   * batches.
+   *
+   * If the call rejects midway, the rows removed so far stay removed, and the next call continues.
    */
   async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
     let removed = 0
@@ -197,7 +204,9 @@ export class SqliteStore implements OrderStore {
 
   /**
    * Moves the write-ahead log into the file, as far as other processes' reads allow, and closes the
-   * file. Later calls reject with `StoreError`. Closing again does nothing.
+   * file.
+   *
+   * Later calls reject with `StoreError`. Closing again does nothing.
    */
   async close(): Promise<void> {
     if (this.#statements === undefined) return

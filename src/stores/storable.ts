@@ -1,8 +1,10 @@
 import { StoreError } from '../errors/classes.ts'
 
 /**
- * Throws if the string contains half of a surrogate pair, which has no UTF-8 form. A database would
- * return another character, and two scopes that differ only in such halves would become one.
+ * Throws if the string contains half of a surrogate pair, which has no UTF-8 form.
+ *
+ * A database would return another character, and two scopes that differ only in such halves would
+ * become one.
  */
 export function storable(text: string): string {
   if (/\p{Surrogate}/u.test(text)) {

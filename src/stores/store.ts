@@ -1,7 +1,9 @@
 /**
- * One row of a store. A store never interprets `data`, which is the journal's record as JSON, or
- * that JSON encrypted by the client's `codec`. A store uses the other fields to find rows and to
- * detect conflicting writes.
+ * One row of a store.
+ *
+ * A store never interprets `data`, which is the journal's record as JSON, or that JSON encrypted by
+ * the client's `codec`. A store uses the other fields to find rows and to detect conflicting
+ * writes.
  *
  * `scope` and `id` together identify the row. Every write replaces all other fields.
  */
@@ -40,8 +42,10 @@ export interface ListRowsOptions {
 }
 
 /**
- * One page of rows. `next` is absent on the last page. A page may be shorter than `limit`, even
- * empty, and still have a `next`.
+ * One page of rows.
+ *
+ * `next` is absent on the last page. A page may be shorter than `limit`, even empty, and still have
+ * a `next`.
  */
 export interface RowPage {
   /** The rows of the page. */
@@ -62,17 +66,21 @@ export interface PruneOptions {
 }
 
 /**
- * What an acknowledged write survives. With `memory`, it is lost when the process ends. With
- * `device`, it survives a crash of the process or the page and, if the store's documentation says
- * so, a power failure. With `server`, it survives the loss of the machine that made it. The store's
- * documentation says which failures of the server it survives.
+ * What an acknowledged write survives.
+ *
+ * With `memory`, it is lost when the process ends. With `device`, it survives a crash of the
+ * process or the page and, if the store's documentation says so, a power failure. With `server`, it
+ * survives the loss of the machine that made it. The store's documentation says which failures of
+ * the server it survives.
  */
 export type StoreDurability = 'memory' | 'device' | 'server'
 
 /**
- * Where the client remembers orders. Safety depends on every member except `close`: the client also
- * uses `list` to decide what to prune, and `durability` to decide which options it requires. The
- * suite in `customer-ordering-sdk/stores/contract` checks all members.
+ * Where the client remembers orders.
+ *
+ * Safety depends on every member except `close`: the client also uses `list` to decide what to
+ * prune, and `durability` to decide which options it requires. The suite in
+ * `customer-ordering-sdk/stores/contract` checks all members.
  *
  * Rules for implementers:
  * - `insert` and `update` are atomic per row and linearizable: exactly one of two racing writers
@@ -98,18 +106,22 @@ export interface OrderStore {
   /** Stores the row if no row with its scope and id exists. Otherwise returns the existing row. */
   insert(row: StoredRow): Promise<InsertResult>
   /**
-   * Replaces the stored row and returns true if its version is `expectedVersion`. Returns false if
-   * the version differs or there is no such row.
+   * Replaces the stored row and returns true if its version is `expectedVersion`.
+   *
+   * Returns false if the version differs or there is no such row.
    */
   update(row: StoredRow, expectedVersion: number): Promise<boolean>
   /**
-   * Returns one page of the rows with `open` true, in any order. The pages may repeat a row that
-   * changes in between, but never omit a row that stays open.
+   * Returns one page of the rows with `open` true, in any order.
+   *
+   * The pages may repeat a row that changes in between, but never omit a row that stays open.
    */
   listOpen(scope: string, options: ListRowsOptions): Promise<RowPage>
   /**
    * Removes the closed rows (`open` false) of one scope that were last written before the cutoff
-   * time for their state. Returns the number of removed rows.
+   * time for their state.
+   *
+   * Returns the number of removed rows.
    */
   prune(scope: string, options: PruneOptions): Promise<number>
   /**

@@ -6,8 +6,10 @@ const MOST_ROWS = 10_000
 
 /**
  * Tracks the rows that an earlier write may still change, because that write is in progress or
- * ended without a result. A failed write to such a row must not promise that nothing was written:
- * an order that was reported as not charged could still appear in the store.
+ * ended without a result.
+ *
+ * A failed write to such a row must not promise that nothing was written: an order that was
+ * reported as not charged could still appear in the store.
  */
 export class UncertainWrites {
   readonly #rows: Map<string, number> = new Map()

@@ -11,15 +11,17 @@ import { UndiciResponse } from './response.ts'
 /** Options of {@link undiciTransport}. */
 export interface UndiciTransportOptions {
   /**
-   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, or a `MockAgent`. With
-   * your own dispatcher, a failure to connect does not prove that nothing was sent. The dispatcher
-   * controls the proxy and the connections, so it cannot be combined with the other options.
-   * Default: an `Agent` that this function creates.
+   * Sends the requests: a `ProxyAgent`, an agent with your own certificates, or a `MockAgent`.
+   *
+   * With your own dispatcher, a failure to connect does not prove that nothing was sent. The
+   * dispatcher controls the proxy and the connections, so it cannot be combined with the other
+   * options. Default: an `Agent` that this function creates.
    */
   readonly dispatcher?: Dispatcher | undefined
   /**
-   * `'environment'` uses the proxy from `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. With a proxy, a
-   * failure to connect does not prove that nothing was sent. Default: no proxy.
+   * `'environment'` uses the proxy from `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`.
+   *
+   * With a proxy, a failure to connect does not prove that nothing was sent. Default: no proxy.
    */
   readonly proxy?: 'environment' | undefined
   /** Maximum number of connections to one service. Default: as many as concurrent requests need. */
@@ -29,9 +31,11 @@ export interface UndiciTransportOptions {
 /** A transport with its own connections. */
 export interface UndiciTransport extends Transport {
   /**
-   * Waits for the requests in flight and closes the connections. A later request is not sent, and
-   * its error has `charged: 'no'` if no earlier attempt was sent. If you passed a `dispatcher`,
-   * close that instead: this method does not close it, and the transport continues to send.
+   * Waits for the requests in flight and closes the connections.
+   *
+   * A later request is not sent, and its error has `charged: 'no'` if no earlier attempt was sent.
+   * If you passed a `dispatcher`, close that instead: this method does not close it, and the
+   * transport continues to send.
    */
   close(): Promise<void>
 }
@@ -53,8 +57,9 @@ const OPTIONS: Readers<UndiciTransportOptions> = {
 
 /**
  * Creates a transport for Node that uses undici's `request`, which skips the work that only
- * browsers need. docs/performance.md compares its speed with that of the global `fetch`. Share one
- * transport among all clients, and close it after the last client.
+ * browsers need. docs/performance.md compares its speed with that of the global `fetch`.
+ *
+ * Share one transport among all clients, and close it after the last client.
  *
  * The transport follows no redirects and has no cookies, caches or CORS. It decompresses responses
  * (gzip, brotli, deflate). Besides the client's time limits, undici allows 10 seconds to connect.
@@ -110,8 +115,9 @@ export function undiciTransport(options: UndiciTransportOptions = {}): UndiciTra
 }
 
 /**
- * Collects the errors of undici's own connector. They prove that no byte of a request was sent,
- * even if the TLS handshake had begun.
+ * Collects the errors of undici's own connector.
+ *
+ * They prove that no byte of a request was sent, even if the TLS handshake had begun.
  */
 function connectorNoting(unconnected: WeakSet<Error>): buildConnector.connector {
   const connect = buildConnector(bare({ allowH2: false }))

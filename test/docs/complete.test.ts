@@ -56,8 +56,7 @@ function rowsOf(text: string): readonly string[] {
 }
 
 const [clientOptions = '', callOptions = ''] = (() => {
-  // Its names are those of other packages.
-  const text = textOf('docs/guide/options.md').replace(/^## Names from other SDKs$.*?(?=^## )/ms, '')
+  const text = textOf('docs/guide/options.md')
   const [begin, end] = [text.indexOf('## Options of a call'), text.indexOf('## Derived clients')]
   return [text.slice(0, begin) + text.slice(end), text.slice(begin, end)]
 })()

@@ -47,10 +47,16 @@ interface Named {
   /** For example `CustomerOrderingClient.close`. */
   readonly name: string
   readonly documented: boolean
+  /** The first paragraph of its comment, which an editor shows first. */
+  readonly summary: string
   /** Names of its block tags, such as `example`. */
   readonly tags: ReadonlySet<string>
   /** True for code that callers call: an exported function, or a method of an exported class. */
   readonly called: boolean
+}
+
+function summaryOf(comment: string): string {
+  return (comment.split(/\n\s*\n/)[0] ?? '').replaceAll(/\s+/g, ' ')
 }
 
 function publicNames(): readonly Named[] {
@@ -60,6 +66,7 @@ function publicNames(): readonly Named[] {
     name,
     called,
     documented: symbol.getDocumentationComment(checker).length > 0,
+    summary: summaryOf(ts.displayPartsToString(symbol.getDocumentationComment(checker))),
     tags: new Set(symbol.getJsDocTags(checker).map((tag) => tag.name)),
   })
   const membersOf = (owner: ts.Symbol): readonly Named[] =>
@@ -96,6 +103,11 @@ const names = publicNames()
 test('every public name and every member of one says what it means', () => {
   expect(names.length).toBeGreaterThan(400)
   expect(names.filter(({ documented }) => !documented).map(({ name }) => name)).toEqual([])
+})
+
+test('an editor shows one line first: a longer comment begins with a sentence of its own', () => {
+  const long = names.filter(({ summary }) => summary.length > 110 && /\.\)? ['"`(]?[A-Z]/.test(summary))
+  expect(long.map(({ name }) => name)).toEqual([])
 })
 
 test('every function and method for callers has an example', () => {

@@ -52,7 +52,9 @@ const ABORTED =
 
 /**
  * When the caller leaves the loop, the run waits for the orders in progress, so that no order is
- * left ambiguous. It does not wait for the source's next row, which may never come.
+ * left ambiguous.
+ *
+ * It does not wait for the source's next row, which may never come.
  */
 export async function* createMany<Output>(
   context: OrdersContext<Output>,

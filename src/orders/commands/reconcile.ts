@@ -13,9 +13,10 @@ import { failureOf } from './recovery-outcome.ts'
 import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
 /**
- * One line of a reconciliation between the store and the service's order list. `only_local` means
- * that the list did not contain the order. The order may still exist: the list may lag, and its
- * rows may move during a read.
+ * One line of a reconciliation between the store and the service's order list.
+ *
+ * `only_local` means that the list did not contain the order. The order may still exist: the list
+ * may lag, and its rows may move during a read.
  */
 export type Reconciled<Output = Order> =
   | {
@@ -29,8 +30,10 @@ export type Reconciled<Output = Order> =
     }
   | {
       /**
-       * The listed order has the record's reference, but another service, target, quantity or source system. It may
-       * be an order of another integration.
+       * The listed order has the record's reference, but another service, target, quantity or
+       * source system.
+       *
+       * It may be an order of another integration.
        */
       readonly kind: 'doubtful'
       readonly record: OrderRecord
@@ -62,8 +65,9 @@ const SWEEPS = 2
 const STORE_TIME = 20_000
 
 /**
- * Matches orders by order id or by the caller's reference. A match by amount, time or target could
- * match an order of another integration.
+ * Matches orders by order id or by the caller's reference.
+ *
+ * A match by amount, time or target could match an order of another integration.
  */
 export async function* reconcile<Output>(
   context: OrdersContext<Output>,

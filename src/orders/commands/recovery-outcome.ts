@@ -14,8 +14,9 @@ export type AttentionReason =
   /** The caller's signal aborted the call, so recovery does not repeat the order. */
   | 'aborted'
   /**
-   * The service refused the order after an attempt with an unknown outcome. That attempt may have
-   * emptied the wallet and so caused the refusal.
+   * The service refused the order after an attempt with an unknown outcome.
+   *
+   * That attempt may have emptied the wallet and so caused the refusal.
    */
   | 'refused_after_doubt'
   /** The key belongs to another payload, which may have been bought. */
@@ -24,7 +25,9 @@ export type AttentionReason =
   | 'api_key_changed'
   /**
    * The service lists an order with the same reference, but with another service, target or
-   * quantity. `error.orderId` is its id.
+   * quantity.
+   *
+   * `error.orderId` is its id.
    */
   | 'doubtful'
   /** The order exists, but the client could not read it. */
@@ -62,9 +65,10 @@ export interface UnreadableOrder {
 /** The outcome of a record that is closed without an order, or that is not settled yet. */
 export interface RecoveredRecord {
   /**
-   * `rejected`: the record is closed without an order. `in_progress`: another call, or the service,
-   * is still working on the order. `still_open`: the outcome is unknown, for example because the
-   * service was unreachable; run recovery again later.
+   * `rejected`: the record is closed without an order.
+   *
+   * `in_progress`: another call, or the service, is still working on the order. `still_open`: the
+   * outcome is unknown, for example because the service was unreachable; run recovery again later.
    */
   readonly outcome: 'rejected' | 'in_progress' | 'still_open'
   /** What is remembered of the order. */
@@ -89,8 +93,10 @@ export interface RecordInNeed {
 }
 
 /**
- * Outcome of one record. `order` is present if `outcome` is `'created'` and `reason` is absent.
- * `Output` is the type that your own schema returns, if you set one.
+ * Outcome of one record.
+ *
+ * `order` is present if `outcome` is `'created'` and `reason` is absent. `Output` is the type that
+ * your own schema returns, if you set one.
  */
 export type RecoveryOutcome<Output = Order> =
   | RecoveredOrder<Output>

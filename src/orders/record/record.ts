@@ -6,8 +6,10 @@ import { checkNow, parseJson } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 
 /**
- * `open`: the outcome is unknown. `created`: an order exists and was charged. `rejected`: the
- * record is closed without an order, and nothing was charged.
+ * `open`: the outcome is unknown.
+ *
+ * `created`: an order exists and was charged. `rejected`: the record is closed without an order,
+ * and nothing was charged.
  */
 export type RecordState = 'open' | 'created' | 'rejected'
 
@@ -50,8 +52,10 @@ export interface OrderRecord {
   /** Why `recover()` looks the order up and does not send it. */
   readonly hold?: Hold
   /**
-   * The order as the service returned it. Has only an `id` if nothing else in the response was
-   * readable. Absent if no response was readable.
+   * The order as the service returned it.
+   *
+   * Has only an `id` if nothing else in the response was readable. Absent if no response was
+   * readable.
    */
   readonly order?: Partial<Order>
   /** Why the record was closed without an order. */
@@ -60,13 +64,15 @@ export interface OrderRecord {
   readonly attempts: number
   /**
    * When a call first sent the current key, or was about to send it, in milliseconds since 1970.
+   *
    * Absent before that, and again if the service certainly processed no request with the key. 0 if
    * unknown because a clock went back.
    */
   readonly firstSentAt?: number
   /**
-   * Time by which the call that claimed the record ends, in milliseconds since 1970. Absent once
-   * the call has stored its outcome.
+   * Time by which the call that claimed the record ends, in milliseconds since 1970.
+   *
+   * Absent once the call has stored its outcome.
    */
   readonly busyUntil?: number
   /** When the record was first written, in milliseconds since 1970. */
@@ -76,8 +82,9 @@ export interface OrderRecord {
 }
 
 /**
- * Who chose the key: the caller, this package by derivation from the reference, or chance. A
- * derived key is the same in every process, even without the store.
+ * Who chose the key: the caller, this package by derivation from the reference, or chance.
+ *
+ * A derived key is the same in every process, even without the store.
  */
 export type KeyOrigin = 'caller' | 'derived' | 'random'
 
@@ -106,14 +113,16 @@ export interface JournalRecord extends Omit<OrderRecord, 'request'> {
   readonly body?: string
   /**
    * Time by which all calls end whose claims another call took over, in milliseconds since 1970.
+   *
    * Until then, they may still send the order.
    */
   readonly othersUntil?: number
   /** 32-bit tag of the API key that sends `key`. */
   readonly apiKeyTag: string
   /**
-   * Random id of the call that last wrote the record. After a lost response, it shows which write
-   * was stored.
+   * Random id of the call that last wrote the record.
+   *
+   * After a lost response, it shows which write was stored.
    */
   readonly claim: string
   /** Milliseconds since 1970. */

@@ -4,9 +4,11 @@ import { linesOf, readYaml } from './yaml.ts'
 export type DataFormat = 'json' | 'yaml'
 
 /**
- * Parses and checks a text. If `check` throws a TypeError whose message begins with the path of a
- * value, such as `$[0].action`, this function adds the line of that value to the message. `root` is
- * the path of the whole text, here `$`.
+ * Parses and checks a text.
+ *
+ * If `check` throws a TypeError whose message begins with the path of a value, such as
+ * `$[0].action`, this function adds the line of that value to the message. `root` is the path of
+ * the whole text, here `$`.
  */
 export function parseDataFile<T>(
   text: string,

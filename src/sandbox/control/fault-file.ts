@@ -4,7 +4,9 @@ import { type DataFormat, parseDataFile } from './data-file.ts'
 
 /**
  * Parses the text of a file with fault rules: an array of rules, in JSON or in YAML 1.2 without
- * aliases. Such rules cannot contain functions or RegExps.
+ * aliases.
+ *
+ * Such rules cannot contain functions or RegExps.
  *
  * @param format default `'json'`
  * @throws {TypeError} if the text or a rule is invalid. The message contains the reason

@@ -6,8 +6,10 @@ import { type Overview, overviewOf, withShortBodies } from './overview.ts'
 export interface LiveEvent {
   readonly overview: Overview
   /**
-   * Oldest first. A `snapshot` event contains the newest requests. An `update` event contains the
-   * requests that began or ended since the previous event.
+   * Oldest first.
+   *
+   * A `snapshot` event contains the newest requests. An `update` event contains the requests that
+   * began or ended since the previous event.
    */
   readonly requests: readonly SandboxRequest[]
 }

@@ -31,8 +31,9 @@ interface Open {
 }
 
 /**
- * Maps the path of every value, such as `$[0].action`, to a line. `root` is the path of the whole
- * document, here `$`.
+ * Maps the path of every value, such as `$[0].action`, to a line.
+ *
+ * `root` is the path of the whole document, here `$`.
  */
 export function linesOf(source: string, root: string): ReadonlyMap<string, number> {
   const lines = new Map<string, number>()

@@ -4,8 +4,9 @@ import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
 /**
- * Mimics the network errors of Node's fetch. The client reads `cause` to decide whether the request
- * was sent.
+ * Mimics the network errors of Node's fetch.
+ *
+ * The client reads `cause` to decide whether the request was sent.
  */
 function networkError(code: string, syscall: string): TypeError {
   return new TypeError('fetch failed', {
@@ -107,8 +108,10 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
 }
 
 /**
- * Streams the first bytes of a body. Calls `end` only after these bytes were read, because an error
- * discards all bytes in the stream's queue.
+ * Streams the first bytes of a body.
+ *
+ * Calls `end` only after these bytes were read, because an error discards all bytes in the stream's
+ * queue.
  */
 function partOf(
   body: string,

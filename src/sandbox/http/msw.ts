@@ -10,6 +10,7 @@ export interface SandboxHandlersOptions {
 
 /**
  * Makes request handlers for msw's `setupServer` and `setupWorker` that respond from a sandbox.
+ *
  * A refused or reset connection becomes `HttpResponse.error()`. That error has no details, so the
  * client cannot rule out a charge, even for a request that was never sent.
  *

@@ -14,15 +14,18 @@ export interface ServeSandboxOptions {
   /** Port to listen on. Default 0: any free port. */
   readonly port?: number
   /**
-   * Address to listen on. Default `127.0.0.1`. The sandbox has no access control: do not expose it
-   * to an untrusted network.
+   * Address to listen on.
+   *
+   * Default `127.0.0.1`. The sandbox has no access control: do not expose it to an untrusted
+   * network.
    */
   readonly host?: string
   /** Responds to CORS preflights and lets pages from any origin read responses. Default false. */
   readonly cors?: boolean
   /**
-   * Serves the live page at `/` and the control API below `/__sandbox/`. `'loopback'` serves them
-   * only if `host` is a loopback address. Default false.
+   * Serves the live page at `/` and the control API below `/__sandbox/`.
+   *
+   * `'loopback'` serves them only if `host` is a loopback address. Default false.
    */
   readonly control?: boolean | 'loopback'
   /** Called after each response, even if a fault dropped the response or held it back. */
@@ -57,8 +60,9 @@ export interface SandboxServer {
 }
 
 /**
- * Serves a sandbox over real sockets. Faults become real resets, truncated bodies and silent
- * connections.
+ * Serves a sandbox over real sockets.
+ *
+ * Faults become real resets, truncated bodies and silent connections.
  *
  * @throws {TypeError} if an option is unknown
  * @throws {Error} if the server cannot listen, for example because the port is in use
@@ -192,8 +196,9 @@ class ReceivedMessage implements SandboxMessage {
   }
 
   /**
-   * Fires when the caller disconnects. Reading this property creates the signal, because only a
-   * delayed response needs one.
+   * Fires when the caller disconnects.
+   *
+   * Reading this property creates the signal, because only a delayed response needs one.
    */
   get signal(): AbortSignal {
     const gone = new AbortController()

@@ -14,15 +14,18 @@ export type SandboxOrderField =
   | 'createdAt'
 
 /**
- * Switches for behaviour that the API document does not specify. Times are in milliseconds.
- * {@link sandboxPresets} has named combinations.
+ * Switches for behaviour that the API document does not specify.
+ *
+ * Times are in milliseconds. {@link sandboxPresets} has named combinations.
  */
 export interface SandboxBehaviour {
   /** Whether a service's `amount` is for one unit or for the whole order. Default `'perUnit'`. */
   readonly priceIs: 'perUnit' | 'perOrder'
   /**
-   * Where the steps of a quantity start. With minimum 5 and step 10, `'minimum'` allows 5, 15 and
-   * 25, and `'zero'` allows 10 and 20. Default `'minimum'`.
+   * Where the steps of a quantity start.
+   *
+   * With minimum 5 and step 10, `'minimum'` allows 5, 15 and 25, and `'zero'` allows 10 and 20.
+   * Default `'minimum'`.
    */
   readonly stepFrom: 'minimum' | 'zero'
   /**
@@ -32,49 +35,60 @@ export interface SandboxBehaviour {
   /** Required body fields besides `serviceId` and `quantity`. Default `['target']`. */
   readonly requiredFields: readonly ('target' | 'metadata' | 'externalOrderId')[]
   /**
-   * What happens to body fields that the API document does not mention. With `'refuse'`, the
-   * request gets 400. Default `'ignore'`.
+   * What happens to body fields that the API document does not mention.
+   *
+   * With `'refuse'`, the request gets 400. Default `'ignore'`.
    */
   readonly unknownFields: 'ignore' | 'refuse'
   /**
    * Where an order's source system comes from: `metadata.sourceSystem`, the body's `sourceSystem`,
-   * or the API key. Default `'metadata'`.
+   * or the API key.
+   *
+   * Default `'metadata'`.
    */
   readonly sourceSystemFrom: 'metadata' | 'body' | 'apiKey'
 
   /**
-   * Shape of an ErrorResponse. `'bare'`: `{ code, message }` (default).
-   * `'nested'`: `{ error: { code, message } }`. `'errors'`: `{ errors: [{ code, message }] }`.
-   * `'problem'`: RFC 9457 with a `code`. `'flat'`: `{ error: CODE, message }`.
+   * Shape of an ErrorResponse.
+   *
+   * `'bare'`: `{ code, message }` (default). `'nested'`: `{ error: { code, message } }`.
+   * `'errors'`: `{ errors: [{ code, message }] }`. `'problem'`: RFC 9457 with a `code`. `'flat'`:
+   * `{ error: CODE, message }`.
    */
   readonly errorShape: 'bare' | 'nested' | 'errors' | 'problem' | 'flat'
   /**
-   * Envelope of the lists. `'array'`: the bare array. `'data'`: `{ data }` (default).
-   * `'items'`: `{ items, total, limit, offset }`. `'named'`: `{ orders | services, hasMore }`.
-   * `'results'`: `{ results, pagination: { total, hasMore } }`.
+   * Envelope of the lists.
+   *
+   * `'array'`: the bare array. `'data'`: `{ data }` (default). `'items'`:
+   * `{ items, total, limit, offset }`. `'named'`: `{ orders | services, hasMore }`. `'results'`:
+   * `{ results, pagination: { total, hasMore } }`.
    */
   readonly listEnvelope: 'array' | 'data' | 'items' | 'named' | 'results'
   /**
-   * Fields of an order in responses, besides `id`, `status` and `amount`. Default: all but
-   * `sourceSystem`.
+   * Fields of an order in responses, besides `id`, `status` and `amount`.
+   *
+   * Default: all but `sourceSystem`.
    */
   readonly orderFields: readonly SandboxOrderField[]
   /**
-   * Name and values of the field that shows whether a service is in stock. Default `stockState`
-   * with `in_stock` and `out_of_stock`.
+   * Name and values of the field that shows whether a service is in stock.
+   *
+   * Default `stockState` with `in_stock` and `out_of_stock`.
    */
   readonly stockState: { readonly field: string; readonly inStock: string; readonly outOfStock: string }
   /**
-   * Statuses that an order goes through. Each begins `after` milliseconds after the creation.
-   * Default: always `pending`.
+   * Statuses that an order goes through.
+   *
+   * Each begins `after` milliseconds after the creation. Default: always `pending`.
    */
   readonly statuses: readonly { readonly status: string; readonly after: number }[]
   /** Response header with the request's identifier, or null for none. Default `'x-request-id'`. */
   readonly requestIdHeader: string | null
 
   /**
-   * The five checks of an order creation, in the order in which they run. Default auth, key,
-   * validation, service, balance.
+   * The five checks of an order creation, in the order in which they run.
+   *
+   * Default auth, key, validation, service, balance.
    */
   readonly checks: readonly SandboxCheck[]
   /**
@@ -84,9 +98,10 @@ export interface SandboxBehaviour {
   /** How long a key is remembered, or null for no limit. Default null. */
   readonly keyLifetime: number | null
   /**
-   * When a key's lifetime begins. `'remembered'` (default): with the request whose response is
-   * remembered. `'firstUse'`: with the first request, even if it is refused. `'lastUse'`: with the
-   * latest request.
+   * When a key's lifetime begins.
+   *
+   * `'remembered'` (default): with the request whose response is remembered. `'firstUse'`: with the
+   * first request, even if it is refused. `'lastUse'`: with the latest request.
    */
   readonly keyLifetimeFrom: 'remembered' | 'firstUse' | 'lastUse'
   /**
@@ -94,14 +109,16 @@ export interface SandboxBehaviour {
    */
   readonly keyFormat: 'any' | 'uuid'
   /**
-   * When two payloads under one key are treated as the same. `'bytes'`: byte-equal. `'json'`
-   * (default): equal as JSON, whatever their whitespace and order of fields.
-   * `'json-without-metadata'`: equal as JSON, apart from `metadata`.
+   * When two payloads under one key are treated as the same.
+   *
+   * `'bytes'`: byte-equal. `'json'` (default): equal as JSON, whatever their whitespace and order
+   * of fields. `'json-without-metadata'`: equal as JSON, apart from `metadata`.
    */
   readonly payloadEquality: 'bytes' | 'json' | 'json-without-metadata'
   /**
-   * Statuses of the refusals that are remembered under the key and replayed. Default none: after a
-   * refusal, the key may be used again.
+   * Statuses of the refusals that are remembered under the key and replayed.
+   *
+   * Default none: after a refusal, the key may be used again.
    */
   readonly rememberedRefusals: readonly (400 | 402 | 404 | 422)[]
   /** Whether a key accepts another payload after a refusal that is not remembered. Default true. */
@@ -118,32 +135,39 @@ export interface SandboxBehaviour {
   /** Whether replays carry `Idempotent-Replayed: true`. Default false. */
   readonly replayHeader: boolean
   /**
-   * How long a creation runs. Until it ends, repeats of the request get IDEMPOTENCY_IN_PROGRESS.
-   * Default 0: only concurrent repeats get that response.
+   * How long a creation runs.
+   *
+   * Until it ends, repeats of the request get IDEMPOTENCY_IN_PROGRESS. Default 0: only concurrent
+   * repeats get that response.
    */
   readonly processingTime: number
   /**
    * How long a creation that died (fault `crash`) blocks its key: repeats of the request get
-   * IDEMPOTENCY_IN_PROGRESS. Null: no limit. Default 0.
+   * IDEMPOTENCY_IN_PROGRESS.
+   *
+   * Null: no limit. Default 0.
    */
   readonly orphanedMarkLifetime: number | null
 
   /**
-   * Maximum number of rows in a page, or null for no maximum. A larger `limit` is reduced to this
-   * number. Default 100.
+   * Maximum number of rows in a page, or null for no maximum.
+   *
+   * A larger `limit` is reduced to this number. Default 100.
    */
   readonly maxLimit: number | null
   /** Whether lists ignore `offset`, so that every page is the first page. Default false. */
   readonly ignoreOffset: boolean
   /**
-   * What happens to an invalid `limit` or `offset`. `'clamp'` (default): an integer is raised or
-   * lowered to the nearest valid value, and other text is ignored. `'refuse'`: the request gets
-   * 400.
+   * What happens to an invalid `limit` or `offset`.
+   *
+   * `'clamp'` (default): an integer is raised or lowered to the nearest valid value, and other text
+   * is ignored. `'refuse'`: the request gets 400.
    */
   readonly invalidPaging: 'clamp' | 'refuse'
   /**
-   * Sort order of the list of orders. `'random'` shuffles orders and services for each request.
-   * Default `'newest'`.
+   * Sort order of the list of orders.
+   *
+   * `'random'` shuffles orders and services for each request. Default `'newest'`.
    */
   readonly ordering: 'newest' | 'oldest' | 'amount' | 'random'
   /** How long reads by id return 404 for a new order, and lists omit it. Default 0. */
@@ -208,7 +232,9 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
   'balance-before-key': { checks: ['auth', 'validation', 'service', 'balance', 'key'] },
   /**
    * Rejects repeated payloads that are not byte-equal, keys that are not UUIDs, unknown fields,
-   * orders without `externalOrderId` and invalid paging. Returns at most 20 rows in a page.
+   * orders without `externalOrderId` and invalid paging.
+   *
+   * Returns at most 20 rows in a page.
    */
   'strict-gateway': {
     errorShape: 'nested',

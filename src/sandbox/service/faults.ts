@@ -56,9 +56,11 @@ export type FaultListChange =
   | ((rows: readonly JsonObject[], request: SandboxRequestView) => readonly JsonObject[])
 
 /**
- * A fault. Unless the action's description says otherwise, the service processes the request, so a
- * valid creation is charged. For an action with the option `commit`, the service processes the
- * request only if `commit` is true; the default is false, except where stated.
+ * A fault.
+ *
+ * Unless the action's description says otherwise, the service processes the request, so a valid
+ * creation is charged. For an action with the option `commit`, the service processes the request
+ * only if `commit` is true; the default is false, except where stated.
  *
  * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
  * one request. Of the rules with other actions, at most one applies to a request, and later such
@@ -66,8 +68,9 @@ export type FaultListChange =
  */
 export type FaultAction =
   /**
-   * The connection is refused, and the request is not processed. The Node server cannot refuse a
-   * single request, so it resets the connection instead.
+   * The connection is refused, and the request is not processed.
+   *
+   * The Node server cannot refuse a single request, so it resets the connection instead.
    */
   | { readonly type: 'refuseConnection' }
   /** The connection is reset, and the request is not processed. */
@@ -76,7 +79,9 @@ export type FaultAction =
   | { readonly type: 'commitThenDrop' }
   /**
    * The server dies halfway: the key is marked as running, nothing is charged, and the connection
-   * is reset. See the switch `orphanedMarkLifetime`.
+   * is reset.
+   *
+   * See the switch `orphanedMarkLifetime`.
    */
   | { readonly type: 'crash' }
   /**
@@ -89,15 +94,18 @@ export type FaultAction =
   /** The request never gets a response. */
   | { readonly type: 'stall'; readonly commit?: boolean }
   /**
-   * Delays the response by `ms`. `when: 'before'` (default): processing begins after the delay.
-   * `'during'`: a creation is marked as running during the delay. `'after'`: processing is
-   * immediate, and the response is late.
+   * Delays the response by `ms`.
+   *
+   * `when: 'before'` (default): processing begins after the delay. `'during'`: a creation is marked
+   * as running during the delay. `'after'`: processing is immediate, and the response is late.
    */
   | { readonly type: 'delay'; readonly ms: number; readonly when?: 'before' | 'during' | 'after' }
   /**
-   * Responds with another status, 200–599. The body is `json`, `text`, a proxy's error page
-   * (`html`), or, if none of them is set, an ErrorResponse with `code`. With the switch
-   * `rememberServerErrors`, a 5xx is remembered under the key.
+   * Responds with another status, 200–599.
+   *
+   * The body is `json`, `text`, a proxy's error page (`html`), or, if none of them is set, an
+   * ErrorResponse with `code`. With the switch `rememberServerErrors`, a 5xx is remembered under
+   * the key.
    */
   | {
       readonly type: 'status'
@@ -133,8 +141,9 @@ export type FaultAction =
   /** Lists: pages have at most their limit minus `fewer` rows. Default 1. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
   /**
-   * Lists: changes all rows before the page is selected. With `skip: 1, times: Infinity`, the rows
-   * change between pages 1 and 2.
+   * Lists: changes all rows before the page is selected.
+   *
+   * With `skip: 1, times: Infinity`, the rows change between pages 1 and 2.
    */
   | { readonly type: 'mutateList'; readonly change: FaultListChange }
   /** Responds with a redirect, by default with status 307. */
@@ -146,7 +155,9 @@ export type FaultAction =
     }
   /**
    * Responds with `body`, by default as application/json and with the real status, or with 200 if
-   * `commit` is false. `commit` is true by default.
+   * `commit` is false.
+   *
+   * `commit` is true by default.
    */
   | {
       readonly type: 'bytes'
@@ -157,8 +168,9 @@ export type FaultAction =
     }
   /**
    * Order creations: returns the customer's newest order that was charged under another key, like a
-   * proxy that mixes up connections. If there is no such order, the fault has no effect.
-   * `commit` is true by default.
+   * proxy that mixes up connections.
+   *
+   * If there is no such order, the fault has no effect. `commit` is true by default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
   /** Sends `bytes` spaces before the body. `gzip` (Node server only) compresses the response. */
@@ -173,8 +185,9 @@ export interface FaultRule {
   /** How often the rule applies. Default 1. `Infinity`, or `"always"` in a file, means no limit. */
   readonly times?: number | 'always'
   /**
-   * Probability that the rule applies to a matching request. Default 1. The sandbox's seed
-   * determines the random draws.
+   * Probability that the rule applies to a matching request.
+   *
+   * Default 1. The sandbox's seed determines the random draws.
    */
   readonly probability?: number
   /** What goes wrong. */
@@ -192,8 +205,9 @@ export interface SandboxFaults {
   /** Removes all rules. */
   clear(): void
   /**
-   * Returns the rules that have not yet applied `times` times. A rule with `Infinity` is pending
-   * until it has applied once.
+   * Returns the rules that have not yet applied `times` times.
+   *
+   * A rule with `Infinity` is pending until it has applied once.
    */
   pending(): readonly FaultRule[]
   /** Returns every rule, oldest first, with its counts so far. */

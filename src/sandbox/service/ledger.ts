@@ -10,13 +10,15 @@ export class SandboxAssertionError extends Error {
   /** The code that test runners look for. */
   readonly code = 'ERR_ASSERTION' as const
   /**
-   * False, because the message is specific to this failure. Jest hides the message if this field
-   * is true.
+   * False, because the message is specific to this failure.
+   *
+   * Jest hides the message if this field is true.
    */
   readonly generatedMessage = false as const
   /**
-   * The actual number of charges. For `expectBalance`, the amount in minor currency units, or null
-   * if there is no wallet.
+   * The actual number of charges.
+   *
+   * For `expectBalance`, the amount in minor currency units, or null if there is no wallet.
    */
   readonly actual: number | null
   /** The expected number of charges, or the expected amount. */
@@ -54,8 +56,9 @@ export interface SandboxAssertions {
    */
   expectCharges(count: number): void
   /**
-   * Throws unless the customer's wallet holds exactly `amount` minor currency units. Default: the
-   * personal customer.
+   * Throws unless the customer's wallet holds exactly `amount` minor currency units.
+   *
+   * Default: the personal customer.
    *
    * @throws {SandboxAssertionError} with the charges to that wallet, at most 10
    * @throws {TypeError} if there is no such customer

@@ -9,8 +9,9 @@ export interface SandboxOptions {
   /** Base URL of the service. Default `https://sandbox.customer-ordering.test`. */
   readonly baseUrl?: string
   /**
-   * Seed for ids, shuffled lists and random faults. Default 1. With the same seed, the same calls
-   * get the same ids, lists and faults.
+   * Seed for ids, shuffled lists and random faults.
+   *
+   * Default 1. With the same seed, the same calls get the same ids, lists and faults.
    */
   readonly seed?: number
   /** Preset to start from. Default `'default'`. */
@@ -30,8 +31,9 @@ export interface SandboxOptions {
   /** The catalogue. Default: seven services, including `svc_standard`. */
   readonly services?: readonly NewService[]
   /**
-   * Maximum number of requests in `sandbox.requests`. Older requests are removed from that list.
-   * Default: no maximum.
+   * Maximum number of requests in `sandbox.requests`.
+   *
+   * Older requests are removed from that list. Default: no maximum.
    */
   readonly keepRequests?: number
   /** Returns the time in milliseconds since the epoch. Default `Date.now`. */
@@ -71,8 +73,10 @@ export interface NewCustomer {
 }
 
 /**
- * A service for `sandbox.addService`. Defaults: the sandbox's currency, quantities from 1 to 1000
- * in steps of 1, unlimited stock, published.
+ * A service for `sandbox.addService`.
+ *
+ * Defaults: the sandbox's currency, quantities from 1 to 1000 in steps of 1, unlimited stock,
+ * published.
  */
 export type NewService = Pick<SandboxService, 'productId' | 'amount'> & Partial<SandboxService>
 

@@ -10,8 +10,9 @@ export type SandboxDelivery =
   /** No response is ever sent. */
   | { readonly type: 'stall' }
   /**
-   * The headers and `after` bytes of the body are sent. Then the connection breaks, or the response
-   * ends normally if `cleanly` is true.
+   * The headers and `after` bytes of the body are sent.
+   *
+   * Then the connection breaks, or the response ends normally if `cleanly` is true.
    */
   | { readonly type: 'cut'; readonly after: number; readonly cleanly: boolean }
   /** The headers and `after` bytes of the body are sent, then nothing more. */
@@ -48,13 +49,15 @@ export interface SandboxRequest {
   /** Time of the request, in milliseconds since the epoch. */
   readonly at: number
   /**
-   * The status of the response. `'running'` before the response, `'dropped'` if the caller never
-   * got a response.
+   * The status of the response.
+   *
+   * `'running'` before the response, `'dropped'` if the caller never got a response.
    */
   readonly status: number | 'running' | 'dropped'
   /**
-   * The response, even if the caller never got it. Null while the request is running, and after the
-   * caller disconnected during a delay.
+   * The response, even if the caller never got it.
+   *
+   * Null while the request is running, and after the caller disconnected during a delay.
    */
   readonly response: SandboxResponse | null
   /** How the response was delivered. */
@@ -90,8 +93,9 @@ export interface SandboxMessage {
   /** The body, or an empty string. */
   readonly body: string
   /**
-   * Fires when the caller disconnects. Processing continues, as on a real server, but a delayed
-   * response is no longer sent.
+   * Fires when the caller disconnects.
+   *
+   * Processing continues, as on a real server, but a delayed response is no longer sent.
    */
   readonly signal?: AbortSignal
 }

@@ -111,8 +111,9 @@ export type SandboxKeyAnswer =
   | { readonly kind: 'refusal'; readonly status: number; readonly code: string; readonly message: string }
   | { readonly kind: 'fault'; readonly status: number; readonly contentType: string; readonly body: string }
   /**
-   * The request was refused, and its key may be used again. Only the payload and the time are
-   * remembered.
+   * The request was refused, and its key may be used again.
+   *
+   * Only the payload and the time are remembered.
    */
   | { readonly kind: 'free' }
 

@@ -18,8 +18,9 @@ export interface RecordedHistory {
   /** Each call with its result. */
   readonly calls: readonly RecordedCall[]
   /**
-   * Errors of rejected calls. `calls` includes rejected writes, with the result `'unknown'`, but
-   * not rejected reads.
+   * Errors of rejected calls.
+   *
+   * `calls` includes rejected writes, with the result `'unknown'`, but not rejected reads.
    */
   readonly failures: readonly unknown[]
 }
@@ -33,7 +34,9 @@ const MAX_MICROTASKS_BETWEEN_CALLS = 4
 
 /**
  * Runs concurrent clients that get, insert and update the same few rows, and records the calls for
- * {@link explainHistory}. The store must be empty.
+ * {@link explainHistory}.
+ *
+ * The store must be empty.
  *
  * @param stores handles to the same rows, distributed among the clients
  * @throws {RangeError} if `stores` is empty

@@ -2,8 +2,9 @@ import type { InsertResult, StoredRow } from '../store.ts'
 import { sameRow, show } from './expect.ts'
 
 /**
- * When a call began and ended, and which client made it. Times are ticks of one counter that all
- * clients share, so no two are equal.
+ * When a call began and ended, and which client made it.
+ *
+ * Times are ticks of one counter that all clients share, so no two are equal.
  */
 export interface CallSpan {
   /** Number of the client, from 0. */
@@ -11,15 +12,17 @@ export interface CallSpan {
   /** Tick just before the call. */
   readonly called: number
   /**
-   * Tick just after the call's promise settled. `Infinity` if the result is `'unknown'`, because
-   * the call may take effect at any later time.
+   * Tick just after the call's promise settled.
+   *
+   * `Infinity` if the result is `'unknown'`, because the call may take effect at any later time.
    */
   readonly returned: number
 }
 
 /**
- * One call on one row, and its result. A rejected write has the result `'unknown'`, because the
- * store may have applied the write.
+ * One call on one row, and its result.
+ *
+ * A rejected write has the result `'unknown'`, because the store may have applied the write.
  */
 export type RecordedCall =
   | (CallSpan & {
@@ -44,8 +47,10 @@ const MAX_CALLS_LISTED = 16
 
 /**
  * Checks whether a history is linearizable: whether its calls, made one at a time in some order,
- * could return the recorded results. In that order, a call that returned before another call began
- * must come first. Do not prune rows while you record the history.
+ * could return the recorded results.
+ *
+ * In that order, a call that returned before another call began must come first. Do not prune rows
+ * while you record the history.
  *
  * Uses the algorithm of Wing and Gong with Lowe's cache, for one row at a time.
  *
@@ -101,8 +106,9 @@ function isLinearizable(calls: readonly RecordedCall[]): boolean {
 }
 
 /**
- * Applies the call to a model of the store. `explained` is true if the model returns the recorded
- * result.
+ * Applies the call to a model of the store.
+ *
+ * `explained` is true if the model returns the recorded result.
  */
 function apply(
   call: RecordedCall,

@@ -9,8 +9,9 @@ export type PostgresParameter = string | boolean
 
 /**
  * Anything that runs a statement with parameters `$1`, `$2` … and returns rows as objects: a `Pool`
- * or `Client` of pg, a `PGlite`, or an adapter around another client. Each call of the store is one
- * statement, so an adapter may use another connection for each.
+ * or `Client` of pg, a `PGlite`, or an adapter around another client.
+ *
+ * Each call of the store is one statement, so an adapter may use another connection for each.
  */
 export interface PostgresClient {
   /** Runs one statement with its parameters. */
@@ -23,8 +24,9 @@ export type Query = (text: string, parameters?: PostgresParameter[]) => Promise<
 export interface Connection {
   readonly query: Query
   /**
-   * True if the client does not show PostgreSQL's warnings. Otherwise, `query` throws after a
-   * statement with a warning.
+   * True if the client does not show PostgreSQL's warnings.
+   *
+   * Otherwise, `query` throws after a statement with a warning.
    */
   readonly deaf: boolean
 }
@@ -102,7 +104,9 @@ function ignore(): void {}
 
 /**
  * If somebody cancels a COMMIT that waits for a synchronous standby, PostgreSQL reports success
- * with a warning (class 01). A failover could then lose the row.
+ * with a warning (class 01).
+ *
+ * A failover could then lose the row.
  */
 async function listening(
   client: PostgresClient & Emitter,

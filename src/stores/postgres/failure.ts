@@ -87,15 +87,19 @@ const TROUBLES: readonly Trouble[] = [
 
 /**
  * Codes for which the server rolled the statement back or never ran it, so the statement will not
- * be applied later either. Omits codes of a lost connection (08, 57P01): the server may have
- * committed the statement before the loss. Omits 25006 and 42501, with which another server than
- * the primary, or another role, may refuse: they prove nothing about the rows.
+ * be applied later either.
+ *
+ * Omits codes of a lost connection (08, 57P01): the server may have committed the statement before
+ * the loss. Omits 25006 and 42501, with which another server than the primary, or another role, may
+ * refuse: they prove nothing about the rows.
  */
 const NOT_APPLIED = /^(22|23|53|54)...$|^42(?!501)...$|^(25P02|2D000|40P01|55P03|57014)$/
 
 /**
- * Codes of statements that never ran. Used for the message only: `applied: false` also promises that
- * no earlier write takes effect later, which these codes do not prove.
+ * Codes of statements that never ran.
+ *
+ * Used for the message only: `applied: false` also promises that no earlier write takes effect
+ * later, which these codes do not prove.
  */
 const NOT_RUN = /^(28...|25006|3D000|42501|57P03|POOL_TIMEOUT)$/
 
@@ -122,8 +126,10 @@ export function isMisfit(error: unknown): boolean {
 }
 
 /**
- * PostgreSQL rejected the statement, and the connection stays usable. Excludes a failing connection
- * (08), an open transaction or a standby (25, 2D), and a stopping server (57P).
+ * PostgreSQL rejected the statement, and the connection stays usable.
+ *
+ * Excludes a failing connection (08), an open transaction or a standby (25, 2D), and a stopping
+ * server (57P).
  */
 export function isRefusal(error: unknown): boolean {
   return /^(?!08|25|2D|57P)[0-9FHPX][0-9A-Z]{4}$/.test(codeOf(error))

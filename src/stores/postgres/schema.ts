@@ -54,8 +54,9 @@ function quote(name: string): string {
 }
 
 /**
- * One entry per version of the tables. Never change a released entry. A new entry must be safe to
- * run twice, and must drop nothing.
+ * One entry per version of the tables.
+ *
+ * Never change a released entry. A new entry must be safe to run twice, and must drop nothing.
  *
  * `COLLATE "C"` sorts strings by their bytes: the sort order of a language may change when the
  * server is upgraded, which would break the indexes. The last index contains the state: without it,
@@ -89,8 +90,10 @@ function tables({ rows, open, list, closed }: Names): string {
 }
 
 /**
- * Returns a single statement, which every client runs as one transaction. If several processes
- * start at the same time, one migrates the tables while the others wait for the lock.
+ * Returns a single statement, which every client runs as one transaction.
+ *
+ * If several processes start at the same time, one migrates the tables while the others wait for
+ * the lock.
  */
 export function migration(names: Names, found: number): string {
   const steps = MIGRATIONS.slice(found).map(
@@ -168,10 +171,11 @@ function call(name: string, types: readonly string[]): string {
 }
 
 /**
- * Every call runs in a transaction of its own. PostgreSQL rejects the COMMIT (2D000) if the
- * connection is inside a transaction block, before anything was read or written. So one statement
- * both does its work and proves that nothing can roll it back, through any client: no second
- * statement has to reach the same connection.
+ * Every call runs in a transaction of its own.
+ *
+ * PostgreSQL rejects the COMMIT (2D000) if the connection is inside a transaction block, before
+ * anything was read or written. So one statement both does its work and proves that nothing can
+ * roll it back, through any client: no second statement has to reach the same connection.
  */
 function procedure(name: string, types: readonly string[], body: string): string {
   return `CREATE OR REPLACE PROCEDURE ${name}(${types.join(', ')}, INOUT result text) LANGUAGE plpgsql AS ${quoteBody(`
@@ -189,7 +193,9 @@ function procedure(name: string, types: readonly string[], body: string): string
 
 /**
  * Comes last, and returns a refusal instead of the result if what this server contains proves
- * nothing. The read or write before it holds a lock that prevents changes of the table.
+ * nothing.
+ *
+ * The read or write before it holds a lock that prevents changes of the table.
  */
 function refuse({ rows, versions }: Names): string {
   return `

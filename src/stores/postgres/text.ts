@@ -2,8 +2,10 @@ import { StoreError } from '../../errors/classes.ts'
 import { storable } from '../storable.ts'
 
 /**
- * Each of these characters is stored as ESC and its index in the list. PostgreSQL's strings cannot
- * contain NUL, and an unescaped ESC would look like the start of an escape.
+ * Each of these characters is stored as ESC and its index in the list.
+ *
+ * PostgreSQL's strings cannot contain NUL, and an unescaped ESC would look like the start of an
+ * escape.
  */
 const ESCAPED: readonly string[] = ['\u001b', '\u0000']
 // biome-ignore lint/suspicious/noControlCharactersInRegex: it searches for these characters.
@@ -20,8 +22,9 @@ export function fromStored(stored: string): string {
 }
 
 /**
- * Rounds a time up, and limits it to the safe integers. Every stored time is a safe integer, so
- * comparisons have the same result.
+ * Rounds a time up, and limits it to the safe integers.
+ *
+ * Every stored time is a safe integer, so comparisons have the same result.
  */
 export function wholeTime(time: number): string {
   if (Number.isNaN(time))
