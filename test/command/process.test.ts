@@ -10,6 +10,7 @@ import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
+import { FULL } from '../support/effort.ts'
 import { failure, order } from '../support/lab.ts'
 
 const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
@@ -148,6 +149,8 @@ describe('customer-ordering-sdk as a process', () => {
     expect(code).toBe(141)
     for (const record of await unresolved()) expect(record.busyUntil).toBeUndefined()
   })
+
+  if (!FULL) return
 
   it.runIf(process.platform === 'linux')(
     'the command uses colours on a terminal, and none with NO_COLOR or in a pipe',

@@ -64,7 +64,7 @@ describe('blocks of code in README.md and docs', () => {
     expect(failure).toBe('')
   })
 
-  test.concurrent.each(sample(modules, 4))(
+  test.concurrent.each(sample(modules, 8))(
     'the block at $at runs and prints the documented output',
     async (block) => {
       // Each block has its own server, so blocks may run in any sequence.

@@ -58,7 +58,7 @@ describe('the programs', () => {
     expect(stderr).toMatch(/^HOURS and MINUTES are not both 0\./)
   })
 
-  it.each(sample(Object.entries(PROGRAMS), 10))('%s prints its usage, and rejects %j', (program, refused) => {
+  it.each(sample(Object.entries(PROGRAMS), 20))('%s prints its usage, and rejects %j', (program, refused) => {
     const help = run(program, ['--help'])
     expect(help).toMatchObject({ status: 0, stderr: '' })
     const { status, stdout, stderr } = run(program, refused)

@@ -15,8 +15,8 @@ describe('a crash at every effect of create(), then at every effect of its recov
     console.log(`${schedules} crash schedules`)
   })
 
-  // 37 shares no divisor with the scenarios' repetition, so a short run has some of each.
-  const all = sample(scenarios(false), 37)
+  // 73 shares no divisor with the scenarios' repetition, so a short run has some of each.
+  const all = sample(scenarios(false), 73)
   for (const naming of new Set(all.map((scenario) => scenario.naming))) {
     it(`no promise breaks for orders named by ${naming.name}`, async () => {
       for (const scenario of all) {

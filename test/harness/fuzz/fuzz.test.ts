@@ -7,7 +7,7 @@ import { noCounts, runSeed } from './batch.ts'
 import { CALLS, runExchange } from './exchange.ts'
 import { fuzz, MOST_KEPT } from './threads.ts'
 
-const ANSWERS = effort(300, 20_000)
+const ANSWERS = effort(150, 20_000)
 const MB = 2 ** 20
 
 describe('whatever a service answers', () => {

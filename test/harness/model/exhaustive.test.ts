@@ -26,7 +26,7 @@ describe('concurrent calls for one order', () => {
     expect(whole, `${setting.name} has more than ${MOST_RUNS} runs`).toBe(true)
   })
 
-  it.each(FULL ? NOTICED : NOTICED.slice(0, 1))('some order of effects shows that %s', async (name) => {
+  it.each(FULL ? NOTICED : [])('some order of effects shows that %s', async (name) => {
     const program = new URL('./schedules.ts', import.meta.url)
     await withBug<{ readonly searched: typeof searched }>(name, program, async (bugged) => {
       const shown: string[] = []
