@@ -10,6 +10,7 @@ import {
   NotFoundError,
   supportReference,
 } from '../../../src/errors/classes.ts'
+import * as entry from '../../../src/index.ts'
 
 /** The module as the other module format loads it: the same text with other classes. */
 const copyOf = './../../../src/errors/classes.ts?copy'
@@ -64,11 +65,12 @@ const everything: ErrorFacts = {
   deadline: 'attempt',
 }
 
-test('the table of this test contains every error class of the module', () => {
+test('every error class is in the table of this test, and is exported by the package', () => {
   const exported = Object.entries(errors)
     .filter(([, value]) => typeof value === 'function' && value.prototype instanceof Error)
     .map(([name]) => name)
   expect(classes.map(([name]) => name).sort()).toEqual(exported.sort())
+  expect(Object.keys(entry)).toEqual(expect.arrayContaining(exported))
 })
 
 describe.each(classes)('%s', (name, code, bases) => {

@@ -74,7 +74,6 @@ const CASES: readonly Case[] = [
   ['unrecognised', '402 cut short', answer(402, '{"code":"PAY', 'cut')],
   ['unrecognised', '418', answer(418, refusal)],
   ['unrecognised', '421', answer(421, refusal)],
-  ['unrecognised', '451', answer(451, refusal)],
   ['unauthorized', '401', answer(401, refusal)],
   ['unauthorized', '401 with a page', answer(401, login)],
   ['forbidden', '403 with an error body', answer(403, refusal)],
