@@ -224,7 +224,8 @@ export class Orders<S extends Schemas = Schemas> {
    * @throws {StoreError} if the store cannot be read
    *
    * @example
-   * for (const { slot, state } of await client.orders.unresolved()) console.log(slot, state)
+   * for (const { key, externalOrderId = key, state } of await client.orders.unresolved())
+   *   console.log(externalOrderId, state)
    */
   unresolved(): Lazy<OrderRecord, OrderRecord[]> {
     const { lifetime } = this.#context
@@ -245,10 +246,10 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * @example
    * const { created, stillOpen, needsAttention } = await client.orders.recover()
-   * for (const { record, reason } of needsAttention) console.warn(record.slot, reason)
+   * for (const { record, reason } of needsAttention) console.warn(record.externalOrderId, reason)
    * @example
    * for await (const { outcome, record, reason } of client.orders.recover())
-   *   console.log(record.slot, outcome, reason)
+   *   console.log(record.externalOrderId, outcome, reason)
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
     const { concurrency = 8, takeOver = false, ...call } = readArguments.recover(options)
@@ -313,7 +314,7 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * @example
    * for await (const { kind, record, order } of client.orders.reconcile()) {
-   *   if (kind !== 'matched') console.warn(kind, record?.slot, order?.id)
+   *   if (kind !== 'matched') console.warn(kind, record?.externalOrderId, order?.id)
    * }
    */
   reconcile(
