@@ -22,11 +22,10 @@ export interface ReadCall<T> extends CallRequest {
   /** False for a request that may be repeated only if the service certainly did not process it. */
   readonly repeatable: boolean
   /**
-   * What errors report about the wallet. `none`: nothing, because the call only reads. `may_move`:
-   * whether the call charged the wallet. `in_doubt`: the call searches for an order that may have
-   * been charged. `charged`: the call reads an order that was charged.
+   * What errors report about the wallet once the request may have been sent. Undefined for a call
+   * that only reads: nothing. A read that reports it looks for an order, which is stored.
    */
-  readonly money: 'none' | 'may_move' | 'in_doubt' | 'charged'
+  readonly charged: Charged | undefined
   parse(body: unknown): Checked<T> | Promise<Checked<T>>
 }
 
@@ -38,17 +37,9 @@ export const READ_ITEM: PlainRead = {
   idempotencyKey: undefined,
   maxBytes: MAX_ITEM_BYTES,
   repeatable: true,
-  money: 'none',
+  charged: undefined,
 }
 export const READ_PAGE: PlainRead = { ...READ_ITEM, maxBytes: MAX_PAGE_BYTES }
-
-/** The `charged` field of an error, if the request may have been sent. */
-const CHARGED: Readonly<Record<ReadCall<unknown>['money'], Charged | undefined>> = {
-  none: undefined,
-  may_move: 'unknown',
-  in_doubt: 'unknown',
-  charged: 'yes',
-}
 
 export interface Reply<T> {
   readonly value: T
@@ -92,7 +83,7 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     report(true, { status: answerOf(trail.last)?.status })
     return { value: ending.value, info: infoLater(trail, durationMs) }
   }
-  const charged = call.money === 'may_move' && unsent ? 'no' : CHARGED[call.money]
+  const charged = call.charged !== undefined && unsent && endpoint.method !== 'GET' ? 'no' : call.charged
   const error = errorOf(ending, { ...contextOf(call, charged), reason: settings.signal?.reason })
   report(false, { code: error.code, status: error.status, charged })
   throw error
@@ -125,7 +116,7 @@ function judgeSuccess<T>(
 ): Judgement<T> | Promise<Judgement<T>> {
   const flawed = (issues: readonly Issue[], advice: string) => {
     const about = { attempts, status, requestId: requestIdOf(headers, secrets), issues }
-    return unexpectedBody(contextOf(call, CHARGED[call.money]), about, advice)
+    return unexpectedBody(contextOf(call, call.charged), about, advice)
   }
   const judge = (checked: Checked<T> | Interruption): Judgement<T> => {
     if (checked instanceof Interruption) return checked
@@ -143,7 +134,7 @@ function judgeSuccess<T>(
       : { next: 'stop', error }
   }
   // The order that a lookup finds is stored later, so API keys in the response are redacted here.
-  const stored = call.money === 'in_doubt' || call.money === 'charged'
+  const stored = call.charged !== undefined && call.endpoint.method === 'GET'
   // A cached list may lack the very order that the lookup is for (RFC 9111 section 5.1).
   if (stored && Number(headers.get('age')) > 0) {
     const { issues } = wrong('comes from a cache (it has the header Age)')

@@ -95,7 +95,7 @@ export async function sendRequest(
     settings,
     maxBytes: MAX_PAGE_BYTES,
     repeatable: (method !== 'POST' && method !== 'PATCH') || key !== undefined,
-    money: reads ? 'none' : 'may_move',
+    charged: reads ? undefined : 'unknown',
     parse: (answer) => (schema === undefined ? { value: answer } : check(schema, answer)),
   })
   attachInfo(value, info)

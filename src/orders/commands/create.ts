@@ -214,7 +214,7 @@ async function readReply(
   const orderId = record.order?.id
   if (orderId === undefined) throw unresolvedError(placing, 'unreadable', record)
   const settings = { ...job.settings, totalTimeout: Math.max(1, deadline.remaining()) }
-  const read = await readOrder(context, 'orders.retrieve', orderId, 'charged', settings, record)
+  const read = await readOrder(context, 'orders.retrieve', orderId, 'yes', settings, record)
   const { remembered } = await proveFound(context, found, { id: orderId, order: read.value }, deadline)
   const info = read.info()
   const { attempts, headers } = info

@@ -43,7 +43,7 @@ export async function readOrder(
   context: OrderContext,
   operation: string,
   orderId: string,
-  money: 'in_doubt' | 'charged',
+  charged: 'unknown' | 'yes',
   settings: CallSettings,
   asked?: Asked,
 ): Promise<Reply<Order>> {
@@ -52,7 +52,7 @@ export async function readOrder(
     endpoint: { operation, method: 'GET', permission: 'orders:read', missing: 'order' },
     path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
     settings,
-    money,
+    charged,
     parse: withId('id', orderId, (body) => readable(context, body, asked)),
   })
 }
@@ -73,7 +73,7 @@ export async function lookUpById(
   const orderId = found.record.order?.id ?? ''
   try {
     const once = { ...settings, maxRetries: 0 }
-    const { value: order } = await readOrder(context, operation, orderId, 'charged', once, found.record)
+    const { value: order } = await readOrder(context, operation, orderId, 'yes', once, found.record)
     const { record } = await proveFound(context, found, { id: order.id, order }, storeTime(context))
     return createdOutcome(publicRecord(record), order)
   } catch (error) {
@@ -112,7 +112,7 @@ export async function* lookUp(
   const scan = {
     operation,
     settings,
-    money: 'in_doubt',
+    charged: 'unknown',
     maxPages: MAX_PAGES,
     checkOpen,
     sourceSystem,
@@ -196,7 +196,7 @@ export async function isListed(
     },
   }
   // The record says that nothing was charged, and a failed look-up does not change that.
-  const scan = { operation: job.operation, settings, money: 'none', checkOpen: () => {} } as const
+  const scan = { operation: job.operation, settings, charged: undefined, checkOpen: () => {} } as const
   for await (const listed of scanOrders(context, scan)) {
     if (listed.externalOrderId !== found.record.externalOrderId) continue
     if (differencesFound(deriveId, found.record, listed).length === 0)

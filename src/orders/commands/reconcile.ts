@@ -91,7 +91,7 @@ export async function* reconcile<Output>(
   const scan = {
     operation: OPERATION,
     settings: options.settings,
-    money: 'none',
+    charged: undefined,
     sourceSystem: options.sourceSystem,
     checkOpen,
   } as const

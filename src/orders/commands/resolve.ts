@@ -59,7 +59,7 @@ async function confirmed(
   // A key names only an order that this store has sent.
   if (record === undefined && !('externalOrderId' in name)) throw refused('unknown', name, record)
   const left = { ...settings, totalTimeout: Math.max(1, deadline.remaining()) }
-  const { value: order, info } = await readOrder(context, operation, orderId, 'in_doubt', left)
+  const { value: order, info } = await readOrder(context, operation, orderId, 'unknown', left)
   const { attempts } = info()
   const asked = record ?? { slot: slotNamed(name), fingerprint: {}, ...name }
   const differing = differencesFound(context.connection.runtime.deriveId, asked, {

@@ -19,8 +19,8 @@ export interface ListedOrder extends Echo {
 export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
-  /** `in_doubt`: if a read fails, its error reports `charged: 'unknown'`. */
-  readonly money: 'none' | 'in_doubt'
+  /** What the error of a read reports about the wallet. */
+  readonly charged: 'unknown' | undefined
   readonly sourceSystem?: string | undefined
   /** Called before each page. Throws once the client is closed. */
   readonly checkOpen: () => void
@@ -44,7 +44,6 @@ export async function* scanOrders(
   options: ScanOptions,
 ): AsyncGenerator<ListedOrder, void, undefined> {
   const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
-  const charged = options.money === 'in_doubt' ? 'unknown' : 'no'
   const seen = new Set<string>()
   let offset = 0
   let frontier = 0
@@ -57,7 +56,7 @@ export async function* scanOrders(
       path: ORDERS_PATH,
       query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),
       settings: options.settings,
-      money: options.money,
+      charged: options.charged,
       parse: (body) => envelopeOf(body, 'id', context.listEnvelope),
     })
     const { items: rows, total, hasMore } = envelope
@@ -77,7 +76,7 @@ export async function* scanOrders(
       progress.take(unseen > 0)
       const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
       // Stop at an announced end only after two consecutive pages without new rows.
-      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, charged)) return
+      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, options.charged ?? 'no')) return
     }
     frontier = Math.max(frontier, offset + received)
     offset += advanceBy(received)

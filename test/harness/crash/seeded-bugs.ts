@@ -302,7 +302,7 @@ const BUGS = {
         const once = { ...settings, maxRetries: 0 }
         const id = found.record.order?.id ?? ''
         for (let time = 1; time < 100; time++)
-          await readOrder(context, operation, id, 'charged', once, found.record).catch(() => {})
+          await readOrder(context, operation, id, 'yes', once, found.record).catch(() => {})
         return await original(context, operation, found, settings)
       }),
     'recovery sends an order without the headers of its call': () =>

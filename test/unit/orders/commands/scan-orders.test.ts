@@ -48,7 +48,7 @@ async function walk(
     for await (const one of scanOrders(context, {
       operation: 'orders.recover',
       settings: callSettings({ timeout: 1000, totalTimeout: 2000 }),
-      money: 'in_doubt',
+      charged: 'unknown',
       checkOpen: () => {},
       ...changes,
     }))
@@ -134,12 +134,12 @@ describe('a walk over the order list', () => {
   })
 
   it.each([
-    ['none', 'no'],
-    ['in_doubt', 'unknown'],
+    [undefined, 'no'],
+    ['unknown', 'unknown'],
   ] as const)(
     'a walk fails with the missing permission, and with charge %s reports charged %s',
-    async (money, charged) => {
-      const { error } = await walk(() => ({ status: 403, body: {} }), { money })
+    async (given, charged) => {
+      const { error } = await walk(() => ({ status: 403, body: {} }), { charged: given })
       expect(isCustomerOrderingError(error)).toBe(true)
       expect(error).toMatchObject({ code: 'permission_denied', requiredPermission: 'orders:read', charged })
     },
@@ -148,12 +148,12 @@ describe('a walk over the order list', () => {
 
 describe('a walk over a list without an empty page', () => {
   it.each([
-    ['none', 'no'],
-    ['in_doubt', 'unknown'],
+    [undefined, 'no'],
+    ['unknown', 'unknown'],
   ] as const)(
     'a walk fails if the service ignores offset, and with charge %s reports charged %s',
-    async (money, charged) => {
-      const { error } = await walk(() => ({ body: rowsOf(50) }), { money })
+    async (given, charged) => {
+      const { error } = await walk(() => ({ body: rowsOf(50) }), { charged: given })
       expect(error).toMatchObject({ code: 'invalid_response', charged })
     },
   )
