@@ -69,6 +69,8 @@ type Tell = (
 ) => CustomerOrderingError
 
 const TIME: Advice = ['Allow more time']
+/** An order is held back if its attempt would outlast the window, or the store has lost its claim. */
+const FITTING: Advice = ['Check the store, and that timeout fits into safeRetryWindow']
 const ADDRESS: Advice = ['Check baseUrl']
 const NETWORK: Advice = ['Check the network and baseUrl']
 
@@ -174,7 +176,7 @@ function makeError({ end, error, trail }: Failure, context: CallContext): Custom
   const within = (deadline: 'total' | 'attempt'): string =>
     WITHIN[deadline === 'total' && bySignal ? 'signal' : deadline]
   if (last === undefined && !outOfTime)
-    return tell(TimeoutError, `${endpoint.operation} ended before it could send the request.`, TIME)
+    return tell(TimeoutError, `${endpoint.operation} ended before it could send the request.`, FITTING)
   if (last === undefined || last.kind === 'timeout') {
     const deadline = outOfTime || trail.cutByDeadline ? 'total' : 'attempt'
     const what = trail.attempts === 0 ? 'was not sent' : NO_RESPONSE

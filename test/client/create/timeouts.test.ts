@@ -135,6 +135,15 @@ describe('the total time', () => {
     expect(sandbox.requests).toEqual([])
   })
 
+  test('a call whose timeout does not fit into the window says so, and sends nothing', async () => {
+    const { client, sandbox } = failing({ type: 'stall' })
+    const patient = { timeout: 1_180_000, totalTimeout: 1_190_000 }
+    const error = await errorOf(create(client, patient))
+    expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
+    expect(String(error)).toContain('that timeout fits into safeRetryWindow')
+    expect(sandbox.requests).toEqual([])
+  })
+
   test('the total timeout does not depend on the wall clock', async () => {
     const runtime = fakeRuntime()
     const { client } = service({}, { sleep: async () => {} }, runtime)
