@@ -7,9 +7,9 @@ import {
 } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { clientOver } from '../../support/client.ts'
+import { errorOf } from '../../support/errors.ts'
 import { type Answer, hang, json, problem } from '../../support/fake-fetch.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
-import { errorOf } from '../../support/service.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 const quantities = { minQuantity: 1, maxQuantity: 9, stepQuantity: 1 }

@@ -12,7 +12,7 @@ import {
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { all } from '../../support/all.ts'
-import { throwing } from '../../support/throwing.ts'
+import { throwing } from '../../support/errors.ts'
 
 const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
 const order = (externalOrderId: string, changes: object = {}): CreateOrderRequest => ({

@@ -1,8 +1,8 @@
 import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { clientOver } from '../../support/client.ts'
+import { errorOf } from '../../support/errors.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
-import { errorOf } from '../../support/service.ts'
 
 const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE', message: 'x' }, { status })
 

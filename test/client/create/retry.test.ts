@@ -1,7 +1,8 @@
-import { type CustomerOrderingClient, MemoryStore, responseInfo } from 'customer-ordering-sdk'
+import { type CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
 import type { FaultAction, Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { errorOf, service } from '../../support/service.ts'
+import { errorOf } from '../../support/errors.ts'
+import { Lab } from '../../support/lab.ts'
 
 const request = {
   serviceId: 'svc_standard',
@@ -55,7 +56,9 @@ describe.each([
   ['without a reference of its own', { serviceId: 'svc_standard', target: '@x', quantity: 1 }],
 ])('an order %s is placed once in spite of', (_name, wanted) => {
   test.each(healed)('%s', async (_what, action) => {
-    const { sandbox, client } = service()
+    const lab = new Lab()
+    const { sandbox } = lab
+    const client = lab.client()
     sandbox.faults.add({ match: { operation: 'createOrder' }, action })
     const order = await client.orders.create(wanted)
     sandbox.expectCharges(1)
@@ -67,7 +70,9 @@ describe.each([
 })
 
 test('an order whose first request is still running is polled, and placed once', async () => {
-  const { sandbox, client, runtime } = service()
+  const lab = new Lab()
+  const { sandbox, runtime } = lab
+  const client = lab.client()
   sandbox.faults.add({ action: { type: 'delay', ms: 45_000, when: 'during' } })
   const order = await create(client)
   expect(sandbox.expectChargedOnce('ref-1').orderId).toBe(order.id)
@@ -79,7 +84,9 @@ test('an order whose first request is still running is polled, and placed once',
 
 describe('the request of an order', () => {
   test('a request carries its key from the first attempt, even if it may not be repeated', async () => {
-    const { sandbox, client } = service({ maxRetries: 0 })
+    const lab = new Lab()
+    const { sandbox } = lab
+    const client = lab.client({ maxRetries: 0 })
     const order = await create(client)
     const [sent] = sandbox.requests
     expect(sent?.idempotencyKey).toMatch(
@@ -89,7 +96,9 @@ describe('the request of an order', () => {
   })
 
   test('a request has the canonical body of the order', async () => {
-    const { sandbox, client } = service()
+    const lab = new Lab()
+    const { sandbox } = lab
+    const client = lab.client()
     await create(client)
     expect(sandbox.requests[0]?.body).toBe(
       '{"metadata":{"externalOrderId":"ref-1","note":"ünï 注文"},"quantity":2,"serviceId":"svc_standard","target":"@someone"}',
@@ -97,17 +106,19 @@ describe('the request of an order', () => {
   })
 
   test('a request is the same in another process with another API key of the same account', async () => {
-    const first = service()
-    const second = service({}, { apiKey: 'another_key' })
-    await create(first.client)
-    await create(second.client)
+    const first = new Lab()
+    const second = new Lab({ apiKey: 'another_key' })
+    await create(first.client())
+    await create(second.client())
     const [one, two] = [first, second].map(({ sandbox }) => posts(sandbox))
     expect(one).toEqual(two)
   })
 })
 
 test.each([0, 1, 2, 4, 7])('maxRetries %i allows that many retries', async (maxRetries) => {
-  const { sandbox, client } = service({ maxRetries })
+  const lab = new Lab()
+  const { sandbox } = lab
+  const client = lab.client({ maxRetries })
   sandbox.faults.add({ times: 'always', action: { type: 'status', status: 503 } })
   for (const call of [() => client.balance.retrieve(), () => create(client)]) {
     const before = sandbox.requests.length
@@ -127,7 +138,9 @@ describe('a refusal', () => {
     [403, 'permission_denied', { requiredPermission: 'orders:write' }],
     [413, 'api'],
   ])('a refusal with %i is not retried', async (status, code, more = {}) => {
-    const { sandbox, client } = service()
+    const lab = new Lab()
+    const { sandbox } = lab
+    const client = lab.client()
     sandbox.faults.add({ times: 'always', action: { type: 'status', status } })
     expect(await errorOf(create(client))).toMatchObject({ code, status, charged: 'no', attempts: 1, ...more })
     expect(sandbox.requests).toHaveLength(1)
@@ -136,7 +149,9 @@ describe('a refusal', () => {
   test.each([301, 302, 303, 307, 308] as const)(
     'redirect %i is not followed and not retried',
     async (status) => {
-      const { sandbox, client } = service()
+      const lab = new Lab()
+      const { sandbox } = lab
+      const client = lab.client()
       const location = `${sandbox.baseUrl}/v1/elsewhere`
       sandbox.faults.add({ times: 'always', action: { type: 'redirect', location, status } })
       const error = await errorOf(create(client))
@@ -149,9 +164,9 @@ describe('a refusal', () => {
 
 test('an error by which Next.js steers the rendering passes through create() unchanged, and the order stays open', async () => {
   const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
-  const { sandbox, connect } = service({ store: new MemoryStore() })
+  const lab = new Lab()
   let calls = 0
-  const steering = connect({
+  const steering = lab.client({
     fetch: () => {
       calls++
       return Promise.reject(steered)
@@ -162,6 +177,6 @@ test('an error by which Next.js steers the rendering passes through create() unc
   // The error does not prove that nothing was sent.
   expect(await steering.orders.unresolved()).toMatchObject([{ state: 'open', ambiguous: true, attempts: 1 }])
   await expect(Promise.resolve(steering.orders.recover())).rejects.toBe(steered)
-  await create(connect())
-  sandbox.expectChargedOnce('ref-1')
+  await create(lab.client())
+  lab.sandbox.expectChargedOnce('ref-1')
 })

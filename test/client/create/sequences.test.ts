@@ -1,6 +1,7 @@
 import { describe, expect } from 'vitest'
 import type { ApiKey } from '../../../src/options.ts'
 import { all } from '../../support/all.ts'
+import { throwing } from '../../support/errors.ts'
 import { firstWriteLate, on, type StoreFault } from '../../support/faulty-store.ts'
 import {
   buys,
@@ -25,7 +26,6 @@ import {
 import { anonymousOrder, failure, Lab, type LabProcess, order, type Told, told } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 import { beforeUpdates } from '../../support/store-over.ts'
-import { throwing } from '../../support/throwing.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

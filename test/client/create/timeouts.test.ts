@@ -2,9 +2,9 @@ import type { ClientOptions, CustomerOrderingClient, RequestOptions } from 'cust
 import { TimeoutError } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { errorOf } from '../../support/errors.ts'
 import { Lab, order } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
-import { errorOf, type Service, service } from '../../support/service.ts'
 
 const create = (client: CustomerOrderingClient, options?: RequestOptions): Promise<unknown> =>
   client.orders.create(
@@ -15,14 +15,19 @@ const read = (client: CustomerOrderingClient, options?: RequestOptions): Promise
   client.balance.retrieve(options)
 
 /** A service on which every request fails in the same way. */
-function failing(action: FaultAction, options: ClientOptions = {}): Service {
-  const made = service(options)
-  made.sandbox.faults.add({ times: 'always', action })
-  return made
+function failing(action: FaultAction, options: ClientOptions = {}) {
+  const lab = new Lab()
+  lab.fault(action, 'always')
+  const { sandbox, runtime } = lab
+  return { lab, sandbox, runtime, client: lab.client(options) }
 }
 
 /** The time that a call takes until it fails. */
-async function took({ runtime }: Service, call: Promise<unknown>, like: object = {}): Promise<number> {
+async function took(
+  { runtime }: Pick<Lab, 'runtime'>,
+  call: Promise<unknown>,
+  like: object = {},
+): Promise<number> {
   const before = runtime.monotonic()
   expect(await errorOf(call)).toMatchObject(like)
   return runtime.monotonic() - before
@@ -55,7 +60,7 @@ describe('the time of one attempt', () => {
 
   test('the attempt timeout is 30 seconds, or the value of the client or the call', async () => {
     const stalled = failing({ type: 'stall' }, { maxRetries: 0 })
-    const short = stalled.connect({ timeout: 700 })
+    const short = stalled.lab.client({ maxRetries: 0, timeout: 700 })
     expect(await took(stalled, read(stalled.client))).toBe(30_000)
     expect(await took(stalled, read(short))).toBe(700)
     expect(await took(stalled, read(short, { timeout: 900 }))).toBe(900)
@@ -109,7 +114,7 @@ describe('the total time', () => {
   test('the total timeout is 120 seconds, or the value of the client or the call', async () => {
     const stalled = failing({ type: 'stall' }, { maxRetries: 100 })
     const total = { code: 'timeout', deadline: 'total' }
-    const short = stalled.connect({ totalTimeout: 5000 })
+    const short = stalled.lab.client({ maxRetries: 0, totalTimeout: 5000 })
     expect(await took(stalled, read(stalled.client), total)).toBe(120_000)
     expect(await took(stalled, read(short), total)).toBe(5000)
     expect(await took(stalled, read(short, { totalTimeout: 7000 }), total)).toBe(7000)
@@ -126,7 +131,9 @@ describe('the total time', () => {
   })
 
   test('the total timeout ends the wait for an API key, and nothing is sent', async () => {
-    const { client, sandbox, runtime } = service({ apiKey: () => new Promise(() => {}), totalTimeout: 3000 })
+    const lab = new Lab()
+    const { sandbox, runtime } = lab
+    const client = lab.client({ apiKey: () => new Promise(() => {}), totalTimeout: 3000 })
     for (const call of [read, create]) {
       const error = await errorOf(call(client))
       expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged: 'no', attempts: 0 })
@@ -146,7 +153,8 @@ describe('the total time', () => {
 
   test('the total timeout does not depend on the wall clock', async () => {
     const runtime = fakeRuntime()
-    const { client } = service({}, { sleep: async () => {} }, runtime)
+    const lab = new Lab({ sleep: async () => {} }, runtime)
+    const client = lab.client()
     const pending = read(client)
     runtime.jump(10 * 365 * 24 * 3600 * 1000)
     await expect(pending).resolves.toMatchObject({ currency: 'EUR' })
@@ -154,8 +162,9 @@ describe('the total time', () => {
 })
 
 test('a fetch that ignores its signal does not keep the call waiting', async () => {
-  const { connect, runtime } = service()
-  const client = connect({ fetch: () => new Promise(() => {}), maxRetries: 0 })
+  const lab = new Lab()
+  const { runtime } = lab
+  const client = lab.client({ fetch: () => new Promise(() => {}), maxRetries: 0 })
   expect(await errorOf(create(client))).toMatchObject({ code: 'timeout', charged: 'unknown', attempts: 1 })
   expect(runtime.monotonic()).toBe(30_000)
 })
@@ -200,7 +209,9 @@ describe('a time limit in the signal', () => {
   ])(
     'a signal whose time was over before %s sends nothing, and names its time limit',
     async (_what, call) => {
-      const { client, sandbox } = service()
+      const lab = new Lab()
+      const { sandbox } = lab
+      const client = lab.client()
       const signal = AbortSignal.abort(new DOMException('', 'TimeoutError'))
       const error = await errorOf(call(client, { signal }))
       expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })

@@ -11,10 +11,10 @@ import {
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { API_KEY, clientOf, clientOver } from '../../support/client.ts'
+import { throwing } from '../../support/errors.ts'
 import { hang, json, problem } from '../../support/fake-fetch.ts'
 import { failure } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
-import { throwing } from '../../support/throwing.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 const quantities = { minQuantity: 1, maxQuantity: 9, stepQuantity: 1 }

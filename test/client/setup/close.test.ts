@@ -3,9 +3,9 @@ import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { all } from '../../support/all.ts'
+import { errorOf } from '../../support/errors.ts'
 import { Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
-import { errorOf } from '../../support/service.ts'
 import { storeOver } from '../../support/store-over.ts'
 
 const first = async (items: AsyncIterable<unknown>): Promise<unknown> =>

@@ -9,9 +9,9 @@ import {
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { all } from '../../support/all.ts'
-import { errorOf, service } from '../../support/service.ts'
+import { errorOf, throwing } from '../../support/errors.ts'
+import { Lab } from '../../support/lab.ts'
 import { storeOver } from '../../support/store-over.ts'
-import { throwing } from '../../support/throwing.ts'
 
 type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
 
@@ -34,7 +34,9 @@ function watching(): { readonly events: Event[]; readonly hooks: Hooks } {
 /** A client whose events are recorded. */
 function watched(options: ClientOptions = {}, sandbox: SandboxOptions = {}) {
   const { events, hooks } = watching()
-  return { events, ...service({ hooks, ...options }, sandbox) }
+  const lab = new Lab(sandbox)
+  const connect = (more: ClientOptions = {}) => lab.client({ hooks, ...options, ...more })
+  return { events, sandbox: lab.sandbox, runtime: lab.runtime, client: connect(), connect }
 }
 
 const names = (events: readonly Event[]): string[] => events.map(([hook]) => hook)
@@ -172,7 +174,9 @@ describe('the events of reads', () => {
 
 test('the last event of an order takes no facts from an error of another package', async () => {
   const { events, hooks } = watching()
-  const { connect, runtime } = service({ hooks })
+  const lab = new Lab()
+  const { runtime } = lab
+  const connect = (options: ClientOptions = {}) => lab.client({ hooks, ...options })
   const foreign = Object.assign(new Error('no entropy'), { code: 'no_entropy', charged: 'no', status: 500 })
   // The first id is the call's own.
   const ids = [runtime.randomId()]
@@ -191,7 +195,8 @@ test('the last event of an order takes no facts from an error of another package
 test('an abort by a throwing hook is reported like any other abort', async () => {
   const controller = new AbortController()
   const { events, hooks } = watching()
-  const { client } = service({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
+  const lab = new Lab()
+  const client = lab.client({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
   const error = await errorOf(create(client, { signal: controller.signal }))
   expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
   expect(names(events)).toEqual(['response', 'settled'])
@@ -230,7 +235,9 @@ describe('the attempt numbers and operation names of events', () => {
       get: (...given) => (gone ? Promise.reject(new Error('gone')) : rows.get(...given)),
       update: (...given) => (gone ? Promise.reject(new Error('gone')) : rows.update(...given)),
     })
-    const { client, sandbox } = service({ hooks, maxRetries: 0, store })
+    const lab = new Lab()
+    const { sandbox } = lab
+    const client = lab.client({ hooks, maxRetries: 0, store })
     sandbox.faults.add({ action: { type: 'commitThenDrop' } })
     await errorOf(create(client))
     events.length = 0
@@ -264,7 +271,9 @@ describe('the attempt numbers and operation names of events', () => {
       (...line: unknown[]): void =>
         void lines.push([level, ...line])
     const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
-    const { client, sandbox, runtime } = service({ logger, maxRetries: 0, logLevel: 'info' })
+    const lab = new Lab()
+    const { sandbox, runtime } = lab
+    const client = lab.client({ logger, maxRetries: 0, logLevel: 'info' })
     sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'cutBody' }, times: 'always' })
     for (const key of ['first', 'second'])
       await errorOf(client.orders.create(nameless, { idempotencyKey: key }))

@@ -12,10 +12,10 @@ import {
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { all } from '../../support/all.ts'
 import { sample } from '../../support/effort.ts'
+import { errorOf } from '../../support/errors.ts'
 import { leaks as leaksOf } from '../../support/leaks.ts'
 import { rawServer } from '../../support/raw-server.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
-import { errorOf } from '../../support/service.ts'
 import { writesNoted } from '../../support/store-over.ts'
 
 /** An API key that every encoding changes, and that resembles nothing else. */

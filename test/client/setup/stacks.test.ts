@@ -1,7 +1,7 @@
 import { type ClientOptions, CustomerOrderingClient, type OrderStore } from 'customer-ordering-sdk'
 import { describe, expect, test } from 'vitest'
+import { throwing } from '../../support/errors.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
-import { throwing } from '../../support/throwing.ts'
 
 /** A store that cannot be reached. */
 const down = async (): Promise<never> => throwing('down')()

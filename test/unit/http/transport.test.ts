@@ -9,8 +9,8 @@ import {
 } from '../../../src/http/attempt.ts'
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import type { Transport } from '../../../src/http/transport.ts'
+import { throwing } from '../../support/errors.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
-import { throwing } from '../../support/throwing.ts'
 
 const unhandled: unknown[] = []
 const onUnhandled = (error: unknown): void => void unhandled.push(error)

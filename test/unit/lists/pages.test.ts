@@ -5,8 +5,8 @@ import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchedPage } from '../../../src/lists/prefetch.ts'
 import { responseInfo } from '../../../src/response-info.ts'
 import { all as allOf } from '../../support/all.ts'
+import { throwing } from '../../support/errors.ts'
 import { collect as collectGarbage } from '../../support/heap.ts'
-import { throwing } from '../../support/throwing.ts'
 import { fetched, idsOf as ids, info, type Row, rows } from './rows.ts'
 
 type At = {

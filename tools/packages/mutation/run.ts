@@ -7,7 +7,7 @@
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { MutantResult, PartialStrykerOptions } from '@stryker-mutator/api/core'
-import { oneOf, readArguments } from '../programs/arguments.ts'
+import { oneOf, readArguments } from '../../programs/arguments.ts'
 import { MODULES, type Module } from './modules.ts'
 import { nameOf, survivors } from './survivors.ts'
 

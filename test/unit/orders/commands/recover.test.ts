@@ -7,6 +7,7 @@ import type { FoundRecord } from '../../../../src/orders/record/journal.ts'
 import type { RecordContent } from '../../../../src/orders/record/record.ts'
 import { emptyRow } from '../../../../src/orders/record/row.ts'
 import { all } from '../../../support/all.ts'
+import { errorOf } from '../../../support/errors.ts'
 import { leftOpen, remember } from '../../../support/order-context.ts'
 import {
   API_KEY,
@@ -26,7 +27,6 @@ import {
   TIMED_OUT,
   WINDOW,
 } from '../../../support/place.ts'
-import { errorOf } from '../../../support/service.ts'
 
 /** An order that a call left open, in doubt. */
 function leave(place: Place, reference: string, changes: Partial<RecordContent> = {}): Promise<FoundRecord> {

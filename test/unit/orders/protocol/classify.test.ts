@@ -9,7 +9,7 @@ import {
   type OutcomeKind,
 } from '../../../../src/orders/protocol/outcome.ts'
 import { effort } from '../../../support/effort.ts'
-import { throwing } from '../../../support/throwing.ts'
+import { throwing } from '../../../support/errors.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { CreateOptions } from '../../../../src/call-options.ts'
 import { misnamedFields } from '../../../../src/orders/record/intent.ts'
 import { effort } from '../../../support/effort.ts'
-import { throwing } from '../../../support/throwing.ts'
+import { throwing } from '../../../support/errors.ts'
 
 const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }
 

@@ -10,6 +10,7 @@ import { emptyRow } from '../../../../src/orders/record/row.ts'
 import { MemoryStore } from '../../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
+import { errorOf } from '../../../support/errors.ts'
 import {
   faultyStore,
   type StoreFault,
@@ -18,7 +19,6 @@ import {
 } from '../../../support/faulty-store.ts'
 import { journalOver, LEFT_OPEN } from '../../../support/order-context.ts'
 import { fakeRuntime } from '../../../support/runtime.ts'
-import { errorOf } from '../../../support/service.ts'
 import { writesNoted } from '../../../support/store-over.ts'
 
 const TOTAL = 120_000

@@ -3,10 +3,10 @@ import { Reporter } from '../../../../src/hooks.ts'
 import { prune, pruned, pruneHourly } from '../../../../src/orders/record/retention.ts'
 import { MemoryStore } from '../../../../src/stores/memory.ts'
 import type { PruneOptions } from '../../../../src/stores/store.ts'
+import { errorOf } from '../../../support/errors.ts'
 import { journalOver } from '../../../support/order-context.ts'
 import { fails } from '../../../support/place.ts'
 import { fakeRuntime } from '../../../support/runtime.ts'
-import { errorOf } from '../../../support/service.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

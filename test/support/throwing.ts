@@ -1,3 +1,0 @@
-export const throwing = (message: string) => (): never => {
-  throw new Error(message)
-}
