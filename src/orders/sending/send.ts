@@ -2,7 +2,7 @@
 import { bare, defined } from '../../defined.ts'
 import type { Charged } from '../../errors/classes.ts'
 import { type AttemptResult, answerOf } from '../../http/attempt.ts'
-import { type Ending, type Judgement, perform } from '../../http/call.ts'
+import { type Ending, type Judgement, perform, type Trail } from '../../http/call.ts'
 import { LIKE_A_KEY, redact } from '../../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../../http/request.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG, isProxied } from '../../identity/keys.ts'
@@ -89,6 +89,9 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     const { trail } = ending
     attempts += trail.attempts
     retriesLeft -= trail.retries + 1
+    const shown = { outcome, ending, attempts }
+    // Before the order may move on: whatever came after the proof, another key would buy again.
+    if (verdict.state === 'created') return await proven(context, job, claimed, tried, shown)
     const moves = movesOn(context, tried, heard('refused', tried), earlier)
     const rejection = moves ? heard('refused', tried) : verdict.rejection && heard(verdict.rejection, tried)
     // The attempt under a new key is a retry. Without a retry left, the order stays refused.
@@ -122,10 +125,7 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
       attempts: trail.attempts,
       unused: tried.unused,
     }
-    const sent = { outcome, ending, attempts }
-    return verdict.state === 'created'
-      ? await proven(context, job, claimed, tried, sent)
-      : await settled(context, job, tried, end, charged, sent)
+    return await settled(context, job, mine, end, charged, shown)
   }
 }
 
@@ -184,7 +184,7 @@ async function attemptsUnder(
     return !isLateNow()
   }
 
-  const judge = (result: AttemptResult, secrets: ReadonlySet<string>): Judgement<Order> => {
+  const judge = (result: AttemptResult, { secrets }: Trail): Judgement<Order> => {
     const { key, apiKeyTag } = mine.record
     // The proxy's first response names its API key. The tag is stored with the outcome.
     if (taggedFor === null && answerOf(result)?.headers.get(API_KEY_TAG) && !isProxied(apiKeyTag)) {
@@ -218,7 +218,7 @@ async function attemptsUnder(
     attemptsBefore,
     maxBytes: MAX_ITEM_BYTES,
     credential,
-    judge: (result, { secrets }) => judge(result, secrets),
+    judge,
     beforeSend,
     isLate: isLateNow,
   })
@@ -296,7 +296,7 @@ async function proven(
 async function settled(
   context: OrderContext,
   { deadline }: Job,
-  { mine }: Tried,
+  mine: FoundRecord,
   end: RecordEnding,
   charged: Charged,
   shown: Shown,

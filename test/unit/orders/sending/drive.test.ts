@@ -109,6 +109,16 @@ describe('an order that was refused before', () => {
   const ours = { origin: 'random', key: 'k0' } as const
   const limited: Rejection = { kind: 'not_processed', status: 429, code: 'NO' }
 
+  it('an order whose charge is proven does not move on to its next key', async () => {
+    const { keys, stored, result } = await driven([answer(201, '{'), CONFLICT, CREATED], {
+      left: { ...REFUSED, ...ours },
+      settings: { maxRetries: 1 },
+    })
+    expect(keys).toEqual(['k0', 'k0'])
+    expect(result).toMatchObject({ end: 'sent', charged: 'yes' })
+    expect(stored).toMatchObject({ state: 'created', key: 'k0' })
+  })
+
   it.each<[boolean, string, Partial<RecordContent>, AttemptResult]>([
     [true, 'the same refusal', {}, problem(402)],
     [false, 'another status', {}, problem(422)],
