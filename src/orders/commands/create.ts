@@ -23,6 +23,7 @@ import { callSettings, readArguments } from '../../settings/arguments.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import {
   CREATE_ORDER,
+  type CreateJob,
   type Job,
   type OrderContext,
   type OrdersContext,
@@ -38,7 +39,6 @@ import {
   argumentError,
   doubtfulError,
   named,
-  type Placing,
   refusedError,
   sentError,
   unclaimedError,
@@ -81,7 +81,7 @@ export async function createOrder<Output>(
     const key = ownValue(options, 'idempotencyKey')
     throw await lifetime.use(() => argumentError(context, error, request, key, deadline))
   }
-  const job: Job = {
+  const job: CreateJob = {
     command: 'create',
     operation: CREATE_ORDER.operation,
     rowId: intent.rowId,
@@ -92,22 +92,18 @@ export async function createOrder<Output>(
     takeOver: false,
     isNotListed: false,
   }
-  return await lifetime.use(() => runJob(context, job, { intent, signal: settings.signal }))
+  return await lifetime.use(() => runJob(context, job))
 }
 
 /**
  * Reads the order's record, claims the order in the store, sends it, and stores the outcome. The
  * rules are in docs/protocol.md.
  */
-async function runJob<Output>(
-  context: OrdersContext<Output>,
-  job: Job,
-  placing: Placing,
-): Promise<OrderReply<Output>> {
+async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): Promise<OrderReply<Output>> {
   const { journal, retention, connection } = context
   let placed: OrderReply<Order> | undefined
   try {
-    placed = await place(context, job, placing)
+    placed = await place(context, job)
     const { info, remembered } = placed
     const { attempts, status, supportReference } = info
     pruneHourly(journal, retention, connection.runtime, connection.reporter)
@@ -124,48 +120,47 @@ async function runJob<Output>(
     attachInfo(value, responseInfoOf(info))
     return { value, info, remembered }
   } catch (thrown) {
-    const error = named(placing, thrown)
+    const error = named(job, thrown)
     const own: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
     const { code, charged, status, attempts = 0, idempotencyKey, orderId } = own
-    const { externalOrderId } = placing.intent
+    const { externalOrderId } = job.intent
     const known = { idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered }
     report(context, job, { ok: false, attempts, ...defined({ code, charged, status, ...known }) })
     throw error
   }
 }
 
-async function place(context: OrderContext, job: Job, placing: Placing): Promise<OrderReply<Order>> {
+async function place(context: OrderContext, job: CreateJob): Promise<OrderReply<Order>> {
   const driven = await drive(context, job)
   switch (driven.end) {
     case 'unclaimed':
-      throw unclaimedError(placing, driven, job.deadline)
+      throw unclaimedError(job, driven)
     case 'sent':
-      return sentReply(job, placing, driven)
+      return sentReply(job, driven)
     case 'ruled':
-      return await ruledReply(context, job, placing, driven.step, driven.found)
+      return await ruledReply(context, job, driven.step, driven.found)
   }
 }
 
 async function ruledReply(
   context: OrderContext,
-  job: Job,
-  placing: Placing,
+  job: CreateJob,
   step: EndStep,
   { id, row, record }: Partial<FoundRecord>,
 ): Promise<OrderReply<Order>> {
-  if (step.step === 'refuse') throw refusedError(placing, step.because, record)
+  if (step.step === 'refuse') throw refusedError(job, step.because, record)
   if (id === undefined || row === undefined || record === undefined)
     throw new TypeError(`unreachable: ${step.step} without a record`)
   switch (step.step) {
     case 'tell':
-      return rememberedReply(job, placing, record)
+      return rememberedReply(job, record)
     case 'read':
-      return await readReply(context, job, placing, { id, row, record })
+      return await readReply(context, job, { id, row, record })
     case 'look_up': {
       const listed = await isListed(context, job, { id, row, record })
-      if (listed === undefined) return await place(context, { ...job, isNotListed: true }, placing)
-      if (listed === 'doubtful') throw doubtfulError(placing, record)
-      return rememberedReply(job, placing, listed)
+      if (listed === undefined) return await place(context, { ...job, isNotListed: true })
+      if (listed === 'doubtful') throw doubtfulError(job, record)
+      return rememberedReply(job, listed)
     }
     case 'nothing':
     case 'in_progress':
@@ -175,7 +170,7 @@ async function ruledReply(
   }
 }
 
-function sentReply(job: Job, placing: Placing, sent: Sent): OrderReply<Order> {
+function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
   const { order, ending, attempts, record, remembered, replayed } = sent
   if (order !== undefined) {
     const { trail } = ending
@@ -185,15 +180,15 @@ function sentReply(job: Job, placing: Placing, sent: Sent): OrderReply<Order> {
   // Another call may have settled the record while this call was sending. If the order exists,
   // return it instead of an error.
   const { fingerprint } = record
-  const isSame = differingFields(fingerprint, placing.intent.fingerprint).length === 0
-  if (isSame && orderOf(record) !== undefined) return rememberedReply(job, placing, record)
+  const isSame = differingFields(fingerprint, job.intent.fingerprint).length === 0
+  if (isSame && orderOf(record) !== undefined) return rememberedReply(job, record)
   const charged = record.state === 'created' ? 'yes' : sent.charged
-  throw sentError(placing, sent, charged)
+  throw sentError(job, sent, charged)
 }
 
-function rememberedReply(job: Job, placing: Placing, record: JournalRecord): OrderReply<Order> {
+function rememberedReply(job: CreateJob, record: JournalRecord): OrderReply<Order> {
   const order = orderOf(record)
-  if (order === undefined) throw unresolvedError(placing, 'unreadable', record)
+  if (order === undefined) throw unresolvedError(job, 'unreadable', record)
   return replyOf(job, order, record.key, {
     attempts: 0,
     replayed: true,
@@ -205,14 +200,13 @@ function rememberedReply(job: Job, placing: Placing, record: JournalRecord): Ord
 /** Reads the order by its id: the service may have forgotten the key. */
 async function readReply(
   context: OrderContext,
-  job: Job,
-  placing: Placing,
+  job: CreateJob,
   found: FoundRecord,
 ): Promise<OrderReply<Order>> {
   const { deadline } = job
   const { record } = found
   const orderId = record.order?.id
-  if (orderId === undefined) throw unresolvedError(placing, 'unreadable', record)
+  if (orderId === undefined) throw unresolvedError(job, 'unreadable', record)
   const settings = { ...job.settings, totalTimeout: Math.max(1, deadline.remaining()) }
   const read = await readOrder(context, 'orders.retrieve', orderId, 'yes', settings, record)
   const { remembered } = await proveFound(context, found, { id: orderId, order: read.value }, deadline)
@@ -228,12 +222,12 @@ type Told = Pick<OrderInfo, 'attempts' | 'headers' | 'status' | 'requestId'> & {
 }
 
 function replyOf(
-  { intent, deadline }: Job,
+  { intent, deadline }: CreateJob,
   order: Order,
   key: string,
   { remembered, replayed, ...answered }: Told,
 ): OrderReply<Order> {
-  const names = defined({ idempotencyKey: key || undefined, externalOrderId: intent?.externalOrderId })
+  const names = defined({ idempotencyKey: key || undefined, externalOrderId: intent.externalOrderId })
   const supportReference = { orderId: order.id, ...names }
   const { idempotencyKey } = names
   const durationMs = deadline.elapsed()

@@ -36,6 +36,11 @@ export interface Job {
   readonly isNotListed: boolean
 }
 
+/** One call of `create()`. */
+export interface CreateJob extends Job {
+  readonly intent: Intent
+}
+
 export const CREATE_ORDER: Endpoint = {
   operation: 'orders.create',
   method: 'POST',

@@ -108,7 +108,8 @@ async function claimOrEnd(
     const found = await withTrustedTimes(context, loaded, job)
     const { record } = found
     const facts = factsOf(context, job, waited)
-    const step = stepOf(job.command, record, facts)
+    const conflict = job.command === 'create' && record ? guard(record, facts) : undefined
+    const step: Step = conflict ?? ruleFor(job.command, record, facts)
     pause = Math.min(LONGEST_LOOK, pause * 2)
     if (step.step === 'wait') {
       if (waited === 0) reportWait(context, job, record?.key)
@@ -161,11 +162,6 @@ async function claimOrEnd(
     // From the second lost write on, wait, so that the other writers can finish.
     if (++losses > 1) await deadline.sleep(pause)
   }
-}
-
-function stepOf(command: Job['command'], record: JournalRecord | undefined, facts: Facts): Step {
-  if (command === 'recover') return ruleFor(command, record, facts)
-  return (record && guard(record, facts)) ?? ruleFor(command, record, facts)
 }
 
 const DUPLICATE: EndStep = { step: 'refuse', because: 'duplicate' }

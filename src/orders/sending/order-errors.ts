@@ -18,8 +18,8 @@ import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.t
 import { factsOf } from '../../http/request.ts'
 import { differingFields, rowIdOf } from '../../identity/keys.ts'
 import type { StepOf } from '../protocol/rules.ts'
-import { CREATE_ORDER, ORDERS_PATH, type OrderContext } from '../record/context.ts'
-import { type Intent, slotOfInvalid } from '../record/intent.ts'
+import { CREATE_ORDER, type CreateJob, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
 import { chargedOf, type JournalRecord, type RecordFacts, recordFacts } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
@@ -34,22 +34,16 @@ const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
   unreadable: 'created it, but the response was never readable',
 }
 
-/** What the errors of one call need to know. */
-export interface Placing {
-  readonly intent: Intent
-  readonly signal: AbortSignal | undefined
-}
-
-export function refusedError(placing: Placing, because: Refusal, record: JournalRecord | undefined): Error {
-  const { intent } = placing
+export function refusedError(job: CreateJob, because: Refusal, record: JournalRecord | undefined): Error {
+  const { intent } = job
   if (because === 'duplicate')
     return new DuplicateOrderError(
       'Another call is placing the same order without a reference or key, and may charge the wallet. This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second order.',
-      { ...namesOf(placing, record), charged: 'unknown' },
+      { ...namesOf(job, record), charged: 'unknown' },
     )
   if (record === undefined) return new TypeError(`unreachable: refused as ${because} without a record`)
   const charged = chargedOf(record)
-  const facts = { ...namesOf(placing, record), charged }
+  const facts = { ...namesOf(job, record), charged }
   switch (because) {
     case 'key':
     case 'payload': {
@@ -71,40 +65,39 @@ export function refusedError(placing: Placing, because: Refusal, record: Journal
       )
     }
     default:
-      return unresolvedError(placing, because, record)
+      return unresolvedError(job, because, record)
   }
 }
 
 export function unresolvedError(
-  placing: Placing,
+  job: CreateJob,
   because: Unresolved,
   record: JournalRecord,
 ): UnresolvedOrderError {
   const charged = chargedOf(record)
   return new UnresolvedOrderError(
     `An earlier call for this order ${UNRESOLVED[because]}. This call placed no order. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: run orders.recover(). If the order stays unresolved, settle it with orders.resolve().`,
-    { ...namesOf(placing, record), charged },
+    { ...namesOf(job, record), charged },
   )
 }
 
 /** A listed order has the reference of a refused order, and other fields: it may be ours. */
-export function doubtfulError(placing: Placing, record: JournalRecord): UnresolvedOrderError {
+export function doubtfulError(job: CreateJob, record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
     'The service lists an order with this reference and other fields, which a hidden retry of the refused order may have bought. This call placed no order. Find out whose order it is: confirm it with orders.resolve(), or use another reference.',
-    { ...namesOf(placing, record), charged: chargedOf(record) },
+    { ...namesOf(job, record), charged: chargedOf(record) },
   )
 }
 
 /** The call could not claim the order. */
 export function unclaimedError(
-  placing: Placing,
+  job: CreateJob,
   { why, charged, record, key }: Unclaimed,
-  deadline: Deadline,
 ): CustomerOrderingError {
-  const context = contextOf(placing, charged, key)
+  const context = contextOf(job, charged, key)
   if (why instanceof Interruption) return errorOf({ end: why.why, trail: noTrail(true) }, context)
   if ('error' in why) return errorOf({ end: 'credentials', error: why.error, trail: noTrail(true) }, context)
-  const over = deadline.over()
+  const over = job.deadline.over()
   if (over !== undefined) return errorOf({ end: over.why, trail: noTrail(true) }, context)
   const repair = why.result === 'failed' ? why.repair : 'Repair the store'
   const what =
@@ -112,21 +105,21 @@ export function unclaimedError(
       ? 'It is unknown whether the order was stored'
       : 'The order could not be stored'
   return new StoreError(
-    `${what}. This call sent nothing. ${chargedSentence(charged, false)} ${repair} and call again${changeOf(placing)}.${reasonOf(why.cause)}`,
+    `${what}. This call sent nothing. ${chargedSentence(charged, false)} ${repair} and call again${changeOf(job)}.${reasonOf(why.cause)}`,
     {
-      ...namesOf(placing, record),
+      ...namesOf(job, record),
       charged,
       cause: why.cause,
-      idempotencyKey: key ?? namesOf(placing, record).idempotencyKey,
+      idempotencyKey: key ?? namesOf(job, record).idempotencyKey,
     },
   )
 }
 
 /** The order was sent, and this call has no order to return. */
-export function sentError(placing: Placing, sent: Sent, charged: Charged): CustomerOrderingError {
+export function sentError(job: CreateJob, sent: Sent, charged: Charged): CustomerOrderingError {
   const { ending, outcome, orderId, record, attempts } = sent
   if (ending.end === 'steered') throw ending.error
-  const context = { ...contextOf(placing, charged, record.key), orderId }
+  const context = { ...contextOf(job, charged, record.key), orderId }
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
   if (unreadable && ending.end !== 'aborted') {
@@ -134,7 +127,7 @@ export function sentError(placing: Placing, sent: Sent, charged: Charged): Custo
     return unexpectedBody(
       context,
       { attempts, status: sent.charged === 'yes' ? 201 : status, requestId, issues: outcome?.issues ?? [] },
-      `Call again${changeOf(placing)} to read the order`,
+      `Call again${changeOf(job)} to read the order`,
       charged === 'yes' ? true : undefined,
     )
   }
@@ -143,15 +136,15 @@ export function sentError(placing: Placing, sent: Sent, charged: Charged): Custo
 }
 
 /** Adds the order's names to an error of the store, which knows only row ids. */
-export function named(placing: Placing, error: unknown): unknown {
+export function named(job: CreateJob, error: unknown): unknown {
   if (!(error instanceof StoreError) || error.externalOrderId !== undefined) return error
   const { message, charged, attempts, applied, cause } = error
-  const { externalOrderId, idempotencyKey: given } = namesOf(placing, undefined)
+  const { externalOrderId, idempotencyKey: given } = namesOf(job, undefined)
   const { idempotencyKey = given } = error
   return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
 }
 
-function namesOf({ intent }: Placing, record: JournalRecord | undefined): ErrorFacts {
+function namesOf({ intent }: CreateJob, record: JournalRecord | undefined): ErrorFacts {
   return {
     idempotencyKey: (record?.key || undefined) ?? intent.idempotencyKey ?? intent.duplicateKey,
     externalOrderId: intent.externalOrderId,
@@ -160,16 +153,16 @@ function namesOf({ intent }: Placing, record: JournalRecord | undefined): ErrorF
 }
 
 /** For `allowDuplicate`, the same call again would place another order. */
-function changeOf({ intent }: Placing): string {
+function changeOf({ intent }: CreateJob): string {
   return intent.duplicateKey === undefined
     ? ''
     : " with this error's idempotencyKey in place of allowDuplicate"
 }
 
-function contextOf(placing: Placing, charged: Charged, key: string | undefined): CallContext {
-  const { idempotencyKey: given, externalOrderId, orderId } = namesOf(placing, undefined)
+function contextOf(job: CreateJob, charged: Charged, key: string | undefined): CallContext {
+  const { idempotencyKey: given, externalOrderId, orderId } = namesOf(job, undefined)
   const known = { charged, idempotencyKey: key ?? given, externalOrderId, orderId }
-  return { ...orderCall(CREATE_ORDER.operation, known, placing.signal), change: changeOf(placing) }
+  return { ...orderCall(CREATE_ORDER.operation, known, job.settings.signal), change: changeOf(job) }
 }
 
 export function orderCall(
