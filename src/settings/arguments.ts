@@ -56,12 +56,6 @@ export const idempotencyKey: Read<string> = (value, refuse) => {
   return problem === undefined ? String(value) : refuse(problem)
 }
 
-const CREATE: Readers<CreateOptions> = {
-  ...CALL,
-  allowDuplicate: flag,
-  idempotencyKey,
-}
-
 const since: Read<number> = only(
   (value) => Number.isFinite(value),
   'must be a time in milliseconds since 1970',
@@ -80,16 +74,7 @@ const NAME: Readers<OrderNames> = {
   idempotencyKey: text,
 }
 
-function optionsGoLast(example: string, names: readonly string[]): Readonly<Record<string, Read<never>>> {
-  const refused: Read<never> = (_value, refuse) =>
-    refuse(`is a call option, which belongs in the last argument: ${example}`)
-  return Object.fromEntries(names.map((name) => [name, refused]))
-}
-
-const UNTIL = "is not an option: write until: (order) => order.status === 'done'"
-
 const LIST: Readers<ListParams> = {
-  ...optionsGoLast('list({ limit: 50 }, { signal })', [...Object.keys(CALL), 'prefetch']),
   limit: integer(1),
   offset: integer(0),
 }
@@ -110,13 +95,9 @@ export const readArguments: {
 } = {
   call: argument(CALL),
   listCall: argument({ ...CALL, prefetch: integer(0, 16) }),
-  create: argument(CREATE),
+  create: argument({ ...CALL, allowDuplicate: flag, idempotencyKey }),
   createMany: argument<CreateManyOptions>({ ...CALL, concurrency: integer(1), onProgress: callable() }),
-  waitFor: argument<WaitForOptions<never>>({
-    ...CALL,
-    ...{ status: (_value: unknown, refuse: Refuse) => refuse(UNTIL) },
-    until: callable(),
-  }),
+  waitFor: argument<WaitForOptions<never>>({ ...CALL, until: callable() }),
   recover: argument({ ...CALL, concurrency: integer(1), takeOver: flag }),
   list: argument(LIST),
   listOrders: argument({ ...LIST, sourceSystem: text }),
@@ -127,7 +108,6 @@ export const readArguments: {
   ),
   resolution: readResolution,
   reconcile: argument<ReconcileParams>({
-    ...optionsGoLast('reconcile({}, { signal })', Object.keys(CALL)),
     since,
     sourceSystem: text,
   }),

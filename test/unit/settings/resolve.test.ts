@@ -499,7 +499,7 @@ describe('a message about a likely slip', () => {
 
   it('the message about waitFor(id, { status }) explains how to wait for a status', async () => {
     await expect(client.orders.waitFor('ord_1', { status: 'done' } as never)).rejects.toThrow(
-      "status is not an option: write until: (order) => order.status === 'done'. Nothing was sent.",
+      'status is not known (did you mean until?). Nothing was sent.',
     )
   })
 
@@ -525,25 +525,21 @@ describe('an option of a call where its parameters belong', () => {
   const client = new CustomerOrderingClient(good)
   const signal = AbortSignal.abort()
   const misplaced = { signal } as never
-  it.each<[string, () => unknown, string]>([
-    ['services.list', () => client.services.list(misplaced), 'list({ limit: 50 }, { signal })'],
-    ['orders.list', () => client.orders.list(misplaced), 'list({ limit: 50 }, { signal })'],
-    ['orders.reconcile', () => client.orders.reconcile(misplaced), 'reconcile({}, { signal })'],
-  ])(
-    '%s rejects an option among its parameters, and the error states where it belongs',
-    (_name, call, example) => {
-      const where = `signal is a call option, which belongs in the last argument: ${example}.`
-      expect(call).toThrow(InvalidRequestError)
-      expect(call).toThrow(`${where} Nothing was sent.`)
-    },
-  )
+  it.each<[string, () => unknown]>([
+    ['services.list', () => client.services.list(misplaced)],
+    ['orders.list', () => client.orders.list(misplaced)],
+    ['orders.reconcile', () => client.orders.reconcile(misplaced)],
+  ])('%s rejects an option among its parameters, and the error states where it belongs', (_name, call) => {
+    expect(call).toThrow(InvalidRequestError)
+    expect(call).toThrow('signal is not known (pass it in the last argument). Nothing was sent.')
+  })
 
   it.each(['timeout', 'totalTimeout', 'maxRetries', 'headers', 'prefetch'])(
     'an option among the parameters is rejected: %s',
     (name) => {
       const call = () => client.orders.list({ [name]: 1 } as never)
       expect(call).toThrow(InvalidRequestError)
-      expect(call).toThrow('belongs in the last argument')
+      expect(call).toThrow('last argument')
     },
   )
 })
