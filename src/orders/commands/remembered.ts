@@ -39,28 +39,22 @@ export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRe
   yield* views(context, { open: true })
 }
 
-/** Throws at the end if a record was unreadable: a normal end would hide that record. */
-async function* views(context: OrderContext, which: Which): AsyncGenerator<OrderRecord, void, undefined> {
+/**
+ * Yields each record once: the store may repeat rows that change between pages. Throws at the end if
+ * a record was unreadable: a normal end would hide that record.
+ */
+async function* views({ journal }: OrderContext, which: Which): AsyncGenerator<OrderRecord, void, undefined> {
+  const seen = new Set<string>()
   let unusable: Unusable | undefined
-  for await (const record of records(context, which)) {
+  for await (const row of journal.rows(which)) {
+    if (seen.has(row.id)) continue
+    seen.add(row.id)
+    const record = await journal.decode(row)
+    if (record === 'forgotten') continue
     if (typeof record === 'string') unusable = record
     else if (!('open' in which) || isPending(record)) yield publicRecord(record)
   }
   if (unusable !== undefined) throw unusableError(unusable)
-}
-
-/** Yields each record once. The store may repeat rows that change between pages. */
-async function* records(
-  context: OrderContext,
-  which: Which,
-): AsyncGenerator<JournalRecord | Unusable, void, undefined> {
-  const seen = new Set<string>()
-  for await (const row of context.journal.rows(which)) {
-    if (seen.has(row.id)) continue
-    seen.add(row.id)
-    const record = await context.journal.decode(row)
-    if (record !== 'forgotten') yield record
-  }
 }
 
 /** A call that is about one named order. */

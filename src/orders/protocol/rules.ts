@@ -51,42 +51,30 @@ interface Refuse<R extends Refusal> {
   readonly step: 'refuse'
   readonly because: R
 }
-/** Claims the order, then sends it. */
-interface Send {
-  readonly step: 'send'
-}
-/** Returns what is remembered. */
-interface Tell {
-  readonly step: 'tell'
-}
-/** Reads the bought order by its id. */
-interface Read {
-  readonly step: 'read'
-}
 /** Searches the service's list for the order. */
 interface LookUp {
   readonly step: 'look_up'
   readonly because: HeldBack
 }
-interface Nothing {
-  readonly step: 'nothing'
-}
+/**
+ * - `send`: claims the order, then sends it;
+ * - `tell`: returns what is remembered;
+ * - `read`: reads the bought order by its id;
+ * - `wait`: waits for the call that is working on the order, then reads the record again.
+ */
+type Plain<Name extends string> = Name extends string ? { readonly step: Name } : never
 
 type Differs = 'payload' | 'key'
 
 export interface StepOf {
   readonly create:
-    | Send
-    | Tell
-    | Read
+    | Plain<'send' | 'tell' | 'read' | 'wait'>
     | LookUp
-    /** Waits for the call that is working on the order, then reads the record again. */
-    | { readonly step: 'wait' }
     | Refuse<Differs | 'duplicate' | 'window' | 'spent' | 'unreadable' | 'api_key'>
-  readonly recover: Send | Tell | Read | LookUp | Nothing | { readonly step: 'in_progress' }
-  readonly confirm: { readonly step: 'verify' } | Refuse<'busy' | 'other_order'>
-  readonly abandon: { readonly step: 'close' } | Tell | Refuse<'unknown' | 'busy' | 'created' | 'changed'>
-  readonly forget: { readonly step: 'empty' } | Nothing | Refuse<'unsettled'>
+  readonly recover: Plain<'send' | 'tell' | 'read' | 'nothing' | 'in_progress'> | LookUp
+  readonly confirm: Plain<'verify'> | Refuse<'busy' | 'other_order'>
+  readonly abandon: Plain<'close' | 'tell'> | Refuse<'unknown' | 'busy' | 'created' | 'changed'>
+  readonly forget: Plain<'empty' | 'nothing'> | Refuse<'unsettled'>
 }
 
 export interface Facts extends Timing {
@@ -142,8 +130,7 @@ const held =
   (record) =>
     record.hold === hold
 
-/** An id that no path can contain cannot be read. */
-/** The record has the order's id. */
+/** The record has the order's id, and a path can contain it. */
 const idKnown: Condition = ({ order }) => order?.id !== undefined && pathProblem(order.id) === undefined
 
 /** The request is gone, or the window of its key is over. */
@@ -211,11 +198,11 @@ export const CONDITIONS: Readonly<Record<ConditionName, Condition>> = {
 export type Cell<Step> = readonly [...(readonly [when: ConditionName, step: Step])[], otherwise: Step]
 type Row = { readonly [C in Command]: Cell<StepOf[C]> }
 
-const send: Send = { step: 'send' }
-const tell: Tell = { step: 'tell' }
-const read: Read = { step: 'read' }
+const send = { step: 'send' } as const
+const tell = { step: 'tell' } as const
+const read = { step: 'read' } as const
 const verify = { step: 'verify' } as const
-const nothing: Nothing = { step: 'nothing' }
+const nothing = { step: 'nothing' } as const
 const refuse = <const R extends Refusal>(because: R): Refuse<R> => ({ step: 'refuse', because })
 const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
 

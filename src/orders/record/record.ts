@@ -1,6 +1,6 @@
 /** What the store remembers of an order. */
 import { defined, isObject } from '../../defined.ts'
-import type { Charged } from '../../errors/classes.ts'
+import type { Charged, ErrorFacts } from '../../errors/classes.ts'
 import type { Fingerprint } from '../../identity/keys.ts'
 import { checkNow, parseJson } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
@@ -168,12 +168,7 @@ export function publicRecord(record: JournalRecord): OrderRecord {
 }
 
 /** What an error says of a record. */
-export interface RecordFacts {
-  readonly charged: Charged
-  readonly idempotencyKey: string | undefined
-  readonly externalOrderId: string | undefined
-  readonly orderId: string | undefined
-}
+type RecordFacts = ErrorFacts & { readonly charged: Charged }
 
 export function recordFacts(record: OrderRecord | undefined): RecordFacts {
   return {

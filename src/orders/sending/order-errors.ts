@@ -21,7 +21,7 @@ import type { StepOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, type CreateJob, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
-import { chargedOf, type JournalRecord, type RecordFacts, recordFacts } from '../record/record.ts'
+import { chargedOf, type JournalRecord, recordFacts } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
 import type { Sent } from './send.ts'
 
@@ -76,7 +76,7 @@ export function unresolvedError(
 ): UnresolvedOrderError {
   const charged = chargedOf(record)
   return new UnresolvedOrderError(
-    `An earlier call for this order ${UNRESOLVED[because]}. This call placed no order. The wallet ${charged === 'yes' ? 'was' : 'may have been'} charged: run orders.recover(). If the order stays unresolved, settle it with orders.resolve().`,
+    `An earlier call for this order ${UNRESOLVED[because]}. This call placed no order. ${moneySentence(charged)} Run orders.recover(). If the order stays unresolved, settle it with orders.resolve().`,
     { ...namesOf(job, record), charged },
   )
 }
@@ -167,7 +167,7 @@ function contextOf(job: CreateJob, charged: Charged, key: string | undefined): C
 
 export function orderCall(
   operation: string,
-  { charged, idempotencyKey, externalOrderId, orderId }: RecordFacts | ErrorFacts,
+  { charged, idempotencyKey, externalOrderId, orderId }: ErrorFacts,
   signal: AbortSignal | undefined,
 ): CallContext {
   const names = { charged, idempotencyKey, externalOrderId, orderId }
