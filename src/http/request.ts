@@ -67,7 +67,6 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
       return isSuccess ? judgeSuccess(call, deadline, result, trail) : judgeFailure(call, result, unsent)
     },
   })
-  if (ending.end === 'steered') throw ending.error
   const { trail } = ending
   const durationMs = deadline.elapsed()
   const report = (
@@ -78,6 +77,10 @@ export async function read<T>(connection: Connection, call: ReadCall<T>): Promis
     const { operation, method } = endpoint
     const told = defined({ idempotencyKey, ...facts })
     reporter.settled({ callId, operation, method, path, attempts: trail.attempts, durationMs, ok, ...told })
+  }
+  if (ending.end === 'steered') {
+    report(false, {})
+    throw ending.error
   }
   if (ending.end === 'done') {
     report(true, { status: answerOf(trail.last)?.status })

@@ -417,14 +417,17 @@ describe('JSON that ends too early, in a body that ends as if it were whole', ()
 it('an error by which Next.js steers the rendering passes unchanged through a read', async () => {
   const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
   let calls = 0
+  const settled: unknown[] = []
   const fetch = (): Promise<Response> => {
     calls++
     return Promise.reject(steered)
   }
-  const { client } = clientOver(() => hang, { fetch })
+  const hooks = { onSettled: ({ ok }: { readonly ok: boolean }) => void settled.push(ok) }
+  const { client } = clientOver(() => hang, { fetch, hooks })
   for (const [, , , call] of all) {
     calls = 0
     await expect(call(client)).rejects.toBe(steered)
     expect(calls).toBe(1)
   }
+  expect(settled).toEqual(all.map(() => false))
 })
