@@ -3,7 +3,7 @@
  * (`npx vitest run --project unit messages -u`). Other tests check codes, fields and `charged`.
  */
 import { aesGcm, CustomerOrderingClient, formatAmount } from 'customer-ordering-sdk'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 import { CustomerOrderingError } from '../../src/errors/classes.ts'
 import type { AttemptResult, BodyProblem } from '../../src/http/attempt.ts'
 import { noTrail } from '../../src/http/call.ts'
@@ -174,13 +174,22 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   // Options.
   'no address': (lab) => lab.client({ baseUrl: '' }),
   'an address with a path': (lab) => lab.client({ baseUrl: 'https://api.example.com/v1' }),
-  'no API key': (lab) => lab.client({ apiKey: '' }),
+  'no address, also not in the environment': () => new CustomerOrderingClient({ apiKey: 'k' }),
+  'an address over http': (lab) => lab.client({ baseUrl: 'http://sandbox:4010' }),
+  'options that are none': () => new CustomerOrderingClient('https://api.example.com' as never),
+  'no API key, also not in the environment': () =>
+    new CustomerOrderingClient({ baseUrl: 'https://a.example' }),
+  "an API key with the word 'Bearer'": (lab) => lab.client({ apiKey: 'Bearer s3cret' }),
+  'an API key without characters': (lab) => lab.client({ apiKey: '' }),
+  'a window without room for one attempt': (lab) => lab.client({ safeRetryWindow: 59_999 }),
+  'retention within the window': (lab) => lab.client({ retention: { created: 1 } }),
+  'a transport together with fetch': (lab) =>
+    lab.client({ transport: { send: () => Promise.reject(new Error('unused')) } }),
+  'waitFor() with a status': (lab) => lab.client().orders.waitFor('ord_1', { status: 'done' } as never),
+  'a call option among the parameters': (lab) =>
+    lab.client().orders.list({ signal: AbortSignal.abort() } as never),
   'a durable store without an account': (lab) =>
-    new CustomerOrderingClient({
-      ...optionsOf(lab),
-      account: '',
-      store: storeOver(lab.rows, { durability: 'server' }),
-    }),
+    lab.unlabelled({ store: storeOver(lab.rows, { durability: 'server' }) }),
   'an option with a typing error': (lab) => lab.client({ acount: 'x' } as ClientOptions),
   'an option of another SDK': (lab) => lab.client({ maxNetworkRetries: 2 } as ClientOptions),
   'a time that is none': (lab) => lab.client({ timeout: -1 }),
@@ -188,7 +197,6 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   'a key of the codec that is too short': () => aesGcm(new Uint8Array(16)),
   'an amount with a fraction': () => formatAmount({ amount: 1.5, currency: 'EUR' }),
 }
-const optionsOf = (lab: Lab): ClientOptions => lab.options
 
 async function messageOf(situation: (lab: Lab) => unknown): Promise<string> {
   try {
@@ -200,7 +208,10 @@ async function messageOf(situation: (lab: Lab) => unknown): Promise<string> {
   throw new Error('nothing was thrown')
 }
 
+afterEach(() => vi.unstubAllEnvs())
+
 test('the messages of all errors are those that a person has reviewed', async () => {
+  for (const name of ['BASE_URL', 'API_KEY']) vi.stubEnv(`CUSTOMER_ORDERING_${name}`, undefined)
   const lines: string[] = []
   for (const [title, situation] of [...attempts, ...Object.entries(OTHERS)] as [string, () => unknown][])
     lines.push(

@@ -1,4 +1,4 @@
-import { CustomerOrderingClient, isCustomerOrderingError } from 'customer-ordering-sdk'
+import { isCustomerOrderingError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { clientOver } from '../../support/client.ts'
 import { errorOf } from '../../support/errors.ts'
@@ -16,18 +16,6 @@ describe('the message of an error', () => {
     const failing = clientOver(() => new Promise(() => {}))
     const unread = errorOf(failing.client.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
     expect(String(await unread)).toContain('the order could not be read')
-  })
-
-  it('an error that suggests a name has one full stop', async () => {
-    const options = { baseUrl: 'https://api.example.com', apiKey: 'k', acount: 'x' }
-    expect(() => new CustomerOrderingClient(options as object)).toThrow(/\(did you mean account\?\)\.$/)
-  })
-
-  it('the error of a schema or of an unexpected response states which field is wrong', async () => {
-    const { client } = clientOver(() => ({ amount: 'x', currency: 'EUR' }))
-    expect(String(await errorOf(client.balance.retrieve()))).toMatch(
-      /Check baseUrl, schemas and listEnvelope, then call again\.$/,
-    )
   })
 })
 

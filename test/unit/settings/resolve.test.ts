@@ -189,7 +189,7 @@ describe('client options', () => {
   it.each([null, 5, 'https://api.example.com', [], [good]])(
     'client options must be an object, not %j',
     (options) => {
-      expect(refusalOf(options)).toBe('Client options must be an object such as { apiKey }.')
+      expect(refusalOf(options)).toContain('must be an object')
     },
   )
 
@@ -241,9 +241,7 @@ describe('client options', () => {
   ])('a safe-retry window without room for one attempt (%s) is refused', (name, time, limits) => {
     const least = time + 30_000
     const refused = refusalOf({ ...good, ...limits, safeRetryWindow: least - 1 })
-    expect(refused).toBe(
-      `Client option safeRetryWindow of ${least - 1} leaves no room for one attempt. Set it to at least ${least} (${name} ${time}, and 30000 for the difference between clocks), or lower ${name}.`,
-    )
+    for (const named of ['safeRetryWindow', String(least), name]) expect(refused).toContain(named)
     expect(refusalOf({ ...good, ...limits, safeRetryWindow: least })).toBe('accepted')
   })
 
@@ -318,38 +316,32 @@ describe('baseUrl', () => {
   it('baseUrl is required, and the message names both ways to set it', () => {
     for (const empty of [undefined, '']) {
       vi.stubEnv(BASE_URL, empty)
-      expect(refusalOf({ apiKey: KEY })).toBe(
-        'Client option baseUrl is missing: pass it or set CUSTOMER_ORDERING_BASE_URL.',
-      )
+      const refused = refusalOf({ apiKey: KEY })
+      for (const named of ['baseUrl', BASE_URL]) expect(refused).toContain(named)
     }
   })
 
   it('an error in baseUrl from the environment names the environment variable', () => {
     vi.stubEnv(BASE_URL, 'http://user:hunter2@api.example.com')
     const message = refusalOf({ apiKey: KEY })
-    expect(message).toMatch(
-      /^The environment variable CUSTOMER_ORDERING_BASE_URL must not contain a user name/,
-    )
+    expect(message).toContain(BASE_URL)
     expect(message).not.toContain('hunter2')
   })
 
-  const INSECURE =
-    'must be an https address: over http, others could read the API key. On a private network, set allowInsecureHttp.'
-
   it('baseUrl may be http on another machine only with allowInsecureHttp', () => {
     const baseUrl = 'http://sandbox:4010'
-    expect(refusalOf({ ...good, baseUrl })).toBe(`Client option baseUrl ${INSECURE}`)
+    expect(refusalOf({ ...good, baseUrl })).toContain('option baseUrl')
     expect(refusalOf({ ...good, baseUrl, allowInsecureHttp: false })).toContain('https')
     expect(resolve({ ...good, baseUrl, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
     vi.stubEnv(BASE_URL, baseUrl)
-    expect(refusalOf({ apiKey: KEY })).toBe(`The environment variable CUSTOMER_ORDERING_BASE_URL ${INSECURE}`)
+    expect(refusalOf({ apiKey: KEY })).toContain(BASE_URL)
     expect(resolve({ apiKey: KEY, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
   })
 
   it('withOptions() cannot change baseUrl to http', () => {
     const client = new CustomerOrderingClient(good)
     const changed = { baseUrl: new URL('http://sandbox:4010'), server: 'sandbox' }
-    expect(() => client.withOptions(changed)).toThrow(INSECURE)
+    expect(() => client.withOptions(changed)).toThrow('allowInsecureHttp')
     const allowed = client.withOptions({ ...changed, allowInsecureHttp: true })
     expect(allowed.toJSON().baseUrl).toBe('http://sandbox:4010')
   })
@@ -376,9 +368,8 @@ describe('apiKey', () => {
   })
 
   it('apiKey is required, and the message names every way to set it', () => {
-    expect(refusalOf({ baseUrl: good.baseUrl })).toBe(
-      'Client option apiKey is missing: pass it, set CUSTOMER_ORDERING_API_KEY, or pass null if a proxy adds the key.',
-    )
+    const refused = refusalOf({ baseUrl: good.baseUrl })
+    for (const named of ['apiKey', API_KEY, 'null']) expect(refused).toContain(named)
   })
 
   it('apiKey is reported as missing if the environment may not be read', () => {
@@ -505,9 +496,8 @@ describe('a message about a likely slip', () => {
 
   it("the message about apiKey: 'Bearer …' states that the client adds the word, and shows no key", () => {
     for (const apiKey of ['Bearer s3cret', 'bearer s3cret']) {
-      expect(refusalOf({ ...good, apiKey })).toBe(
-        "Client option apiKey must be the key alone, without 'Bearer': the client adds that.",
-      )
+      expect(refusalOf({ ...good, apiKey })).toContain("without 'Bearer'")
+      expect(refusalOf({ ...good, apiKey })).not.toContain('s3cret')
     }
   })
 
@@ -554,8 +544,7 @@ describe('account and server', () => {
 
   it.each(['device', 'server'])('account is required with a store of durability %s', (durability) => {
     const options = { ...good, store: durable(durability) }
-    const message = /^Client option account is required with a durable store/
-    expect(refusalOf(options)).toMatch(message)
+    expect(refusalOf(options)).toContain('option account is required')
     expect(refusalOf({ ...options, account: 'shop' })).toBe('accepted')
   })
 
@@ -565,9 +554,7 @@ describe('account and server', () => {
     vi.stubGlobal('location', { origin: 'https://shop.example.com' })
     const options = { apiKey: null, account: 'shop', baseUrl: 'https://shop.example.com/api' }
     const store = durable('device')
-    expect(refusalOf({ ...options, store })).toBe(
-      "Client option server is required with a durable store if baseUrl has the page's own origin, which may differ between visits: a label that never changes, such as 'https://api.example.com'.",
-    )
+    expect(refusalOf({ ...options, store })).toContain('option server is required')
     for (const accepted of [
       { ...options, store, server: 'https://api.example.com' },
       { ...options, store, baseUrl: 'https://api.example.com' },
@@ -604,9 +591,7 @@ describe('options for a derived client', () => {
   it('a derived client sends with the later of transport and fetch, and never with both', () => {
     const sender = { transport: { send: () => Promise.reject(new Error('nothing is sent')) } }
     const caller = { fetch: async () => new Response() }
-    expect(refusalOf({ ...good, ...sender, ...caller })).toBe(
-      'Client option transport cannot be combined with the option fetch, which a transport ignores.',
-    )
+    expect(refusalOf({ ...good, ...sender, ...caller })).toMatch(/transport .* fetch/)
     for (const [first, then] of [
       [sender, caller],
       [caller, sender],
