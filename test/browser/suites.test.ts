@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
-import { POLLUTION } from '../support/hostile-prototypes.ts'
+import { POLLUTION } from '../client/setup/hostile-prototypes.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
 import { notRun } from '../support/needs.ts'
 import type { Question, ToldQuestion } from './pages/service.ts'

@@ -23,9 +23,9 @@ import { sample } from '../support/effort.ts'
 import { listening, type RawRequest } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
 import { recordIn } from '../support/records.ts'
-import { refusing } from '../support/refusing.ts'
 import { storeOver } from '../support/store-over.ts'
 import { transportUnderTest } from '../support/transport-under-test.ts'
+import { refusing } from './refusing.ts'
 
 /** Time runs twenty times as fast, and waits are minimal. */
 const SPEED = 20

@@ -23,7 +23,7 @@ import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
 import { answerText, listening } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
-import { refusing, unsentOf } from '../support/refusing.ts'
+import { refusing, unsentOf } from './refusing.ts'
 
 function undici(options?: UndiciTransportOptions): UndiciTransport {
   const transport = undiciTransport(options)

@@ -12,8 +12,8 @@ import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
 import { answerText, listening } from '../support/raw-http.ts'
 import { rawServer } from '../support/raw-server.ts'
-import { refusing, unsentOf } from '../support/refusing.ts'
 import { transportUnderTest } from '../support/transport-under-test.ts'
+import { refusing, unsentOf } from './refusing.ts'
 
 /** Makes the next connections of this process fail like system errors. */
 function connectionsFail(error: Error): void {

@@ -2,8 +2,8 @@
  * Uses the client after polluting or freezing the built-in prototypes, before the client is loaded.
  */
 import { it } from 'vitest'
-import { changesSince, exercise, globalsNow } from '../../support/hostile-exercise.ts'
-import { freezeIntrinsics, NAMES, pollute } from '../../support/hostile-prototypes.ts'
+import { changesSince, exercise, globalsNow } from '../../client/setup/hostile-exercise.ts'
+import { freezeIntrinsics, NAMES, pollute } from '../../client/setup/hostile-prototypes.ts'
 import { runAndReport } from '../support/page-report.ts'
 
 const query = new URLSearchParams(location.search)

@@ -1,9 +1,9 @@
 /**
  * Uses the client in a process with changed intrinsics, as the argument states; see
- * test/support/hostile-exercise.ts.
+ * test/client/setup/hostile-exercise.ts.
  */
-import { changesSince, exercise, globalsNow } from '../../support/hostile-exercise.ts'
-import { freezeIntrinsics, NAMES, pollute } from '../../support/hostile-prototypes.ts'
+import { changesSince, exercise, globalsNow } from './hostile-exercise.ts'
+import { freezeIntrinsics, NAMES, pollute } from './hostile-prototypes.ts'
 
 const [, , mode, baseUrl = '', apiKey = ''] = process.argv
 // Load these before the change: Node creates them on first access, with side effects.

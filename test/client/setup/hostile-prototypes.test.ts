@@ -5,9 +5,9 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { expect, it } from 'vitest'
 import { sample } from '../../support/effort.ts'
-import { changesSince, globalsNow } from '../../support/hostile-exercise.ts'
-import { POLLUTION, pollute } from '../../support/hostile-prototypes.ts'
 import { loseFirstAnswers } from '../../support/lost-answers.ts'
+import { changesSince, globalsNow } from './hostile-exercise.ts'
+import { POLLUTION, pollute } from './hostile-prototypes.ts'
 
 const run = promisify(execFile)
 const program = fileURLToPath(new URL('./hostile-process.ts', import.meta.url))

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { PostgresServer } from '../../stores/support/postgres.ts'
 import { RedisServers } from '../../stores/support/redis.ts'
-import { bundleOf } from '../../support/bundle.ts'
+import { bundleOf } from '../simulation/bundle.ts'
 import type { StoreAddress, StoreName } from './open-store.ts'
 
 /** A shared store for many rounds. */

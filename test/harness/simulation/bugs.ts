@@ -5,8 +5,8 @@
  */
 import { fileURLToPath } from 'node:url'
 import { positiveInteger, readArguments, UsageError } from '../../../tools/programs/arguments.ts'
-import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
+import type { Bundle } from './bundle.ts'
 import { bundleWithSeams, runSeeds } from './threads.ts'
 
 /** A bug that is not detected within this many runs counts as missed. */

@@ -3,9 +3,9 @@
  * bugs` tests all.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Bundle } from '../../support/bundle.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import { hunt, MOST_SEEDS } from './bugs.ts'
+import type { Bundle } from './bundle.ts'
 import { bundleWithSeams, runSeeds } from './threads.ts'
 
 const SAMPLE = 4

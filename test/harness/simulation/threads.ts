@@ -1,9 +1,9 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { root } from '../../../tools/build/ensure-built.ts'
-import { type Bundle, bundleOf } from '../../support/bundle.ts'
 import { inThreads } from '../../support/seeds.ts'
 import { seamsForEsbuild } from '../crash/seams.ts'
 import { type Counts, noCounts, type Progress } from './batch.ts'
+import { type Bundle, bundleOf } from './bundle.ts'
 
 const BATCH = new URL('./batch.ts', import.meta.url)
 

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { type BuildOptions, build } from 'esbuild'
-import { root } from '../../tools/build/ensure-built.ts'
+import { root } from '../../../tools/build/ensure-built.ts'
 
 /** A program as one file. Call `remove` when it is no longer needed. */
 export interface Bundle {
