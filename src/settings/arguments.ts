@@ -16,6 +16,7 @@ import { invalidArgument } from '../errors/classes.ts'
 import type { CallSettings } from '../http/call.ts'
 import { checkIdempotencyKey } from '../identity/keys.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
+import { habitOf } from './habits.ts'
 import {
   callable,
   duration,
@@ -161,7 +162,7 @@ export function argument<T extends object>(readers: Readers<T>, example?: string
   const suffix = example === undefined ? '' : ` such as ${example}`
   const refuse: Refuse = (problem, inside) =>
     refuseArgument(inside === undefined ? problem + suffix : problem, inside)
-  return (value) => (value === undefined ? NO_OPTIONS : readFields(value, readers, refuse))
+  return (value) => (value === undefined ? NO_OPTIONS : readFields(value, readers, refuse, habitOf))
 }
 
 const NO_OPTIONS: Readonly<Record<never, never>> = Object.freeze(Object.create(null))

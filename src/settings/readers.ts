@@ -1,5 +1,4 @@
 import { isObject } from '../defined.ts'
-import { habitOf } from './habits.ts'
 
 /** `problem` never quotes the value, which may be a secret. `inside` names a field of the value. */
 export type Refuse = (problem: string, inside?: string) => never
@@ -13,11 +12,13 @@ export type Readers<T extends object> = {
 /**
  * Ignores inherited fields, which could come from a polluted `Object.prototype`. A field that is
  * `undefined` counts as absent.
+ * @param habitOf returns what to write in place of a name from another SDK, or ''
  */
 export function readFields<T extends object>(
   value: unknown,
   readers: Readers<T>,
   refuse: Refuse,
+  habitOf: (name: string, readers: object) => string = () => '',
 ): Partial<T> {
   if (!isObject(value) || Array.isArray(value)) return refuse('must be an object')
   const fields: Partial<T> = Object.create(null)

@@ -14,6 +14,7 @@ import { VERSION } from '../version.ts'
 import { standardSchema } from './arguments.ts'
 import { baseUrl, INSECURE, isInsecure } from './base-url.ts'
 import { apiKey, credentialsOf, isBrowser, serverRuntime } from './credentials.ts'
+import { habitOf } from './habits.ts'
 import {
   callable,
   duration,
@@ -99,7 +100,7 @@ export function resolveSettings<S extends Schemas>(
   overrides: Partial<Runtime>,
 ): Settings<S> {
   const runtime: Runtime = Object.freeze({ ...platformRuntime, ...overrides })
-  const read = readFields<ClientOptions>(given, CLIENT, refuseOption)
+  const read = readFields<ClientOptions>(given, CLIENT, refuseOption, habitOf)
   const address = read.baseUrl === undefined ? environment(BASE_URL, baseUrl) : String(read.baseUrl)
   if (address === undefined) refuseOption(`is missing: pass it or set ${BASE_URL}`, 'baseUrl')
   if (isInsecure(address) && read.allowInsecureHttp !== true) {
@@ -209,7 +210,7 @@ export function mergeOptions<S extends Schemas>(
   options: Partial<ClientOptions<Schemas>>,
   overrides: Partial<ClientOptions<S>>,
 ): ClientOptions<S> {
-  const changes = readFields<ClientOptions>(overrides, CLIENT, refuseOption)
+  const changes = readFields<ClientOptions>(overrides, CLIENT, refuseOption, habitOf)
   const { baseUrl: before } = options
   const { baseUrl: after } = changes
   const labelled = (changes.server ?? options.server ?? changes.store) !== undefined

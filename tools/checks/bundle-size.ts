@@ -38,11 +38,11 @@ interface Measured {
 const measured: readonly Measured[] = [
   // The goal of 46 kB is not met: docs/decisions/bundle-size.md lists the attempts. This budget
   // prevents growth.
-  { entry: '.', name: 'CustomerOrderingClient', budget: 64_450, dependencies: DEPENDENCIES },
+  { entry: '.', name: 'CustomerOrderingClient', budget: 62_650, dependencies: DEPENDENCIES },
   {
     entry: '.',
     name: 'CustomerOrderingClient',
-    budget: 66_800,
+    budget: 64_800,
     dependencies: DEPENDENCIES,
     platform: 'node',
   },
@@ -53,7 +53,7 @@ const measured: readonly Measured[] = [
   { entry: './stores/redis', name: 'RedisStore', budget: 7_200, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
-  { entry: './sandbox', name: 'createSandbox', budget: 15_950 },
+  { entry: './sandbox', name: 'createSandbox', budget: 16_000 },
   { entry: './sandbox/server', name: 'serveSandbox', budget: 34_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
   { entry: './proxy', name: 'createProxy', budget: 8_750, dependencies: ['uuid'] },
