@@ -1,6 +1,6 @@
 /**
- * Runs the blocks of docs/guide/frameworks.md, each in its framework. `npm ci --prefix
- * tools/packages` installs the frameworks.
+ * Runs the blocks of docs/guide/frameworks.md, each in its framework. `tools/packages`
+ * installs the frameworks.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -37,7 +37,7 @@ const MORE: Readonly<Record<string, string>> = {
 
 const missing = ['tools/packages', 'test/engines']
   .filter((path) => !existsSync(join(root, path, 'node_modules')))
-  .map((path) => `npm ci --prefix ${path}`)
+  .map((path) => `npx node tools/programs/install.ts ${path}`)
   .at(0)
 
 describeUnless(missing, 'docs/guide/frameworks.md', () => {

@@ -1,6 +1,6 @@
 /**
- * Tests the proxy for Node servers of docs/guide/proxy.md in real servers. `npm ci --prefix
- * tools/packages` installs Express and Fastify.
+ * Tests the proxy for Node servers of docs/guide/proxy.md in real servers. `tools/packages`
+ * installs Express and Fastify.
  */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -127,7 +127,7 @@ describe('the proxy for Node servers of docs/guide/proxy.md', () => {
 const packages = join(root, 'tools/packages/node_modules')
 
 describeUnless(
-  existsSync(packages) ? undefined : 'npm ci --prefix tools/packages',
+  existsSync(packages) ? undefined : 'npx node tools/programs/install.ts tools/packages',
   'the proxy in Express and Fastify',
   () => {
     beforeAll(() => symlink(packages, join(folder, 'node_modules')))

@@ -120,7 +120,7 @@ function sdk(url: string, name: string, transport?: Transport): Contender {
 }
 
 /**
- * Clients of other services that send to this service. `npm ci --prefix tools/packages` installs them.
+ * Clients of other services that send to this service. `npx node tools/programs/install.ts tools/packages` installs them.
  */
 function peerClients(url: string) {
   const require = createRequire(new URL('../packages/peers/package.json', import.meta.url))

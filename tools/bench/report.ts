@@ -321,7 +321,7 @@ ${[...measured.profiles.keys()].map((task) => profileTable(task, measured.profil
 
 \`\`\`sh
 npm run build
-npm ci --prefix tools/packages
+npx node tools/programs/install.ts tools/packages
 npm run bench clients
 \`\`\`
 

@@ -40,7 +40,7 @@ npm run bench clients -- [--rounds N] [--items N]
 )
 if (!isBuilt()) throw new Error('The build is missing or older than the source: npm run build')
 if (!existsSync(new URL('../packages/node_modules', import.meta.url)))
-  throw new Error('The other clients are missing: npm ci --prefix tools/packages')
+  throw new Error('The other clients are missing: npx node tools/programs/install.ts tools/packages')
 
 const loads: number[] = []
 const noteLoad = (): void => void loads.push((loadavg()[0] ?? 0) / availableParallelism())

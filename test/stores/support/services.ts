@@ -28,7 +28,7 @@ export function describeWith(needed: keyof typeof SERVERS, title: string, body: 
 function missing(needed: keyof typeof SERVERS): string | undefined {
   const clients = ['pg', 'redis', 'ioredis'].map((name) => `node_modules/${name}/package.json`)
   if (!clients.every((file) => existsSync(new URL(file, enginesFolder))))
-    return 'run `npm ci --prefix test/engines`'
+    return 'run `npx node tools/programs/install.ts test/engines`'
   try {
     for (const [program, argument] of SERVERS[needed]) execFileSync(program, [argument], { stdio: 'ignore' })
     return undefined
