@@ -9,7 +9,7 @@ import {
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { checkIdempotencyKey, rowIdOf, slotOf } from '../../identity/keys.ts'
-import type { OrderContext } from '../record/context.ts'
+import type { Job, OrderContext } from '../record/context.ts'
 import type { Found, Which } from '../record/journal.ts'
 import {
   isPending,
@@ -58,11 +58,7 @@ async function* views({ journal }: OrderContext, which: Which): AsyncGenerator<O
 }
 
 /** A call that is about one named order. */
-export interface NamedCall {
-  readonly operation: string
-  readonly settings: CallSettings
-  readonly deadline: Deadline
-}
+export type NamedCall = Pick<Job, 'operation' | 'settings' | 'deadline'>
 
 export function namedCall(
   { connection }: OrderContext,

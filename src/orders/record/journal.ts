@@ -53,7 +53,7 @@ export type LiveCalls = Map<string, Promise<void>>
 // One list per store and scope: clients that share a store must see each other's calls.
 const liveCalls = new WeakMap<OrderStore, Map<string, LiveCalls>>()
 
-type Applied = 'written' | 'lost' | Extract<Unwritten, { readonly result: 'refused' | 'doubt' }>
+type Applied = { readonly result: 'written' } | Exclude<Written, { readonly result: 'written' }>
 
 /** `open`: rows with work left for recovery. `since`: rows written since a time. */
 export type Which = { readonly open: true } | { readonly since: number }
@@ -135,8 +135,7 @@ export class Journal {
       return { result: 'failed', repair, cause: undefined }
     }
     const applied = await this.#apply(found.row, row, deadline)
-    if (applied === 'written') return { result: 'written', found: { id: found.id, row, record } }
-    return applied === 'lost' ? { result: 'lost' } : applied
+    return applied.result === 'written' ? { ...applied, found: { id: found.id, row, record } } : applied
   }
 
   /** Writes an outcome, also after the call's end: what was learnt must be stored before it is told. */
@@ -163,8 +162,8 @@ export class Journal {
       base === undefined
         ? emptyRow(this.scope, id, now)
         : { ...base, version: base.version + 1, updatedAt: now }
-    const applied = await this.#apply(base, row, deadline)
-    return applied === 'written' || (applied !== 'lost' && applied.result === 'refused')
+    const { result } = await this.#apply(base, row, deadline)
+    return result === 'written' || result === 'refused'
   }
 
   /**
@@ -272,7 +271,7 @@ export class Journal {
         grace = this.#time(GRACE)
         applied = await this.#time(GRACE / 2).race(pending)
       }
-      if (applied === true) return 'written'
+      if (applied === true) return { result: 'written' }
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
@@ -282,8 +281,9 @@ export class Journal {
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
     // The content tells whose write it is: it has the random id of the call that wrote it.
-    if (current?.version === row.version && current.data === row.data) return 'written'
-    if (applied === false || (current !== undefined && current.version >= row.version)) return 'lost'
+    if (current?.version === row.version && current.data === row.data) return { result: 'written' }
+    if (applied === false || (current !== undefined && current.version >= row.version))
+      return { result: 'lost' }
     // Trust a rejection only if the row was read afterwards: a database client may repeat a
     // statement that was applied, and report that the repetition was rejected.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
