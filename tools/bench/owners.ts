@@ -32,7 +32,7 @@ function modulesOf(url: string): readonly string[] {
   const found = readFileSync(new URL(url), 'utf8')
     .split('\n')
     .map((line) => {
-      const [, named] = /^\/\/ ((?:src|node_modules)\/.+|by-first-call:.+)$/.exec(line) ?? []
+      const [, named] = /^\/\/ ((?:src|node_modules)\/.+|one-module:.+)$/.exec(line) ?? []
       if (named !== undefined) module = `/${named}`
       return module
     })
@@ -47,7 +47,7 @@ function sourceOf({ url, lineNumber }: Frame): string {
 }
 
 function packageOf(source: string): string | undefined {
-  return /(?:.*\/node_modules\/|by-first-call:)((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1]
+  return /(?:.*\/node_modules\/|one-module:)((?:@[^/]+\/)?[^/]+)/.exec(source)?.[1]
 }
 
 const parse = JSON.parse
