@@ -8,6 +8,3 @@ const requireEngine = createRequire(new URL('package.json', enginesFolder))
 export function engine<T>(name: string): T {
   return requireEngine(name) as T
 }
-
-/** The path of such a module, for programs that import it. */
-export const enginePath = (name: string): string => requireEngine.resolve(name)
