@@ -43,7 +43,11 @@ function kind<T>(
   ...rules: readonly Rule<T>[]
 ): Kind<T> {
   return {
-    fits: (value): value is T => isOne(value) && rules.every(([passes]) => passes(value)),
+    fits: (value): value is T => {
+      if (!isOne(value)) return false
+      for (const [passes] of rules) if (!passes(value)) return false
+      return true
+    },
     schema: () => base(mustBe(what)).check(...rules.map(([passes, problem]) => z.refine<T>(passes, problem))),
   }
 }
