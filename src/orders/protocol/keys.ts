@@ -4,7 +4,7 @@
  */
 import { CLOCK_SKEW } from '../../http/deadline.ts'
 import { apiKeyTag, derivedKey, isNameless, isProxied, proxiedTag } from '../../identity/keys.ts'
-import type { OrderContext } from '../record/context.ts'
+import type { Job, OrderContext } from '../record/context.ts'
 import type { Intent } from '../record/intent.ts'
 import { isPending, type JournalRecord, type KeyOrigin, type RecordContent } from '../record/record.ts'
 
@@ -19,6 +19,12 @@ export interface Timing {
   readonly safeRetryWindow: number
   /** Milliseconds that the next attempt may take. */
   readonly attempt: number
+}
+
+/** The times of a call's next attempt. */
+export function timingOf({ connection, safeRetryWindow }: OrderContext, { settings, deadline }: Job): Timing {
+  const attempt = Math.min(settings.timeout, Math.max(0, deadline.remaining()))
+  return { now: connection.runtime.now(), safeRetryWindow, attempt }
 }
 
 /**

@@ -14,6 +14,7 @@ import {
   sameApiKey,
   startKey,
   tagOf,
+  timingOf,
 } from '../protocol/keys.ts'
 import { type Facts, guard, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
 import { claim, distrust, refusalOf } from '../protocol/transitions.ts'
@@ -172,13 +173,11 @@ const OTHER_API_KEY: Readonly<Record<Job['command'], EndStep>> = {
   recover: { step: 'look_up', because: 'api_key_changed' },
 }
 
-function factsOf(context: OrderContext, { settings, deadline, ...job }: Job, waited: number): Facts {
-  const { connection, safeRetryWindow } = context
+function factsOf(context: OrderContext, job: Job, waited: number): Facts {
+  const { connection } = context
   return {
     ...PLAIN_FACTS,
-    now: connection.runtime.now(),
-    safeRetryWindow,
-    attempt: Math.min(settings.timeout, Math.max(0, deadline.remaining())),
+    ...timingOf(context, job),
     wanted: job.intent,
     outwaited: job.takeOver || waited >= LONGEST_WAIT,
     // Read only where a rule asks: in Node, it inspects the dispatcher.

@@ -7,7 +7,7 @@ import { LIKE_A_KEY, redact } from '../../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../../http/request.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG, isProxied } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
-import { isLate, isShared, nextKey, sameApiKey, tagOf } from '../protocol/keys.ts'
+import { isLate, isShared, nextKey, sameApiKey, tagOf, timingOf } from '../protocol/keys.ts'
 import {
   classify,
   type History,
@@ -142,7 +142,7 @@ async function attemptsUnder(
   attemptsBefore: number,
   maxRetries: number,
 ): Promise<Tried> {
-  const { connection, journal, safeRetryWindow } = context
+  const { connection, journal } = context
   const { runtime } = connection
   const { settings, deadline, callId } = job
   const claimed = found.record
@@ -157,10 +157,7 @@ async function attemptsUnder(
   let unused = neverUsed
   const headers: Record<string, string> = { ...settings.headers }
 
-  const isLateNow = (): boolean => {
-    const attempt = Math.min(settings.timeout, Math.max(0, deadline.remaining()))
-    return isLate(mine.record, { now: runtime.now(), safeRetryWindow, attempt })
-  }
+  const isLateNow = (): boolean => isLate(mine.record, timingOf(context, job))
 
   const beforeSend = async (apiKey: string | null): Promise<boolean> => {
     if (isLateNow()) return false
