@@ -242,6 +242,7 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
     'client/create/hidden-retries.test.ts': [
       'the order is looked up, and not bought again, once its key may be forgotten',
       'another refusal does not restart the window of the key',
+      'a key that may have bought behind a refusal is kept if it belongs to another payload',
     ],
     'server/platform-fetch.test.ts': ['a service worker that controls the page may repeat a request'],
   },

@@ -250,8 +250,10 @@ export function movesOn(
   earlier: Rejection | undefined,
 ): boolean {
   if (earlier?.kind !== 'refused' || mine.record.origin === 'caller') return false
-  // Doubt is judged as it was before the conflict.
-  if (outcome?.kind === 'conflict') return !before.ambiguous && !isShared(context, mine.record)
+  // Doubt is judged as it was before the conflict. Behind the earlier refusal, a hidden retry may have
+  // bought the order.
+  if (outcome?.kind === 'conflict')
+    return !before.ambiguous && !isShared(context, mine.record) && !context.connection.mayResend
   return verdict.rejection === 'refused' && status === earlier.status && code === earlier.code
 }
 

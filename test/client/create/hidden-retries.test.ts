@@ -47,3 +47,14 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
     expect(order.id).toBe(lab.charged())
   })
 })
+
+it('a key that may have bought behind a refusal is kept if it belongs to another payload', async () => {
+  const lab = await refusedAfterCharge(422)
+  const changed = { ...REQUEST, metadata: { ...REQUEST.metadata, note: 'again' } }
+  const client = lab.shared({ fetch: retrying(lab) })
+  expect(await failure(client.orders.create(changed))).toMatchObject({
+    code: 'idempotency_conflict',
+    charged: 'unknown',
+  })
+  lab.charged()
+})

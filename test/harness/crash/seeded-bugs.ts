@@ -132,6 +132,12 @@ const BUGS = {
       }),
     'another key of the caller takes over an order that has one': () => dropGuard(GUARDS, 'otherKey'),
   },
+  'client/create/hidden-retries': {
+    'a conflict moves to another key although a hidden retry may have bought the order': () =>
+      around(movesOn, (original, { connection, ...context }, ...rest) =>
+        original({ ...context, connection: { ...connection, mayResend: false } }, ...rest),
+      ),
+  },
   'client/create/idempotency': {
     'the request is sent before the record is stored': () =>
       overStore((store) => ({
