@@ -192,7 +192,8 @@ const hiddenCharge = (draw: Draw): Scene => {
     intents: [draw.pick(REFERENCE, { ...REFERENCE, idempotencyKey: 'key-1' })],
     client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
     server: { ...LISTED, keyLifetime: PATIENT.safeRetryWindow, keyFormat: 'any' },
-    script: [[AT_ONCE, { ...CREATE }], again(), again(), again()],
+    // Another note makes another body, so that the service reports a conflict.
+    script: [[AT_ONCE, { ...CREATE, ...draw.pick({}, { note: 'first' }) }], again(), again(), again()],
   }
 }
 
