@@ -1,45 +1,80 @@
-/** `npm run bench NAME`: benchmarks. All of them need an idle machine. */
-import { node, type Programs, readName, runCommands } from '../programs/named-programs.ts'
+/**
+ * `npm run bench`: what users compare, as one page in Markdown. Needs an idle machine.
+ *
+ * `--write` puts the result into docs/performance.md; names of sections run only those.
+ */
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { arch, availableParallelism, cpus, loadavg, type } from 'node:os'
+import { join } from 'node:path'
+import manifest from '../../package.json' with { type: 'json' }
+import { isBuilt, root } from '../build/ensure-built.ts'
+import { readArguments, UsageError } from '../programs/arguments.ts'
+import { install } from '../programs/install.ts'
 
-const quiet = '--disable-warning=ExperimentalWarning'
-const PROGRAMS: Programs = {
-  clients: {
-    about: 'time, CPU, memory and size compared with other clients; writes docs/performance.md',
-    commands: [node('tools/bench/run.ts')],
+/** Each is a program that prints a table: one process each, so that none slows down another. */
+const SECTIONS: Readonly<Record<string, { readonly title: string; readonly flags?: readonly string[] }>> = {
+  requests: { title: 'Requests and orders' },
+  lists: { title: 'Long lists' },
+  start: { title: 'Start' },
+  bundle: { title: 'Bundle' },
+  stores: { title: 'Stores' },
+  memory: { title: 'Many orders in 256 MB', flags: ['--max-old-space-size=256', '--expose-gc'] },
+}
+const PAGE = join(root, 'docs/performance.md')
+const MARKS = ['<!-- figures: npm run bench -- --write -->', '<!-- end of figures -->'] as const
+
+const { names, write } = readArguments(
+  {
+    usage: `npm run bench -- [--write] [SECTION]
+  prints figures for docs/performance.md, in about eight minutes; --write puts them there
+  sections: ${Object.keys(SECTIONS).join(', ')}`,
+    positionals: 1,
+    options: { write: { type: 'boolean', default: false } },
   },
-  profile: {
-    about: 'time of one call by owner and by function; --heap: its allocations',
-    commands: [node('tools/bench/profile.ts')],
+  ({ positionals, values }) => {
+    for (const name of positionals)
+      if (!Object.hasOwn(SECTIONS, name)) throw new UsageError(`Unknown section: ${name}.`)
+    if (values.write && positionals.length > 0) throw new UsageError('--write needs all sections.')
+    return { names: positionals.length > 0 ? positionals : Object.keys(SECTIONS), write: values.write }
   },
-  stores: {
-    about: 'orders per second with each store',
-    commands: [node(quiet, 'tools/bench/stores/throughput.ts')],
-  },
-  'stores-memory': {
-    about: 'memory of a million orders in each store',
-    commands: [node('--expose-gc', '--max-old-space-size=96', 'tools/bench/stores/memory.ts')],
-  },
-  sandbox: {
-    about: 'the speed of the sandbox compared with the minimum that Node needs',
-    commands: [node('tools/bench/sandbox/speed.ts')],
-  },
-  schemas: {
-    about: 'time to check a page of 1,000 orders, compared field by field, and by schemas of zod and ajv',
-    commands: [node('tools/bench/schemas.ts')],
-  },
-  collections: {
-    about: 'garbage collections of long lists',
-    commands: [node('tools/bench/collections.ts')],
-  },
-  journal: {
-    about: 'the cost of the journal: CPU time, SQLite, growth',
-    commands: [
-      node('tools/bench/journal/cpu.ts'),
-      node('tools/bench/journal/sqlite.ts'),
-      node('--max-old-space-size=8192', 'tools/bench/journal/growth.ts'),
-    ],
-  },
+)
+// The clients of the databases.
+if (names.includes('stores')) install('test/engines')
+if (!isBuilt()) throw new Error('The build is missing or older than the source: npm run build')
+
+function machine(): string {
+  // Some virtual machines have no model name. Then the architecture remains.
+  const model = cpus()[0]?.model.trim().replace(/\s+/g, ' ') ?? 'unknown processor'
+  const load = ((loadavg()[0] ?? 0) / availableParallelism()).toFixed(1)
+  const { node, undici } = process.versions
+  return (
+    `Measured on ${availableParallelism()} processors (${model}, ${arch()}, ${type()}), which had ${load} processes each before.\n` +
+    `Node ${node} with undici ${undici} behind its \`fetch\`; undici ${manifest.devDependencies.undici} from npm; ky ${manifest.dependencies.ky}.`
+  )
 }
 
-const { name, rest } = readName('bench', PROGRAMS)
-process.exitCode = runCommands(PROGRAMS[name]?.commands ?? [], rest)
+function figuresOf(name: string): string {
+  process.stderr.write(`measuring ${name}\n`)
+  const flags = ['--disable-warning=ExperimentalWarning', ...(SECTIONS[name]?.flags ?? [])]
+  const { stdout, status } = spawnSync(
+    process.execPath,
+    [...flags, join(import.meta.dirname, `${name}.ts`)],
+    {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  if (status !== 0) throw new Error(`${name} failed`)
+  return `### ${SECTIONS[name]?.title}\n\n${stdout.trim()}\n\nRepeat with \`npm run bench -- ${name}\`.\n`
+}
+
+const figures = [`${machine()}\n`, ...names.map(figuresOf)].join('\n')
+process.stdout.write(figures)
+if (write) {
+  const page = readFileSync(PAGE, 'utf8')
+  const [start, end] = MARKS.map((mark) => page.indexOf(mark)) as [number, number]
+  if (start < 0 || end < start) throw new Error(`${PAGE} has no place for the figures`)
+  writeFileSync(PAGE, `${page.slice(0, start + MARKS[0].length)}\n\n${figures}\n${page.slice(end)}`)
+}

@@ -1,5 +1,5 @@
 /**
- * Shared by `npm run verify`, `npm run bench` and `npm run example`, which take a name and
+ * Shared by `npm run verify` and `npm run example`, which take a name and
  * arguments for the named program.
  */
 import { spawnSync } from 'node:child_process'
