@@ -142,7 +142,6 @@ function invalidFor(issues: readonly Issue[]): InvalidRequestError {
 const PLACES: Readonly<Record<string, string>> = {
   serviceId: 'serviceId',
   productId: 'serviceId',
-  amount: '',
   target: 'target',
   quantity: 'quantity',
   metadata: 'metadata',
@@ -189,13 +188,12 @@ function collect(issues: Issue[], fields: unknown, prefix: string): void {
       harmless.add(path)
       continue
     }
-    issues.push({ path, message: advice(meant) })
+    const message =
+      meant.place === 'options'
+        ? `is a call option: pass ${meant.name} in the second argument`
+        : `must be named ${meant.place}`
+    issues.push({ path, message })
   }
-}
-
-function advice({ name, place }: { readonly name: string; readonly place: string }): string {
-  if (place === 'options') return `is a call option: pass ${name} in the second argument`
-  return place ? `must be named ${place}` : 'must be omitted: the service sets it'
 }
 
 function means(a: string, b: string): boolean {

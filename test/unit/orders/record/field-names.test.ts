@@ -74,7 +74,7 @@ describe('a field of an order that can only be meant as something else', () => {
 describe('a field of an order that may well exist', () => {
   it.each([
     ...['sourceSystem', 'currency', 'note', 'notes', 'services', 'serviceName', 'targets', 'targetId'],
-    ...['data', 'meta', 'header', 'readers', 'signals', 'timeouts', 'width', 'deviceId', 'orderId'],
+    ...['amount', 'data', 'meta', 'header', 'readers', 'signals', 'timeouts', 'width', 'deviceId', 'orderId'],
     ...[
       'budget',
       'externalId',
