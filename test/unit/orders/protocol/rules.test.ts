@@ -109,6 +109,19 @@ describe('the guards of create()', () => {
   })
 })
 
+it.each<[ConditionName, boolean, Changes, Partial<Facts>]>([
+  ['idKnown', true, { order: { id: 'o1' } }, {}],
+  ['idKnown', false, { order: { id: '..' } }, {}],
+  ['idKnown', false, { order: undefined }, {}],
+  ['spent', true, { ...refused, ...stale, origin: 'caller' }, { wanted: undefined }],
+  ['changedSince', true, { updatedAt: NOW - 1 }, { decidedAt: NOW + 1 }],
+  ['changedSince', false, { updatedAt: NOW - 1 }, { decidedAt: NOW }],
+  ['changedSince', false, { updatedAt: NOW - 1 }, { decidedAt: NOW - 1 }],
+  ['changedSince', true, { updatedAt: NOW }, { decidedAt: NOW - 1 }],
+])('at its edge, the condition %s is %s for %j with %j', (name, holds, changes, further) => {
+  expect(CONDITIONS[name](record(changes), { ...here, ...further })).toBe(holds)
+})
+
 it.each([
   ['same', {}, { ...intent, idempotencyKey: record().key }],
   [undefined, stale, { ...intent, idempotencyKey: record().key }],
