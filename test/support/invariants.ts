@@ -385,10 +385,11 @@ const agreementOfRecoveries: Invariant = (log) =>
         : broken(`and that it is charged: '${charged}'`)
     }
     const pending = rows.filter(({ open }) => open)
-    // A call of the same process may be about to claim a record that a person has just closed.
+    // A call of the same process may be at work on a record that a person has just closed.
     const isLive = (other: LoggedCall): boolean =>
-      other.kind === 'create' &&
-      other.intent === intent &&
+      other !== call &&
+      other.kind !== 'resolve' &&
+      (other.intent ?? intent) === intent &&
       other.process === call.process &&
       overlaps(call, other)
     if (pending.length === 0 && outcome === 'in_progress' && log.calls.some(isLive)) return []
