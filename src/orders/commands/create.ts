@@ -33,7 +33,7 @@ import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, orderOf } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
-import { drive, type EndStep } from '../sending/drive.ts'
+import { drive, type EndStep, enter } from '../sending/drive.ts'
 import { proveFound } from '../sending/evidence.ts'
 import {
   argumentError,
@@ -154,8 +154,16 @@ async function ruledReply(
   switch (step.step) {
     case 'tell':
       return rememberedReply(job, record)
-    case 'read':
-      return await readReply(context, job, { id, row, record })
+    case 'read': {
+      // Two nameless calls that read the same order at the same time would both return it.
+      if (context.journal.live.has(id)) return await place(context, job)
+      const leave = enter(context, id)
+      try {
+        return await readReply(context, job, { id, row, record })
+      } finally {
+        leave()
+      }
+    }
     case 'look_up': {
       const listed = await isListed(context, job, { id, row, record })
       if (listed === undefined) return await place(context, { ...job, isNotListed: true })

@@ -62,18 +62,25 @@ export async function drive(context: OrderContext, job: Job): Promise<Ruled | Un
     if (ended instanceof Interruption) return await unclaimed(context, job, ended)
     waited = true
   }
-  // Nothing may be awaited since the last look, or another call for the order could begin, too.
-  let leave = (): void => {}
-  const ended = new Promise<void>((resolve) => {
-    leave = resolve
-  })
-  live.set(job.rowId, ended)
+  const leave = enter(context, job.rowId)
   try {
     const claimed = await claimOrEnd(context, job, startedAt, waited)
     return claimed.end === 'claimed' ? await send(context, job, claimed) : claimed
   } finally {
-    live.delete(job.rowId)
     leave()
+  }
+}
+
+/** Nothing may be awaited since the last look, or another call for the order could begin, too. */
+export function enter({ journal: { live } }: OrderContext, rowId: string): () => void {
+  let resolved = (): void => {}
+  const ended = new Promise<void>((resolve) => {
+    resolved = resolve
+  })
+  live.set(rowId, ended)
+  return () => {
+    live.delete(rowId)
+    resolved()
   }
 }
 

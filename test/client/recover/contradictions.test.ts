@@ -45,6 +45,7 @@ describe("a response that is somebody else's order", () => {
     lab.fault({ type: 'transformBody', patch }, 1, 'createOrder')
     const { id } = await lab.create()
     expect(id).toBe(lab.charged())
+    expect(lab.posts).toHaveLength(1)
   })
 
   it.each([
