@@ -13,14 +13,7 @@ import type { OrderStore } from '../../stores/store.ts'
 import { type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
-import {
-  type Asked,
-  contradiction,
-  differencesFound,
-  echoOf,
-  proveFound,
-  sourceSystemOf,
-} from '../sending/evidence.ts'
+import { type Asked, differencesFound, echoOf, proveFound, sourceSystemOf } from '../sending/evidence.ts'
 import { type AttentionReason, createdOutcome, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
 import { scanOrders } from './scan-orders.ts'
 
@@ -60,7 +53,8 @@ export async function readOrder(
 function readable({ connection }: OrderContext, body: unknown, asked: Asked | undefined): Checked<Order> {
   const checked = checkNow(orderSchema, body)
   if (!('value' in checked) || asked === undefined) return checked
-  const field = contradiction(connection.runtime.deriveId, asked, echoOf(checked.value))
+  const { value } = checked
+  const [field] = differencesFound(connection.runtime.deriveId, asked, { ...echoOf(value), id: value.id })
   return field === undefined ? checked : wrong('is not what was sent', field)
 }
 
@@ -196,10 +190,12 @@ export async function isListed(
     },
   }
   // The record says that nothing was charged, and a failed look-up does not change that.
-  const scan = { operation: job.operation, settings, charged: undefined, checkOpen: () => {} } as const
+  const scan = { operation: job.operation, settings, charged: 'no', checkOpen: () => {} } as const
+  // A refused order's record has no request to compare with.
+  const asked = { ...found.record, ...defined({ body: job.intent?.body }) }
   for await (const listed of scanOrders(context, scan)) {
     if (listed.externalOrderId !== found.record.externalOrderId) continue
-    if (differencesFound(deriveId, found.record, listed).length === 0)
+    if (differencesFound(deriveId, asked, listed).length === 0)
       return (await proveFound(context, found, listed, job.deadline)).record
     doubtful = true
   }

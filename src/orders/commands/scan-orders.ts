@@ -20,7 +20,7 @@ export interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
   /** What the error of a read reports about the wallet. */
-  readonly charged: 'unknown' | undefined
+  readonly charged: 'unknown' | 'no' | undefined
   readonly sourceSystem?: string | undefined
   /** Called before each page. Throws once the client is closed. */
   readonly checkOpen: () => void

@@ -58,3 +58,46 @@ it('a key that may have bought behind a refusal is kept if it belongs to another
   })
   lab.charged()
 })
+
+describe('the look-up of create() for an order that was refused', () => {
+  const FROM_SHOP = { ...REQUEST, metadata: { externalOrderId: 'r1', sourceSystem: 'shop' } }
+
+  /** The order was refused, and its key may be forgotten. */
+  async function refused(): Promise<Lab> {
+    const lab = new Lab()
+    lab.fault({ type: 'status', status: 402, code: 'REFUSED' })
+    await failure(lab.client({ fetch: retrying(lab) }).orders.create(FROM_SHOP))
+    lab.runtime.jump(25 * MINUTE)
+    return lab
+  }
+
+  it("another source system's order with the same reference is not returned", async () => {
+    const lab = await refused()
+    lab.sandbox.addOrder({ ...REQUEST, metadata: { externalOrderId: 'r1', sourceSystem: 'erp' } })
+    const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(FROM_SHOP))
+    expect(error).toMatchObject({ code: 'unresolved_order', externalOrderId: 'r1' })
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
+  })
+
+  it('a list that comes from a cache does not permit a new key', async () => {
+    const lab = await refused()
+    const cached: typeof fetch = async (...request) => {
+      const response = await retrying(lab)(...request)
+      return new Response(response.body, { status: response.status, headers: { age: '300' } })
+    }
+    const error = await failure(lab.client({ fetch: cached }).orders.create(FROM_SHOP))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'no', status: 200 })
+    expect(lab.posts).toHaveLength(1)
+  })
+
+  it('an API key in the listed order is neither stored nor returned', async () => {
+    const lab = await refused()
+    const { apiKey } = lab.sandbox
+    lab.sandbox.addOrder(FROM_SHOP)
+    const change = (rows: readonly object[]) => rows.map((row) => ({ ...row, createdBy: `Bearer ${apiKey}` }))
+    lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
+    const found = await lab.client({ fetch: retrying(lab) }).orders.create(FROM_SHOP)
+    expect(JSON.stringify([found, await lab.record('ref:r1')])).not.toContain(apiKey)
+    expect(found).toHaveProperty('createdBy')
+  })
+})

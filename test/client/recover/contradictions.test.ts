@@ -48,6 +48,16 @@ describe("a response that is somebody else's order", () => {
     expect(lab.posts).toHaveLength(1)
   })
 
+  it('an order that is read by the id from its own response is accepted, whatever the service shows now', async (lab) => {
+    const patch = [{ op: 'remove', path: '/status' } as const]
+    lab.fault({ type: 'transformBody', patch }, 'always', 'createOrder')
+    expect(await failure(lab.create(anonymousOrder()))).toMatchObject({ charged: 'yes' })
+    lab.fault({ type: 'transformBody', patch: [replace('/quantity', 3)] }, 'always', 'retrieveOrder')
+    const { id } = await lab.create(anonymousOrder())
+    expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
+    expect(await all(lab.client().orders.unresolved())).toEqual([])
+  })
+
   it.each([
     ['a quantity as a string', replace('/quantity', '10.0')],
     ['an object as serviceId', replace('/serviceId', { id: 'svc_other' })],
