@@ -24,7 +24,10 @@ export function readFields<T extends object>(
   const fields: Partial<T> = Object.create(null)
   for (const name of Object.keys(value)) {
     if (!Object.hasOwn(readers, name)) {
-      const advice = habitOf(name, readers) || nearestName(name, Object.keys(readers))
+      const habit = habitOf(name, readers)
+      // A name that is no misspelling of ours may be absent, as all options.
+      if (habit !== '' && value[name] === undefined) continue
+      const advice = habit || nearestName(name, Object.keys(readers))
       refuse(
         `is not known${advice && ` (${advice.includes(' ') ? advice : `did you mean ${advice}?`})`}`,
         name,

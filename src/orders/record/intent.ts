@@ -182,7 +182,13 @@ function collect(issues: Issue[], fields: unknown, prefix: string): void {
     const path = prefix + name
     if (PLACES[name] === path || harmless.has(path)) continue
     const form = folded(name)
-    const meant = KNOWN.find(({ place, folded }) => place.startsWith(prefix) && means(form, folded))
+    const meant = KNOWN.find(
+      ({ name, place, folded }) =>
+        place.startsWith(prefix) &&
+        means(form, folded) &&
+        // An order with both may well have a field of this name.
+        !(name === 'productId' && Object.hasOwn(fields, place)),
+    )
     if (meant === undefined) {
       if (harmless.size === MAX_HARMLESS) harmless.clear()
       harmless.add(path)

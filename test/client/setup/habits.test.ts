@@ -77,9 +77,26 @@ describe('names of other SDKs', () => {
     ['productId', 'must be named serviceId'],
     ['product_id', 'must be named serviceId'],
   ])('an order with the field %s is refused before anything is sent: %s', async (name, message) => {
-    const request = { ...named, ...{ [name]: 5 } }
+    const { serviceId, ...others } = named
+    const request = { ...others, ...{ [name]: serviceId } }
+    // @ts-expect-error the name of another SDK stands in place of serviceId
     const error = await failure(clientOf(sandbox).orders.create(request))
     expect(error).toMatchObject({ charged: 'no', issues: [{ path: name, message }] })
+  })
+
+  it('a name of another SDK whose value is undefined counts as absent', async () => {
+    const client = clientOf(createSandbox())
+    const absent: object = { signal: undefined, timeout: undefined, page: undefined }
+    await client.orders.list(absent)
+    await client.orders.reconcile(absent)
+    const misspelt: object = { limt: undefined }
+    expect(() => client.orders.list(misspelt)).toThrow('limt is not known')
+  })
+
+  it('an order that has a serviceId may have a field named productId, too', async () => {
+    const own = createSandbox()
+    await clientOf(own).orders.create({ ...named, ...{ productId: 'p', productIds: ['p'] } })
+    expect(own.ledger).toHaveLength(1)
   })
 
   it('metadata may have any of these names', async () => {
