@@ -87,6 +87,8 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       const response = await new Promise<TransportResponse | 'interrupted'>((resolve, reject) => {
         leave = () => resolve('interrupted')
         pending.then(resolve, reject)
+        // The caller may have aborted while the transport began to send.
+        if (stopped !== undefined) leave()
       })
       if (response === 'interrupted') {
         pending.then(discard, () => {})

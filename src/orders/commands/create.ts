@@ -15,7 +15,7 @@ import type { SettledEvent } from '../../hooks.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { answerFacts, factsOf, headersLater, noHeaders } from '../../http/request.ts'
-import { differingFields } from '../../identity/keys.ts'
+import { differingFields, isNameless } from '../../identity/keys.ts'
 import { attachInfo, type ResponseInfo } from '../../response-info.ts'
 import { issuesText } from '../../schemas/check.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
@@ -120,13 +120,24 @@ async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): P
     attachInfo(value, responseInfoOf(info))
     return { value, info, remembered }
   } catch (thrown) {
-    const error = named(job, thrown)
+    const error = named(job, thrown instanceof Steered ? thrown.known : thrown)
     const own: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
     const { code, charged, status, attempts = 0, idempotencyKey, orderId } = own
     const { externalOrderId } = job.intent
     const known = { idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered }
     report(context, job, { ok: false, attempts, ...defined({ code, charged, status, ...known }) })
-    throw error
+    throw thrown instanceof Steered ? thrown.error : error
+  }
+}
+
+/** A framework's own error, which the caller must get unchanged. Hooks are told what is known. */
+class Steered {
+  readonly error: unknown
+  readonly known: CustomerOrderingError
+
+  constructor(error: unknown, known: CustomerOrderingError) {
+    this.error = error
+    this.known = known
   }
 }
 
@@ -155,6 +166,7 @@ async function ruledReply(
     case 'tell':
       return rememberedReply(job, record)
     case 'read': {
+      if (!isNameless(job.intent.slot)) return await readReply(context, job, { id, row, record })
       // Two nameless calls that read the same order at the same time would both return it.
       if (context.journal.live.has(id)) return await place(context, job)
       const leave = enter(context, id)
@@ -191,7 +203,10 @@ function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
   const isSame = differingFields(fingerprint, job.intent.fingerprint).length === 0
   if (isSame && orderOf(record) !== undefined) return rememberedReply(job, record)
   const charged = record.state === 'created' ? 'yes' : sent.charged
-  throw sentError(job, sent, charged)
+  const error = sentError(job, sent, charged)
+  // What was charged, and the key of an intended duplicate, must reach the caller.
+  const passes = ending.end === 'steered' && charged !== 'yes' && job.intent.duplicateKey === undefined
+  throw passes ? new Steered(ending.error, error) : error
 }
 
 function rememberedReply(job: CreateJob, record: JournalRecord): OrderReply<Order> {

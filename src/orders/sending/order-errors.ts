@@ -118,7 +118,6 @@ export function unclaimedError(
 /** The order was sent, and this call has no order to return. */
 export function sentError(job: CreateJob, sent: Sent, charged: Charged): CustomerOrderingError {
   const { ending, outcome, orderId, record, attempts } = sent
-  if (ending.end === 'steered') throw ending.error
   const context = { ...contextOf(job, charged, record.key), orderId }
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
@@ -132,7 +131,8 @@ export function sentError(job: CreateJob, sent: Sent, charged: Charged): Custome
     )
   }
   if (ending.end === 'done') throw new TypeError('unreachable: a finished call has its order')
-  return errorOf({ ...ending, trail: { ...ending.trail, attempts } }, context)
+  const end = ending.end === 'steered' ? 'stopped' : ending.end
+  return errorOf({ ...ending, end, trail: { ...ending.trail, attempts } }, context)
 }
 
 /** Adds the order's names to an error of the store, which knows only row ids. */

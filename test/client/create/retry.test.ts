@@ -1,8 +1,13 @@
-import { type CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
+import {
+  type CustomerOrderingClient,
+  responseInfo,
+  type SettledEvent,
+  type Transport,
+} from 'customer-ordering-sdk'
 import type { FaultAction, Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { errorOf } from '../../support/errors.ts'
-import { Lab } from '../../support/lab.ts'
+import { anonymousOrder, Lab, order } from '../../support/lab.ts'
 
 const request = {
   serviceId: 'svc_standard',
@@ -179,4 +184,51 @@ test('an error by which Next.js steers the rendering passes through create() unc
   await expect(Promise.resolve(steering.orders.recover())).rejects.toBe(steered)
   await create(lab.client())
   lab.sandbox.expectChargedOnce('ref-1')
+})
+
+describe('the error by which a framework steers the rendering, after the service may have bought the order', () => {
+  const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
+
+  test('hooks are told the attempt, the key and that the wallet may have been charged', async () => {
+    const lab = new Lab()
+    const settled: SettledEvent[] = []
+    const onSettled = (event: SettledEvent) => settled.push(event)
+    const client = lab.client({ fetch: () => Promise.reject(steered), hooks: { onSettled } })
+    await expect(create(client)).rejects.toBe(steered)
+    const idempotencyKey = expect.any(String)
+    expect(settled).toMatchObject([{ ok: false, attempts: 1, charged: 'unknown', idempotencyKey }])
+  })
+
+  test('the caller learns the key of an order that was meant to be a duplicate', async () => {
+    const lab = new Lab()
+    const client = lab.client({ fetch: () => Promise.reject(steered) })
+    const error = await errorOf(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
+    expect(error).toMatchObject({ charged: 'unknown', idempotencyKey: expect.any(String) })
+  })
+
+  test('the caller learns that an order was charged whose response was unreadable', async () => {
+    const lab = new Lab()
+    lab.fault({ type: 'bytes', body: '<html>', status: 201 })
+    let calls = 0
+    const fetch: typeof globalThis.fetch = (...request) =>
+      calls++ === 0 ? lab.sandbox.fetch(...request) : Promise.reject(steered)
+    expect(await errorOf(create(lab.client({ fetch })))).toMatchObject({
+      code: 'invalid_response',
+      charged: 'yes',
+    })
+  })
+})
+
+test('a signal that fires while a transport begins to send ends the call, even if the transport ignores it', async () => {
+  const lab = new Lab()
+  const controller = new AbortController()
+  const transport: Transport = {
+    send: () => {
+      controller.abort()
+      return new Promise(() => {})
+    },
+  }
+  const client = lab.client({ transport, fetch: undefined })
+  const error = await errorOf(client.orders.create(order('r1'), { signal: controller.signal }))
+  expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
 })
