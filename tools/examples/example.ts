@@ -10,7 +10,7 @@ import { type Commands, node, type Programs, readName, runCommands } from '../pr
 
 const examples = join(root, 'examples')
 const names = readdirSync(examples, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() || entry.name.endsWith('.ts'))
+  .filter((entry) => entry.name.endsWith('.ts') || (entry.isDirectory() && entry.name !== 'node_modules'))
   .map((entry) => basename(entry.name, '.ts'))
 
 const has = (name: string, file: string): boolean => existsSync(join(examples, name, file))
