@@ -22,7 +22,7 @@ describe('a client that lives long', () => {
 })
 
 describe('a large store', () => {
-  it.each(FULL ? [[300_000, 256]] : [[10_000, 48]])(
+  it.each(FULL ? [[100_000, 96]] : [[10_000, 48]])(
     'reconcile() of %i records runs in a heap of %i MB',
     async (records, megabytes) => {
       const { stdout } = await promisify(execFile)(process.execPath, [
