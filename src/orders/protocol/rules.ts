@@ -151,8 +151,12 @@ const maybeHidden: Condition = ({ externalOrderId, attempts, firstSentAt }, fact
   externalOrderId !== undefined &&
   !mayAttempt(firstSentAt, facts)
 
-/** A call whose key would be replaced may still send it. */
-const running: Condition = (record, { now }) => mayBeRunning(record, now)
+/**
+ * A call whose key would be replaced may still send it, or was still sending when the person decided:
+ * the machine may have slept since.
+ */
+const running: Condition = (record, { decidedAt, now }) =>
+  mayBeRunning(record, now) || mayBeRunning(record, decidedAt)
 
 /** A call wrote the record after a person called `resolve()`, and may have sent the order. */
 const changedSince: Condition = ({ updatedAt }, { decidedAt, now }) =>

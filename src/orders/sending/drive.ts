@@ -89,12 +89,9 @@ export async function ruledByTwin(
   context: OrderContext,
   { command, rowId, intent, deadline }: Job,
 ): Promise<Ruled | undefined> {
-  if (command === 'create') {
-    return isNameless(intent?.slot ?? '')
-      ? { end: 'ruled', step: DUPLICATE, found: { id: rowId } }
-      : undefined
-  }
+  if (command === 'create' && !isNameless(intent?.slot ?? '')) return undefined
   const found = (await context.journal.newest(rowId, deadline.grace())) ?? { id: rowId }
+  if (command === 'create') return { end: 'ruled', step: DUPLICATE, found }
   const step = { step: found.record === undefined ? 'nothing' : 'in_progress' } as const
   return { end: 'ruled', step, found }
 }

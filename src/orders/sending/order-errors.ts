@@ -21,7 +21,7 @@ import type { StepOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, type CreateJob, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
-import { chargedOf, type JournalRecord, recordFacts } from '../record/record.ts'
+import { chargedOf, isPending, type JournalRecord, recordFacts } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
 import type { Sent } from './send.ts'
 
@@ -36,11 +36,15 @@ const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
 
 export function refusedError(job: CreateJob, because: Refusal, record: JournalRecord | undefined): Error {
   const { intent } = job
-  if (because === 'duplicate')
+  if (because === 'duplicate') {
+    // A settled order in the row is the one before.
+    const asked = record !== undefined && isPending(record) ? record : undefined
+    const charged = asked === undefined ? 'unknown' : chargedOf(asked)
     return new DuplicateOrderError(
-      'Another call is placing the same order without a reference or key, and may charge the wallet. This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second order.',
-      { ...namesOf(job, record), charged: 'unknown' },
+      `Another call is placing the same order without a reference or key. ${moneySentence(charged)} This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second order.`,
+      { ...namesOf(job, asked), charged },
     )
+  }
   if (record === undefined) return new TypeError(`unreachable: refused as ${because} without a record`)
   const charged = chargedOf(record)
   const facts = { ...namesOf(job, record), charged }

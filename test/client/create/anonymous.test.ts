@@ -200,7 +200,7 @@ describe('an order without reference and key', () => {
       }),
     )
     expect(first.order?.id).toBe(lab.sandbox.ledger[0]?.orderId)
-    expect((await second)?.error).toMatchObject({ code: 'duplicate_order', charged: 'unknown' })
+    expect((await second)?.error).toMatchObject({ code: 'duplicate_order', charged: 'yes' })
     lab.sandbox.expectCharges(1)
   })
 

@@ -31,6 +31,8 @@ import {
   wrongLine,
 } from './rule-lines.ts'
 
+const HOUR = 3_600_000
+
 describe('what a command does with an order', () => {
   it('every line of the table and of its guards holds', () => {
     expect(wrongLine()).toBeUndefined()
@@ -118,6 +120,9 @@ it.each<[ConditionName, boolean, Changes, Partial<Facts>]>([
   ['changedSince', false, { updatedAt: NOW - 1 }, { decidedAt: NOW }],
   ['changedSince', false, { updatedAt: NOW - 1 }, { decidedAt: NOW - 1 }],
   ['changedSince', true, { updatedAt: NOW }, { decidedAt: NOW - 1 }],
+  // The machine of the person slept for an hour after the decision.
+  ['running', true, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW - HOUR + 2 }],
+  ['running', false, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW }],
 ])('at its edge, the condition %s is %s for %j with %j', (name, holds, changes, further) => {
   expect(CONDITIONS[name](record(changes), { ...here, ...further })).toBe(holds)
 })
