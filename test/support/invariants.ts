@@ -170,7 +170,7 @@ const ordersAskedFor: Invariant = (log) =>
         other.process === call.process &&
         other.kind === 'create' &&
         other.intent === intent &&
-        (other.told?.orderId === orderId || other.id === charge?.call) &&
+        ((other.told?.orderId === orderId && other.told.code === undefined) || other.id === charge?.call) &&
         overlaps(other, call),
     )
     return twin === undefined
