@@ -12,6 +12,7 @@ import { CustomerOrderingClient } from '../../src/client.ts'
 import { SqliteStore } from '../../src/stores/sqlite.ts'
 import { FULL } from '../support/effort.ts'
 import { failure, order } from '../support/lab.ts'
+import { describeUnless } from '../support/needs.ts'
 
 const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'command-process-'))
@@ -30,8 +31,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true })
 })
 
-function isInstalled(shell: string): boolean {
-  return (process.env['PATH'] ?? '').split(delimiter).some((each) => existsSync(join(each, shell)))
+function missingShell(shell: string): string | undefined {
+  const folders = (process.env['PATH'] ?? '').split(delimiter)
+  return folders.some((each) => existsSync(join(each, shell))) ? undefined : `${shell} is not installed`
 }
 
 /** A store with two orders in doubt. */
@@ -188,9 +190,8 @@ describe('customer-ordering-sdk as a process', () => {
     ])
   })
 
-  it.skipIf(!isInstalled('fish'))(
-    'the completion for fish completes commands, their options and the file of a store',
-    async () => {
+  describeUnless(missingShell('fish'), 'the completion for fish', () => {
+    it('the completion for fish completes commands, their options and the file of a store', async () => {
       const lines = ['unr', 'reconcile --al', 'orders g', 'recover --store process.te']
       const program = lines.map((line) => `complete -C 'customer-ordering-sdk ${line}'`)
       const env = environment({ NODE: process.execPath, MAIN: main })
@@ -202,12 +203,13 @@ describe('customer-ordering-sdk as a process', () => {
       expect(stdout.split('\n').filter(Boolean)).toEqual([
         ...['unresolved', '--all', '--allow-insecure-http', 'get', 'process.test.ts'],
       ])
-    },
-  )
+    })
+  })
 
-  it.skipIf(!isInstalled('zsh'))('the completion for zsh completes the options of a command', async () => {
-    const env = environment({ NODE: process.execPath, MAIN: main })
-    const script = `
+  describeUnless(missingShell('zsh'), 'the completion for zsh', () => {
+    it('the completion for zsh completes the options of a command', async () => {
+      const env = environment({ NODE: process.execPath, MAIN: main })
+      const script = `
       autoload -U compinit && compinit -u -D
       source <("$NODE" "$MAIN" completion zsh)
       echo $_comps[customer-ordering-sdk]
@@ -215,8 +217,9 @@ describe('customer-ordering-sdk as a process', () => {
       COMP_WORDS=(customer-ordering-sdk orders '') COMP_CWORD=2
       _customer_ordering_sdk
       echo "\${COMPREPLY[*]}"`
-    const { stdout } = await promisify(execFile)('zsh', ['-f', '-c', script], { env })
-    expect(stdout).toMatch(/^_bash_complete .*_customer_ordering_sdk\nlist --timeout .* get\n$/)
+      const { stdout } = await promisify(execFile)('zsh', ['-f', '-c', script], { env })
+      expect(stdout).toMatch(/^_bash_complete .*_customer_ordering_sdk\nlist --timeout .* get\n$/)
+    })
   })
 
   it('the quick start shows a lost response and one charge', async () => {
