@@ -4,6 +4,7 @@ import { type AnyCustomerOrderingError, StoreError } from '../../errors/classes.
 import { type CallSettings, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { errorOf } from '../../http/failures.ts'
+import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
@@ -151,8 +152,19 @@ export async function recoverOne(
     case 'unclaimed':
       return unclaimedOutcome(driven, job)
     case 'sent':
-      return outcomeOf(driven, job)
+      return isOvertakenByWindow(context, job, driven)
+        ? await recoverOne(context, job)
+        : outcomeOf(driven, job)
   }
+}
+
+/**
+ * True if nothing was sent because the window of the key ended after the claim. The rules then look
+ * the order up.
+ */
+function isOvertakenByWindow(context: OrderContext, job: Job, { outcome, record }: Sent): boolean {
+  const isUnsent = outcome === undefined || outcome.kind === 'not_sent'
+  return isUnsent && isPending(record) && !mayAttempt(record.firstSentAt, timingOf(context, job))
 }
 
 async function ruledOutcome(

@@ -234,6 +234,14 @@ describe('recover() past the point where repeating is safe only looks', () => {
       { charges: 1 },
     ],
     [
+      'recover() finds an order in the list if the window of its key ends during the claim',
+      [
+        ...[left(), jump(WINDOW - MINUTE - 1)],
+        sendsNone(findsCharged({ by: (lab) => lab.elsewhere({}, on('update', 'answers_late', 1)) })),
+      ],
+      { charges: 1 },
+    ],
+    [
       'recover() leaves an order open that two passes over the list do not find',
       [
         ...[left('r1', UNCHARGED), jump(WINDOW)],
