@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { StoredRecord } from '../../harness/core.ts'
-import { agreement, generations, oneCharge, termination, truth } from '../../support/invariants.ts'
+import { agreement, generations, oneCharge, stability, termination, truth } from '../../support/invariants.ts'
 import { type LoggedCall, type LoggedRequest, RunRecorder, type Told } from '../../support/run-log.ts'
 
 const REFERENCE = 'ref:a'
@@ -286,6 +286,30 @@ describe('a key that is sent again', () => {
     stored(log, RECORD, { firstSentAt: 1 })
     log.request({ intent: 'a', key: 'k', body: '{}', call: began(log).id, wall: 1002 })
     expect(oneCharge(log)).toEqual([])
+  })
+})
+
+describe('the body of a key', () => {
+  /** A call overtaken by another sends the second body once more after the record was written. */
+  const changed = (hold: Partial<StoredRecord>, claimed: Partial<StoredRecord> = {}): string[] => {
+    const log = logOf()
+    const requested = (body: string): void =>
+      void log.request({ intent: 'a', key: 'k', body, call: began(log).id })
+    stored(log, RECORD, { body: 'two' })
+    requested('two')
+    stored(log, RECORD, { body: 'two', ...hold })
+    requested('two')
+    stored(log, RECORD, { body: 'one', ...claimed })
+    requested('one')
+    return stability(log)
+  }
+  const broken = ['I4: key k was sent with two bodies']
+
+  it('a key may be sent with another body that a call has claimed over a conflict', () => {
+    expect(changed({ hold: 'conflict' })).toEqual([])
+    expect(changed({})).toEqual(broken)
+    expect(changed({ hold: 'refused' })).toEqual(broken)
+    expect(changed({ hold: 'conflict' }, { body: 'two' })).toEqual(broken)
   })
 })
 
