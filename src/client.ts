@@ -1,5 +1,6 @@
 import type { RequestOptions } from './call-options.ts'
 import { scopeOf } from './identity/keys.ts'
+import { Lazy } from './lazy.ts'
 import { Lifetime } from './lifetime.ts'
 import type { ClientOptions, Schemas } from './options.ts'
 import { Journal } from './orders/record/journal.ts'
@@ -11,6 +12,7 @@ import { Services } from './resources/services.ts'
 import type { Runtime } from './runtime.ts'
 import type { StandardSchemaV1 } from './schemas/standard-schema.ts'
 import { callSettings, readArguments } from './settings/arguments.ts'
+import { answerHabits, METHODS_OF_CALLS, METHODS_OF_RESOURCES } from './settings/habits.ts'
 import { mergeOptions, resolveSettings, type Settings } from './settings/resolve.ts'
 
 /** Empty if the compiler's `lib` has no `Symbol.asyncDispose`, so that old projects compile. */
@@ -47,6 +49,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
         writable: true,
       })
     }
+    answerHabits(Lazy.prototype, METHODS_OF_CALLS)
+    for (const { prototype } of [Orders, Services]) answerHabits(prototype, METHODS_OF_RESOURCES)
   }
 
   /** Places, reads and settles orders. */

@@ -131,11 +131,7 @@ export interface Sandbox extends SandboxAssertions {
  * @throws {TypeError} for an unknown or invalid option
  * @example
  * const sandbox = createSandbox()
- * const client = new CustomerOrderingClient({
- *   baseUrl: sandbox.baseUrl,
- *   apiKey: sandbox.apiKey,
- *   fetch: sandbox.fetch,
- * })
+ * const client = new CustomerOrderingClient({ ...sandbox }) // its baseUrl, apiKey and fetch
  */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
   assertShape<SandboxOptions>(options, optionsShape, 'options of createSandbox')

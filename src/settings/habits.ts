@@ -1,4 +1,5 @@
 /** Names that people type from the habit of other SDKs, and what this package has instead. */
+import { InvalidRequestError } from '../errors/classes.ts'
 
 /**
  * Our name, or words of advice, and the names of others. The first row that fits counts. No pattern
@@ -30,4 +31,35 @@ export function habitOf(name: string, readers: object): string {
     ([ours, theirs]) => (ours.includes(' ') || Object.hasOwn(readers, ours)) && theirs.test(name),
   )
   return found?.[0] ?? ''
+}
+
+type Methods = Readonly<Record<string, string>>
+
+const RESPONSE = 'pass the awaited result to responseInfo()'
+const NO_ENDPOINT = 'the API has no such endpoint'
+
+export const METHODS_OF_CALLS: Methods = {
+  withResponse: RESPONSE,
+  asResponse: RESPONSE,
+  autoPagingToArray: 'use toArray({ max })',
+  autoPagingEach: 'use for await',
+}
+
+export const METHODS_OF_RESOURCES: Methods = {
+  get: 'use retrieve()',
+  search: 'iterate list()',
+  del: NO_ENDPOINT,
+  delete: NO_ENDPOINT,
+  cancel: NO_ENDPOINT,
+  update: NO_ENDPOINT,
+}
+
+/** The types do not declare these methods, so that editors do not offer them. */
+export function answerHabits(prototype: object, methods: Methods): void {
+  for (const [name, advice] of Object.entries(methods))
+    Object.defineProperty(prototype, name, {
+      value() {
+        throw new InvalidRequestError(`There is no ${name}(): ${advice}. Nothing was sent.`)
+      },
+    })
 }

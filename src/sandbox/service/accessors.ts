@@ -35,9 +35,15 @@ const accessors: { readonly [K in keyof Changing]: TypedPropertyDescriptor<Chang
   ledger: accessor<'ledger'>(({ world }) => world.tables.ledger),
 }
 
+/** A copy of the sandbox has only what a client takes: `new CustomerOrderingClient({ ...sandbox })`. */
+const COPIED: readonly string[] = ['baseUrl', 'apiKey', 'fetch']
+
 export function defineAccessors<Sandbox extends Changing>(sandbox: Sandbox, source: Source): Sandbox {
   Object.defineProperty(sandbox, SOURCE, ownOnly({ value: source }))
-  return Object.defineProperties(sandbox, accessors)
+  Object.defineProperties(sandbox, accessors)
+  for (const name of Object.keys(sandbox))
+    Object.defineProperty(sandbox, name, ownOnly({ enumerable: COPIED.includes(name) }))
+  return sandbox
 }
 
 function accessor<K extends keyof Changing>(

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { type ClientOptions, CustomerOrderingClient, type ListParams } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
@@ -110,6 +111,38 @@ describe('names of other SDKs', () => {
     expect(() => new CustomerOrderingClient('key')).toThrow(
       'Client options must be an object such as { apiKey }.',
     )
+  })
+})
+
+describe('methods of other SDKs', () => {
+  const { orders, services } = clientOf(createSandbox())
+
+  it.each([
+    ['list', 'autoPagingToArray', 'use toArray({ max })'],
+    ['list', 'autoPagingEach', 'use for await'],
+    ['list', 'withResponse', 'pass the awaited result to responseInfo()'],
+    ['recover', 'asResponse', 'pass the awaited result to responseInfo()'],
+  ] as const)('orders.%s().%s() throws an error that names ours', (method, name, advice) => {
+    const call: { readonly [Name in typeof name]?: (options: object) => unknown } = Object(orders[method]())
+    expect(() => call[name]?.({ limit: 10 })).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
+  })
+
+  it.each([
+    ['get', 'use retrieve()'],
+    ['search', 'iterate list()'],
+    ['del', 'the API has no such endpoint'],
+    ['delete', 'the API has no such endpoint'],
+    ['cancel', 'the API has no such endpoint'],
+    ['update', 'the API has no such endpoint'],
+  ] as const)('%s() of orders and services throws an error that names ours', (name, advice) => {
+    for (const resource of [orders, services]) {
+      const typed: { readonly [Name in typeof name]?: (id: string) => unknown } = Object(resource)
+      expect(() => typed[name]?.('id')).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
+    }
+  })
+
+  it('none of these methods is shown when a client or a list is printed', () => {
+    expect(inspect([orders, orders.list()], { showHidden: true, depth: 5 })).not.toMatch(/autoPaging|search/)
   })
 })
 

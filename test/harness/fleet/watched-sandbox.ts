@@ -37,6 +37,6 @@ export function watchedSandbox(options: SandboxOptions): Watched {
     for (const observe of observers) observe()
     return reply
   }
-  const served: Sandbox = { ...sandbox, handle }
+  const served: Sandbox = Object.assign(Object.create(sandbox), { handle })
   return { sandbox, served, answers, observers }
 }
