@@ -6,27 +6,13 @@ import {
   type PostgresParameter,
 } from './postgres/connection.ts'
 import { explain, isMisfit } from './postgres/failure.ts'
-import { migrate, newerTables } from './postgres/migrate.ts'
-import {
-  type Names,
-  namesOf,
-  PRUNE_BATCH,
-  SCHEMA_VERSION,
-  type Statements,
-  statementsFor,
-} from './postgres/schema.ts'
-import { fromStored, toStored, wholeTime } from './postgres/text.ts'
-import { fromListCursor, listCursor, toPage, toRow } from './rows.ts'
-import type {
-  InsertResult,
-  ListRowsOptions,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoreDurability,
-  StoredRow,
-} from './store.ts'
-import { UncertainWrites } from './uncertain-writes.ts'
+import { migrate } from './postgres/migrate.ts'
+import { type Names, namesOf, SCHEMA_VERSION, type Statements, statementsFor } from './postgres/schema.ts'
+import { fromStored, toStored } from './postgres/text.ts'
+import { toRow } from './rows.ts'
+import { type Result, type SqlEngine, SqlStore } from './sql/store.ts'
+import { newerTables, type StatementName, type Values } from './sql/text.ts'
+import type { StoreDurability, StoredRow } from './store.ts'
 
 export type { PostgresClient, PostgresParameter } from './postgres/connection.ts'
 
@@ -55,9 +41,6 @@ const DEFAULT_SCHEMA = 'public'
 
 const FAILED = 'Cannot use the order store in PostgreSQL'
 
-/** An attempt fails if the existing row is pruned before the store reads it. */
-const INSERT_ATTEMPTS = 3
-
 /**
  * Remembers orders in PostgreSQL, for any number of processes on any number of machines.
  *
@@ -79,15 +62,8 @@ const INSERT_ATTEMPTS = 3
  * import { Pool } from 'pg'
  * const store = new PostgresStore({ client: new Pool() })
  */
-export class PostgresStore implements OrderStore {
-  /** `'server'`: shared by all machines that use the database. */
-  readonly durability: StoreDurability = 'server'
-  readonly #connection: Connection
-  readonly #names: Names
-  readonly #statements: Statements
-  readonly #uncertain: UncertainWrites = new UncertainWrites()
-  #migrated: Promise<void> | undefined
-  #closed = false
+export class PostgresStore extends SqlStore {
+  readonly #engine: PostgresEngine
 
   /**
    * Creates the store. Sends nothing to the database.
@@ -98,9 +74,9 @@ export class PostgresStore implements OrderStore {
     // Without `Object`, a call without options would throw a TypeError, not a StoreError.
     const { client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions = Object(options)
     checkClient(client)
-    this.#connection = connectionOf(client)
-    this.#names = namesOf(schema, table)
-    this.#statements = statementsFor(this.#names)
+    const engine = new PostgresEngine(connectionOf(client), namesOf(schema, table))
+    super('PostgresStore', engine)
+    this.#engine = engine
   }
 
   /**
@@ -116,110 +92,60 @@ export class PostgresStore implements OrderStore {
    * @example
    * await store.migrate()
    */
+  async migrate(): Promise<void> {
+    this.checkOpen()
+    await this.#engine.migrate()
+  }
+}
+
+class PostgresEngine implements SqlEngine {
+  readonly durability: StoreDurability = 'server'
+  readonly #connection: Connection
+  readonly #names: Names
+  readonly #statements: Statements
+  #migrated: Promise<void> | undefined
+
+  constructor(connection: Connection, names: Names) {
+    this.#connection = connection
+    this.#names = names
+    this.#statements = statementsFor(names)
+  }
+
   migrate(): Promise<void> {
-    this.#migrated ??= this.#migrate().catch((error) => {
+    this.#migrated ??= migrate(this.#connection.query, this.#names, this.#statements).catch((error) => {
       this.#migrated = undefined
-      throw error
+      throw explain(error, 'open')
     })
     return this.#migrated
   }
 
-  async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    return (await this.#read(scope, 'get', id, '0', 1))[0]
-  }
-
-  async insert(row: StoredRow): Promise<InsertResult> {
-    return await this.#uncertain.run(row, async () => {
-      for (let attempt = 1; attempt <= INSERT_ATTEMPTS; attempt++) {
-        const result = await this.#write(row, -1)
-        if (result === 'written') return { inserted: true }
-        if (result !== undefined) return { inserted: false, current: decode(row.scope, JSON.parse(result)) }
-      }
-      throw new StoreError(
-        'Cannot write to the order store in PostgreSQL: ' +
-          'other processes keep writing and pruning the same record. Nothing was written; try again.',
-        { applied: false },
-      )
+  async run(name: StatementName, values: Values): Promise<Result> {
+    const reads = name === 'get' || name === 'open' || name === 'list'
+    const { text, parameters } = this.#statements[reads ? 'read' : name === 'prune' ? 'prune' : 'write']
+    // An update expects another version than -1.
+    const defaults = { id: '', since: 0, limit: 1, expected: -1 }
+    const given = { ...defaults, ...values, kind: name, deaf: this.#connection.deaf }
+    const bound = parameters.map((parameter) => {
+      const value = given[parameter]
+      return typeof value === 'boolean' ? value : toStored(String(value))
     })
-  }
-
-  async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
-    return await this.#uncertain.run(row, async () => (await this.#write(row, expectedVersion)) === 'written')
-  }
-
-  async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
-    // One row beyond the limit shows whether there is a next page.
-    const found = await this.#read(scope, 'open', after ?? '', '0', limit + 1)
-    return toPage(found, limit, ({ id }) => id)
-  }
-
-  /**
-   * Removes old closed rows, a few hundred per statement.
-   *
-   * If the call rejects midway, the rows removed so far stay removed, and the next call continues.
-   */
-  async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
-    let removed = 0
-    for (const [state, before] of [
-      ['created', createdBefore],
-      ['rejected', rejectedBefore],
-    ] as const) {
-      const parameters = [toStored(scope), state, wholeTime(before)]
-      let batch = 0
-      do {
-        batch = Number(await this.#run('write to', this.#statements.prune, parameters))
-        removed += batch
-      } while (batch === PRUNE_BATCH)
-    }
-    return removed
-  }
-
-  async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    const { after, limit, since = 0 } = options
-    // Every id sorts after '', so the first page includes rows written exactly at `since`.
-    const [updatedAt, id] = after === undefined ? [since, ''] : fromListCursor(after)
-    const found = await this.#read(scope, 'list', id, wholeTime(updatedAt), limit + 1)
-    return toPage(found, limit, listCursor)
-  }
-
-  /**
-   * Closes the store, but not the database client that you passed.
-   *
-   * Later calls reject with `StoreError`. Closing again does nothing.
-   */
-  async close(): Promise<void> {
-    this.#closed = true
-  }
-
-  async #read(
-    scope: string,
-    kind: 'get' | 'open' | 'list',
-    id: string,
-    since: string,
-    limit: number,
-  ): Promise<StoredRow[]> {
-    const parameters = [toStored(scope), kind, toStored(id), since, String(limit)]
-    const result = await this.#run('read from', this.#statements.read, parameters)
-    const found: unknown = JSON.parse(result ?? 'null')
-    if (Array.isArray(found)) return found.map((row: unknown) => decode(scope, row))
+    const result = await this.#call(reads ? 'read from' : 'write to', text, bound)
+    if (name === 'prune') return { rows: [], written: Number(result) }
+    if (result === 'written') return { rows: [], written: 1 }
+    const found: unknown = JSON.parse(result ?? (reads ? 'null' : '[]'))
+    if (Array.isArray(found))
+      return { rows: found.map((row) => decode(String(values.scope), row)), written: 0 }
     throw new StoreError('The database client returned no result. Check that it returns the rows of CALL.')
   }
 
-  /** Returns `written`, the existing row after a failed insert, or nothing. */
-  #write(row: StoredRow, expectedVersion: number): Promise<string | undefined> {
-    return this.#run('write to', this.#statements.write, [
-      ...[toStored(row.scope), toStored(row.id), String(row.version), row.open, row.state],
-      ...[String(row.createdAt), String(row.updatedAt), toStored(row.data)],
-      ...[String(expectedVersion), this.#connection.deaf],
-    ])
-  }
+  /** The store closes nothing: the caller owns the client. */
+  close(): void {}
 
-  async #run(
+  async #call(
     task: 'read from' | 'write to',
     statement: string,
     parameters: PostgresParameter[],
   ): Promise<string | undefined> {
-    this.#checkOpen()
     await this.migrate()
     let result: string | undefined
     try {
@@ -236,20 +162,7 @@ export class PostgresStore implements OrderStore {
   async #newerOr(error: unknown): Promise<unknown> {
     if (!isMisfit(error)) return error
     const version = Number(await this.#connection.query(this.#statements.version).catch(() => 0))
-    return version > SCHEMA_VERSION ? newerTables(version, FAILED) : error
-  }
-
-  #checkOpen(): void {
-    if (this.#closed) throw new StoreError('The order store was closed. Create a new PostgresStore.')
-  }
-
-  async #migrate(): Promise<void> {
-    this.#checkOpen()
-    try {
-      await migrate(this.#connection.query, this.#names, this.#statements)
-    } catch (error) {
-      throw explain(error, 'open')
-    }
+    return version > SCHEMA_VERSION ? newerTables(version, SCHEMA_VERSION, FAILED) : error
   }
 }
 
@@ -266,7 +179,7 @@ function decode(scope: string, row: unknown): StoredRow {
 /** The procedures return these words instead of a result. */
 function refusalOf(result: string): StoreError | undefined {
   const [word, version = ''] = result.split(' ', 2)
-  if (word === 'newer') return newerTables(version, FAILED)
+  if (word === 'newer') return newerTables(version, SCHEMA_VERSION, FAILED)
   if (word === 'standby')
     return new StoreError(`${FAILED}: this server is a standby, which lags behind. Connect to the primary.`)
   if (word === 'filtered')

@@ -11,6 +11,7 @@ export function storable(text: string): string {
     throw new StoreError(
       'The order store cannot store a string that contains half of a surrogate pair. ' +
         'Pass a string without it. Nothing was written.',
+      { applied: false },
     )
   }
   return text

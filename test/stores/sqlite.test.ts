@@ -20,12 +20,7 @@ import fs, {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import {
-  DatabaseSync,
-  type SQLInputValue,
-  type StatementResultingChanges,
-  type StatementSync,
-} from 'node:sqlite'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
@@ -160,17 +155,18 @@ function openWithConnection(): { readonly store: SqliteStore; readonly connectio
   return { store, connection }
 }
 
+type SQLRow = ReturnType<StatementSync['all']>[number]
+
 /** A store whose every write runs through this function. */
-function openWatched(
-  write: (run: () => StatementResultingChanges) => StatementResultingChanges,
-): SqliteStore {
+function openWatched(write: (run: () => SQLRow[]) => SQLRow[]): SqliteStore {
   replaceNodeSqlite(() => ({
     DatabaseSync: class extends DatabaseSync {
       override prepare(sql: string): StatementSync {
         const statement = super.prepare(sql)
-        const run = statement.run.bind(statement)
+        const all = statement.all.bind(statement)
         return Object.assign(statement, {
-          run: (...values: SQLInputValue[]) => write(() => run(...values)),
+          all: (...values: SQLInputValue[]) =>
+            /^(INSERT|UPDATE|DELETE)/.test(sql) ? write(() => all(...values)) : all(...values),
         })
       }
     },

@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
+import { newerTables } from '../sql/text.ts'
 import type { Query } from './connection.ts'
 import { KEYLESS } from './failure.ts'
 import { inspection, migration, type Names, SCHEMA_VERSION, type Statements } from './schema.ts'
@@ -14,16 +15,7 @@ export async function migrate(query: Query, names: Names, statements: Statements
     await query(migration(names, version))
     version = await inspect(query, names, statements)
   }
-  if (version > SCHEMA_VERSION) throw newerTables(version, CANNOT_OPEN)
-}
-
-export function newerTables(version: number | string, failed: string): StoreError {
-  return new StoreError(
-    `${failed}: a newer version of customer-ordering-sdk wrote it ` +
-      `(schema ${version}, this version supports ${SCHEMA_VERSION}). ` +
-      'Update the package; nothing was changed.',
-    { applied: false },
-  )
+  if (version > SCHEMA_VERSION) throw newerTables(version, SCHEMA_VERSION, CANNOT_OPEN)
 }
 
 async function inspect(query: Query, names: Names, { version }: Statements): Promise<number> {

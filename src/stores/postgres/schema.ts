@@ -1,4 +1,13 @@
 import { StoreError } from '../../errors/classes.ts'
+import {
+  type Dialect,
+  indexes,
+  type Parameter,
+  PRUNE_BATCH,
+  statementsOf,
+  table,
+  withPlaceholders,
+} from '../sql/text.ts'
 
 /** Quoted SQL names. Those of the tables and procedures include the schema. */
 export interface Names {
@@ -53,17 +62,19 @@ function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
+/** Sorts and compares strings by their bytes. */
+const TEXT = 'text COLLATE "C"'
+
 /**
  * One entry per version of the tables.
  *
  * Never change a released entry. A new entry must be safe to run twice, and must drop nothing.
  *
  * `COLLATE "C"` sorts strings by their bytes: the sort order of a language may change when the
- * server is upgraded, which would break the indexes. The last index contains the state: without it,
- * `prune` would have to read every old created row to find the rejected ones.
+ * server is upgraded, which would break the indexes.
  */
 const MIGRATIONS: readonly ((names: Names) => string)[] = [
-  (names) => `${tables(names)}
+  (names) => `${[table(dialectOf(names)), ...indexes(names.rows, names)].join(';')};
     ${procedure(names.write, WRITE_TYPES, writeBody(names))}
     ${procedure(names.read, READ_TYPES, readBody(names))}
     ${procedure(names.prune, PRUNE_TYPES, pruneBody(names))}`,
@@ -71,22 +82,24 @@ const MIGRATIONS: readonly ((names: Names) => string)[] = [
 
 export const SCHEMA_VERSION: number = MIGRATIONS.length
 
-function tables({ rows, open, list, closed }: Names): string {
-  return `
-    CREATE TABLE IF NOT EXISTS ${rows} (
-      scope text COLLATE "C" NOT NULL,
-      id text COLLATE "C" NOT NULL,
-      version bigint NOT NULL,
-      open boolean NOT NULL,
-      state text NOT NULL,
-      created_at bigint NOT NULL,
-      updated_at bigint NOT NULL,
-      data text NOT NULL,
-      PRIMARY KEY (scope, id)
-    );
-    CREATE INDEX IF NOT EXISTS ${open} ON ${rows} (scope, id) WHERE open;
-    CREATE INDEX IF NOT EXISTS ${list} ON ${rows} (scope, updated_at, id);
-    CREATE INDEX IF NOT EXISTS ${closed} ON ${rows} (scope, state, updated_at) WHERE NOT open;`
+const ROW = 'json_build_array(id, version, open, state, created_at, updated_at, data)'
+
+function dialectOf({ rows, versions }: Names): Dialect {
+  return {
+    rows,
+    versions,
+    types: { key: TEXT, data: 'text', number: 'bigint', flag: 'boolean', state: 'text' },
+    // See refuse(), which runs in the same transaction.
+    guard: 'TRUE',
+    ifAbsent: 'ON CONFLICT (scope, id) DO NOTHING',
+    select: (condition, order) => `SELECT coalesce(json_agg(entry), '[]') INTO result FROM (
+      SELECT ${ROW} AS entry FROM ${rows} WHERE ${condition}
+      ${order === '' ? '' : `ORDER BY ${order} LIMIT :limit`}) AS page`,
+    // Skips rows that another transaction is writing: after that write they are no longer old, or
+    // another process has pruned them.
+    deleteSome: (condition) => `DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(
+      SELECT ctid FROM ${rows} WHERE ${condition} LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED))`,
+  }
 }
 
 /**
@@ -139,32 +152,43 @@ export function inspection({ rows, versions, schema, ...names }: Names): readonl
   ]
 }
 
-/** Rows per statement of `prune`, so that each statement holds its locks only briefly. */
-export const PRUNE_BATCH = 500
+type Parameters = readonly (Parameter | 'kind' | 'deaf')[]
+
+const WRITE: Parameters = [
+  ...(['scope', 'id', 'version', 'open', 'state', 'createdAt', 'updatedAt', 'data'] as const),
+  ...(['expected', 'deaf'] as const),
+]
+const WRITE_TYPES = 'text text bigint boolean text bigint bigint text bigint boolean'.split(' ')
+const READ: Parameters = ['scope', 'kind', 'id', 'since', 'limit']
+const READ_TYPES = 'text text text bigint bigint'.split(' ')
+const PRUNE: Parameters = ['scope', 'state', 'before']
+const PRUNE_TYPES = 'text text bigint'.split(' ')
+
+function numbered(text: string, parameters: Parameters): string {
+  return withPlaceholders(text, (name) => `$${parameters.indexOf(name) + 1}`)
+}
+
+interface Call {
+  readonly text: string
+  readonly parameters: Parameters
+}
 
 export interface Statements {
   readonly version: string
   /** With -1 as the expected version, inserts the row. */
-  readonly write: string
-  readonly read: string
-  readonly prune: string
+  readonly write: Call
+  readonly read: Call
+  readonly prune: Call
 }
 
 export function statementsFor({ versions, write, read, prune }: Names): Statements {
   return {
     version: `SELECT coalesce(max(version), 0)::text AS result FROM ${versions}`,
-    write: call(write, WRITE_TYPES),
-    read: call(read, READ_TYPES),
-    prune: call(prune, PRUNE_TYPES),
+    write: { text: call(write, WRITE_TYPES), parameters: WRITE },
+    read: { text: call(read, READ_TYPES), parameters: READ },
+    prune: { text: call(prune, PRUNE_TYPES), parameters: PRUNE },
   }
 }
-
-// scope, id, version, open, state, created_at, updated_at, data, expected version, client is deaf
-const WRITE_TYPES = 'text text bigint boolean text bigint bigint text bigint boolean'.split(' ')
-// scope, kind, id, since, limit
-const READ_TYPES = 'text text text bigint bigint'.split(' ')
-// scope, state, before
-const PRUNE_TYPES = 'text text bigint'.split(' ')
 
 function call(name: string, types: readonly string[]): string {
   return `CALL ${name}(${types.map((type, index) => `$${index + 1}::${type}`).join(', ')}, NULL)`
@@ -211,11 +235,10 @@ function refuse({ rows, versions }: Names): string {
       END IF;`
 }
 
-const ROW = 'json_build_array(id, version, open, state, created_at, updated_at, data)'
-
 function writeBody(names: Names): string {
-  const { rows } = names
-  return `
+  const { get, insert, update } = statementsOf(dialectOf(names))
+  return numbered(
+    `
       IF current_setting('synchronous_standby_names') <> '' THEN
         -- Without its warning, a cancelled wait for the standbys looks like a success.
         IF $10 THEN
@@ -229,46 +252,41 @@ function writeBody(names: Names): string {
       IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
       END IF;
-      IF $9 = -1 THEN
-        INSERT INTO ${rows} (scope, id, version, open, state, created_at, updated_at, data)
-          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (scope, id) DO NOTHING;
+      IF :expected = -1 THEN
+        ${insert};
       ELSE
-        UPDATE ${rows}
-          SET version = $3, open = $4, state = $5, created_at = $6, updated_at = $7, data = $8
-          WHERE scope = $1 AND id = $2 AND version = $9;
+        ${update};
       END IF;
       GET DIAGNOSTICS changed = ROW_COUNT;
       IF changed = 1 THEN
         result := 'written';
-      ELSIF $9 = -1 THEN
+      ELSIF :expected = -1 THEN
         -- The INSERT cannot see a row that was committed while it waited.
-        SELECT ${ROW} INTO result FROM ${rows} WHERE scope = $1 AND id = $2;
-      END IF;${refuse(names)}`
+        ${get};
+      END IF;${refuse(names)}`,
+    WRITE,
+  )
 }
 
 function readBody(names: Names): string {
-  const { rows } = names
-  const found = (condition: string): string => `
-        SELECT coalesce(json_agg(entry), '[]') INTO result FROM (
-          SELECT ${ROW} AS entry FROM ${rows} AS stored WHERE scope = $1 AND ${condition}
-        ) AS page;`
-  return `
-      IF $2 = 'get' THEN${found('id = $3')}
-      ELSIF $2 = 'open' THEN${found('open AND id > $3 ORDER BY stored.id LIMIT $5')}
-      ELSE${found('(updated_at, id) > ($4, $3) ORDER BY stored.updated_at, stored.id LIMIT $5')}
-      END IF;${refuse(names)}`
+  const { get, open, list } = statementsOf(dialectOf(names))
+  return numbered(
+    `
+      IF $2 = 'get' THEN ${get};
+      ELSIF $2 = 'open' THEN ${open};
+      ELSE ${list};
+      END IF;${refuse(names)}`,
+    READ,
+  )
 }
 
-/**
- * Skips rows that another transaction is writing: after that write they are no longer old, or
- * another process has pruned them.
- */
 function pruneBody(names: Names): string {
-  const { rows } = names
-  return `
-      DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM ${rows} WHERE scope = $1 AND NOT open AND state = $2 AND updated_at < $3
-        LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED));
+  const { prune } = statementsOf(dialectOf(names))
+  return numbered(
+    `
+      ${prune};
       GET DIAGNOSTICS changed = ROW_COUNT;
-      result := changed;${refuse(names)}`
+      result := changed;${refuse(names)}`,
+    PRUNE,
+  )
 }

@@ -879,7 +879,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const list = async (since: number) => (await store.list(SCOPE, { limit: 5, since })).rows.length
       expect([await list(9.5), await list(10), await list(10.5)]).toEqual([1, 1, 0])
       expect([await list(Number.NEGATIVE_INFINITY), await list(1e300)]).toEqual([1, 0])
-      await expectFailure(() => list(Number.NaN), 'PostgresStore is NaN')
+      await expectFailure(() => list(Number.NaN), 'order store is NaN')
       const prune = (createdBefore: number) => store.prune(SCOPE, { createdBefore, rejectedBefore: 0 })
       expect([await prune(10), await prune(10.5)]).toEqual([0, 1])
     })
