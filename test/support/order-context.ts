@@ -16,6 +16,21 @@ import type { OrderStore } from '../../src/stores/store.ts'
 import { uuidV5 } from '../../src/uuid-v5.ts'
 import { fakeRuntime } from './runtime.ts'
 
+export const MINUTE = 60_000
+export const WINDOW = 20 * MINUTE
+export const NOW = 1_700_000_000_000
+
+/** An order as the service returns it. */
+export const ORDER = {
+  id: 'o1',
+  serviceId: 's',
+  target: 't',
+  quantity: 1,
+  amount: 5,
+  currency: 'EUR',
+  status: 'pending',
+}
+
 /** Server and account of the records in these tests. */
 export const OWNER = { server: 'https://api.example.com', account: 'shop' } as const
 

@@ -294,6 +294,24 @@ describe('allowDuplicate', () => {
     lab.sandbox.expectCharges(3)
   })
 
+  it.each([
+    ['is as it was', 0, 'unknown'],
+    ['was bought by another call', 1, 'yes'],
+    ['was replaced by the next one', 2, 'unknown'],
+  ] as const)(
+    'a call without an API key speaks of the order that it continues, which %s',
+    async (_what, identical, charged) => {
+      const lab = new Lab()
+      await leaveOpen(lab)
+      const apiKey = async (): Promise<string> => {
+        await buyIdentical(lab, identical)
+        throw new Error('the vault is sealed')
+      }
+      const { error } = await buy(lab, lab.client({ apiKey }))
+      expect(error).toMatchObject({ code: 'configuration', charged, idempotencyKey: lab.posts[0]?.key })
+    },
+  )
+
   it('allowDuplicate gives the order its own name, which finds it again', async (lab) => {
     const client = lab.client({ maxRetries: 0 })
     lab.fault({ type: 'commitThenDrop' })

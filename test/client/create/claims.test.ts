@@ -17,6 +17,19 @@ describe("another process's claim", () => {
     },
   )
 
+  it('a waiting call reads the record after 50 ms, then at doubled intervals of one second at most', async (lab) => {
+    await lab.dies((orders) => orders.create(order('r1')))
+    const began = lab.runtime.now()
+    const reads: number[] = []
+    const waiting = lab.elsewhere({}, (operation) => {
+      if (operation === 'get') reads.push(lab.runtime.now() - began)
+      return undefined
+    })
+    await waiting.orders.create(order('r1'))
+    expect(reads.slice(0, 8)).toEqual([0, 50, 150, 350, 750, 1550, 2550, 3550])
+    expect(reads).toContain(15_000)
+  })
+
   it('hooks and logger are told once when the wait for another claim begins', async (lab) => {
     await lab.dies((orders) => orders.create(order('r1')))
     const retries: RetryEvent[] = []

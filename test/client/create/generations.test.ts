@@ -78,6 +78,36 @@ describe('an order that is refused', () => {
       REMEMBERS,
     ],
     [
+      'a refused order moves on after a response that says nothing of the order, because the refusal still counts',
+      [
+        ...[
+          drain,
+          refused,
+          topUp,
+          fault({ type: 'status', status: 429 }),
+          fails({ status: 429 }, { by: ONCE }),
+        ],
+        ...[recorded({ rejection: { kind: 'refused', status: 402 } }), buys()],
+      ],
+      { keys: [0, 0, 0, 1] },
+      REMEMBERS,
+    ],
+    [
+      'a refused order does not move on from its first key after the refusal of a later one',
+      [
+        ...[statusOf(402, 'FIRST'), fails({ status: 402 })],
+        ...[statusOf(402, 'FIRST'), statusOf(422, 'LATER'), fails({ status: 422 }), sent(0, 0, 1)],
+        ...[statusOf(422, 'LATER'), fails({ status: 422 })],
+      ],
+      { keys: [0, 0, 1, 0] },
+    ],
+    [
+      'a refused order is charged as unknown once a response proves neither a refusal nor a charge',
+      [drain, refused, topUp, fault({ type: 'inProgress' }, 'always'), fails(IN_DOUBT)],
+      { record: { state: 'open', generation: 0 } },
+      REMEMBERS,
+    ],
+    [
       'a refused order does not move on if the second call receives the refusal after an attempt in doubt',
       [drain, refused, fault({ type: 'drop' }), fails({ ...REFUSED, ...IN_DOUBT, attempts: 2 })],
       { keys: [0, 0, 0], record: { state: 'open', ambiguous: true, hold: 'refused' } },

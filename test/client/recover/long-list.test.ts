@@ -1,7 +1,8 @@
+import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
 import { all } from '../../support/all.ts'
-import { type Lab, order } from '../../support/lab.ts'
+import { Lab, order } from '../../support/lab.ts'
 import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
@@ -77,5 +78,46 @@ describe('a list of orders that is longer than a lookup reads', () => {
     await recovers(lab, { outcome: 'created', order: { id: orderId } })
     // Without the source system, recovery would take another integration's order.
     expect(queries).toEqual(['shop'])
+  })
+})
+
+describe('the walk of a look-up over the list', () => {
+  /** The order is charged, its response is lost, and many later orders precede it in the list. */
+  async function buried(lab: Lab): Promise<void> {
+    await lab.doubted()
+    for (let row = 0; row < 60; row++) lab.sandbox.addOrder({ metadata: { externalOrderId: `other-${row}` } })
+    lab.runtime.jump(60 * MINUTE)
+  }
+  const offsets = (lab: Lab): readonly number[] =>
+    lab.sandbox.requests
+      .filter(({ method }) => method === 'GET')
+      .map(({ path }) => Number(new URLSearchParams(path.split('?')[1]).get('offset')))
+
+  it.each<[string, FaultAction | undefined, number[]]>([
+    ['as many rows as requested', undefined, [0, 40]],
+    ['at most 20 rows', { type: 'capLimit', limit: 20 }, [0, 15, 30, 45]],
+    ['at most 8 rows', { type: 'capLimit', limit: 8 }, [0, 6, 12, 18, 24, 30, 36, 42, 48, 54]],
+  ])('pages overlap and miss no row if the service returns %s', async (_what, action, expected) => {
+    const lab = new Lab()
+    await buried(lab)
+    if (action !== undefined) lab.fault(action, 'always', 'listOrders')
+    await recovers(lab, { outcome: 'created', order: { id: lab.charged() } })
+    expect(offsets(lab)).toEqual(expected)
+  })
+
+  it('rows without an id are skipped', async (lab) => {
+    await buried(lab)
+    const change = (rows: readonly object[]) => [null, 7, [], {}, { id: 7 }, ...rows] as never
+    lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
+    await recovers(lab, { outcome: 'created', order: { id: lab.charged() } })
+  })
+
+  it('the same page again and again is no list', async (lab) => {
+    await buried(lab)
+    const body = JSON.stringify(Array.from({ length: 50 }, (_, row) => ({ id: `o${row}` })))
+    lab.fault({ type: 'bytes', body }, 'always', 'listOrders')
+    const error = { code: 'invalid_response', charged: 'unknown' }
+    await recovers(lab, { outcome: 'needs_attention', reason: 'past_window', error })
+    expect(gets(lab)).toBe(3)
   })
 })

@@ -709,6 +709,8 @@ describe('a clock that was ahead when an order was sent', () => {
       lab.runtime.jump(HOUR)
       await lab.doubted()
       lab.runtime.jump(-HOUR)
+      const unmarked = lab.elsewhere({}, on('update', 'rejects'))
+      expect(await run(lab, { by: () => unmarked })).toMatchObject([{ reason: 'past_window' }])
       await look(lab.client())
       lab.sandbox.forgetKeys()
       // According to the record, the order was sent five minutes ago.

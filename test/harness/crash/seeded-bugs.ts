@@ -116,6 +116,18 @@ const BUGS = {
       dropRule(RULES, 'conflict', 'recover'),
   },
   'client/create/generations': {
+    'a request that the service has processed does not begin the window of its key': () =>
+      around(mayHaveProcessed, () => false),
+    'a request that the service has not processed begins the window of its key': () =>
+      around(mayHaveProcessed, () => true),
+    "a call counts its twin's refusal as an earlier one of its own": () =>
+      around(earlierRefusal, (original, record, key) => original(record, key, Number.POSITIVE_INFINITY)),
+    'a refusal of another key permits a new one': () =>
+      around(earlierRefusal, (original, record, key, startedAt) =>
+        original(record, record === undefined ? key : { ...key, key: record.key }, startedAt),
+      ),
+    'an earlier refusal is forgotten when the service is busy': () =>
+      around(keptRefusal, (_original, rejection) => rejection),
     'a first refusal moves the order to a new key': () =>
       around(movesOn, (original, context, tried, heard, earlier) =>
         original(context, tried, heard, earlier ?? heard),
@@ -133,6 +145,11 @@ const BUGS = {
     'another key of the caller takes over an order that has one': () => dropGuard(GUARDS, 'otherKey'),
   },
   'client/create/hidden-retries': {
+    'a refusal restarts the window of a key that something else may have sent again': () =>
+      around(send, (original, context, job, claimed) => {
+        const connection = { ...context.connection, mayResend: false }
+        return original({ ...context, connection }, job, claimed)
+      }),
     'a conflict moves to another key although a hidden retry may have bought the order': () =>
       around(movesOn, (original, { connection, ...context }, ...rest) =>
         original({ ...context, connection: { ...connection, mayResend: false } }, ...rest),
@@ -266,6 +283,8 @@ const BUGS = {
       }),
   },
   'client/recover/long-list': {
+    'a recovery that looks for an order goes on by the limit that it asked for': () =>
+      around(advanceBy, (original, received) => original(received) - received + 50),
     'a look-up that could not read the whole list says nothing of it': () =>
       around(scanOrders, (original, context, { onCut: _onCut, ...options }) => original(context, options)),
   },
@@ -416,29 +435,6 @@ const BUGS = {
       }),
     'a response that names another order counts as this one': () =>
       around(classify, (original, result) => original(result, () => undefined)),
-  },
-  'unit/orders/sending/earlier-refusal': {
-    'a refusal restarts the window of a key that something else may have sent again': () =>
-      around(send, (original, context, job, claimed) => {
-        const connection = { ...context.connection, mayResend: false }
-        return original({ ...context, connection }, job, claimed)
-      }),
-    'a request that the service has processed does not begin the window of its key': () =>
-      around(mayHaveProcessed, () => false),
-    'a request that the service has not processed begins the window of its key': () =>
-      around(mayHaveProcessed, () => true),
-    "a call counts its twin's refusal as an earlier one of its own": () =>
-      around(earlierRefusal, (original, record, key) => original(record, key, Number.POSITIVE_INFINITY)),
-    'a refusal of another key permits a new one': () =>
-      around(earlierRefusal, (original, record, key, startedAt) =>
-        original(record, record === undefined ? key : { ...key, key: record.key }, startedAt),
-      ),
-    'an earlier refusal is forgotten when the service is busy': () =>
-      around(keptRefusal, (_original, rejection) => rejection),
-  },
-  'unit/orders/commands/scan-orders': {
-    'a recovery that looks for an order goes on by the limit that it asked for': () =>
-      around(advanceBy, (original, received) => original(received) - received + 50),
   },
   'unit/orders/record/journal': {
     'a late proof of a charge gives way to what was stored meanwhile': () =>

@@ -14,8 +14,21 @@ import {
 } from '../../../src/http/call.ts'
 import { Deadline, Interruption } from '../../../src/http/deadline.ts'
 import { READ_ITEM } from '../../../src/http/request.ts'
-import { answer, callSettings, LOST } from '../../support/place.ts'
+import { callSettings } from '../../support/order-context.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+
+const answer = (status: number, body: unknown = {}, headers: Record<string, string> = {}): AttemptResult => ({
+  kind: 'answer',
+  status,
+  headers: new Headers(headers),
+  text: JSON.stringify(body),
+})
+const LOST: AttemptResult = {
+  kind: 'failed',
+  unsent: false,
+  closed: false,
+  detail: { name: 'TypeError' },
+}
 
 const lost: AttemptResult = {
   kind: 'failed',

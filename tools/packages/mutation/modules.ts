@@ -21,7 +21,10 @@ export interface Module {
 
 interface Folder {
   readonly folder: string
-  /** Tests of callers, which judge asynchronous code. The module's own tests judge the rest. */
+  /**
+   * Tests of callers, which judge asynchronous code and modules without a test of their own. The
+   * module's own tests judge the rest.
+   */
   readonly effects: readonly string[]
   /**
    * Files that are not mutated: tests of sockets or message texts judge them, or they only call
@@ -34,7 +37,7 @@ const CORE = [
   'client/create/messages.test.ts',
   'client/**/{idempotency,sequences,conflicts,anonymous,generations,retry,timeouts,abort,mistakes-of-callers}.test.ts',
   'client/**/{recover,resolve,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
-  'client/**/{api-key-rotation,store-faults,contradictions}.test.ts',
+  'client/**/{api-key-rotation,store-faults,contradictions,claims,long-list,hidden-retries}.test.ts',
 ]
 
 const FOLDERS: readonly Folder[] = [
@@ -79,6 +82,7 @@ export const MODULES: readonly Module[] = FOLDERS.flatMap(({ folder, effects, le
       const waits = /\basync\b|\bPromise\b/.test(
         readFileSync(new URL(`${folder}/${file}.ts`, SOURCE), 'utf8'),
       )
-      return { name: `${folder}/${file}`, folder, tests: waits ? [...own, ...effects] : own }
+      const isAlone = !existsSync(new URL(`../test/unit/${folder}/${file}.test.ts`, SOURCE))
+      return { name: `${folder}/${file}`, folder, tests: waits || isAlone ? [...own, ...effects] : own }
     }),
 )

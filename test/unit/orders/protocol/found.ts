@@ -3,8 +3,7 @@ import { type Facts, PLAIN_FACTS } from '../../../../src/orders/protocol/rules.t
 import type { Intent } from '../../../../src/orders/record/intent.ts'
 import type { JournalRecord } from '../../../../src/orders/record/record.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
-import { LEFT_OPEN, MEMBERS } from '../../../support/order-context.ts'
-import { MINUTE, NOW, WINDOW } from '../../../support/place.ts'
+import { LEFT_OPEN, MEMBERS, MINUTE, NOW, WINDOW } from '../../../support/order-context.ts'
 
 export const ATTEMPT = 30_000
 export const timing = { now: NOW, safeRetryWindow: WINDOW, attempt: ATTEMPT } as const

@@ -11,8 +11,7 @@ import {
 import type { Intent } from '../../../../src/orders/record/intent.ts'
 import type { JournalRecord } from '../../../../src/orders/record/record.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
-import { derivedFor, LEFT_OPEN, orderContext } from '../../../support/order-context.ts'
-import { NOW, ORDER } from '../../../support/place.ts'
+import { derivedFor, LEFT_OPEN, NOW, ORDER, orderContext } from '../../../support/order-context.ts'
 import { type Changes, here, intent, record } from './found.ts'
 
 const context = orderContext()

@@ -9,7 +9,7 @@ import {
   PERSON_SKEW,
   startOf,
 } from '../../../../src/orders/protocol/keys.ts'
-import { MINUTE, NOW, WINDOW } from '../../../support/place.ts'
+import { MINUTE, NOW, WINDOW } from '../../../support/order-context.ts'
 import { ATTEMPT, type Changes, record, timing } from './found.ts'
 
 /** The first use of a key whose window is just long enough for one attempt. */

@@ -5,7 +5,7 @@
 
 import { CLOCK_SKEW } from '../../../../src/orders/protocol/keys.ts'
 import { type Command, type Facts, guard, ruleFor } from '../../../../src/orders/protocol/rules.ts'
-import { MINUTE, NOW, ORDER } from '../../../support/place.ts'
+import { MINUTE, NOW, ORDER } from '../../../support/order-context.ts'
 import { type Changes, changed, here, intent, record } from './found.ts'
 
 export const busy = { busyUntil: NOW + 1, updatedAt: NOW - 1 }

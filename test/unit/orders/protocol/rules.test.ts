@@ -15,7 +15,7 @@ import {
 import type { Intent } from '../../../../src/orders/record/intent.ts'
 import { isPending, type JournalRecord } from '../../../../src/orders/record/record.ts'
 import { effort } from '../../../support/effort.ts'
-import { MINUTE, NOW, ORDER, WINDOW } from '../../../support/place.ts'
+import { MINUTE, NOW, ORDER, WINDOW } from '../../../support/order-context.ts'
 import { type Changes, changed, here, intent, record } from './found.ts'
 import {
   ABSENT,

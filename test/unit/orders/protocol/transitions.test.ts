@@ -14,8 +14,7 @@ import {
   settle,
 } from '../../../../src/orders/protocol/transitions.ts'
 import type { JournalRecord, RecordContent } from '../../../../src/orders/record/record.ts'
-import { LEFT_OPEN } from '../../../support/order-context.ts'
-import { MINUTE, NOW, ORDER } from '../../../support/place.ts'
+import { LEFT_OPEN, MINUTE, NOW, ORDER } from '../../../support/order-context.ts'
 import { type Changes, changed, intent, record } from './found.ts'
 
 /** The changed fields as JSON, and the removed fields. */

@@ -9,8 +9,7 @@ import {
   publicRecord,
   recordFacts,
 } from '../../../../src/orders/record/record.ts'
-import { LEFT_OPEN } from '../../../support/order-context.ts'
-import { ORDER } from '../../../support/place.ts'
+import { LEFT_OPEN, ORDER } from '../../../support/order-context.ts'
 
 const NOTED = { id: 'o1', status: 'pending', amount: 5 }
 

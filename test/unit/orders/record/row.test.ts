@@ -14,8 +14,7 @@ import {
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
 import { effort } from '../../../support/effort.ts'
-import { derivedFor, LEFT_OPEN, MEMBERS, OWNER, REQUEST } from '../../../support/order-context.ts'
-import { ORDER } from '../../../support/place.ts'
+import { derivedFor, LEFT_OPEN, MEMBERS, ORDER, OWNER, REQUEST } from '../../../support/order-context.ts'
 
 const record: JournalRecord = {
   ...LEFT_OPEN,
