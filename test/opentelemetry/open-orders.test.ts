@@ -4,7 +4,7 @@ import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { observeOpenOrders, telemetryHooks } from 'customer-ordering-sdk/opentelemetry'
 import { describe, expect, it } from 'vitest'
 import { failure, Lab, order } from '../support/lab.ts'
-import { storeOver } from '../support/store-over.ts'
+import { storeOver } from '../support/stores.ts'
 
 const MINUTE = 60_000
 

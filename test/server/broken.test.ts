@@ -6,8 +6,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'v
 import { MAX_ERROR_BYTES } from '../../src/http/attempt.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
 import { asRead, attempt } from '../support/attempt.ts'
-import { answerText, listening } from '../support/raw-http.ts'
-import { rawServer, type Serve } from '../support/raw-server.ts'
+import { answerText, listening, rawServer, type Serve } from '../support/raw-server.ts'
 import { fakeRuntime } from '../support/runtime.ts'
 
 const unhandled: unknown[] = []

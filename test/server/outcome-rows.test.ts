@@ -18,13 +18,11 @@ import { isPending, type JournalRecord } from '../../src/orders/record/record.ts
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
+import { transportUnderTest } from '../support/attempt.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
 import { sample } from '../support/effort.ts'
-import { listening, type RawRequest } from '../support/raw-http.ts'
-import { rawServer } from '../support/raw-server.ts'
-import { recordIn } from '../support/records.ts'
-import { storeOver } from '../support/store-over.ts'
-import { transportUnderTest } from '../support/transport-under-test.ts'
+import { listening, type RawRequest, rawServer } from '../support/raw-server.ts'
+import { recordIn, storeOver } from '../support/stores.ts'
 import { refusing } from './refusing.ts'
 
 /** Time runs twenty times as fast, and waits are minimal. */

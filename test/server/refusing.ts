@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import type { AttemptResult } from '../../src/http/attempt.ts'
-import { listening } from '../support/raw-http.ts'
+import { listening } from '../support/raw-server.ts'
 
 /** An address without a listener: a port that was free a moment ago. */
 export async function refusing(): Promise<string> {

@@ -21,8 +21,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
-import { answerText, listening } from '../support/raw-http.ts'
-import { rawServer } from '../support/raw-server.ts'
+import { answerText, listening, rawServer } from '../support/raw-server.ts'
 import { refusing, unsentOf } from './refusing.ts'
 
 function undici(options?: UndiciTransportOptions): UndiciTransport {

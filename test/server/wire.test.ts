@@ -1,9 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { kyTransport } from '../../src/http/ky-transport.ts'
-import { asRead, attempt } from '../support/attempt.ts'
-import { answerText } from '../support/raw-http.ts'
-import { rawServer } from '../support/raw-server.ts'
-import { transportUnderTest } from '../support/transport-under-test.ts'
+import { asRead, attempt, transportUnderTest } from '../support/attempt.ts'
+import { answerText, rawServer } from '../support/raw-server.ts'
 
 /** Headers that every fetch of Node sends. */
 const PLATFORM = [

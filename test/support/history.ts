@@ -3,7 +3,7 @@ import type { CreateOptions } from '../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../src/client.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
-import { all } from './all.ts'
+import { all } from './calls.ts'
 import { failure, Lab, order, told } from './lab.ts'
 
 /**
@@ -130,3 +130,10 @@ export const recorded =
     expect(await lab.record('ref:r1')).toMatchObject(record)
 export const times = (count: number, ...steps: readonly Step[]): Step[] =>
   Array.from({ length: count }, () => steps).flat()
+
+/** A test with its own lab: `it('is charged once', async (lab) => …)`. */
+export const it = Object.assign(
+  (title: string, run: (lab: Lab) => unknown): void => test(title, async () => void (await run(new Lab()))),
+  // Keep `this`, which Vitest reads. bind() would lose the overloads.
+  { each: test.each.bind(test) as typeof test.each },
+)

@@ -19,10 +19,8 @@ import type { Runtime } from '../../src/runtime.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
-import { faultyStore, type StorePlan } from './faulty-store.ts'
-import { recordIn } from './records.ts'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
-import { storeOver } from './store-over.ts'
+import { faultyStore, recordIn, type StorePlan, storeOver } from './stores.ts'
 
 export interface Told {
   readonly order?: Order

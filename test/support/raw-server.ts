@@ -1,6 +1,5 @@
-import { createServer, type Socket } from 'node:net'
+import { createServer, type Server, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { listening, parseRequest, type RawRequest } from './raw-http.ts'
 
 export interface RawServer {
   readonly url: string
@@ -54,4 +53,49 @@ export async function rawServer(serve: Serve, onConnection?: (socket: Socket) =>
     connections: () => connections,
     closed: () => new Promise((resolve) => onClosed.push(resolve)),
   }
+}
+
+export interface RawRequest {
+  /** Number of its connection, from 1. */
+  readonly connection: number
+  /** First line, for example `POST /v1/orders HTTP/1.1`. */
+  readonly line: string
+  /** Header lines in the order received, names in lower case. */
+  readonly headers: readonly (readonly [name: string, value: string])[]
+  readonly body: string
+}
+
+/** Listens on any free port by default, and returns the port. */
+export function listening(server: Server, port = 0): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => {
+      const address = server.address()
+      if (address === null || typeof address === 'string') reject(new Error('no port'))
+      else resolve(address.port)
+    })
+  })
+}
+
+/** The first complete request in the bytes, and its length. Undefined if incomplete. */
+export function parseRequest(
+  bytes: Buffer,
+): { readonly request: Omit<RawRequest, 'connection'>; readonly length: number } | undefined {
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end < 0) return undefined
+  const [line = '', ...lines] = bytes.subarray(0, end).toString('latin1').split('\r\n')
+  const headers = lines.map((text): [string, string] => {
+    const colon = text.indexOf(':')
+    return [text.slice(0, colon).toLowerCase(), text.slice(colon + 1).trim()]
+  })
+  const size = Number(headers.find(([name]) => name === 'content-length')?.[1] ?? 0)
+  const length = end + 4 + size
+  if (bytes.length < length) return undefined
+  return { request: { line, headers, body: bytes.subarray(end + 4, length).toString('utf8') }, length }
+}
+
+/** A complete response with its length. */
+export function answerText(status: number, body: string, headers: readonly string[] = []): string {
+  const lines = [`HTTP/1.1 ${status} Some Reason`, 'content-type: application/json', ...headers]
+  return `${lines.join('\r\n')}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 }

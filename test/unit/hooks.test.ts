@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Logger, type LogLevel, Reporter } from '../../src/hooks.ts'
-import { throwing } from '../support/errors.ts'
+import { throwing } from '../support/calls.ts'
 import { unhandledBy } from './unhandled.ts'
 
 const request = {

@@ -11,9 +11,8 @@ import { type CallContext, errorOf, UNKNOWN_CALL } from '../../src/http/failures
 import type { Unsent } from '../../src/http/transport.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { CREATE_ORDER } from '../../src/orders/record/context.ts'
-import { on } from '../support/faulty-store.ts'
 import { anonymousOrder, Lab, order } from '../support/lab.ts'
-import { storeOver } from '../support/store-over.ts'
+import { on, storeOver } from '../support/stores.ts'
 
 const MINUTE = 60_000
 

@@ -5,8 +5,8 @@ import { describe, expect, test, vi } from 'vitest'
 import { KEY_NAMESPACE } from '../../src/identity/keys.ts'
 import { fastest, uuidV5 } from '../../src/uuid-v5.ts'
 import { uuidV5 as uuidV5WithoutNode } from '../../src/uuid-v5-without-node.ts'
+import { throwing } from '../support/calls.ts'
 import { effort } from '../support/effort.ts'
-import { throwing } from '../support/errors.ts'
 
 const sha1 = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex')
 const name = fc.oneof(

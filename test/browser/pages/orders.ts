@@ -13,7 +13,7 @@ import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import { walk } from '../../../src/stores/contract/rows.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
-import { storeOver } from '../../support/store-over.ts'
+import { storeOver } from '../../support/stores.ts'
 
 /** The page's instructions. */
 export interface Placing {

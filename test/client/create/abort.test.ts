@@ -6,9 +6,8 @@ import {
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
-import { clientOver } from '../../support/client.ts'
-import { errorOf } from '../../support/errors.ts'
-import { type Answer, hang, json, problem } from '../../support/fake-fetch.ts'
+import { errorOf } from '../../support/calls.ts'
+import { type Answer, clientOver, hang, json, problem } from '../../support/client.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }

@@ -1,11 +1,9 @@
 import type { SettledEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { readIntent } from '../../../src/orders/record/intent.ts'
-import { on } from '../../support/faulty-store.ts'
-import { keysOf } from '../../support/history.ts'
+import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, type Told, told } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
-import { beforeUpdates, storeOver } from '../../support/store-over.ts'
+import { beforeUpdates, on, storeOver } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 

@@ -1,11 +1,10 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
-import { all } from '../../support/all.ts'
-import { throwing } from '../../support/errors.ts'
-import { on } from '../../support/faulty-store.ts'
+import { all, throwing } from '../../support/calls.ts'
 import { keysOf } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
+import { on } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const UNKNOWN = { charged: 'unknown' } as const

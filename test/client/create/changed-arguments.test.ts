@@ -2,9 +2,9 @@ import { describe, expect } from 'vitest'
 import type { CreateManyRow } from '../../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
-import { on } from '../../support/faulty-store.ts'
+import { it } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
+import { on } from '../../support/stores.ts'
 
 describe('arguments that have become wrong since an order was sent', () => {
   it.each<[string, boolean, string]>([

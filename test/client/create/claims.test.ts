@@ -1,7 +1,7 @@
 import type { RetryEvent } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
+import { it } from '../../support/history.ts'
 import { Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 describe("another process's claim", () => {
   it.each([true, false])(

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
 import {
   abandons,
   buys,
@@ -11,6 +11,7 @@ import {
   finds,
   histories,
   IN_DOUBT,
+  it,
   jump,
   recorded,
   rejects,
@@ -19,7 +20,6 @@ import {
   wipe,
 } from '../../support/history.ts'
 import { anonymousOrder, failure, type Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 const REMEMBERS = { preset: 'remembers-refusals' } as const

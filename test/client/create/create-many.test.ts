@@ -11,8 +11,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { all } from '../../support/all.ts'
-import { throwing } from '../../support/errors.ts'
+import { all, throwing } from '../../support/calls.ts'
 
 const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
 const order = (externalOrderId: string, changes: object = {}): CreateOrderRequest => ({

@@ -1,7 +1,6 @@
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
-import { on } from '../../support/faulty-store.ts'
 import {
   abandons,
   buys,
@@ -12,6 +11,7 @@ import {
   healed,
   histories,
   IN_DOUBT,
+  it,
   jump,
   keysOf,
   LOSES_RESPONSE,
@@ -24,7 +24,7 @@ import {
   wipe,
 } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
+import { on } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const REMEMBERS = { preset: 'remembers-refusals' } as const

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
+import { it } from '../../support/history.ts'
 import { failure, Lab } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 

@@ -1,7 +1,7 @@
 import { type CreateOptions, responseInfo } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
+import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 const WINDOW = 20 * MINUTE

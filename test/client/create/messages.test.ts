@@ -1,7 +1,7 @@
 import { isCustomerOrderingError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
+import { errorOf } from '../../support/calls.ts'
 import { clientOver } from '../../support/client.ts'
-import { errorOf } from '../../support/errors.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 
 const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE', message: 'x' }, { status })

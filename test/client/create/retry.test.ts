@@ -6,7 +6,7 @@ import {
 } from 'customer-ordering-sdk'
 import type { FaultAction, Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { errorOf } from '../../support/errors.ts'
+import { errorOf } from '../../support/calls.ts'
 import { anonymousOrder, Lab, order } from '../../support/lab.ts'
 
 const request = {

@@ -1,8 +1,6 @@
 import { describe, expect } from 'vitest'
 import type { ApiKey } from '../../../src/options.ts'
-import { all } from '../../support/all.ts'
-import { throwing } from '../../support/errors.ts'
-import { firstWriteLate, on, type StoreFault } from '../../support/faulty-store.ts'
+import { all, throwing } from '../../support/calls.ts'
 import {
   buys,
   type Call,
@@ -11,6 +9,7 @@ import {
   fault,
   histories,
   IN_DOUBT,
+  it,
   jump,
   LOSES_RESPONSE,
   passes,
@@ -24,8 +23,7 @@ import {
   wipe,
 } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, type LabProcess, order, type Told, told } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
-import { beforeUpdates } from '../../support/store-over.ts'
+import { beforeUpdates, firstWriteLate, on, type StoreFault } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

@@ -1,9 +1,9 @@
 import { describe, expect } from 'vitest'
 import type { Codec } from '../../../src/options.ts'
-import { all } from '../../support/all.ts'
-import { faultyStore, on } from '../../support/faulty-store.ts'
+import { all } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
+import { faultyStore, on } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const UNKNOWN = { code: 'store', charged: 'unknown', attempts: 0 } as const

@@ -2,7 +2,7 @@ import type { ClientOptions, CustomerOrderingClient, RequestOptions } from 'cust
 import { TimeoutError } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { errorOf } from '../../support/errors.ts'
+import { errorOf } from '../../support/calls.ts'
 import { Lab, order } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 

@@ -6,10 +6,10 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
 import { clientOf, clientOver } from '../../support/client.ts'
+import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 function sandboxWith(orders: number): Sandbox {
   const sandbox = createSandbox()

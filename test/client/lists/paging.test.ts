@@ -7,9 +7,8 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { clientOf, clientOver } from '../../support/client.ts'
-import { throwing } from '../../support/errors.ts'
-import { json } from '../../support/fake-fetch.ts'
+import { throwing } from '../../support/calls.ts'
+import { clientOf, clientOver, json } from '../../support/client.ts'
 
 const order = (number: number) => ({ id: `ord_${number}`, status: 'done', amount: number })
 const orders = (count: number) => Array.from({ length: count }, (_, i) => order(i))

@@ -10,9 +10,8 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { API_KEY, clientOf, clientOver } from '../../support/client.ts'
-import { throwing } from '../../support/errors.ts'
-import { hang, json, problem } from '../../support/fake-fetch.ts'
+import { throwing } from '../../support/calls.ts'
+import { API_KEY, clientOf, clientOver, hang, json, problem } from '../../support/client.ts'
 import { failure } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 

@@ -1,8 +1,8 @@
 import type { EchoedField } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 

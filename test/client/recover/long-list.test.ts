@@ -1,9 +1,9 @@
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 const MINUTE = 60_000
 const LIST = { operation: 'listOrders' } as const

@@ -2,10 +2,10 @@ import { describe, expect } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
 import { emptyRow } from '../../../src/orders/record/row.ts'
 import type { OrderStore, PruneOptions } from '../../../src/stores/store.ts'
-import { throwing } from '../../support/errors.ts'
-import { faultyStore } from '../../support/faulty-store.ts'
+import { throwing } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
+import { faultyStore } from '../../support/stores.ts'
 
 const HOUR = 60 * 60_000
 const DAY = 24 * HOUR

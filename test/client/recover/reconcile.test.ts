@@ -1,10 +1,10 @@
 import type { Reconciled, ReconcileParams } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
-import { all } from '../../support/all.ts'
-import { faultyStore } from '../../support/faulty-store.ts'
+import { all } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
+import { faultyStore } from '../../support/stores.ts'
 
 const kindsOf = (found: readonly Reconciled[]): string[] =>
   found.map(({ kind, record, order: listed }) => `${kind} ${record?.externalOrderId ?? listed?.id}`).sort()

@@ -2,12 +2,20 @@ import type { OrderRecord, RecoverOptions, RecoveryOutcome } from 'customer-orde
 import { describe, expect } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
-import { all } from '../../support/all.ts'
-import { throwing } from '../../support/errors.ts'
-import { faultyStore, on } from '../../support/faulty-store.ts'
-import { buys, fails, fault, healed, histories, jump, recorded, type Step } from '../../support/history.ts'
+import { all, throwing } from '../../support/calls.ts'
+import {
+  buys,
+  fails,
+  fault,
+  healed,
+  histories,
+  it,
+  jump,
+  recorded,
+  type Step,
+} from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
+import { faultyStore, on } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE

@@ -1,8 +1,8 @@
 import type { OrderRecord, RememberedQuery } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, type Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
 
 const remembered = (lab: Lab, query: RememberedQuery): Promise<OrderRecord[]> =>
   all(lab.client().orders.remembered(query))

@@ -3,12 +3,10 @@ import { describe, expect } from 'vitest'
 import type { RequestOptions } from '../../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
-import { all } from '../../support/all.ts'
-import { faultyStore, on } from '../../support/faulty-store.ts'
-import { keysOf } from '../../support/history.ts'
+import { all } from '../../support/calls.ts'
+import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
-import { storeOver } from '../../support/store-over.ts'
+import { faultyStore, on, storeOver } from '../../support/stores.ts'
 
 const BUSY = 2 * 60_000
 /** A claim of two minutes is over under every clock that is wrong by at most five minutes. */

@@ -2,11 +2,10 @@ import type { CustomerOrderingClient, OrderStore } from 'customer-ordering-sdk'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
-import { all } from '../../support/all.ts'
-import { errorOf } from '../../support/errors.ts'
+import { all, errorOf } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
-import { storeOver } from '../../support/store-over.ts'
+import { storeOver } from '../../support/stores.ts'
 
 const first = async (items: AsyncIterable<unknown>): Promise<unknown> =>
   await items[Symbol.asyncIterator]().next()

@@ -2,11 +2,10 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { inspect } from 'node:util'
 import type { Codec, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
-import { all } from '../../support/all.ts'
-import { firstWriteLate, on } from '../../support/faulty-store.ts'
+import { all } from '../../support/calls.ts'
+import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
-import { it } from '../../support/lab-test.ts'
-import { storeOver } from '../../support/store-over.ts'
+import { firstWriteLate, on, storeOver } from '../../support/stores.ts'
 
 /** AES-256-GCM, as the documentation shows it. */
 function sealed(key: Uint8Array): Codec {

@@ -8,10 +8,9 @@ import {
 } from 'customer-ordering-sdk'
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { all } from '../../support/all.ts'
-import { errorOf, throwing } from '../../support/errors.ts'
+import { all, errorOf, throwing } from '../../support/calls.ts'
 import { Lab } from '../../support/lab.ts'
-import { storeOver } from '../../support/store-over.ts'
+import { storeOver } from '../../support/stores.ts'
 
 type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
 

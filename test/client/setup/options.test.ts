@@ -6,8 +6,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it, vi } from 'vitest'
-import { BASE_URL, clientOf, clientOver } from '../../support/client.ts'
-import { json, problem } from '../../support/fake-fetch.ts'
+import { BASE_URL, clientOf, clientOver, json, problem } from '../../support/client.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }

@@ -7,8 +7,7 @@ import {
 } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { API_KEY, clientOf, clientOver } from '../../support/client.ts'
-import { json, problem } from '../../support/fake-fetch.ts'
+import { API_KEY, clientOf, clientOver, json, problem } from '../../support/client.ts'
 
 const refund: StandardSchemaV1<unknown, { readonly cents: number }> = {
   '~standard': {

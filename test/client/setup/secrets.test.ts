@@ -10,13 +10,12 @@ import {
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { all } from '../../support/all.ts'
+import { all, errorOf } from '../../support/calls.ts'
 import { sample } from '../../support/effort.ts'
-import { errorOf } from '../../support/errors.ts'
 import { leaks as leaksOf } from '../../support/leaks.ts'
 import { rawServer } from '../../support/raw-server.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
-import { writesNoted } from '../../support/store-over.ts'
+import { writesNoted } from '../../support/stores.ts'
 
 /** An API key that every encoding changes, and that resembles nothing else. */
 const CANARY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='

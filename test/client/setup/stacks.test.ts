@@ -1,6 +1,6 @@
 import { type ClientOptions, CustomerOrderingClient, type OrderStore } from 'customer-ordering-sdk'
 import { describe, expect, test } from 'vitest'
-import { throwing } from '../../support/errors.ts'
+import { throwing } from '../../support/calls.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
 /** A store that cannot be reached. */

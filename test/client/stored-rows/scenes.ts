@@ -11,7 +11,7 @@ import type {
   StoredRow,
 } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
 
 const MINUTE = 60_000

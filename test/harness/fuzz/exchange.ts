@@ -16,7 +16,7 @@ import {
   type RecoveryOutcome,
   responseInfo,
 } from '../../../src/index.ts'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
 import { used } from '../../support/heap.ts'
 import {
   agreement,
@@ -30,7 +30,7 @@ import {
 import { leaks, leaksAtAGlance, spellingsIn, wholeSpellingsIn } from '../../support/leaks.ts'
 import { type LoggedCall, RunRecorder, recoveredOf, toldBy } from '../../support/run-log.ts'
 import { REFUSALS_ALONE, REFUSALS_WITH_BODY } from '../../support/statuses.ts'
-import { writesNoted } from '../../support/store-over.ts'
+import { writesNoted } from '../../support/stores.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 import {
   type Answer,

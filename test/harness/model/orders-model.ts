@@ -12,7 +12,7 @@ import {
 } from '../../../src/index.ts'
 import { createSandbox, type FaultAction, type Sandbox } from '../../../src/sandbox/index.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
-import { all } from '../../support/all.ts'
+import { all } from '../../support/calls.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 import { scopeOf } from '../core.ts'
 

@@ -1,6 +1,6 @@
 import { request as sendRequest } from 'node:http'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { listening, parseRequest, type RawRequest } from '../../support/raw-http.ts'
+import { listening, parseRequest, type RawRequest } from '../../support/raw-server.ts'
 
 export interface ServiceAnswer {
   readonly status: number

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { EXPIRED, OTHER_HOST, SELF_SIGNED } from '../../support/certificates.ts'
-import { answerText } from '../../support/raw-http.ts'
+import { answerText } from '../../support/raw-server.ts'
 import type { OutcomeKind } from '../core.ts'
 import { type Behaviour, bytesOf, type Exchange, headOf, type ServiceAnswer } from './fault-proxy.ts'
 

@@ -1,5 +1,5 @@
 import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
-import type { Draw } from '../../support/draw.ts'
+import type { Draw } from '../../support/seeds.ts'
 
 export const ELSEWHERE = 'elsewhere.test'
 

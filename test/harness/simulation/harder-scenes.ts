@@ -1,5 +1,5 @@
 /** Scenes about clocks, the end of the window, hasty persons and services that show other values. */
-import type { Draw } from '../../support/draw.ts'
+import type { Draw } from '../../support/seeds.ts'
 import { LONGEST_FLIGHT, MINUTE } from './mishaps.ts'
 import type { Action } from './plan.ts'
 import {

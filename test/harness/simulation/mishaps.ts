@@ -1,4 +1,4 @@
-import type { Draw } from '../../support/draw.ts'
+import type { Draw } from '../../support/seeds.ts'
 
 export const MINUTE = 60_000
 /** Maximum time that an abandoned request or write stays in transit. */

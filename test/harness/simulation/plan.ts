@@ -1,6 +1,6 @@
 import type { SandboxBehaviour, SandboxCheck } from '../../../src/sandbox/service/behaviour.ts'
 import type { FaultRule } from '../../../src/sandbox/service/faults.ts'
-import { Draw } from '../../support/draw.ts'
+import { Draw } from '../../support/seeds.ts'
 import { drawFaults } from './faults.ts'
 import { drawHarderScene } from './harder-scenes.ts'
 import { type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'

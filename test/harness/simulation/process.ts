@@ -17,7 +17,6 @@ import {
 } from '../../../src/index.ts'
 import { messageOf, respond } from '../../../src/sandbox/http/fetch.ts'
 import type { SandboxReply } from '../../../src/sandbox/index.ts'
-import { Draw } from '../../support/draw.ts'
 import { walked } from '../../support/leaks.ts'
 import {
   type LoggedCall,
@@ -27,7 +26,8 @@ import {
   type Told,
   toldBy,
 } from '../../support/run-log.ts'
-import { writesNoted } from '../../support/store-over.ts'
+import { Draw } from '../../support/seeds.ts'
+import { writesNoted } from '../../support/stores.ts'
 import { CLOCK_SKEW } from '../core.ts'
 import { ELSEWHERE } from './faults.ts'
 import { type EffectKind, LONGEST_FLIGHT, type Mishap } from './mishaps.ts'

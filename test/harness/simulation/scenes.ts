@@ -1,6 +1,6 @@
 import type { SandboxBehaviour } from '../../../src/sandbox/service/behaviour.ts'
 import type { FaultAction, FaultRule } from '../../../src/sandbox/service/faults.ts'
-import type { Draw } from '../../support/draw.ts'
+import type { Draw } from '../../support/seeds.ts'
 import { drawFault } from './faults.ts'
 import { drawHabits, type Habit, LONGEST_FLIGHT, MINUTE, type Mishap } from './mishaps.ts'
 import type { Action, ClientPlan, IntentPlan, Plan } from './plan.ts'

@@ -4,7 +4,7 @@
  * called every hour.
  */
 import { createSandbox } from '../../../src/sandbox/index.ts'
-import { Draw } from '../../support/draw.ts'
+import { Draw } from '../../support/seeds.ts'
 import { VirtualTime } from '../../support/virtual-time.ts'
 import { attempt, Clients, HOUR, type Leak } from './clients.ts'
 import type { Look } from './flat.ts'

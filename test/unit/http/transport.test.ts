@@ -9,7 +9,7 @@ import {
 } from '../../../src/http/attempt.ts'
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import type { Transport } from '../../../src/http/transport.ts'
-import { throwing } from '../../support/errors.ts'
+import { throwing } from '../../support/calls.ts'
 import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
 
 const unhandled: unknown[] = []

@@ -15,7 +15,7 @@ import {
   scopeOf,
   slotOf,
 } from '../../../src/identity/keys.ts'
-import { throwing } from '../../support/errors.ts'
+import { throwing } from '../../support/calls.ts'
 import { derive } from './derive.ts'
 
 const UUID_V5 = /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

@@ -4,8 +4,7 @@ import { InvalidRequestError, InvalidResponseError } from '../../../src/errors/c
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchedPage } from '../../../src/lists/prefetch.ts'
 import { responseInfo } from '../../../src/response-info.ts'
-import { all as allOf } from '../../support/all.ts'
-import { throwing } from '../../support/errors.ts'
+import { all as allOf, throwing } from '../../support/calls.ts'
 import { collect as collectGarbage } from '../../support/heap.ts'
 import { fetched, idsOf as ids, info, type Row, rows } from './rows.ts'
 

@@ -4,7 +4,7 @@ import { check, issuesText } from '../../../src/schemas/check.ts'
 import { createOrderRequestSchema, orderSchema } from '../../../src/schemas/order.ts'
 import { serviceSchema } from '../../../src/schemas/service.ts'
 import type { StandardSchemaV1 } from '../../../src/schemas/standard-schema.ts'
-import { throwing } from '../../support/errors.ts'
+import { throwing } from '../../support/calls.ts'
 
 /** The issues of a value, as `path: message` lines. */
 const wrong = (schema: StandardSchemaV1, value: unknown): string[] => {

@@ -9,7 +9,7 @@ import { mergeOptions, resolveSettings } from '../../../src/settings/resolve.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { VERSION } from '../../../src/version.ts'
-import { throwing } from '../../support/errors.ts'
+import { throwing } from '../../support/calls.ts'
 
 const [BASE_URL, API_KEY] = ['CUSTOMER_ORDERING_BASE_URL', 'CUSTOMER_ORDERING_API_KEY']
 const KEY = 'sk_test_5ecretAPIkey'

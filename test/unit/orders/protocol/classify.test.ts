@@ -8,8 +8,8 @@ import {
   type Outcome,
   type OutcomeKind,
 } from '../../../../src/orders/protocol/outcome.ts'
+import { throwing } from '../../../support/calls.ts'
 import { effort } from '../../../support/effort.ts'
-import { throwing } from '../../../support/errors.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
 

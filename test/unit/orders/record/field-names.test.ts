@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { CreateOptions } from '../../../../src/call-options.ts'
 import { misnamedFields } from '../../../../src/orders/record/intent.ts'
+import { throwing } from '../../../support/calls.ts'
 import { effort } from '../../../support/effort.ts'
-import { throwing } from '../../../support/errors.ts'
 
 const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }
 

@@ -10,16 +10,16 @@ import { emptyRow } from '../../../../src/orders/record/row.ts'
 import { MemoryStore } from '../../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
-import { errorOf } from '../../../support/errors.ts'
+import { errorOf } from '../../../support/calls.ts'
+import { journalOver, LEFT_OPEN } from '../../../support/order-context.ts'
+import { fakeRuntime } from '../../../support/runtime.ts'
 import {
   faultyStore,
   type StoreFault,
   type StoreOperation,
   type StorePlan,
-} from '../../../support/faulty-store.ts'
-import { journalOver, LEFT_OPEN } from '../../../support/order-context.ts'
-import { fakeRuntime } from '../../../support/runtime.ts'
-import { writesNoted } from '../../../support/store-over.ts'
+  writesNoted,
+} from '../../../support/stores.ts'
 
 const TOTAL = 120_000
 

@@ -1,7 +1,51 @@
 import { StoreError } from '../../src/errors/classes.ts'
-import type { Runtime } from '../../src/runtime.ts'
+import { rowIdOf } from '../../src/identity/keys.ts'
+import { type JournalRecord, orderOf } from '../../src/orders/record/record.ts'
+import { decodeRow } from '../../src/orders/record/row.ts'
+import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
-import { storeOver } from './store-over.ts'
+
+/** A store that forwards to another one, with some operations replaced. */
+export function storeOver(store: OrderStore, own: Partial<OrderStore>): OrderStore {
+  return {
+    durability: store.durability,
+    get: (scope, id) => store.get(scope, id),
+    insert: (row) => store.insert(row),
+    update: (row, expectedVersion) => store.update(row, expectedVersion),
+    listOpen: (scope, options) => store.listOpen(scope, options),
+    list: (scope, options) => store.list(scope, options),
+    prune: (scope, options) => store.prune(scope, options),
+    close: () => store.close(),
+    ...own,
+  }
+}
+
+/** A store that reports every row it has written. */
+export function writesNoted(store: OrderStore, written: (row: StoredRow) => void): OrderStore {
+  return storeOver(store, {
+    async insert(row) {
+      const result = await store.insert(row)
+      if (result.inserted) written(row)
+      return result
+    },
+    async update(row, expectedVersion) {
+      const updated = await store.update(row, expectedVersion)
+      if (updated) written(row)
+      return updated
+    },
+  })
+}
+
+/** A store that runs this before each update, with the number of the update. */
+export function beforeUpdates(store: OrderStore, act: (count: number) => unknown): OrderStore {
+  let count = 0
+  return storeOver(store, {
+    update: async (row, version) => {
+      await act(++count)
+      return await store.update(row, version)
+    },
+  })
+}
 
 export type StoreFault =
   /** Throws before it returns a promise. */
@@ -116,4 +160,19 @@ export function faultyStore(
     close: async () => {},
   })
   return { ...store, calls }
+}
+
+/** The record of a slot, if there is a row that was not emptied. Throws if the row is unreadable. */
+export async function recordIn(
+  store: OrderStore,
+  scope: string,
+  slot: string,
+): Promise<(JournalRecord & { readonly readable: boolean }) | undefined> {
+  const row = await store.get(scope, rowIdOf(platformRuntime.deriveId, slot))
+  const [server, account]: [string, string | null] = JSON.parse(scope)
+  const owner = { derive: platformRuntime.deriveId, server, account: account ?? undefined }
+  const record = row && (await decodeRow(row, undefined, owner))
+  if (record === 'forgotten') return undefined
+  if (typeof record === 'string') throw new Error(`the row of ${slot} is ${record}`)
+  return record && { ...record, readable: orderOf(record) !== undefined }
 }

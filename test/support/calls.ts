@@ -11,3 +11,10 @@ export async function errorOf(call: Promise<unknown>): Promise<unknown> {
     (error: unknown) => error,
   )
 }
+
+/** Collects all values of an iterable. */
+export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const found: T[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
