@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { formatOf, parseDataFile } from './control/data-file.ts'
 import { parseFaultRules } from './control/fault-file.ts'
+import { readData } from './control/yaml.ts'
 import { type SandboxServer, serveSandbox } from './http/server.ts'
 import { createSandbox, type Sandbox } from './sandbox.ts'
 import { type SandboxPreset, sandboxPresets } from './service/behaviour.ts'
@@ -16,7 +16,7 @@ const usage = `customer-ordering-sdk sandbox: an in-memory Customer Ordering API
   --seed N        seed for ids, shuffled lists and random faults (default 1)
   --preset NAME   preset for behaviour that the API document leaves open:
                   ${Object.keys(sandboxPresets).join(', ')}
-  --faults FILE   load a list of fault rules in JSON or YAML (.yaml, .yml)
+  --faults FILE   load a list of fault rules in JSON or YAML
   --state FILE    load the state from this file if it exists, ignoring --balance and --api-key;
                   save the state to it on exit
   --balance N     balance of each of the two wallets in minor currency units (default 1000000)
@@ -119,19 +119,14 @@ async function start(argv: string[]): Promise<void> {
     seed: integer('--seed', flags.seed, 1, 2 ** 32 - 1),
     balance: integer('--balance', flags.balance, 1_000_000, Number.MAX_SAFE_INTEGER),
     preset: presetNamed(flags.preset ?? 'default'),
-    faults:
-      faults === undefined
-        ? []
-        : reading(faults, () => parseFaultRules(readFileSync(faults, 'utf8'), formatOf(faults))),
+    faults: faults === undefined ? [] : reading(faults, () => parseFaultRules(readFileSync(faults, 'utf8'))),
     ...(apiKey !== undefined && { apiKey }),
     keepRequests: 10_000,
   }
   // Only the API key can still be invalid here.
   const sandbox = reading('--api-key', () => createSandbox(options))
   if (state !== undefined && existsSync(state))
-    reading(state, () =>
-      sandbox.load(parseDataFile(readFileSync(state, 'utf8'), formatOf(state), 'state', readState)),
-    )
+    reading(state, () => sandbox.load(readState(readData(readFileSync(state, 'utf8')))))
   const server = await serveSandbox(sandbox, {
     port: integer('--port', flags.port, 4010, 65_535),
     host: flags.host ?? '127.0.0.1',

@@ -1,6 +1,5 @@
 /** The Customer Ordering API in memory, for tests: `customer-ordering-sdk/sandbox`. */
 
-export type { DataFormat } from './control/data-file.ts'
 export { parseFaultRules } from './control/fault-file.ts'
 export type { SandboxFetch } from './http/fetch.ts'
 export { createSandbox, type Sandbox } from './sandbox.ts'

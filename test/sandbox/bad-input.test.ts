@@ -116,25 +116,6 @@ async function serve(behaviour: Partial<SandboxBehaviour> = {}) {
 
 describe('malformed bytes on a connection', () => {
   test.each([
-    ['no HTTP', 'hello\r\n\r\n', 400],
-    ['a broken header', 'GET /v1/balance HTTP/1.1\r\nHost: x\r\nbroken\r\n\r\n', 400],
-    ['no Host', 'GET /v1/balance HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
-    [
-      'two lengths',
-      'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
-      400,
-    ],
-    ['an unknown Expect', 'GET /v1/balance HTTP/1.1\r\nHost: x\r\nExpect: wonders\r\n\r\n', 417],
-    ['huge headers', `GET / HTTP/1.1\r\nHost: x\r\nX-Pad: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
-  ])('%s is rejected in the error shape, and logged', async (_, text, status) => {
-    const { server, log } = await serve({ errorShape: 'nested' })
-    const [head = '', body = ''] = (await exchange(server.port, text)).split('\r\n\r\n')
-    expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
-    expect(body).toContain('{"error":{"code":"')
-    expect(log.some((line) => line.includes(String(status)))).toBe(true)
-  })
-
-  test.each([
     ['a path with a broken escape', 'GET /v1/orders/%zz', 404],
     ['a foreign absolute URL', 'GET http://[', 400],
     ['an unknown method', 'TRACE /v1/orders', 405],
@@ -152,35 +133,7 @@ describe('malformed bytes on a connection', () => {
     const { server, log } = await serve()
     await exchange(server.port, 'POST /v1/orders HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{')
     expect((await fetch(`${server.url}/v1/balance`)).status).toBe(401)
-    expect(log).toContainEqual(
-      expect.stringMatching(/^(POST \/v1\/orders: connection closed|received invalid HTTP)/),
-    )
-  })
-
-  test('a thousand connections with garbage do no harm', async () => {
-    const { sandbox, server, log } = await serve()
-    const order =
-      `POST /v1/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${sandbox.apiKey}\r\nIdempotency-Key: k\r\n` +
-      `Content-Type: application/json\r\nConnection: close\r\nContent-Length: 3\r\n\r\n{}\n`
-    // Arbitrary bytes, and a valid request with some bytes replaced.
-    const noise = fc.uint8Array({ maxLength: 300 })
-    const damaged = fc
-      .array(fc.tuple(fc.nat(order.length - 1), fc.nat(255)), { minLength: 1, maxLength: 6 })
-      .map((changes) => {
-        const bytes = Buffer.from(order)
-        for (const [at, value] of changes) bytes[at] = value
-        return new Uint8Array(bytes)
-      })
-    const inputs = fc.sample(fc.oneof(noise, damaged), { numRuns: effort(250, 1000), seed: 7 })
-    for (let at = 0; at < inputs.length; at += 50)
-      await Promise.all(inputs.slice(at, at + 50).map((bytes) => exchange(server.port, bytes)))
-
-    const headers = { authorization: `Bearer ${sandbox.apiKey}` }
-    expect((await fetch(`${server.url}/v1/balance`, { headers })).status).toBe(200)
-    expect(
-      log.filter((line) => line.startsWith('received invalid HTTP, responded with 400')).length,
-    ).toBeGreaterThan(100)
-    sandbox.expectCharges(0)
+    expect(log).toContainEqual(expect.stringMatching(/^POST \/v1\/orders: connection closed/))
   })
 
   test('every message gets a response, and is charged only with a 201', async () => {

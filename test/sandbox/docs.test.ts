@@ -52,7 +52,7 @@ describe('docs/guide/sandbox.md', () => {
     const [, json = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
     const [, yaml = ''] = /```yaml\n([\s\S]*?)```/.exec(page) ?? []
     expect(parseFaultRules(json)).toHaveLength(2)
-    expect(parseFaultRules(yaml, 'yaml')).toEqual(parseFaultRules(json))
+    expect(parseFaultRules(yaml)).toEqual(parseFaultRules(json))
     expect(page).toContain(createSandbox().apiKey)
   })
 
@@ -67,7 +67,7 @@ describe('docs/guide/sandbox.md', () => {
   test('docs/guide/sandbox.md lists every call of the control API', () => {
     const control = createControl(createSandbox())
     const call = (method: string, path: string) =>
-      control({ method, path, query: new URLSearchParams(), format: 'json', body: '' })
+      control({ method, path, query: new URLSearchParams(), body: '' })
     const paths = new Map<string, string[]>()
     for (const listed of firstColumn('| below `/__sandbox` | effect |')) {
       const [method = '', target = ''] = listed.split(' ')

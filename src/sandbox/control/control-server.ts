@@ -60,7 +60,6 @@ export function createControlServer(
         method: method === 'HEAD' ? 'GET' : method,
         path: url.pathname.slice(PREFIX.length),
         query: url.searchParams,
-        format: /yaml/i.test(request.headers['content-type'] ?? '') ? 'yaml' : 'json',
         body,
       })
       sendJson(response, answer)

@@ -3,15 +3,15 @@ import { defaultBehaviour, type SandboxBehaviour, sandboxPresets } from '../serv
 import { readFaultRules } from '../service/fault-rules.ts'
 import { anything, assertShape, number, oneOf, record, type Shape, text } from '../service/shape.ts'
 import { readState } from '../service/state.ts'
-import { type DataFormat, parseDataFile } from './data-file.ts'
 import { isPreset, overviewOf, presetOf, withShortSecret } from './overview.ts'
+import { readData } from './yaml.ts'
 
 export interface ControlRequest {
   readonly method: string
   /** The path after `/__sandbox`, for example `/faults/3`. */
   readonly path: string
   readonly query: URLSearchParams
-  readonly format: DataFormat
+  /** JSON or YAML. */
   readonly body: string
 }
 
@@ -40,15 +40,6 @@ function rejectUnknownParameters({ method, path, query }: ControlRequest): void 
 }
 
 type Action = (request: ControlRequest, pathParameters: readonly string[]) => ControlAnswer
-
-class ControlRefusal extends Error {
-  readonly status: number
-
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
 
 const topUpShape = record({ customer: text(), amount: number() })
 const statusShape = record({ status: text(/./, 'a status') })
@@ -90,10 +81,9 @@ export function createControl(
       pattern: /^\/faults$/,
       actions: {
         GET: () => ok(sandbox.faults.list()),
-        POST: (request) => {
-          const rules = read(request, '$', (value) =>
-            Array.isArray(value) ? readFaultRules(value) : readFaultRules([value]),
-          )
+        POST: ({ body }) => {
+          const value = readData(body)
+          const rules = readFaultRules(Array.isArray(value) ? value : [value])
           const before = new Set(sandbox.faults.list().map(({ id }) => id))
           for (const rule of rules) sandbox.faults.add(rule)
           return { status: 201, body: sandbox.faults.list().filter(({ id }) => !before.has(id)) }
@@ -108,9 +98,9 @@ export function createControl(
       pattern: /^\/faults\/(\d{1,15})$/,
       actions: {
         DELETE: (_, [id]) => {
-          if (!sandbox.faults.remove(Number(id)))
-            throw new ControlRefusal(404, `there is no fault rule ${id}; GET /__sandbox/faults lists all`)
-          return ok(sandbox.faults.list())
+          return sandbox.faults.remove(Number(id))
+            ? ok(sandbox.faults.list())
+            : refusal(404, `there is no fault rule ${id}; GET /__sandbox/faults lists all`)
         },
       },
     },
@@ -118,16 +108,15 @@ export function createControl(
       pattern: /^\/behaviour$/,
       actions: {
         GET: show,
-        PUT: (request) => {
-          read(request, '$', (value) => {
-            assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
-            const preset = isPreset(value.preset) ? sandboxPresets[value.preset] : {}
-            sandbox.configure({ ...defaultBehaviour, ...preset, ...switchesOf(value.behaviour ?? {}) })
-          })
+        PUT: ({ body }) => {
+          const value = readData(body)
+          assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
+          const preset = isPreset(value.preset) ? sandboxPresets[value.preset] : {}
+          sandbox.configure({ ...defaultBehaviour, ...preset, ...switchesOf(value.behaviour ?? {}) })
           return show()
         },
-        PATCH: (request) => {
-          read(request, 'behaviour', (value) => sandbox.configure(switchesOf(value)))
+        PATCH: ({ body }) => {
+          sandbox.configure(switchesOf(readData(body)))
           return show()
         },
       },
@@ -143,8 +132,8 @@ export function createControl(
               : { ...state, apiKeys: state.apiKeys.map((apiKey) => withShortSecret(apiKey)) },
           )
         },
-        PUT: (request) => {
-          sandbox.load(read(request, 'state', readState))
+        PUT: ({ body }) => {
+          sandbox.load(readState(readData(body)))
           return ok(overviewOf(sandbox, now()))
         },
       },
@@ -154,37 +143,32 @@ export function createControl(
       actions: {
         GET: (_, [id]) => {
           const found = sandbox.apiKeys().find((apiKey) => apiKey.id === id)
-          if (found === undefined) throw new ControlRefusal(404, notInState('API key', id))
-          return ok(found)
+          return found === undefined
+            ? refusal(404, `there is no API key ${JSON.stringify(id)}; GET /__sandbox/state lists all`)
+            : ok(found)
         },
       },
     },
     {
       pattern: /^\/orders\/([^/]+)\/status$/,
       actions: {
-        PUT: (request, [id = '']) => {
-          const status = read(request, '$', (value) => {
-            assertShape<{ status: string }>(value, statusShape, '$')
-            return value.status
-          })
-          const order = (): unknown => sandbox.orders().find((row) => row.id === id)
-          if (order() === undefined) throw new ControlRefusal(404, notInState('order', id))
-          sandbox.setOrderStatus(id, status)
-          return ok(order())
+        PUT: ({ body }, [id = '']) => {
+          const value = readData(body)
+          assertShape<{ status: string }>(value, statusShape, '$')
+          sandbox.setOrderStatus(id, value.status)
+          return ok(sandbox.orders().find((row) => row.id === id))
         },
       },
     },
     {
       pattern: /^\/top-up$/,
       actions: {
-        POST: (request) =>
-          read(request, '$', (value) => {
-            assertShape<{ customer: string; amount: number }>(value, topUpShape, '$')
-            if (!sandbox.customers().some(({ id }) => id === value.customer))
-              throw new ControlRefusal(400, notInState('customer', value.customer))
-            sandbox.topUp(value.customer, value.amount)
-            return ok(sandbox.customer(value.customer))
-          }),
+        POST: ({ body }) => {
+          const value = readData(body)
+          assertShape<{ customer: string; amount: number }>(value, topUpShape, '$')
+          sandbox.topUp(value.customer, value.amount)
+          return ok(sandbox.customer(value.customer))
+        },
       },
     },
     {
@@ -220,7 +204,6 @@ export function createControl(
         rejectUnknownParameters(request)
         return action(request, match.slice(1).map(decoded))
       } catch (error) {
-        if (error instanceof ControlRefusal) return refusal(error.status, error.message)
         if (error instanceof TypeError) return refusal(400, error.message)
         throw error
       }
@@ -229,20 +212,12 @@ export function createControl(
   }
 }
 
-function notInState(what: string, id: string | undefined): string {
-  return `there is no ${what} ${JSON.stringify(id)}; GET /__sandbox/state lists all`
-}
-
 function ok(body: unknown): ControlAnswer {
   return { status: 200, body }
 }
 
 export function refusal(status: number, reason: string): ControlAnswer {
   return { status, body: { error: reason } }
-}
-
-function read<T>({ body, format }: ControlRequest, root: string, check: (value: unknown) => T): T {
-  return parseDataFile(body, format, root, check)
 }
 
 function integer(query: URLSearchParams, name: string, fallback: number): number {

@@ -1,6 +1,6 @@
 import { readFaultRules } from '../service/fault-rules.ts'
 import type { FaultRule } from '../service/faults.ts'
-import { type DataFormat, parseDataFile } from './data-file.ts'
+import { readData } from './yaml.ts'
 
 /**
  * Parses the text of a file with fault rules: an array of rules, in JSON or in YAML 1.2 without
@@ -8,12 +8,10 @@ import { type DataFormat, parseDataFile } from './data-file.ts'
  *
  * Such rules cannot contain functions or RegExps.
  *
- * @param format default `'json'`
- * @throws {TypeError} if the text or a rule is invalid. The message contains the reason
- *   and, if known, the line.
+ * @throws {TypeError} if the text or a rule is invalid, with the place and the reason
  * @example
- * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'), 'yaml')
+ * const faults = parseFaultRules(await readFile('faults.yaml', 'utf8'))
  */
-export function parseFaultRules(text: string, format: DataFormat = 'json'): readonly FaultRule[] {
-  return parseDataFile(text, format, '$', readFaultRules)
+export function parseFaultRules(text: string): readonly FaultRule[] {
+  return readFaultRules(readData(text))
 }

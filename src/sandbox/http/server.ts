@@ -1,13 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { type Duplex, Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { createGzip } from 'node:zlib'
 import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from '../control/control-server.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { MAX_BODY_BYTES } from '../service/handler.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from '../service/reply.ts'
 import { anything, assertShape, record, type Shape } from '../service/shape.ts'
-import { errorAnswer } from '../service/wire.ts'
 
 /** Options of {@link serveSandbox}. */
 export interface ServeSandboxOptions {
@@ -31,8 +30,8 @@ export interface ServeSandboxOptions {
   /** Called after each response, even if a fault dropped the response or held it back. */
   readonly onRequest?: (request: SandboxRequest) => void
   /**
-   * Called with a log line for other events: control calls other than reads, invalid requests, and
-   * connections closed after an error.
+   * Called with a log line for other events: control calls other than reads, and connections closed
+   * after an error.
    */
   readonly onNotice?: (notice: string) => void
 }
@@ -78,11 +77,7 @@ export async function serveSandbox(
   assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
-  // Handle a missing Host header and an unknown Expect header here: Node would reject such requests
-  // without a response body.
-  const server = createServer({ requireHostHeader: false }, (request, response) => {
-    if (request.headers.host === undefined && request.httpVersion === '1.1')
-      return refuse(request, response, 400, 'The Host header is missing.')
+  const server = createServer((request, response) => {
     const served =
       control?.isFor(request) === true
         ? serveControl(control, request, response)
@@ -96,26 +91,6 @@ export async function serveSandbox(
       control?.changed()
     })
     control?.changed()
-  })
-  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) =>
-    refuse(request, response, 417, 'The Expect header is not supported.'),
-  )
-  const refuse = (
-    request: IncomingMessage,
-    response: ServerResponse,
-    status: number,
-    message: string,
-  ): void => {
-    const code = status === 417 ? 'EXPECTATION_FAILED' : 'INVALID_REQUEST'
-    const answer = errorAnswer({ status, code, message }, sandbox.behaviour)
-    response.writeHead(status, { 'content-type': answer.contentType, connection: 'close' })
-    response.end(JSON.stringify(answer.body))
-    onNotice(`${request.method} ${request.url} ${status} (${message})`)
-  }
-  // Respond to invalid HTTP with an ErrorResponse: Node's own response would have no body.
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const status = refuseGarbage(sandbox, error, socket)
-    if (status !== null) onNotice(`received invalid HTTP, responded with ${status} (${messageOf(error)})`)
   })
   await listen(server, port, host)
   // The address is a string only for a pipe, and null only if the server is not listening.
@@ -293,28 +268,6 @@ function* padding(body: Buffer, bytes: number): Generator<Buffer> {
   const chunk = Buffer.alloc(65_536, ' ')
   for (let left = bytes; left > 0; left -= chunk.length) yield chunk.subarray(0, Math.min(left, chunk.length))
   yield body
-}
-
-/** Returns the status of the response, or null if the caller has disconnected. */
-function refuseGarbage(sandbox: Sandbox, error: NodeJS.ErrnoException, socket: Duplex): number | null {
-  if (!socket.writable || error.code === 'ECONNRESET') {
-    socket.destroy()
-    return null
-  }
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-  const answer = errorAnswer(
-    tooLarge
-      ? { status: 431, code: 'HEADERS_TOO_LARGE', message: 'The headers are too large.' }
-      : { status: 400, code: 'INVALID_REQUEST', message: 'The HTTP request is malformed or incomplete.' },
-    sandbox.behaviour,
-  )
-  const body = JSON.stringify(answer.body)
-  const reason = tooLarge ? 'Request Header Fields Too Large' : 'Bad Request'
-  socket.end(
-    `HTTP/1.1 ${answer.status} ${reason}\r\ncontent-type: ${answer.contentType}\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-  )
-  return answer.status
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

@@ -6,16 +6,8 @@ export function report(problem: unknown, id = 'problem'): void {
   place.hidden = problem === null
 }
 
-export async function call(
-  method: string,
-  path: string,
-  body?: string,
-  type = 'application/json',
-): Promise<unknown> {
-  const response = await fetch(`/__sandbox${path}`, {
-    method,
-    ...(body !== undefined && { body, headers: { 'content-type': type } }),
-  })
+export async function call(method: string, path: string, body?: string): Promise<unknown> {
+  const response = await fetch(`/__sandbox${path}`, { method, ...(body !== undefined && { body }) })
   const answer: unknown = await response.json()
   if (response.ok) return answer
   const reason = typeof answer === 'object' && answer !== null ? Reflect.get(answer, 'error') : undefined

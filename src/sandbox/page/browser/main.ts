@@ -63,7 +63,6 @@ byId('rule-form').addEventListener('submit', (event) => {
   const field = byId('rule')
   const text = field instanceof HTMLTextAreaElement ? field.value : ''
   report(null, 'rule-problem')
-  const type = /^\s*[[{]/.test(text) ? 'application/json' : 'application/yaml'
-  call('POST', '/faults', text, type).catch((error: unknown) => report(error, 'rule-problem'))
+  call('POST', '/faults', text).catch((error: unknown) => report(error, 'rule-problem'))
 })
 listen()
