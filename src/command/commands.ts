@@ -5,6 +5,7 @@ import type { CustomerOrderingClient } from '../client.ts'
 import { StoreError } from '../errors/classes.ts'
 import { formatAmount } from '../money.ts'
 import type { OrderRecord } from '../orders/record/record.ts'
+import { echoOf } from '../orders/sending/evidence.ts'
 import type { JsonObject } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
 import type { Flags, OptionName } from './options.ts'
@@ -33,7 +34,7 @@ export interface Command extends Shape {
 const STORE: readonly OptionName[] = ['store', 'account', 'server', 'remember', 'safe-retry-window']
 const NO_RECORD = 'The store has no record of this order. Check the reference or key, --account and --server.'
 const UNRESOLVED = [20, 8, 34]
-const ORDERS = [36, 12, 14, 24]
+const ORDERS = [36, 10, 10, 24, 8]
 
 const ofStore = { store: true, sends: false, options: STORE }
 const ofOrder = {
@@ -144,7 +145,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
             state: record?.state,
             differs: result.kind === 'doubtful' ? result.differs.join(',') : undefined,
             id: order?.id ?? record?.order?.id,
-            order: record && nameOf(record),
+            order: record ? nameOf(record) : order && echoOf(order).externalOrderId,
           },
           attention: kind !== 'matched',
           hidden: kind === 'matched' && flags.all !== true,
@@ -243,22 +244,16 @@ function nameOf({ externalOrderId, key }: OrderRecord): string {
 }
 
 function orderLine(order: Order): Line {
-  const { id, status, amount, serviceId, target, quantity }: JsonObject = { ...order }
-  const cells = {
-    id,
-    status,
-    amount,
-    service: serviceId,
-    'quantity and target': `${quantity ?? ''} ${target ?? ''}`,
-  }
-  return { value: order, cells: textsOf(cells) }
+  const { id, status, amount, serviceId: service, quantity, target }: JsonObject = { ...order }
+  return { value: order, cells: textsOf({ id, status, amount, service, quantity, target }) }
 }
 
 function textsOf(values: Readonly<Record<string, unknown>>): Cells {
   return Object.fromEntries(
-    Object.entries(values)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, typeof value === 'object' ? JSON.stringify(value) : String(value)]),
+    Object.entries(values).map(([name, value]) => [
+      name,
+      typeof value === 'object' ? JSON.stringify(value) : String(value ?? ''),
+    ]),
   )
 }
 

@@ -215,6 +215,11 @@ describe('customer-ordering-sdk', () => {
     const all = await command('reconcile --all ~')
     expect(all.out).toMatch(/^matched .* open .* in-doubt$/m)
     expect(all.out).toMatch(/^matched .* created .* settled$/m)
+    const metadata = { externalOrderId: 'of another integration' }
+    const { id } = sandbox.addOrder({ metadata })
+    const remote = await command('reconcile ~')
+    expect(remote.out).toMatch(new RegExp(`^only_remote .* ${id} +of another integration$`, 'm'))
+    sandbox.removeOrder(id)
     // An order that is open but listed matches: `unresolved` speaks of it.
     await command('resolve lost --as abandoned --yes ~')
     await command('forget lost --yes ~')
@@ -534,14 +539,16 @@ describe('customer-ordering-sdk', () => {
   it("the command lists the service's orders, and reads one", async () => {
     const { lines, code } = await command('orders list')
     expect(code).toBe(0)
-    expect(lines()[0]).toMatch(/^id +status +amount +service +quantity and target$/)
+    expect(lines()[0]).toMatch(/^id +status +amount +service +quantity +target$/)
     expect(lines()).toHaveLength(3)
     const { orderId = '' } = sandbox.expectChargedOnce('settled')
     expect(lines().join('\n')).toMatch(
-      new RegExp(`^${orderId} +pending +2500 +svc_standard +10 @someone$`, 'm'),
+      new RegExp(`^${orderId} +pending +2500 +svc_standard +10 +@someone$`, 'm'),
     )
-    const one = await command(`orders get ${orderId} --json`)
-    expect(one.json()).toMatchObject([{ id: orderId, amount: 2500 }])
+    const one = await command(`orders get ${orderId}`)
+    expect(one.lines().slice(-2)).toEqual(['quantity    10', 'target      @someone'])
+    const json = await command(`orders get ${orderId} --json`)
+    expect(json.json()).toMatchObject([{ id: orderId, amount: 2500 }])
     expect(await command('orders get ord_nobody')).toMatchObject({ code: 1, out: '' })
   })
 
