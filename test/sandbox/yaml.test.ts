@@ -30,6 +30,14 @@ describe('data files', () => {
     expect(() => readData(text)).toThrow(TypeError)
   })
 
+  test.each([
+    ['between words', `a${' '.repeat(200_000)}b`, `a${' '.repeat(200_000)}b`],
+    ['before a value', `a:${' '.repeat(200_000)}b`, { a: 'b' }],
+    ['before a colon', `a${' '.repeat(200_000)}: b`, { a: 'b' }],
+  ])('YAML with very many spaces %s is parsed quickly', (_, text, value) => {
+    expect(readData(text)).toEqual(value)
+  })
+
   test('a text with two documents is rejected', () => {
     expect(() => readData('a: 1\n---\nb: 2')).toThrow('only one is allowed')
   })
