@@ -53,6 +53,9 @@ const together = { isolate: false, pool: 'threads' }
 export default defineConfig({
   test: {
     maxWorkers: '100%',
+    // Not with a seeded bug, which changes the modules.
+    fsModuleCache: bug === undefined,
+    fsModuleCachePath: '.tmp/vitest',
     projects: [
       project('unit', together),
       project('client', together),

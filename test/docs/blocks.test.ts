@@ -57,6 +57,9 @@ describe('blocks of code in README.md and docs', () => {
       join(root, 'node_modules/typescript-native/bin/tsc'),
       '-p',
       config,
+      '--incremental',
+      '--tsBuildInfoFile',
+      join(root, '.tmp/tsc/blocks'),
     ]).then(
       () => '',
       ({ stdout, message }) => String(stdout || message),

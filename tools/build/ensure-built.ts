@@ -7,12 +7,16 @@ import { fileURLToPath } from 'node:url'
 export const root: string = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The files and folders that the build reads. */
-const sources = ['src', 'package.json', 'tsconfig.json', 'tsup.config.ts', 'tools/build/built-page.ts']
+const sources = ['src', 'package.json', 'package-lock.json', 'tsconfig.json', 'tsup.config.ts', 'tools/build']
 
-/** True if `dist` exists and is newer than every source. */
+/** A file of each part of the build. A build that fails lacks one of them. */
+const parts = ['dist/index.js', 'dist/index.d.ts', 'dist/index.d.cts', 'dist/node/index.js']
+
+/** True if each part of `dist` exists and is newer than every source. */
 export function isBuilt(): boolean {
-  const built = statSync(join(root, 'dist/index.js'), { throwIfNoEntry: false })?.mtimeMs ?? 0
-  return sources.every((source) => newest(join(root, source)) <= built)
+  const times = parts.map((part) => statSync(join(root, part), { throwIfNoEntry: false })?.mtimeMs ?? 0)
+  const oldest = Math.min(...times)
+  return sources.every((source) => newest(join(root, source)) <= oldest)
 }
 
 /** Builds the package unless the build is current. */

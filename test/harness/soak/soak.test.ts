@@ -21,19 +21,13 @@ describe('a client that lives long', () => {
   })
 })
 
-describe('a large store', () => {
-  it.each(FULL ? [[100_000, 96]] : [[10_000, 48]])(
-    'reconcile() of %i records runs in a heap of %i MB',
-    async (records, megabytes) => {
-      const { stdout } = await promisify(execFile)(process.execPath, [
-        RECONCILE,
-        String(records),
-        String(megabytes),
-      ])
+if (FULL)
+  describe('a large store', () => {
+    it.each([[100_000, 96]])('reconcile() of %i records runs in a heap of %i MB', async (...amounts) => {
+      const { stdout } = await promisify(execFile)(process.execPath, [RECONCILE, ...amounts.map(String)])
       expect(stdout).toMatch(/passed\s*$/)
-    },
-  )
-})
+    })
+  })
 
 if (FULL)
   describe('a client that leaks on purpose', () => {
