@@ -35,7 +35,7 @@ export const ORDER = {
 export const OWNER = { server: 'https://api.example.com', account: 'shop' } as const
 
 export function journalOver(store: OrderStore, runtime: Runtime, codec?: Codec): Journal {
-  return new Journal({ store, scope: 's', ...OWNER, codec, runtime })
+  return new Journal({ store, scope: 's', codec, runtime })
 }
 
 /** The key that this package derives for a reference in these tests. */

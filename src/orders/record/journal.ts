@@ -10,7 +10,6 @@ import {
   decodeRow,
   emptyRow,
   encodeRecord,
-  type RecordOwner,
   RoundTripError,
   type Unusable,
   unusableError,
@@ -58,7 +57,7 @@ type Applied = { readonly result: 'written' } | Exclude<Written, { readonly resu
 /** `open`: rows with work left for recovery. `since`: rows written since a time. */
 export type Which = { readonly open: true } | { readonly since: number }
 
-export interface JournalOptions extends Omit<RecordOwner, 'derive'> {
+export interface JournalOptions {
   readonly store: OrderStore
   readonly scope: string
   readonly codec: Codec | undefined
@@ -69,18 +68,16 @@ export class Journal {
   readonly store: OrderStore
   readonly scope: string
   readonly live: LiveCalls
-  readonly #owner: RecordOwner
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
 
-  constructor({ store, scope, server, account, codec, runtime }: JournalOptions) {
+  constructor({ store, scope, codec, runtime }: JournalOptions) {
     this.store = store
     this.scope = scope
     const scopes = liveCalls.get(store) ?? new Map<string, LiveCalls>()
     liveCalls.set(store, scopes)
     this.live = scopes.get(scope) ?? new Map<string, Promise<void>>()
     scopes.set(scope, this.live)
-    this.#owner = { derive: runtime.deriveId, server, account }
     this.#codec = codec && withRoundTrip(codec)
     this.#runtime = runtime
   }
@@ -123,7 +120,7 @@ export class Journal {
     const record: JournalRecord = { ...content, version, createdAt, updatedAt: now }
     let row: StoredRow | Interruption
     try {
-      const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
+      const encoded = encodeRecord(this.#runtime.deriveId, this.scope, found.id, record, this.#codec)
       row = this.#codec === undefined ? await encoded : await this.#bounded(encoded, codecTime)
     } catch (cause) {
       const why =
@@ -295,7 +292,7 @@ export class Journal {
     row: StoredRow,
     deadline: Deadline,
   ): Promise<JournalRecord | 'forgotten' | Unusable | Interruption> {
-    const decoded = decodeRow(row, this.#codec, this.#owner)
+    const decoded = decodeRow(this.#runtime.deriveId, row, this.#codec)
     return this.#codec === undefined ? decoded : this.#bounded(decoded, deadline)
   }
 

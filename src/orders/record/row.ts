@@ -1,20 +1,8 @@
 /** The row of a record: JSON, encrypted if the client has a codec. */
-import { defined, isObject } from '../../defined.ts'
+import { defined } from '../../defined.ts'
 import { StoreError } from '../../errors/classes.ts'
-import { canonicalJson } from '../../identity/canonical.ts'
-import {
-  type Derive,
-  derivedKey,
-  differingFields,
-  digestOf,
-  fingerprintOf,
-  isNameless,
-  referenceIn,
-  rowIdOf,
-  slotOf,
-} from '../../identity/keys.ts'
+import type { Derive } from '../../identity/keys.ts'
 import type { Codec } from '../../options.ts'
-import { parseJson } from '../../schemas/check.ts'
 import type { StoredRow } from '../../stores/store.ts'
 import { isPending, type JournalRecord, type RecordContent } from './record.ts'
 
@@ -29,15 +17,9 @@ const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-/** Whose keys and rows a record must have. */
-export interface RecordOwner {
-  readonly derive: Derive
-  readonly server: string
-  readonly account: string | undefined
-}
-
 /** Keeps fields that a newer version of this package added to the same layout. */
 export async function encodeRecord(
+  derive: Derive,
   scope: string,
   id: string,
   record: JournalRecord,
@@ -45,7 +27,7 @@ export async function encodeRecord(
 ): Promise<StoredRow> {
   const { version, createdAt, updatedAt, ...content } = record
   const { state } = content
-  const text = textOf(content)
+  const text = withSum(derive, scope, id, textOf(content))
   const data = codec === undefined ? text : SEALED + (await encrypted(codec, text))
   return { scope, id, version, open: isPending(record), state, createdAt, updatedAt, data }
 }
@@ -75,6 +57,14 @@ function textOf(content: RecordContent): string {
 }
 
 /**
+ * Adds a hash of the row's place and of the whole record. Whatever else changed a row, copied it, or
+ * stored it under another server or account, could make its order be bought twice.
+ */
+function withSum(derive: Derive, scope: string, id: string, json: string): string {
+  return `${json.slice(0, -1)},"sum":"${derive(scope + id + json)}"}`
+}
+
+/**
  * The row without a record. Increases the version instead of removing the row, and occupies a row
  * that does not exist yet, so that the store rejects an abandoned write that would reopen the order.
  */
@@ -88,103 +78,28 @@ export function emptyRow(scope: string, id: string, now: number, row?: StoredRow
 export type Unusable = 'corrupt' | 'newer_version' | 'unanswered'
 
 export async function decodeRow(
+  derive: Derive,
   row: StoredRow,
   codec: Codec | undefined,
-  owner: RecordOwner,
 ): Promise<JournalRecord | 'forgotten' | Unusable> {
-  if (row.data === FORGOTTEN) return 'forgotten'
-  let content: unknown
+  const { scope, id, data, version, createdAt, updatedAt } = row
+  if (data === FORGOTTEN) return 'forgotten'
   try {
-    const sealed = row.data.startsWith(SEALED)
+    const sealed = data.startsWith(SEALED) && codec !== undefined
     // Without a codec, encrypted data is not JSON, so the row is reported as corrupt.
-    const text = sealed && codec !== undefined ? await codec.decrypt(row.data.slice(SEALED.length)) : row.data
-    content = JSON.parse(text)
+    const text = sealed ? await codec.decrypt(data.slice(SEALED.length)) : data
+    const { layout, sum: _sum, ...content }: StoredContent = JSON.parse(text)
+    if (layout > LAYOUT) return 'newer_version'
+    const json = `${text.slice(0, text.lastIndexOf(',"sum":'))}}`
+    const isWhole = withSum(derive, scope, id, json) === text
+    return isWhole && content.state === row.state ? { ...content, version, createdAt, updatedAt } : 'corrupt'
   } catch {
     return 'corrupt'
   }
-  if (!isFields(content)) return 'corrupt'
-  const { layout, ...fields } = content
-  if (typeof layout === 'number' && layout > LAYOUT) return 'newer_version'
-  if (layout !== LAYOUT || !isContent(fields) || fields.state !== row.state) return 'corrupt'
-  const { version, createdAt, updatedAt } = row
-  return belongs(fields, row.id, owner) ? { ...fields, version, createdAt, updatedAt } : 'corrupt'
 }
 
-type Fits = (value: unknown) => boolean
-
-const isText: Fits = (value) => typeof value === 'string'
-const isCount: Fits = (value) => Number.isSafeInteger(value) && Number(value) >= 0
-const isTime: Fits = (value) => value === undefined || Number.isFinite(value)
-const isFields = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  isObject(value) && !Array.isArray(value)
-const oneOf =
-  (...values: readonly unknown[]): Fits =>
-  (value) =>
-    values.includes(value)
-
-function isRejection(value: unknown): boolean {
-  return value === undefined || (isFields(value) && isText(value['kind']))
-}
-
-/** The fields on which a decision depends. A record without one of them must not be sent. */
-const FIELDS: Readonly<Partial<Record<keyof RecordContent, Fits>>> = {
-  slot: isText,
-  key: isText,
-  origin: oneOf('caller', 'derived', 'random'),
-  generation: isCount,
-  highest: (value) => value === undefined || isCount(value),
-  state: oneOf('open', 'created', 'rejected'),
-  ambiguous: oneOf(true, false),
-  attempts: isCount,
-  firstSentAt: isTime,
-  firstKeySentAt: isTime,
-  busyUntil: isTime,
-  othersUntil: isTime,
-  fingerprint: (value) => isFields(value) && Object.values(value).every(isText),
-  apiKeyTag: isText,
-  claim: isText,
-  order: (value) => value === undefined || isFields(value),
-  rejection: isRejection,
-  firstRejection: isRejection,
-  hold: oneOf(undefined, 'aborted', 'refused', 'conflict'),
-}
-
-function isContent(
-  fields: Readonly<Record<string, unknown>>,
-): fields is RecordContent & Record<string, unknown> {
-  for (const [name, fits] of Object.entries(FIELDS)) if (!fits(fields[name])) return false
-  const { state, body, rejection } = fields
-  if (state === 'open') return isText(body)
-  return state === 'created' || rejection !== undefined
-}
-
-/**
- * Detects a record that something other than this package has changed. Sending such a record could
- * buy another order, or the same order twice.
- */
-function belongs(record: RecordContent, id: string, { derive, server, account }: RecordOwner): boolean {
-  const { slot, key, origin, generation, body } = record
-  const externalOrderId = referenceIn(slot)
-  if (rowIdOf(derive, slot) !== id || record.externalOrderId !== externalOrderId) return false
-  if (slot.startsWith('key:') && slot !== `key:${key}`) return false
-  if (origin === 'derived') {
-    if (externalOrderId === undefined || account === undefined) return false
-    if (derivedKey(derive, { server, account, externalOrderId, generation }) !== key) return false
-  }
-  return body === undefined || isOf(record, body, derive)
-}
-
-/** True if the body is what was asked for: the record's reference, fields and name. */
-function isOf({ slot, fingerprint }: RecordContent, body: string, derive: Derive): boolean {
-  const request = parseJson(body)?.json
-  if (!isFields(request)) return false
-  const members = new Map<string, string>()
-  if (canonicalJson(request, members) !== body) return false
-  const { metadata } = request
-  if ((isFields(metadata) ? metadata['externalOrderId'] : undefined) !== referenceIn(slot)) return false
-  if (isNameless(slot) && slotOf(undefined, undefined, () => digestOf(derive, members)) !== slot) return false
-  return differingFields(fingerprint, fingerprintOf(derive, slot, members)).length === 0
-}
+/** What the text contains if its sum is right. */
+type StoredContent = RecordContent & { readonly layout: number; readonly sum: string }
 
 const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
   corrupt: {
