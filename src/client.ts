@@ -4,7 +4,6 @@ import { Lazy } from './lazy.ts'
 import { Lifetime } from './lifetime.ts'
 import type { ClientOptions, Schemas } from './options.ts'
 import { Journal } from './orders/record/journal.ts'
-import { pruned } from './orders/record/retention.ts'
 import { Wallet } from './resources/balance.ts'
 import { Orders } from './resources/orders.ts'
 import { type RawRequest, type RawResult, sendRequest } from './resources/request.ts'
@@ -172,8 +171,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
 
   async #close(): Promise<void> {
     await this.#lifetime.end()
-    await Promise.all(this.#journal.live.values())
-    await pruned(this.#settings.store)
+    const { live, pruning } = this.#journal.shared
+    await Promise.all([...live.values(), pruning?.ended])
     if (!this.#sharesStore) await this.#settings.store.close()
   }
 

@@ -71,7 +71,7 @@ describe('the packed file', () => {
     expect(files).toHaveLength(2)
     for (const file of files)
       expect(await readFile(installed(file), 'utf8')).not.toMatch(
-        /(interface|class|type) (ResourceContext|OrderContext|Connection|Journal|JournalRecord|Lifetime|LiveCalls|FetchPage|Start)\b/,
+        /(interface|class|type) (ResourceContext|OrderContext|Connection|Journal|JournalRecord|Lifetime|Shared|FetchPage|Start)\b/,
       )
   })
 

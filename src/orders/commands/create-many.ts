@@ -13,6 +13,7 @@ import { refuseArgument } from '../../settings/arguments.ts'
 import type { OrdersContext } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { argumentError } from '../sending/order-errors.ts'
+import { concurrently } from './concurrently.ts'
 import { createOrder } from './create.ts'
 
 /** A row whose order exists and was paid. */
@@ -50,115 +51,26 @@ export type CreateManyResult<Output = Order> = CreateManySuccess<Output> | Creat
 const ABORTED =
   'orders.createMany was aborted. Its orders may have been charged. Call again with the same rows.'
 
-/**
- * When the caller leaves the loop, the run waits for the orders in progress, so that no order is
- * left ambiguous.
- *
- * It does not wait for the source's next row, which may never come.
- */
+/** When the caller leaves the loop, the run waits for the orders in progress, so that none is ambiguous. */
 export async function* createMany<Output>(
   context: OrdersContext<Output>,
   rows: Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>,
   { concurrency = 8, onProgress, ...call }: Partial<CreateManyOptions>,
 ): AsyncGenerator<CreateManyResult<Output>, void, undefined> {
   const { signal } = call
-  const source = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]()
-  const ready: CreateManyResult<Output>[] = []
   const progress = { completed: 0, created: 0, replayed: 0, failed: 0 }
-  /** Orders in progress. With the results not yet read, at most `concurrency`, to bound the memory. */
-  let working = 0
-  let reading = false
-  let ended = false
-  /** True once the source has ended or thrown: then its `return()` must not be called. */
-  let exhausted = false
-  let failure: { readonly error: unknown } | undefined
-  let wake: () => void = () => {}
-
-  const settle = (result: CreateManyResult<Output>): void => {
-    working--
-    progress.completed++
-    if ('error' in result) progress.failed++
-    else if (result.replayed === true) progress.replayed++
-    else progress.created++
-    ready.push(result)
-    try {
+  yield* concurrently(rows, {
+    concurrency,
+    work: (row: CreateManyRow) => placeRow(context, row, call),
+    signal,
+    aborted: () => new RequestAbortedError(ABORTED, { charged: 'unknown', cause: signal?.reason }),
+    stop: undefined,
+    onResult: (result) => {
+      progress.completed++
+      progress[!result.ok ? 'failed' : result.replayed === true ? 'replayed' : 'created']++
       onProgress?.({ ...progress })
-    } catch (error) {
-      // End the run, but yield the ready results first.
-      fail(error)
-    }
-    wake()
-  }
-  const fail = (error: unknown): void => {
-    ended = true
-    failure ??= { error }
-    wake()
-  }
-  const readRow = async (): Promise<void> => {
-    reading = true
-    try {
-      const next = await source.next()
-      if (next.done === true) exhausted = true
-      // Do not place a row that arrives after the end: the caller would never see its result.
-      if (ended) return
-      if (next.done === true) ended = true
-      else {
-        working++
-        placeRow(context, next.value, call).then(settle, (error) => {
-          working--
-          fail(error)
-        })
-      }
-    } catch (error) {
-      exhausted = true
-      fail(error)
-    } finally {
-      reading = false
-      wake()
-    }
-  }
-
-  const onAbort = (): void => {
-    ended = true
-    failure ??= { error: new RequestAbortedError(ABORTED, { charged: 'unknown', cause: signal?.reason }) }
-    wake()
-  }
-  if (signal?.aborted === true) onAbort()
-  signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    for (;;) {
-      if (!ended && !reading && working + ready.length < concurrency) {
-        void readRow()
-        continue
-      }
-      const result = ready.shift()
-      if (result !== undefined) {
-        yield result
-        continue
-      }
-      if (ended && working === 0) break
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-    }
-    if (failure !== undefined) throw failure.error
-  } finally {
-    signal?.removeEventListener('abort', onAbort)
-    ended = true
-    while (working > 0) {
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-    }
-    if (!exhausted) {
-      const returned = (async () => await source.return?.())()
-      // A generator that waits for a row returns only after that row, which may never come.
-      if (reading) returned.catch(() => {})
-      // Throw the first error, not an error of `return()`.
-      else if (failure !== undefined) await returned.catch(() => {})
-      else await returned
-    }
-  }
+    },
+  })
 }
 
 const KEYED_ROW = '{ request, idempotencyKey }'

@@ -168,7 +168,7 @@ async function ruledReply(
     case 'read': {
       if (!isNameless(job.intent.slot)) return await readReply(context, job, { id, row, record })
       // Two nameless calls that read the same order at the same time would both return it.
-      if (context.journal.live.has(id)) return await place(context, job)
+      if (context.journal.shared.live.has(id)) return await place(context, job)
       const leave = enter(context, id)
       try {
         return await readReply(context, job, { id, row, record })

@@ -9,7 +9,6 @@ import { READ_ITEM, type Reply, read } from '../../http/request.ts'
 import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/shape.ts'
-import type { OrderStore } from '../../stores/store.ts'
 import { type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
@@ -28,6 +27,8 @@ const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 const MAX_PAGES = 200
 /** One read can miss rows that move during the read, so the list is read twice. */
 const SWEEPS = 2
+/** Milliseconds for which a record is not looked up again after a lookup stopped at `MAX_PAGES`. */
+const CUT_PAUSE = 15 * 60 * 1000
 /** Milliseconds to store what a look-up has found. */
 const STORE_TIME = 5000
 
@@ -88,8 +89,11 @@ export async function* lookUp(
   settings: CallSettings,
   { reachable, checkOpen }: { readonly reachable: boolean; readonly checkOpen: () => void },
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
-  const { deriveId } = context.connection.runtime
-  const cuts = cutsOf(context)
+  const { runtime, reporter } = context.connection
+  // Kept in memory, because writing a record could make a concurrent call's write fail.
+  const { cuts } = context.journal.shared
+  const startedAt = runtime.monotonic()
+  for (const [id, time] of cuts) if (startedAt - time >= CUT_PAUSE) cuts.delete(id)
   const wanted = new Map<string, Lookup>()
   for (const lookup of lookups) {
     const { externalOrderId } = lookup.found.record
@@ -118,7 +122,7 @@ export async function* lookUp(
         const { externalOrderId = '' } = listed
         const lookup = wanted.get(externalOrderId)
         if (lookup === undefined) continue
-        const differs = differencesFound(deriveId, lookup.found.record, listed)
+        const differs = differencesFound(runtime.deriveId, lookup.found.record, listed)
         if (differs.length > 0) {
           doubts.set(externalOrderId, { orderId: listed.id, differs })
           continue
@@ -135,7 +139,12 @@ export async function* lookUp(
     checkOpen()
     looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
   }
-  if (isCut) cuts.add([...wanted.values()].map(({ found }) => found.id))
+  if (isCut) {
+    for (const { found } of wanted.values()) cuts.set(found.id, runtime.monotonic())
+    const fields = { pages: MAX_PAGES, orders: wanted.size, pauseMs: CUT_PAUSE }
+    const what = 'the lookup reached its page limit; the rest of the order list was not searched'
+    reporter.log('warn', what, fields)
+  }
   for (const { found, reason } of lookups) {
     const { externalOrderId = '' } = found.record
     const record = publicRecord(found.record)
@@ -210,33 +219,6 @@ function commonSourceSystem(lookups: readonly Lookup[]): string | undefined {
 
 function storeTime({ connection }: OrderContext): Deadline {
   return new Deadline(connection.runtime, STORE_TIME, undefined)
-}
-
-const CUT_PAUSE = 15 * 60 * 1000
-
-// Kept in memory, because writing a record could make a concurrent call's write fail.
-const cutTimes = new WeakMap<OrderStore, Map<string, number>>()
-
-/** Records whose last lookup stopped at `MAX_PAGES`. They are not looked up again for a while. */
-function cutsOf({ journal, connection }: OrderContext): {
-  has(id: string): boolean
-  add(ids: readonly string[]): void
-} {
-  const { runtime, reporter } = connection
-  const times = cutTimes.get(journal.store) ?? new Map<string, number>()
-  cutTimes.set(journal.store, times)
-  const now = runtime.monotonic()
-  for (const [name, time] of times) if (now - time >= CUT_PAUSE) times.delete(name)
-  const nameOf = (id: string): string => `${journal.scope} ${id}`
-  return {
-    has: (id) => times.has(nameOf(id)),
-    add: (ids) => {
-      for (const id of ids) times.set(nameOf(id), runtime.monotonic())
-      const fields = { pages: MAX_PAGES, orders: ids.length, pauseMs: CUT_PAUSE }
-      const what = 'the lookup reached its page limit; the rest of the order list was not searched'
-      reporter.log('warn', what, fields)
-    },
-  }
 }
 
 function cutError(record: JournalRecord): UnresolvedOrderError {

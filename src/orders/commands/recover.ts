@@ -14,6 +14,7 @@ import { unusableError } from '../record/row.ts'
 import { drive, type Ruled, type Unclaimed } from '../sending/drive.ts'
 import { orderCall } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
+import { concurrently } from './concurrently.ts'
 import { fitOrder } from './create.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
 import {
@@ -61,13 +62,10 @@ export async function* recover<Output>(
   for (const outcome of unusable) yield await report(outcome)
   const lookups: Lookup[] = []
   let failures = 0
-  const settle = async (
-    id: string,
-    signal: AbortSignal,
-  ): Promise<RecoveryOutcome<Output> | Lookup | undefined> => {
+  const controller = new AbortController()
+  const own = { ...options, settings: { ...settings, signal: controller.signal } }
+  const settle = async (id: string): Promise<RecoveryOutcome<Output> | Lookup | 'settled'> => {
     checkOpen()
-    if (settings.signal?.aborted === true) throw interrupted('aborted', undefined, settings.signal)
-    const own = { ...options, settings: { ...settings, signal } }
     const callId = runtime.randomId()
     let step: RecoveryOutcome | Lookup | undefined
     try {
@@ -80,16 +78,22 @@ export async function* recover<Output>(
       // The record cannot be read, so the store would probably fail for the other records, too.
       if (step === undefined) throw error
     }
-    if (step === undefined || 'found' in step) return step
+    if (step === undefined) return 'settled'
+    if ('found' in step) return step
     const { error, order } = step
     if (error?.code === 'connection' || error?.code === 'timeout') failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     return await report(step, callId)
   }
-  const work = (id: string, signal: AbortSignal): ReturnType<typeof settle> =>
-    lifetime.use(() => settle(id, signal))
-  for await (const step of concurrently(ids, options.concurrency, settings.signal, work)) {
-    if (step === undefined) continue
+  const steps = concurrently(ids, {
+    concurrency: options.concurrency,
+    work: (id: string) => lifetime.use(() => settle(id)),
+    signal: settings.signal,
+    aborted: () => interrupted('aborted', undefined, settings.signal),
+    stop: () => controller.abort(settings.signal?.reason),
+  })
+  for await (const step of steps) {
+    if (step === 'settled') continue
     if ('found' in step) lookups.push(step)
     else yield step
   }
@@ -270,43 +274,4 @@ function interrupted(
   error?: unknown,
 ): AnyCustomerOrderingError {
   return errorOf({ end, error, trail: noTrail(true) }, orderCall(OPERATION, recordFacts(record), signal))
-}
-
-/**
- * Works on several items at the same time, and yields each result as soon as it is known. Leaving
- * the loop aborts the work in progress and waits for it. If the work on an item fails, the generator
- * throws after the other work in progress has ended.
- */
-async function* concurrently<Item, Result>(
-  items: readonly Item[],
-  concurrency: number,
-  signal: AbortSignal | undefined,
-  work: (item: Item, signal: AbortSignal) => Promise<Result>,
-): AsyncGenerator<Result, void, undefined> {
-  const controller = new AbortController()
-  const abort = (): void => controller.abort(signal?.reason)
-  if (signal?.aborted === true) abort()
-  signal?.addEventListener('abort', abort, { once: true })
-  const running = new Map<number, Promise<readonly [index: number, result: Result]>>()
-  let next = 0
-  try {
-    for (;;) {
-      for (let item = items[next]; item !== undefined && running.size < concurrency; item = items[next]) {
-        const index = next++
-        const result = work(item, controller.signal)
-        running.set(
-          index,
-          result.then((value) => [index, value]),
-        )
-      }
-      if (running.size === 0) return
-      const [index, result] = await Promise.race(running.values())
-      running.delete(index)
-      yield result
-    }
-  } finally {
-    signal?.removeEventListener('abort', abort)
-    if (running.size > 0) controller.abort()
-    await Promise.allSettled(running.values())
-  }
 }

@@ -162,7 +162,7 @@ function factsOf(
   { timeout }: CallSettings,
   further: Partial<Facts>,
 ): Facts {
-  const isLive = journal.live.has(id)
+  const isLive = journal.shared.live.has(id)
   return {
     ...PLAIN_FACTS,
     now: connection.runtime.now(),

@@ -46,11 +46,17 @@ export type Written =
   | { readonly result: 'lost' }
   | Unwritten
 
-/** The calls of this process that are working on an order, by row id. They never reject. */
-export type LiveCalls = Map<string, Promise<void>>
+/** What clients that share a store and a scope must know of each other. */
+export interface Shared {
+  /** The calls of this process that are working on an order, by row id. They never reject. */
+  readonly live: Map<string, Promise<void>>
+  /** The removal of old records, and when it last began. */
+  pruning?: { readonly since: number; readonly ended: Promise<void> }
+  /** When a lookup of a record last stopped before the end of the list, by row id. */
+  readonly cuts: Map<string, number>
+}
 
-// One list per store and scope: clients that share a store must see each other's calls.
-const liveCalls = new WeakMap<OrderStore, Map<string, LiveCalls>>()
+const shared = new WeakMap<OrderStore, Map<string, Shared>>()
 
 type Applied = { readonly result: 'written' } | Exclude<Written, { readonly result: 'written' }>
 
@@ -67,17 +73,17 @@ export interface JournalOptions {
 export class Journal {
   readonly store: OrderStore
   readonly scope: string
-  readonly live: LiveCalls
+  readonly shared: Shared
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
 
   constructor({ store, scope, codec, runtime }: JournalOptions) {
     this.store = store
     this.scope = scope
-    const scopes = liveCalls.get(store) ?? new Map<string, LiveCalls>()
-    liveCalls.set(store, scopes)
-    this.live = scopes.get(scope) ?? new Map<string, Promise<void>>()
-    scopes.set(scope, this.live)
+    const scopes = shared.get(store) ?? new Map<string, Shared>()
+    shared.set(store, scopes)
+    this.shared = scopes.get(scope) ?? { live: new Map(), cuts: new Map() }
+    scopes.set(scope, this.shared)
     this.#codec = codec && withRoundTrip(codec)
     this.#runtime = runtime
   }

@@ -1,7 +1,7 @@
 /** Removes old closed records. Open records are never removed. */
 import type { Reporter } from '../../hooks.ts'
 import type { Runtime } from '../../runtime.ts'
-import type { OrderStore, StoredRow } from '../../stores/store.ts'
+import type { StoredRow } from '../../stores/store.ts'
 import type { Journal } from './journal.ts'
 
 /** Milliseconds for which closed records are remembered. */
@@ -15,30 +15,15 @@ const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
 const PRUNE_INTERVAL = 60 * 60 * 1000
 
-const prunedAt = new WeakMap<OrderStore, Map<string, number>>()
-const running = new WeakMap<OrderStore, Set<Promise<void>>>()
-
+/** `close()` waits for the removal, so that the store can be closed. */
 export function pruneHourly(journal: Journal, kept: Retention, runtime: Runtime, reporter: Reporter): void {
-  const { store, scope } = journal
-  const times = prunedAt.get(store) ?? new Map<string, number>()
-  prunedAt.set(store, times)
-  const now = runtime.monotonic()
-  const last = times.get(scope)
-  if (last !== undefined && now - last < PRUNE_INTERVAL) return
-  times.set(scope, now)
-  const pending = running.get(store) ?? new Set()
-  running.set(store, pending)
-  const pruning: Promise<void> = prune(journal, kept, runtime)
-    .catch(({ code }: { readonly code?: string }) => {
-      reporter.log('warn', 'old records could not be removed; no new attempt for an hour', { code })
-    })
-    .finally(() => pending.delete(pruning))
-  pending.add(pruning)
-}
-
-/** Resolves once no removal is running, so that the store can be closed. */
-export async function pruned(store: OrderStore): Promise<void> {
-  await Promise.all(running.get(store) ?? [])
+  const { shared } = journal
+  const since = runtime.monotonic()
+  if (shared.pruning !== undefined && since - shared.pruning.since < PRUNE_INTERVAL) return
+  const ended = prune(journal, kept, runtime).catch(({ code }: { readonly code?: string }) => {
+    reporter.log('warn', 'old records could not be removed; no new attempt for an hour', { code })
+  })
+  shared.pruning = { since, ended }
 }
 
 export async function prune(journal: Journal, kept: Retention, runtime: Runtime): Promise<void> {

@@ -52,7 +52,7 @@ const LONGEST_WAIT = 15_000
 const LAST_LOOK = 500
 
 export async function drive(context: OrderContext, job: Job): Promise<Ruled | Unclaimed | Sent> {
-  const { live } = context.journal
+  const { live } = context.journal.shared
   const startedAt = context.connection.runtime.now()
   let waited = false
   for (let twin = live.get(job.rowId); twin !== undefined; twin = live.get(job.rowId)) {
@@ -72,7 +72,8 @@ export async function drive(context: OrderContext, job: Job): Promise<Ruled | Un
 }
 
 /** Nothing may be awaited since the last look, or another call for the order could begin, too. */
-export function enter({ journal: { live } }: OrderContext, rowId: string): () => void {
+export function enter({ journal }: OrderContext, rowId: string): () => void {
+  const { live } = journal.shared
   let resolved = (): void => {}
   const ended = new Promise<void>((resolve) => {
     resolved = resolve
