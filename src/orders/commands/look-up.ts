@@ -13,7 +13,7 @@ import { type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { type Asked, differencesFound, echoOf, proveFound, sourceSystemOf } from '../sending/evidence.ts'
-import { type AttentionReason, createdOutcome, failureOf, type RecoveryOutcome } from './recovery-outcome.ts'
+import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from './recovery-outcome.ts'
 import { scanOrders } from './scan-orders.ts'
 
 /** A record whose request is not safe to send. */
@@ -70,10 +70,9 @@ export async function lookUpById(
     const once = { ...settings, maxRetries: 0 }
     const { value: order } = await readOrder(context, operation, orderId, 'yes', once, found.record)
     const { record } = await proveFound(context, found, { id: order.id, order }, storeTime(context))
-    return createdOutcome(publicRecord(record), order)
+    return outcomeOf(record, { order })
   } catch (error) {
-    const record = publicRecord(found.record)
-    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
+    return outcomeOf(found.record, { error: failureOf(error) })
   }
 }
 
@@ -129,7 +128,7 @@ export async function* lookUp(
         }
         wanted.delete(externalOrderId)
         const { record } = await proveFound(context, lookup.found, listed, storeTime(context))
-        yield createdOutcome(publicRecord(record), listed.order)
+        yield outcomeOf(record, listed)
         if (wanted.size === 0) break
       }
     }

@@ -17,13 +17,7 @@ import type { Sent } from '../sending/send.ts'
 import { concurrently } from './concurrently.ts'
 import { fitOrder } from './create.ts'
 import { type Lookup, lookUp, lookUpById } from './look-up.ts'
-import {
-  failureOf,
-  type RecoveryOutcome,
-  sentOutcome,
-  settledOutcome,
-  unreadableRecord,
-} from './recovery-outcome.ts'
+import { failureOf, HELD, outcomeOf, type RecoveryOutcome, unreadableRecord } from './recovery-outcome.ts'
 
 export interface RecoverSettings {
   readonly settings: CallSettings
@@ -158,7 +152,7 @@ export async function recoverOne(
     case 'sent':
       return isOvertakenByWindow(context, job, driven)
         ? await recoverOne(context, job)
-        : outcomeOf(driven, job)
+        : sentOutcome(driven, job)
   }
 }
 
@@ -182,13 +176,15 @@ async function ruledOutcome(
   const found: FoundRecord = { id, row, record }
   switch (step.step) {
     case 'tell':
-      return settledOutcome(record)
+      return outcomeOf(record)
     case 'in_progress':
       return { outcome: 'in_progress', record: publicRecord(record) }
     case 'read':
       return await lookUpById(context, OPERATION, found, settings)
-    case 'look_up':
-      return { found, reason: step.because }
+    case 'look_up': {
+      const { because } = step
+      return { found, reason: because === 'held' ? HELD[record.hold ?? 'aborted'] : because }
+    }
     case 'refuse':
       throw new TypeError(`unreachable: refused as ${step.because} in recover()`)
     default:
@@ -208,12 +204,12 @@ function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): Recove
   return { outcome: 'still_open', record: publicRecord(record), error }
 }
 
-function outcomeOf(sent: Sent, { settings }: Job): RecoveryOutcome {
+function sentOutcome(sent: Sent, { settings }: Job): RecoveryOutcome {
   const { ending, order, outcome, record } = sent
   if (ending.end === 'steered') throw ending.error
   const about = orderCall(OPERATION, recordFacts(record), settings.signal)
   const error = ending.end === 'done' ? undefined : errorOf(ending, about)
-  return sentOutcome(record, order, outcome?.kind, error)
+  return outcomeOf(record, { order, error, kind: outcome?.kind })
 }
 
 async function leaveOpen(
@@ -224,7 +220,7 @@ async function leaveOpen(
   const time = new Deadline(context.connection.runtime, READ_TIMEOUT, undefined)
   const record = (await context.journal.newest(id, time))?.record
   if (record === undefined) return undefined
-  if (!isPending(record)) return settledOutcome(record)
+  if (!isPending(record)) return outcomeOf(record)
   return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
 }
 

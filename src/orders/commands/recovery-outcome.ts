@@ -104,44 +104,35 @@ export type RecoveryOutcome<Output = Order> =
   | RecoveredRecord
   | RecordInNeed
 
-export function settledOutcome(record: JournalRecord): RecoveryOutcome {
-  const view = publicRecord(record)
-  return record.state === 'rejected'
-    ? { outcome: 'rejected', record: view }
-    : createdOutcome(view, orderOf(record))
-}
-
-export function createdOutcome(record: OrderRecord, order: Order | undefined): RecoveryOutcome {
-  if (order === undefined) return { outcome: 'created', record, reason: 'unreadable' }
-  return { outcome: 'created', record, order }
-}
-
-const REASONS: Readonly<Record<Hold, AttentionReason | undefined>> = {
-  aborted: undefined,
+/** Why a person must resolve a record that is held. */
+export const HELD: Readonly<Record<Hold, AttentionReason>> = {
+  aborted: 'aborted',
   refused: 'refused_after_doubt',
   conflict: 'conflict',
 }
 
-/** @param record as it is stored after its request was sent once more */
-export function sentOutcome(
-  stored: JournalRecord,
-  order: Order | undefined,
-  kind: OutcomeKind | undefined,
-  error: AnyCustomerOrderingError | undefined,
-): RecoveryOutcome {
-  const why = defined({ error })
+/** What a request or a read has shown of a record. */
+interface Shown {
+  readonly order?: Order | undefined
+  readonly error?: AnyCustomerOrderingError | undefined
+  readonly kind?: OutcomeKind | undefined
+}
+
+export function outcomeOf(stored: JournalRecord, { order, error, kind }: Shown = {}): RecoveryOutcome {
   const record = publicRecord(stored)
+  const why = defined({ error })
   if (stored.state === 'created') {
-    if (order !== undefined) return createdOutcome(record, order)
-    const settled = settledOutcome(stored)
-    return settled.reason === 'unreadable' ? { ...settled, ...why } : settled
+    const known = order ?? orderOf(stored)
+    return known === undefined
+      ? { outcome: 'created', record, reason: 'unreadable', ...why }
+      : { outcome: 'created', record, order: known }
   }
   if (stored.state === 'rejected') return { outcome: 'rejected', record, ...why }
-  if (kind === 'in_progress') return { outcome: 'in_progress', record, ...why }
   const hold = kind && OUTCOMES[kind].hold
-  const reason = hold && REASONS[hold]
-  if (reason !== undefined) return { outcome: 'needs_attention', record, reason, ...why }
-  return { outcome: 'still_open', record, ...why }
+  // The caller's abort ends the run, and says nothing of the order.
+  if (hold !== undefined && hold !== 'aborted')
+    return { outcome: 'needs_attention', record, reason: HELD[hold], ...why }
+  return { outcome: kind === 'in_progress' ? 'in_progress' : 'still_open', record, ...why }
 }
 
 /** Rethrows what must end the whole run: the caller's abort, or an error that other code threw. */

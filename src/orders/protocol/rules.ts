@@ -2,7 +2,7 @@
 import { pathProblem } from '../../http/path.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
 import type { Intent } from '../record/intent.ts'
-import { type Hold, isPending, type JournalRecord } from '../record/record.ts'
+import { isPending, type JournalRecord } from '../record/record.ts'
 import { CLOCK_SKEW, isBusy, mayAttempt, mayBeRunning, startOf, type Timing } from './keys.ts'
 
 /**
@@ -45,7 +45,7 @@ export type Refusal =
   | 'unsettled'
 
 /** Why recovery looks an order up instead of sending it again. */
-export type HeldBack = 'past_window' | 'aborted' | 'refused_after_doubt' | 'conflict' | 'api_key_changed'
+export type HeldBack = 'past_window' | 'held' | 'api_key_changed'
 
 interface Refuse<R extends Refusal> {
   readonly step: 'refuse'
@@ -125,10 +125,8 @@ const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }) =>
 /** The order has no reference or key. Identical nameless orders share one record. */
 const nameless: Condition = ({ slot }) => isNameless(slot)
 
-const held =
-  (hold: Hold): Condition =>
-  (record) =>
-    record.hold === hold
+/** The caller aborted the order, or the service refused it after doubt, or reported a conflict. */
+const held: Condition = ({ hold }) => hold !== undefined
 
 /** The record has the order's id, and a path can contain it. */
 const idKnown: Condition = ({ order }) => order?.id !== undefined && pathProblem(order.id) === undefined
@@ -171,9 +169,7 @@ export type ConditionName =
   | 'otherKey'
   | 'otherPayload'
   | 'nameless'
-  | 'aborted'
-  | 'refusedAfterDoubt'
-  | 'conflict'
+  | 'held'
   | 'idKnown'
   | 'notRepeatable'
   | 'spent'
@@ -186,9 +182,7 @@ export const CONDITIONS: Readonly<Record<ConditionName, Condition>> = {
   otherKey,
   otherPayload,
   nameless,
-  aborted: held('aborted'),
-  refusedAfterDoubt: held('refused'),
-  conflict: held('conflict'),
+  held,
   idKnown,
   notRepeatable,
   spent,
@@ -221,17 +215,6 @@ const CLOSE: Cell<StepOf['abandon']> = [
   ['changedSince', refuse('changed')],
   { step: 'close' },
 ]
-const HELD: Readonly<Record<Hold, HeldBack>> = {
-  aborted: 'aborted',
-  refused: 'refused_after_doubt',
-  conflict: 'conflict',
-}
-const HELD_BACK = [
-  ['aborted', lookUp(HELD.aborted)],
-  ['refusedAfterDoubt', lookUp(HELD.refused)],
-  ['conflict', lookUp(HELD.conflict)],
-] as const
-
 /** Printed in `docs/protocol.md` by `npm run docs:tables`. */
 export const RULES: Readonly<Record<KnownPhase, Row>> & {
   readonly absent: { readonly [C in Command]: readonly [StepOf[C]] }
@@ -253,14 +236,14 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
   },
   open: {
     create: [send],
-    recover: [...HELD_BACK, send],
+    recover: [['held', lookUp('held')], send],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],
   },
   stale: {
     create: [refuse('window')],
-    recover: [...HELD_BACK, lookUp('past_window')],
+    recover: [['held', lookUp('held')], lookUp('past_window')],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],

@@ -13,7 +13,7 @@ import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
 import { lookUpById, readOrder } from '../../../src/orders/commands/look-up.ts'
 import { recoverOne } from '../../../src/orders/commands/recover.ts'
-import { type RecoveryOutcome, settledOutcome } from '../../../src/orders/commands/recovery-outcome.ts'
+import { outcomeOf, type RecoveryOutcome } from '../../../src/orders/commands/recovery-outcome.ts'
 import { resolve } from '../../../src/orders/commands/resolve.ts'
 import { advanceBy, scanOrders } from '../../../src/orders/commands/scan-orders.ts'
 import {
@@ -305,7 +305,7 @@ const BUGS = {
           cell.map((entry) => (isSending(entry) ? { step: 'look_up', because: 'past_window' } : entry)),
       ),
     'recovery does nothing and says that every order exists': () =>
-      insteadOfRecovery((record) => settledOutcome({ ...record, state: 'created' })),
+      insteadOfRecovery((record) => outcomeOf({ ...record, state: 'created' })),
     'recovery says of an order that is still open that it was rejected': () =>
       afterRecovery((outcome) =>
         outcome.outcome === 'still_open' ? { outcome: 'rejected', record: outcome.record } : outcome,
