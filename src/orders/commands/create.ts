@@ -31,13 +31,12 @@ import {
 } from '../record/context.ts'
 import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
-import { type JournalRecord, orderOf } from '../record/record.ts'
+import { type OrderRecord, orderOf } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
 import { drive, type EndStep, enter } from '../sending/drive.ts'
 import { proveFound } from '../sending/evidence.ts'
 import {
   argumentError,
-  doubtfulError,
   named,
   refusedError,
   sentError,
@@ -45,7 +44,7 @@ import {
   unresolvedError,
 } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
-import { isListed, readOrder } from './look-up.ts'
+import { lookUp, readOrder } from './look-up.ts'
 
 export interface OrderReply<T> {
   readonly value: T
@@ -177,10 +176,25 @@ async function ruledReply(
       }
     }
     case 'look_up': {
-      const listed = await isListed(context, job, { id, row, record })
-      if (listed === undefined) return await place(context, { ...job, isNotListed: true })
-      if (listed === 'doubtful') throw doubtfulError(job, record)
-      return rememberedReply(job, listed)
+      const lookup = { found: { id, row, record }, reason: 'past_window', body: job.intent.body } as const
+      const settings: CallSettings = {
+        ...job.settings,
+        // A getter, because each page may use only the time that is left.
+        get totalTimeout() {
+          return Math.max(1, job.deadline.remaining())
+        },
+      }
+      // The record says that nothing was charged, and a failed look-up does not change that.
+      const how = { operation: job.operation, settings, charged: 'no', reachable: true } as const
+      for await (const { order, error, record } of lookUp(context, [lookup], {
+        ...how,
+        checkOpen: () => {},
+      })) {
+        if (order !== undefined) return rememberedReply(job, { ...record, state: 'created', order })
+        if (error !== undefined) throw error
+        if (record.state === 'created') throw unresolvedError(job, 'unreadable', record)
+      }
+      return await place(context, { ...job, isNotListed: true })
     }
     case 'nothing':
     case 'in_progress':
@@ -209,7 +223,7 @@ function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
   throw passes ? new Steered(ending.error, error) : error
 }
 
-function rememberedReply(job: CreateJob, record: JournalRecord): OrderReply<Order> {
+function rememberedReply(job: CreateJob, record: OrderRecord): OrderReply<Order> {
   const order = orderOf(record)
   if (order === undefined) throw unresolvedError(job, 'unreadable', record)
   return replyOf(job, order, record.key, {

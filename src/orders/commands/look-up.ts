@@ -9,22 +9,30 @@ import { READ_ITEM, type Reply, read } from '../../http/request.ts'
 import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/shape.ts'
-import { type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { type Asked, differencesFound, echoOf, proveFound, sourceSystemOf } from '../sending/evidence.ts'
 import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from './recovery-outcome.ts'
-import { scanOrders } from './scan-orders.ts'
+import { type ScanOptions, scanOrders } from './scan-orders.ts'
 
 /** A record whose request is not safe to send. */
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
+  /** The request, if the record has none to compare with. */
+  readonly body?: string
+}
+
+interface LookupOptions
+  extends Pick<ScanOptions, 'operation' | 'settings' | 'charged' | 'checkOpen' | 'maxPages'> {
+  /** False if the service was just found to be unreachable. */
+  readonly reachable: boolean
 }
 
 const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
 const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
-const MAX_PAGES = 200
+export const MAX_PAGES = 200
 /** One read can miss rows that move during the read, so the list is read twice. */
 const SWEEPS = 2
 /** Milliseconds for which a record is not looked up again after a lookup stopped at `MAX_PAGES`. */
@@ -83,10 +91,8 @@ export async function lookUpById(
  */
 export async function* lookUp(
   context: OrderContext,
-  operation: string,
   lookups: readonly Lookup[],
-  settings: CallSettings,
-  { reachable, checkOpen }: { readonly reachable: boolean; readonly checkOpen: () => void },
+  { reachable, ...options }: LookupOptions,
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
   const { runtime, reporter } = context.connection
   // Kept in memory, because writing a record could make a concurrent call's write fail.
@@ -106,28 +112,22 @@ export async function* lookUp(
   const onCut = (): void => {
     isCut = true
   }
-  const scan = {
-    operation,
-    settings,
-    charged: 'unknown',
-    maxPages: MAX_PAGES,
-    checkOpen,
-    sourceSystem,
-    onCut,
-  } as const
+  const scan = { ...options, sourceSystem, onCut }
   try {
     for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && looked && !isCut; sweep++) {
       for await (const listed of scanOrders(context, scan)) {
         const { externalOrderId = '' } = listed
         const lookup = wanted.get(externalOrderId)
         if (lookup === undefined) continue
-        const differs = differencesFound(runtime.deriveId, lookup.found.record, listed)
+        const { found, body } = lookup
+        const asked = { ...found.record, ...defined({ body }) }
+        const differs = differencesFound(runtime.deriveId, asked, listed)
         if (differs.length > 0) {
           doubts.set(externalOrderId, { orderId: listed.id, differs })
           continue
         }
         wanted.delete(externalOrderId)
-        const { record } = await proveFound(context, lookup.found, listed, storeTime(context))
+        const { record } = await proveFound(context, found, listed, storeTime(context))
         yield outcomeOf(record, listed)
         if (wanted.size === 0) break
       }
@@ -135,7 +135,7 @@ export async function* lookUp(
   } catch (caught) {
     error = failureOf(caught)
     // Stop here if the read failed because the client was closed.
-    checkOpen()
+    options.checkOpen()
     looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
   }
   if (isCut) {
@@ -172,42 +172,9 @@ interface Doubt {
 function doubtError(record: JournalRecord, { orderId, differs }: Doubt): UnresolvedOrderError {
   const despite = differs.map((field) => `'${field}'`).join(', ')
   return new UnresolvedOrderError(
-    `The service lists order ${orderId} with this reference, but with another ${differs.join(' and ')}, so it may be an order of another integration. The wallet may have been charged: if this is the order, settle it with orders.resolve(name, { as: 'created', orderId, despite: [${despite}] }).`,
-    { ...recordFacts(record), orderId, charged: 'unknown' },
+    `The service lists order ${orderId} with this reference, but with another ${differs.join(' and ')}, so it may be an order of another integration. If it is this order, the wallet was charged: settle it with orders.resolve(name, { as: 'created', orderId, despite: [${despite}] }).`,
+    { ...recordFacts(record), orderId },
   )
-}
-
-/**
- * For `create()`: searches the whole list for an order that a hidden retry may have bought.
- *
- * @returns the record with the order, or undefined if the whole list does not contain it. An order
- *   with the same reference and another field may be ours or another integration's: `doubtful`.
- */
-export async function isListed(
-  context: OrderContext,
-  job: Job,
-  found: FoundRecord,
-): Promise<JournalRecord | 'doubtful' | undefined> {
-  const { deriveId } = context.connection.runtime
-  let doubtful = false
-  const settings: CallSettings = {
-    ...job.settings,
-    // A getter, because each page may use only the time that is left.
-    get totalTimeout() {
-      return Math.max(1, job.deadline.remaining())
-    },
-  }
-  // The record says that nothing was charged, and a failed look-up does not change that.
-  const scan = { operation: job.operation, settings, charged: 'no', checkOpen: () => {} } as const
-  // A refused order's record has no request to compare with.
-  const asked = { ...found.record, ...defined({ body: job.intent?.body }) }
-  for await (const listed of scanOrders(context, scan)) {
-    if (listed.externalOrderId !== found.record.externalOrderId) continue
-    if (differencesFound(deriveId, asked, listed).length === 0)
-      return (await proveFound(context, found, listed, job.deadline)).record
-    doubtful = true
-  }
-  return doubtful ? 'doubtful' : undefined
 }
 
 /** A request's own source system narrows the list, if all requests have the same one. */
@@ -222,7 +189,7 @@ function storeTime({ connection }: OrderContext): Deadline {
 
 function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
-    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. The wallet may have been charged: find the order at the service, then settle it with orders.resolve().`,
-    { ...recordFacts(record), charged: 'unknown' },
+    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. If it exists, the wallet was charged: find the order at the service, then settle it with orders.resolve().`,
+    recordFacts(record),
   )
 }

@@ -16,7 +16,7 @@ import { orderCall } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
 import { concurrently } from './concurrently.ts'
 import { fitOrder } from './create.ts'
-import { type Lookup, lookUp, lookUpById } from './look-up.ts'
+import { type Lookup, lookUp, lookUpById, MAX_PAGES } from './look-up.ts'
 import { failureOf, HELD, outcomeOf, type RecoveryOutcome, unreadableRecord } from './recovery-outcome.ts'
 
 export interface RecoverSettings {
@@ -91,8 +91,9 @@ export async function* recover<Output>(
     if ('found' in step) lookups.push(step)
     else yield step
   }
-  const conditions = { reachable: failures < MAX_FAILURES, checkOpen }
-  for await (const looked of lookUp(context, OPERATION, lookups, settings, conditions))
+  const reachable = failures < MAX_FAILURES
+  const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
+  for await (const looked of lookUp(context, lookups, { ...how, reachable, checkOpen }))
     yield await report(looked)
   pruneHourly(context.journal, context.retention, runtime, reporter)
 }

@@ -21,7 +21,7 @@ import type { StepOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, type CreateJob, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
-import { chargedOf, isPending, type JournalRecord, recordFacts } from '../record/record.ts'
+import { chargedOf, isPending, type JournalRecord, type OrderRecord, recordFacts } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
 import type { Sent } from './send.ts'
 
@@ -76,20 +76,12 @@ export function refusedError(job: CreateJob, because: Refusal, record: JournalRe
 export function unresolvedError(
   job: CreateJob,
   because: Unresolved,
-  record: JournalRecord,
+  record: OrderRecord,
 ): UnresolvedOrderError {
   const charged = chargedOf(record)
   return new UnresolvedOrderError(
     `An earlier call for this order ${UNRESOLVED[because]}. This call placed no order. ${moneySentence(charged)} Run orders.recover(). If the order stays unresolved, settle it with orders.resolve().`,
     { ...namesOf(job, record), charged },
-  )
-}
-
-/** A listed order has the reference of a refused order, and other fields: it may be ours. */
-export function doubtfulError(job: CreateJob, record: JournalRecord): UnresolvedOrderError {
-  return new UnresolvedOrderError(
-    'The service lists an order with this reference and other fields, which a hidden retry of the refused order may have bought. This call placed no order. Find out whose order it is: confirm it with orders.resolve(), or use another reference.',
-    { ...namesOf(job, record), charged: chargedOf(record) },
   )
 }
 
@@ -148,7 +140,7 @@ export function named(job: CreateJob, error: unknown): unknown {
   return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
 }
 
-function namesOf({ intent }: CreateJob, record: JournalRecord | undefined): ErrorFacts {
+function namesOf({ intent }: CreateJob, record: OrderRecord | undefined): ErrorFacts {
   return {
     idempotencyKey: (record?.key || undefined) ?? intent.idempotencyKey ?? intent.duplicateKey,
     externalOrderId: intent.externalOrderId,
