@@ -135,7 +135,7 @@ function writeArray(value: readonly unknown[], depth: number, trail: Trail): str
  * Ignores a `toJSON` that a library has added to Object.prototype or Array.prototype: it would
  * change the bytes of every order.
  */
-export function jsonMethod(value: object): unknown {
+function jsonMethod(value: object): unknown {
   for (let holder = value; ; ) {
     if (Object.hasOwn(holder, 'toJSON')) return Reflect.get(value, 'toJSON')
     holder = Object.getPrototypeOf(holder)

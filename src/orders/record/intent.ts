@@ -1,7 +1,7 @@
 /** One thing that a caller wants to buy once: the arguments of `create()`, read once and checked. */
-import { bare, defined, isObject, isUndefinedIn, ownValue } from '../../defined.ts'
+import { bare, defined, isUndefinedIn, ownValue } from '../../defined.ts'
 import { InvalidRequestError, type Issue } from '../../errors/classes.ts'
-import { CanonicalJsonError, canonicalJson, jsonMethod } from '../../identity/canonical.ts'
+import { CanonicalJsonError, canonicalJson } from '../../identity/canonical.ts'
 import {
   checkIdempotencyKey,
   checkReference,
@@ -106,26 +106,17 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
  * say so.
  */
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
-  const externalOrderId = writtenMember(writtenMember(request, 'metadata'), 'externalOrderId')
+  let written: unknown
+  try {
+    // Runs getters and `toJSON()`, as canonical JSON does. Skips all other fields, which may be wrong.
+    written = JSON.parse(JSON.stringify(request, ['metadata', 'externalOrderId']))
+  } catch {
+    // Without a name, no record can be found.
+  }
+  const externalOrderId = ownValue(ownValue(written, 'metadata'), 'externalOrderId')
   const reference = typeof externalOrderId === 'string' ? externalOrderId : undefined
   const key = checkIdempotencyKey(idempotencyKey) === undefined ? String(idempotencyKey) : undefined
   return (reference ?? key) === undefined ? undefined : slotOf(reference, key, String)
-}
-
-/** Reads a member as canonical JSON would write it: through getters and `toJSON()`. */
-function writtenMember(value: unknown, name: string): unknown {
-  try {
-    const plain = written(value)
-    return isObject(plain) && Object.hasOwn(plain, name) ? written(plain[name]) : undefined
-  } catch {
-    // Without a name, no record can be found.
-    return undefined
-  }
-}
-
-function written(value: unknown): unknown {
-  const toJson = isObject(value) ? jsonMethod(value) : undefined
-  return typeof toJson === 'function' ? toJson.call(value, '') : value
 }
 
 function invalid(path: string, message: string): InvalidRequestError {
