@@ -3,9 +3,8 @@ import { isCustomerOrderingError, TimeoutError } from '../../errors/classes.ts'
 import { type CallSettings, type Connection, type Endpoint, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { errorOf, UNKNOWN_CALL } from '../../http/failures.ts'
-import { READ_ITEM, read } from '../../http/request.ts'
+import { READ_ITEM, type Reply, read } from '../../http/request.ts'
 import type { ResponseInfo } from '../../response-info.ts'
-import type { Checked } from '../../schemas/check.ts'
 import type { Parse } from '../../schemas/shape.ts'
 
 export interface Wait<T> {
@@ -37,15 +36,20 @@ export async function waitForOrder<T>(
   let found = false
   for (;;) {
     const left = deadline.remaining()
-    let seen: { readonly value: Seen<T>; readonly info: () => ResponseInfo } | undefined
+    let seen: Reply<T> | undefined
+    let seenStatus: unknown
     let cause: unknown
     try {
-      seen = await read<Seen<T>>(connection, {
+      seen = await read<T>(connection, {
         ...READ_ITEM,
         endpoint,
         path,
         settings: { ...settings, totalTimeout: Math.max(1, Math.min(settings.totalTimeout, left)) },
-        parse: (body) => withStatus(body, wait.parse),
+        parse: (body) => {
+          // The caller's own schema may remove the status from the order.
+          seenStatus = ownValue(body, 'status')
+          return wait.parse(body)
+        },
       })
       attempts += seen.info().attempts
     } catch (error) {
@@ -57,14 +61,13 @@ export async function waitForOrder<T>(
       cause = error
     }
     if (seen !== undefined) {
-      const { order, status: newStatus } = seen.value
       found = true
-      const content = await deadline.race(Promise.resolve(wait.until(order)))
+      const content = await deadline.race(Promise.resolve(wait.until(seen.value)))
       if (content && !(content instanceof Interruption)) {
-        return { value: order, info: { ...seen.info(), attempts, durationMs: deadline.elapsed() } }
+        return { value: seen.value, info: { ...seen.info(), attempts, durationMs: deadline.elapsed() } }
       }
-      if (newStatus !== status) step = FIRST_PAUSE
-      status = newStatus
+      if (seenStatus !== status) step = FIRST_PAUSE
+      status = seenStatus
     }
     // If the pause would last until the deadline, poll one second before the deadline instead, so
     // that a change during a long pause is not missed.
@@ -88,15 +91,4 @@ export async function waitForOrder<T>(
       )
     }
   }
-}
-
-interface Seen<T> {
-  readonly order: T
-  /** The status that the service sent, which the caller's own schema may remove from `order`. */
-  readonly status: unknown
-}
-
-async function withStatus<T>(body: unknown, parse: Parse<T>): Promise<Checked<Seen<T>>> {
-  const parsed = await parse(body)
-  return 'issues' in parsed ? parsed : { value: { order: parsed.value, status: ownValue(body, 'status') } }
 }
