@@ -17,7 +17,6 @@ import {
 } from './row.ts'
 
 const STORE_TIMEOUT = 10_000
-const MAX_MERGES = 8
 
 export interface Found {
   readonly id: string
@@ -169,36 +168,6 @@ export class Journal {
     return result === 'written' || result === 'refused'
   }
 
-  /**
-   * Stores a proof of a charge over the newest record: a charge overrides any other outcome.
-   *
-   * @param merge returns undefined if the newest record needs no write
-   * @param signal ends the write; by default, it goes on even if the caller aborts the call
-   * @returns the record with the proof, or undefined if it could not be stored
-   */
-  async writeProof(
-    found: FoundRecord,
-    merge: (newest: JournalRecord) => RecordContent | undefined,
-    deadline: Deadline,
-    signal?: AbortSignal,
-  ): Promise<JournalRecord | undefined> {
-    const last = this.#time(Math.max(deadline.remaining(), 0) + GRACE)
-    let newest: Found & { readonly record: JournalRecord } = found
-    for (let round = 0; round < MAX_MERGES; round++) {
-      const content = merge(newest.record)
-      if (content === undefined) return newest.record
-      const written = await this.writeOutcome(newest, content, deadline, signal)
-      if (written.result === 'written') return written.found.record
-      if (written.result !== 'lost') return undefined
-      const current = await this.newest(found.id, last)
-      if (current === undefined) return undefined
-      // If the record was forgotten or pruned since this call read it, write it again: a proven
-      // charge must not get lost.
-      newest = { ...current, record: current.record ?? newest.record }
-    }
-    return undefined
-  }
-
   /** Forgets the record, and keeps its row. Returns false if another call has changed the record. */
   async empty({ id, row }: FoundRecord, deadline: Deadline): Promise<boolean> {
     const emptied = (): Promise<boolean> =>
@@ -231,31 +200,29 @@ export class Journal {
     message: string,
     deadline: Deadline = this.#time(STORE_TIMEOUT),
   ): Promise<T> {
+    const result = await this.#called(operation, message, deadline)
+    if (result instanceof Interruption) throw storeError(message)
+    return result
+  }
+
+  #read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
+    return this.#called(() => this.store.get(this.scope, id), UNREADABLE, deadline)
+  }
+
+  async #called<T>(
+    operation: () => Promise<T>,
+    message: string,
+    deadline: Deadline,
+  ): Promise<T | Interruption> {
     let result: T | Interruption
     try {
       result = await this.#bounded(begun(operation), deadline)
     } catch (cause) {
       throw storeError(message, cause)
     }
-    if (result instanceof Interruption) throw storeError(message)
-    return result
-  }
-
-  async #read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
-    let row: StoredRow | Interruption | undefined
-    try {
-      row = await this.#bounded(
-        begun(() => this.store.get(this.scope, id)),
-        deadline,
-      )
-    } catch (cause) {
-      throw storeError(UNREADABLE, cause)
-    }
-    if (!(row instanceof Interruption)) return row
-    const over = deadline.over()
     // The call still has time: only the store was too slow.
-    if (over === undefined) throw storeError(UNREADABLE)
-    return over
+    if (result instanceof Interruption && deadline.over() === undefined) throw storeError(message)
+    return result
   }
 
   async #apply(base: StoredRow | undefined, row: StoredRow, deadline: Deadline): Promise<Applied> {

@@ -4,8 +4,8 @@
  * customer may use the same references.
  */
 import type { EchoedField } from '../../call-options.ts'
-import { isObject } from '../../defined.ts'
-import type { Deadline } from '../../http/deadline.ts'
+import { isObject, ownValue } from '../../defined.ts'
+import { Deadline, GRACE } from '../../http/deadline.ts'
 import { REDACTED } from '../../http/redact.ts'
 import { CanonicalJsonError } from '../../identity/canonical.ts'
 import { type Derive, fieldTag } from '../../identity/keys.ts'
@@ -13,7 +13,7 @@ import { parseJson } from '../../schemas/check.ts'
 import type { Order } from '../../schemas/order.ts'
 import { isAnother, isProven, type Proof, prove } from '../protocol/transitions.ts'
 import type { OrderContext } from '../record/context.ts'
-import type { FoundRecord } from '../record/journal.ts'
+import type { Found, FoundRecord } from '../record/journal.ts'
 import type { JournalRecord } from '../record/record.ts'
 
 /** The repeated fields that have the expected type. */
@@ -29,10 +29,10 @@ export interface Echo {
 export type Asked = Pick<JournalRecord, 'slot' | 'externalOrderId' | 'fingerprint'>
 
 export function echoOf(order: object): Echo {
-  const quantity = own(order, 'quantity')
+  const quantity = ownValue(order, 'quantity')
   return {
     externalOrderId:
-      stringIn(own(order, 'metadata'), 'externalOrderId') ?? stringIn(order, 'externalOrderId'),
+      stringIn(ownValue(order, 'metadata'), 'externalOrderId') ?? stringIn(order, 'externalOrderId'),
     serviceId: stringIn(order, 'serviceId'),
     quantity: typeof quantity === 'number' ? quantity : undefined,
     target: stringIn(order, 'target'),
@@ -89,7 +89,7 @@ export function sourceSystemOf({ body = '' }: Partial<JournalRecord>): string | 
 }
 
 function sourceSystemIn(object: object): string | undefined {
-  return stringIn(object, 'sourceSystem') ?? stringIn(own(object, 'metadata'), 'sourceSystem')
+  return stringIn(object, 'sourceSystem') ?? stringIn(ownValue(object, 'metadata'), 'sourceSystem')
 }
 
 /** A field without a tag proves nothing, and a value in which an API key was redacted neither. */
@@ -109,12 +109,8 @@ function mayHaveTag(
   }
 }
 
-function own(object: unknown, name: string): unknown {
-  return isObject(object) && Object.hasOwn(object, name) ? object[name] : undefined
-}
-
 function stringIn(object: unknown, name: string): string | undefined {
-  const value = own(object, name)
+  const value = ownValue(object, name)
   return typeof value === 'string' ? value : undefined
 }
 
@@ -127,25 +123,37 @@ export interface Proven {
   readonly isDisplaced: boolean
 }
 
+const MAX_MERGES = 8
+
+/**
+ * Stores a proof of a charge over the newest record: a charge overrides any other outcome.
+ *
+ * @param signal ends the write; by default, it goes on even if the caller aborts the call
+ */
 export async function proveCreated(
-  { journal }: OrderContext,
+  { journal, connection }: OrderContext,
   mine: FoundRecord,
   proof: Proof,
   deadline: Deadline,
   signal?: AbortSignal,
 ): Promise<Proven> {
+  const last = new Deadline(connection.runtime, Math.max(deadline.remaining(), 0) + GRACE, undefined)
+  let newest: Found & { readonly record: JournalRecord } = mine
   let isDisplaced = false
-  const stored = await journal.writeProof(
-    mine,
-    (newest) => {
-      // The proof must not overwrite a later order that may have been bought, in the same row.
-      isDisplaced = isAnother(newest, mine.record) && newest.state !== 'rejected'
-      return isDisplaced || isProven(newest, proof) ? undefined : prove(newest, proof)
-    },
-    deadline,
-    signal,
-  )
-  if (stored !== undefined && !isDisplaced) return { record: stored, remembered: true, isDisplaced }
+  for (let round = 0; round < MAX_MERGES; round++) {
+    const { record } = newest
+    // The proof must not overwrite a later order that may have been bought, in the same row.
+    isDisplaced = isAnother(record, mine.record) && record.state !== 'rejected'
+    if (isDisplaced) break
+    if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
+    const written = await journal.writeOutcome(newest, prove(record, proof), deadline, signal)
+    if (written.result === 'written') return { record: written.found.record, remembered: true, isDisplaced }
+    const current = written.result === 'lost' ? await journal.newest(mine.id, last) : undefined
+    if (current === undefined) break
+    // If the record was forgotten or pruned since this call read it, write it again: a proven charge
+    // must not get lost.
+    newest = { ...current, record: current.record ?? record }
+  }
   return { record: { ...mine.record, ...prove(mine.record, proof) }, remembered: false, isDisplaced }
 }
 

@@ -30,7 +30,7 @@ import {
 } from '../../../src/orders/protocol/keys.ts'
 import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/protocol/outcome.ts'
 import { GUARDS, RULES } from '../../../src/orders/protocol/rules.ts'
-import { claim, isAnother, settle } from '../../../src/orders/protocol/transitions.ts'
+import { claim, isAnother, prove, settle } from '../../../src/orders/protocol/transitions.ts'
 import type { Job } from '../../../src/orders/record/context.ts'
 import type { Intent } from '../../../src/orders/record/intent.ts'
 import {
@@ -53,6 +53,7 @@ import {
   contradiction,
   differences,
   differencesFound,
+  proveCreated,
   proveFound,
 } from '../../../src/orders/sending/evidence.ts'
 import { keptRefusal, mayHaveProcessed, movesOn, send } from '../../../src/orders/sending/send.ts'
@@ -438,14 +439,11 @@ const BUGS = {
   },
   'unit/orders/record/journal': {
     'a late proof of a charge gives way to what was stored meanwhile': () =>
-      swapMethod(Journal, 'writeProof', async function (original, found, merge, deadline) {
-        const content = merge(found.record)
-        if (content !== undefined) {
-          const written = await this.writeOutcome(found, content, deadline)
-          if (written.result === 'lost') return undefined
-          if (written.result === 'written') return written.found.record
-        }
-        return await original(found, merge, deadline)
+      around(proveCreated, async (_original, { journal }, mine, proof, deadline, signal) => {
+        const written = await journal.writeOutcome(mine, prove(mine.record, proof), deadline, signal)
+        return written.result === 'written'
+          ? { record: written.found.record, remembered: true, isDisplaced: false }
+          : { record: mine.record, remembered: false, isDisplaced: false }
       }),
     'a write whose answer was lost is not read back': () =>
       overStore((store) => {

@@ -7,11 +7,12 @@ import type { Codec } from '../../../../src/options.ts'
 import type { Found, FoundRecord, Written } from '../../../../src/orders/record/journal.ts'
 import type { JournalRecord, RecordContent } from '../../../../src/orders/record/record.ts'
 import { emptyRow } from '../../../../src/orders/record/row.ts'
+import { proveCreated } from '../../../../src/orders/sending/evidence.ts'
 import { MemoryStore } from '../../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
 import { errorOf } from '../../../support/calls.ts'
-import { journalOver, LEFT_OPEN } from '../../../support/order-context.ts'
+import { journalOver, LEFT_OPEN, orderContext } from '../../../support/order-context.ts'
 import { fakeRuntime } from '../../../support/runtime.ts'
 import {
   faultyStore,
@@ -29,6 +30,7 @@ const { body: _body, ...closed } = content
 const refused: RecordContent = { ...closed, state: 'rejected', rejection: { kind: 'refused', status: 402 } }
 const order = { id: 'ord_1', status: 's', amount: 1 }
 const created: RecordContent = { ...closed, state: 'created', order }
+const PROOF = { order, orderId: order.id, attempts: 0, claim: 'mine' } as const
 
 /** The fault of each operation, or a function if it changes. */
 type Faults = Partial<Record<StoreOperation, StoreFault>>
@@ -54,6 +56,12 @@ function journal(faults: Faults | StorePlan = {}, codec?: Codec) {
     deadline,
     /** Writes an open record. */
     open: () => writes(own.write(nothing, content, deadline())),
+    /** The record with the proof, if it was stored. */
+    proof: async (found: FoundRecord, total: Deadline) => {
+      const context = orderContext({ journal: own }, { runtime })
+      const proven = await proveCreated(context, found, { ...PROOF, sent: found.record }, total)
+      return proven.remembered ? proven.record : undefined
+    },
     stored: async () => await rows.get('s', ID),
   }
 }
@@ -296,8 +304,6 @@ describe('a settlement', () => {
 })
 
 describe('a proof', () => {
-  const merge = (newest: JournalRecord): RecordContent | undefined =>
-    newest.state === 'created' ? undefined : { ...created, attempts: newest.attempts }
   const doubted = { ...content, ambiguous: true, attempts: 3 }
 
   it.each<[string, RecordContent, Faults, number]>([
@@ -308,21 +314,21 @@ describe('a proof', () => {
   ])(
     'a proof overwrites what others have written meanwhile: they %s',
     async (_what, theirs, broken, total) => {
-      const { open, own, other, deadline, stored } = journal(broken)
+      const { open, proof, other, deadline, stored } = journal(broken)
       const found = await open()
       await writes(other.write(found, theirs, deadline()))
-      const record = await own.writeProof(found, merge, deadline(total))
+      const record = await proof(found, deadline(total))
       expect(record).toMatchObject({ state: 'created', version: 3, attempts: theirs.attempts })
       expect(await stored()).toMatchObject({ state: 'created', version: 3 })
     },
   )
 
   it('a proof needs no write if the newest record has it', async () => {
-    const { open, own, other, deadline, store } = journal()
+    const { open, proof, other, deadline, store } = journal()
     const found = await open()
     const theirs = await writes(other.write(found, created, deadline()))
-    expect(await own.writeProof(found, merge, deadline())).toEqual(theirs.record)
-    expect(await own.writeProof(theirs, merge, deadline())).toBe(theirs.record)
+    expect(await proof(found, deadline())).toEqual(theirs.record)
+    expect(await proof(theirs, deadline())).toBe(theirs.record)
     expect(store.calls.filter((call) => call === 'update')).toHaveLength(1)
   })
 
@@ -333,30 +339,30 @@ describe('a proof', () => {
   ] as const)(
     'a proof that is not stored is reported as that, soon after the end of the call: the store %s',
     async (_what, broken) => {
-      const { open, own, runtime, deadline } = journal(broken)
+      const { open, proof, runtime, deadline } = journal(broken)
       const found = await open()
       const begun = runtime.monotonic()
-      expect(await own.writeProof(found, merge, deadline(1000))).toBeUndefined()
+      expect(await proof(found, deadline(1000))).toBeUndefined()
       expect(runtime.monotonic() - begun).toBeLessThanOrEqual(2000)
     },
   )
 
   it('a proof is given up after eight faster writers', async () => {
-    const { open, own, store, deadline } = journal({ update: 'loses' })
+    const { open, proof, store, deadline } = journal({ update: 'loses' })
     const found = await open()
-    expect(await own.writeProof(found, merge, deadline())).toBeUndefined()
+    expect(await proof(found, deadline())).toBeUndefined()
     expect(store.calls.filter((call) => call === 'update')).toHaveLength(8)
   })
 
   it('a proof is stored again if the record was pruned or forgotten meanwhile', async () => {
     for (const gone of ['forgotten', 'pruned']) {
-      const { open, own, other, rows, runtime, deadline, stored } = journal()
+      const { open, proof, other, rows, runtime, deadline, stored } = journal()
       const found = await open()
       const theirs = await writes(other.write(found, refused, deadline()))
       const limits = { createdBefore: 0, rejectedBefore: runtime.now() + 1 }
       if (gone === 'pruned') await rows.prune('s', limits)
       else await other.empty(theirs, deadline())
-      expect(await own.writeProof(found, merge, deadline())).toMatchObject({ state: 'created' })
+      expect(await proof(found, deadline())).toMatchObject({ state: 'created' })
       expect((await stored())?.state).toBe('created')
     }
   })
