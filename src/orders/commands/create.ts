@@ -185,7 +185,7 @@ async function ruledReply(
         },
       }
       // The record says that nothing was charged, and a failed look-up does not change that.
-      const how = { operation: job.operation, settings, charged: 'no', reachable: true } as const
+      const how = { operation: job.operation, settings, charged: 'no', sweeps: 1 } as const
       for await (const { order, error, record } of lookUp(context, [lookup], {
         ...how,
         checkOpen: () => {},

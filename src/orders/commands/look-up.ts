@@ -26,15 +26,13 @@ export interface Lookup {
 
 interface LookupOptions
   extends Pick<ScanOptions, 'operation' | 'settings' | 'charged' | 'checkOpen' | 'maxPages'> {
-  /** False if the service was just found to be unreachable. */
-  readonly reachable: boolean
+  /** How often the list is read: one read can miss rows that move during the read. */
+  readonly sweeps: number
 }
 
 const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
 const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 export const MAX_PAGES = 200
-/** One read can miss rows that move during the read, so the list is read twice. */
-const SWEEPS = 2
 /** Milliseconds for which a record is not looked up again after a lookup stopped at `MAX_PAGES`. */
 const CUT_PAUSE = 15 * 60 * 1000
 /** Milliseconds to store what a look-up has found. */
@@ -92,7 +90,7 @@ export async function lookUpById(
 export async function* lookUp(
   context: OrderContext,
   lookups: readonly Lookup[],
-  { reachable, ...options }: LookupOptions,
+  { sweeps, ...options }: LookupOptions,
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
   const { runtime, reporter } = context.connection
   // Kept in memory, because writing a record could make a concurrent call's write fail.
@@ -106,7 +104,7 @@ export async function* lookUp(
   }
   const sourceSystem = commonSourceSystem([...wanted.values()])
   const doubts = new Map<string, Doubt>()
-  let looked = reachable
+  let looked = sweeps > 0
   let error: AnyCustomerOrderingError | undefined
   let isCut = false
   const onCut = (): void => {
@@ -114,7 +112,7 @@ export async function* lookUp(
   }
   const scan = { ...options, sourceSystem, onCut }
   try {
-    for (let sweep = 0; sweep < SWEEPS && wanted.size > 0 && looked && !isCut; sweep++) {
+    for (let sweep = 0; sweep < sweeps && wanted.size > 0 && looked && !isCut; sweep++) {
       for await (const listed of scanOrders(context, scan)) {
         const { externalOrderId = '' } = listed
         const lookup = wanted.get(externalOrderId)

@@ -91,9 +91,10 @@ export async function* recover<Output>(
     if ('found' in step) lookups.push(step)
     else yield step
   }
-  const reachable = failures < MAX_FAILURES
+  // Does not read the list of a service that was just found to be unreachable.
+  const sweeps = failures < MAX_FAILURES ? 2 : 0
   const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
-  for await (const looked of lookUp(context, lookups, { ...how, reachable, checkOpen }))
+  for await (const looked of lookUp(context, lookups, { ...how, sweeps, checkOpen }))
     yield await report(looked)
   pruneHourly(context.journal, context.retention, runtime, reporter)
 }
