@@ -10,8 +10,8 @@ import { platformRuntime } from '../../src/runtime.ts'
 import type { CreateOrderRequest } from '../../src/schemas/order.ts'
 import type { StoredRow } from '../../src/stores/store.ts'
 
+export { CLOCK_SKEW } from '../../src/http/deadline.ts'
 export { scopeOf } from '../../src/identity/keys.ts'
-export { CLOCK_SKEW } from '../../src/orders/protocol/keys.ts'
 export { OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
 
 /** A record as the invariants read it. */

@@ -1,9 +1,10 @@
 /** What each command does with an order in each phase: one table. */
+import { CLOCK_SKEW } from '../../http/deadline.ts'
 import { pathProblem } from '../../http/path.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
 import type { Intent } from '../record/intent.ts'
 import { isPending, type JournalRecord } from '../record/record.ts'
-import { CLOCK_SKEW, isBusy, mayAttempt, mayBeRunning, startOf, type Timing } from './keys.ts'
+import { isBusy, mayAttempt, mayBeRunning, startOf, type Timing } from './keys.ts'
 
 /**
  * Phase of an order in the store:

@@ -4,18 +4,9 @@
  */
 import type { Charged } from '../../errors/classes.ts'
 import { askCredential } from '../../http/call.ts'
-import { Interruption } from '../../http/deadline.ts'
+import { CLOCK_SKEW, Interruption } from '../../http/deadline.ts'
 import { isNameless } from '../../identity/keys.ts'
-import {
-  CLOCK_SKEW,
-  continued,
-  isFromFuture,
-  type Key,
-  sameApiKey,
-  startKey,
-  tagOf,
-  timingOf,
-} from '../protocol/keys.ts'
+import { continued, isFromFuture, type Key, sameApiKey, startKey, tagOf, timingOf } from '../protocol/keys.ts'
 import { type Facts, guard, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
 import { claim, distrust, refusalOf } from '../protocol/transitions.ts'
 import { type Job, type OrderContext, orderEvent } from '../record/context.ts'

@@ -7,7 +7,6 @@ import {
   type ErrorFacts,
   IdempotencyConflictError,
   InvalidRequestError,
-  type Issue,
   StoreError,
   UnresolvedOrderError,
 } from '../../errors/classes.ts'
@@ -187,21 +186,17 @@ export async function argumentError(
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  if ('record' in found && found.record !== undefined)
-    return invalidOver(error.message, error.issues, recordFacts(found.record))
-  // The record may belong to an earlier call that was charged.
-  if ('cause' in found) return invalidOver(error.message, error.issues, { charged: 'unknown', ...found })
-  return found instanceof Interruption
-    ? invalidOver(error.message, error.issues, { charged: 'unknown' })
-    : error
-}
-
-function invalidOver(what: string, issues: readonly Issue[], facts: ErrorFacts): InvalidRequestError {
-  const { charged = 'no' } = facts
-  const sent = what.endsWith(' Nothing was sent.') ? what : `${what.replace(/\.?$/, '.')} Nothing was sent.`
-  const did = charged === 'yes' ? 'charged' : 'may have charged'
+  if ('id' in found && found.record === undefined) return error
+  // A record that could not be read may belong to an earlier call that was charged.
+  const facts: ErrorFacts =
+    'id' in found ? recordFacts(found.record) : { charged: 'unknown', ...('cause' in found && found) }
+  const { message, issues } = error
+  const sent = message.endsWith(' Nothing was sent.')
+    ? message
+    : `${message.replace(/\.?$/, '.')} Nothing was sent.`
+  const did = facts.charged === 'yes' ? 'charged' : 'may have charged'
   const money =
-    charged === 'no'
+    facts.charged === 'no'
       ? ''
       : ` An earlier call for this order ${did} the wallet. Do not order again under another reference or key.`
   return new InvalidRequestError(sent + money, { ...facts, issues })

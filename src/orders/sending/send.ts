@@ -27,7 +27,7 @@ import { contradiction, echoOf, proveCreated, rememberedOrder } from './evidence
 export interface Claimed {
   readonly end: 'claimed'
   readonly found: FoundRecord
-  /** API key of the first attempt. */
+  /** The API key whose tag the record has, for the first attempt. */
   readonly credential: string | null
   /** A refusal under this key from before this call. If it is repeated, the order gets a new key. */
   readonly earlier: Rejection | undefined
@@ -81,10 +81,9 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
   let attempts = 0
   // Recovery sends a request once.
   let retriesLeft = command === 'recover' ? 0 : job.settings.maxRetries
-  let next: Pick<Claimed, 'found' | 'unused'> & { readonly credential?: string | null } = claimed
-  let taggedFor = claimed.credential
+  let next: Pick<Claimed, 'found' | 'unused' | 'credential'> = claimed
   for (;;) {
-    const tried = await attemptsUnder(context, job, next, taggedFor, attempts, retriesLeft)
+    const tried = await attemptsUnder(context, job, next, attempts, retriesLeft)
     const { mine, verdict, outcome, ending } = tried
     const { trail } = ending
     attempts += trail.attempts
@@ -99,16 +98,16 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
       const refused = { ...mine.record, rejection, attempts: mine.record.attempts + trail.attempts }
       const key = nextKey(context, refused)
       const now = runtime.now()
-      taggedFor = tried.taggedFor
+      const credential = tried.taggedFor
       const content = claim(refused, undefined, key, {
         now,
         until: refused.busyUntil ?? now,
         claim: callId,
-        apiKeyTag: tagOf(context, key.key, taggedFor),
+        apiKeyTag: tagOf(context, key.key, credential),
       })
       const written = await context.journal.write(mine, content, deadline)
       if (written.result === 'written') {
-        next = { found: written.found, unused: true }
+        next = { found: written.found, unused: true, credential }
         earlier = undefined
         continue
       }
@@ -133,12 +132,7 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
 async function attemptsUnder(
   context: OrderContext,
   job: Job,
-  {
-    found,
-    unused: neverUsed,
-    credential,
-  }: { found: FoundRecord; unused: boolean; credential?: string | null },
-  claimedFor: string | null,
+  { found, unused: neverUsed, credential }: Pick<Claimed, 'found' | 'unused' | 'credential'>,
   attemptsBefore: number,
   maxRetries: number,
 ): Promise<Tried> {
@@ -147,7 +141,7 @@ async function attemptsUnder(
   const { settings, deadline, callId } = job
   const claimed = found.record
   let mine = found
-  let taggedFor = claimedFor
+  let taggedFor = credential
   // True while the store lacks the tag of the proxy's API key. Without the tag, a later process might
   // repeat the order under another API key.
   let isUntold = false

@@ -6,7 +6,7 @@
 import { defined } from '../../../src/defined.ts'
 import { isCustomerOrderingError, StoreError } from '../../../src/errors/classes.ts'
 import { perform } from '../../../src/http/call.ts'
-import { Deadline } from '../../../src/http/deadline.ts'
+import { CLOCK_SKEW, Deadline } from '../../../src/http/deadline.ts'
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
@@ -17,7 +17,6 @@ import { outcomeOf, type RecoveryOutcome } from '../../../src/orders/commands/re
 import { resolve } from '../../../src/orders/commands/resolve.ts'
 import { advanceBy, scanOrders } from '../../../src/orders/commands/scan-orders.ts'
 import {
-  CLOCK_SKEW,
   isBusy,
   isFromFuture,
   isLate,

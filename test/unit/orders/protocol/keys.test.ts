@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { CLOCK_SKEW } from '../../../../src/http/deadline.ts'
 import {
-  CLOCK_SKEW,
   isBusy,
   isFromFuture,
   isLate,

@@ -3,7 +3,7 @@
  * is wrong.
  */
 
-import { CLOCK_SKEW } from '../../../../src/orders/protocol/keys.ts'
+import { CLOCK_SKEW } from '../../../../src/http/deadline.ts'
 import { type Command, type Facts, guard, ruleFor } from '../../../../src/orders/protocol/rules.ts'
 import { MINUTE, NOW, ORDER } from '../../../support/order-context.ts'
 import { type Changes, changed, here, intent, record } from './found.ts'
