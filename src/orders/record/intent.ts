@@ -1,5 +1,5 @@
 /** One thing that a caller wants to buy once: the arguments of `create()`, read once and checked. */
-import { bare, defined, isUndefinedIn, ownValue } from '../../defined.ts'
+import { bare, defined, isObject, isUndefinedIn, ownValue } from '../../defined.ts'
 import { InvalidRequestError, type Issue } from '../../errors/classes.ts'
 import { CanonicalJsonError, canonicalJson } from '../../identity/canonical.ts'
 import {
@@ -55,7 +55,9 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const data = checked.value
   // Check the names again, because toJSON() may have added fields.
   refuseMisnamed(data)
-  if (isTooLarge(body)) throw invalid('', `must have at most ${MAX_BODY_BYTES} bytes as JSON`)
+  // Encode only a long body: a UTF-16 code unit takes at most three bytes of UTF-8.
+  if (body.length * 3 > MAX_BODY_BYTES && new TextEncoder().encode(body).length > MAX_BODY_BYTES)
+    throw invalid('', `must have at most ${MAX_BODY_BYTES} bytes as JSON`)
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options
   const badReference = externalOrderId === undefined ? undefined : checkReference(externalOrderId)
@@ -83,11 +85,6 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
 function refuseMisnamed(request: unknown): void {
   const issues = misnamedFields(request)
   if (issues.length > 0) throw invalidFor(issues)
-}
-
-function isTooLarge(body: string): boolean {
-  // A UTF-16 code unit takes at most three bytes of UTF-8.
-  return body.length * 3 > MAX_BODY_BYTES && new TextEncoder().encode(body).length > MAX_BODY_BYTES
 }
 
 /**
@@ -161,36 +158,34 @@ const MAX_HARMLESS = 1000
  */
 export function misnamedFields(request: unknown): readonly Issue[] {
   const issues: Issue[] = []
-  collect(issues, request, '')
-  collect(issues, ownValue(request, 'metadata'), 'metadata.')
-  return issues
-}
-
-/** In `metadata`, the caller chooses all names except `externalOrderId`. */
-function collect(issues: Issue[], fields: unknown, prefix: string): void {
-  if (typeof fields !== 'object' || fields === null) return
-  for (const name of Object.keys(fields)) {
-    const path = prefix + name
-    if (PLACES[name] === path || harmless.has(path)) continue
-    const form = folded(name)
-    const meant = KNOWN.find(
-      ({ name, place, folded }) =>
-        place.startsWith(prefix) &&
-        means(form, folded) &&
-        // An order with both may well have a field of this name.
-        !(name === 'productId' && Object.hasOwn(fields, place)),
-    )
-    if (meant === undefined) {
-      if (harmless.size === MAX_HARMLESS) harmless.clear()
-      harmless.add(path)
-      continue
+  // In `metadata`, the caller chooses all names except `externalOrderId`.
+  for (const prefix of ['', 'metadata.']) {
+    const fields = prefix === '' ? request : ownValue(request, 'metadata')
+    if (!isObject(fields)) continue
+    for (const name of Object.keys(fields)) {
+      const path = prefix + name
+      if (PLACES[name] === path || harmless.has(path)) continue
+      const form = folded(name)
+      const meant = KNOWN.find(
+        ({ name, place, folded }) =>
+          place.startsWith(prefix) &&
+          means(form, folded) &&
+          // An order with both may well have a field of this name.
+          !(name === 'productId' && Object.hasOwn(fields, place)),
+      )
+      if (meant === undefined) {
+        if (harmless.size === MAX_HARMLESS) harmless.clear()
+        harmless.add(path)
+        continue
+      }
+      const message =
+        meant.place === 'options'
+          ? `is a call option: pass ${meant.name} in the second argument`
+          : `must be named ${meant.place}`
+      issues.push({ path, message })
     }
-    const message =
-      meant.place === 'options'
-        ? `is a call option: pass ${meant.name} in the second argument`
-        : `must be named ${meant.place}`
-    issues.push({ path, message })
   }
+  return issues
 }
 
 function means(a: string, b: string): boolean {

@@ -180,19 +180,15 @@ export class Journal {
   async *rows(which: Which): AsyncGenerator<StoredRow, void, undefined> {
     let after: string | undefined
     do {
-      const page = await this.page(which, after)
+      const options = { limit: 100, ...defined({ after }) }
+      const listed = (): Promise<RowPage> =>
+        'open' in which
+          ? this.store.listOpen(this.scope, options)
+          : this.store.list(this.scope, { ...options, since: which.since })
+      const page = await this.confirmed(listed, UNREADABLE)
       yield* page.rows
       after = page.next
     } while (after !== undefined)
-  }
-
-  page(which: Which, after?: string): Promise<RowPage> {
-    const options = { limit: 100, ...defined({ after }) }
-    const listed = (): Promise<RowPage> =>
-      'open' in which
-        ? this.store.listOpen(this.scope, options)
-        : this.store.list(this.scope, { ...options, since: which.since })
-    return this.confirmed(listed, UNREADABLE)
   }
 
   async confirmed<T>(

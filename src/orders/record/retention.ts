@@ -27,14 +27,12 @@ export function pruneHourly(journal: Journal, kept: Retention, runtime: Runtime,
 }
 
 export async function prune(journal: Journal, kept: Retention, runtime: Runtime): Promise<void> {
-  const limits = {
-    createdBefore: await prunableBefore(journal, kept.created, runtime.now()),
-    rejectedBefore: await prunableBefore(journal, kept.rejected, runtime.now()),
-  }
-  await journal.confirmed(
-    () => journal.store.prune(journal.scope, limits),
-    'The store could not remove old records. Nothing was sent. Call again.',
-  )
+  const { store, scope } = journal
+  await journal.confirmed(async () => {
+    const createdBefore = await prunableBefore(journal, kept.created, runtime.now())
+    const rejectedBefore = await prunableBefore(journal, kept.rejected, runtime.now())
+    return await store.prune(scope, { createdBefore, rejectedBefore })
+  }, 'The store could not remove old records. Nothing was sent. Call again.')
 }
 
 /**
@@ -43,10 +41,11 @@ export async function prune(journal: Journal, kept: Retention, runtime: Runtime)
  * the witness, by three quarters of the retention. The witness must be at least a quarter of the
  * retention old: a newer one may have been written with the wrong clock.
  */
-async function prunableBefore(journal: Journal, retention: number, now: number): Promise<number> {
+async function prunableBefore({ store, scope }: Journal, retention: number, now: number): Promise<number> {
   const minAge = retention / 4
   for (const factor of WITNESS_AGES) {
-    const { rows } = await journal.page({ since: Math.floor(Math.max(0, now - minAge * factor)) })
+    const since = Math.floor(Math.max(0, now - minAge * factor))
+    const { rows } = await store.list(scope, { since, limit: 100 })
     const witness = rows.find(({ updatedAt }: StoredRow) => updatedAt <= now - minAge)
     if (witness !== undefined)
       return Math.floor(Math.min(now - retention, witness.updatedAt - (retention * 3) / 4))

@@ -104,7 +104,17 @@ async function claimOrEnd(
     if (loaded instanceof Interruption) return await unclaimed(context, job, loaded)
     const found = await withTrustedTimes(context, loaded, job)
     const { record } = found
-    const facts = factsOf(context, job, waited)
+    const facts: Facts = {
+      ...PLAIN_FACTS,
+      ...timingOf(context, job),
+      wanted: intent,
+      outwaited: job.takeOver || waited >= LONGEST_WAIT,
+      // Read only where a rule asks: in Node, it inspects the dispatcher.
+      get mayResend() {
+        return connection.mayResend
+      },
+      isNotListed: job.isNotListed,
+    }
     const conflict = job.command === 'create' && record ? guard(record, facts) : undefined
     const step: Step = conflict ?? ruleFor(job.command, record, facts)
     pause = Math.min(LONGEST_LOOK, pause * 2)
@@ -167,21 +177,6 @@ const IN_PROGRESS: EndStep = { step: 'in_progress' }
 const OTHER_API_KEY: Readonly<Record<Job['command'], EndStep>> = {
   create: { step: 'refuse', because: 'api_key' },
   recover: { step: 'look_up', because: 'api_key_changed' },
-}
-
-function factsOf(context: OrderContext, job: Job, waited: number): Facts {
-  const { connection } = context
-  return {
-    ...PLAIN_FACTS,
-    ...timingOf(context, job),
-    wanted: job.intent,
-    outwaited: job.takeOver || waited >= LONGEST_WAIT,
-    // Read only where a rule asks: in Node, it inspects the dispatcher.
-    get mayResend() {
-      return connection.mayResend
-    },
-    isNotListed: job.isNotListed,
-  }
 }
 
 /**
