@@ -283,7 +283,10 @@ const UNREADABLE =
   'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'
 
 function storeError(message: string, cause?: unknown): StoreError {
-  return new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
+  const error = new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
+  // By default, V8 keeps only ten lines, and the caller's own line must be one of them.
+  Error.captureStackTrace?.(error, storeError)
+  return error
 }
 
 /** Quotes only a StoreError: the message of any other error may contain a secret. */
