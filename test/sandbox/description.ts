@@ -124,7 +124,6 @@ export function problemOf(schema: Schema, value: unknown, kind: 'open' | 'closed
 const ANSWERS_OF_FAULTS: readonly FaultAction['type'][] = [
   'bytes',
   'cutBody',
-  'hugeBody',
   'inProgress',
   'redirect',
   'retryAfter',

@@ -31,7 +31,6 @@ const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction
   redirect: { type: 'redirect', location: '/x', status: 301, commit: true },
   bytes: { type: 'bytes', body: '', contentType: 'text/plain', status: 200, commit: false },
   otherOrder: { type: 'otherOrder', commit: false },
-  hugeBody: { type: 'hugeBody', bytes: 1, gzip: true },
 }
 
 describe('fault rules from a file', () => {

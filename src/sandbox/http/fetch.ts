@@ -1,6 +1,6 @@
 import type { SandboxMessage, SandboxReply } from '../service/reply.ts'
 
-/** A drop-in replacement for the global `fetch`. */
+/** A drop-in replacement for the global `fetch`, which rejects instead of following a redirect. */
 export type SandboxFetch = (input: Request | URL | string, init?: RequestInit) => Promise<Response>
 
 /**
@@ -24,22 +24,14 @@ export function createFetch(
   baseUrl: URL,
 ): SandboxFetch {
   return async (input, init) => {
-    let request = requestOf(input, init)
-    const { signal, redirect } = request
-    for (let hops = 0; ; hops++) {
-      if (new URL(request.url).origin !== baseUrl.origin) throw networkError('ENOTFOUND', 'getaddrinfo')
-      const message = await messageOf(request)
-      const reply = await untilAborted(handle(message), signal)
-      const response = await respond(reply, signal, request.url)
-      const location = response.headers.get('location')
-      const redirected = [301, 302, 303, 307, 308].includes(response.status) && location !== null
-      if (!redirected || redirect === 'manual') return response
-      if (redirect === 'error' || hops === 20)
-        throw new TypeError('fetch failed', {
-          cause: new Error(hops === 20 ? 'redirect count exceeded' : 'unexpected redirect'),
-        })
-      request = nextHop(request, response.status, new URL(location, request.url), message.body)
-    }
+    const request = requestOf(input, init)
+    const { signal, redirect, url } = request
+    if (new URL(url).origin !== baseUrl.origin) throw networkError('ENOTFOUND', 'getaddrinfo')
+    const reply = await untilAborted(handle(await messageOf(request)), signal)
+    const response = await respond(reply, signal, url)
+    if (redirect !== 'manual' && [301, 302, 303, 307, 308].includes(response.status))
+      throw new TypeError('fetch failed', { cause: new Error('unexpected redirect') })
+    return response
   }
 }
 
@@ -78,15 +70,6 @@ function requestOf(input: Request | URL | string, init: RequestInit | undefined)
   return init === undefined ? input : new Request(input, init)
 }
 
-function nextHop(request: Request, status: number, url: URL, body: string): Request {
-  const headers = new Headers(request.headers)
-  const toGet = status === 303 || (request.method === 'POST' && status < 303)
-  const method = toGet ? 'GET' : request.method
-  if (toGet) headers.delete('content-type')
-  const hasBody = method !== 'GET' && method !== 'HEAD'
-  return new Request(url, { method, headers, signal: request.signal, ...(hasBody && { body }) })
-}
-
 function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStream<Uint8Array> {
   const { delivery, body } = reply
   switch (delivery.type) {
@@ -100,8 +83,6 @@ function bodyOf(reply: SandboxReply, signal: AbortSignal): string | ReadableStre
         if (signal.aborted) controller.error(signal.reason)
         else signal.addEventListener('abort', () => controller.error(signal.reason), { once: true })
       })
-    case 'huge':
-      return padded(body, delivery.bytes, signal)
     default:
       return body
   }
@@ -130,23 +111,6 @@ function partOf(
     },
     { highWaterMark: 0 },
   )
-}
-
-function padded(body: string, bytes: number, signal: AbortSignal): ReadableStream<Uint8Array> {
-  const chunk = new TextEncoder().encode(' '.repeat(65_536))
-  let left = bytes
-  return new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (signal.aborted) return controller.error(signal.reason)
-      if (left > 0) {
-        controller.enqueue(chunk.slice(0, Math.min(left, chunk.length)))
-        left -= chunk.length
-      } else {
-        controller.enqueue(new TextEncoder().encode(body))
-        controller.close()
-      }
-    },
-  })
 }
 
 /** Rejects when the signal fires. The work continues, as it would on a real server. */

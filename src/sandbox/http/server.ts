@@ -1,7 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import { Readable } from 'node:stream'
-import { createGzip } from 'node:zlib'
 import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from '../control/control-server.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { MAX_BODY_BYTES } from '../service/handler.ts'
@@ -251,23 +249,7 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
       response.writeHead(status, { ...reply.headers, 'content-length': body.length })
       response.write(body.subarray(0, delivery.after))
       return
-    case 'huge': {
-      const padded = Readable.from(padding(body, delivery.bytes))
-      response.writeHead(
-        status,
-        delivery.gzip ? { ...reply.headers, 'content-encoding': 'gzip' } : reply.headers,
-      )
-      const sent = delivery.gzip ? padded.pipe(createGzip()) : padded
-      sent.pipe(response)
-      response.on('close', () => padded.destroy())
-    }
   }
-}
-
-function* padding(body: Buffer, bytes: number): Generator<Buffer> {
-  const chunk = Buffer.alloc(65_536, ' ')
-  for (let left = bytes; left > 0; left -= chunk.length) yield chunk.subarray(0, Math.min(left, chunk.length))
-  yield body
 }
 
 function listen(server: Server, port: number, host: string): Promise<void> {

@@ -83,7 +83,6 @@ const actions: { readonly [Type in FaultAction['type']]: Shape } = {
   redirect: record({ type, location: headerValue }, { status: oneOf(301, 302, 303, 307, 308), commit: flag }),
   bytes: record({ type, body: text() }, { contentType: headerValue, status, commit: flag }),
   otherOrder: record({ type }, { commit: flag }),
-  hugeBody: record({ type, bytes: count }, { gzip: flag }),
 }
 
 const action: Shape = (value, path) => {

@@ -173,8 +173,6 @@ export type FaultAction =
    * If there is no such order, the fault has no effect. `commit` is true by default.
    */
   | { readonly type: 'otherOrder'; readonly commit?: boolean }
-  /** Sends `bytes` spaces before the body. `gzip` (Node server only) compresses the response. */
-  | { readonly type: 'hugeBody'; readonly bytes: number; readonly gzip?: boolean }
 
 /** A fault and the requests that it applies to. */
 export interface FaultRule {

@@ -218,8 +218,6 @@ function withFault(world: World, ending: FaultEnding, call: Call, processed: Pro
     }
     case 'stallBody':
       return { ...processed, delivery: { type: 'stallBody', after: ending.after ?? length() >> 1 } }
-    case 'hugeBody':
-      return { ...processed, delivery: { type: 'huge', bytes: ending.bytes, gzip: ending.gzip ?? false } }
     case 'bytes': {
       const contentType = ending.contentType ?? 'application/json'
       const changed = { ...answer, status: ending.status ?? answer.status, contentType, body: ending.body }

@@ -17,8 +17,6 @@ export type SandboxDelivery =
   | { readonly type: 'cut'; readonly after: number; readonly cleanly: boolean }
   /** The headers and `after` bytes of the body are sent, then nothing more. */
   | { readonly type: 'stallBody'; readonly after: number }
-  /** `bytes` spaces are sent before the body. */
-  | { readonly type: 'huge'; readonly bytes: number; readonly gzip: boolean }
 
 /** The response that was sent, or that a fault withheld. */
 export interface SandboxResponse {

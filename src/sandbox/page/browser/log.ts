@@ -14,9 +14,8 @@ function responseOf({ status, delivery, charged, faults }: SandboxRequest): HTML
   if (status === 'running') place.append(badge('info', 'running'))
   else if (status === 'dropped') place.append(badge('bad', delivery === 'stall' ? 'no response' : 'lost'))
   else place.append(badge(status < 300 ? 'good' : status < 500 ? 'warn' : 'bad', String(status)))
-  const cut = { cut: 'cut off', stallBody: 'stopped halfway', huge: 'huge' } as const
-  if (delivery === 'cut' || delivery === 'stallBody' || delivery === 'huge')
-    place.append(badge('bad', cut[delivery]))
+  const cut = { cut: 'cut off', stallBody: 'stopped halfway' } as const
+  if (delivery === 'cut' || delivery === 'stallBody') place.append(badge('bad', cut[delivery]))
   if (charged) place.append(badge('info', 'charged'))
   if (faults.length > 0) place.append(badge('plain', faults.join(', ')))
   return place
