@@ -6,7 +6,6 @@ import { describe, expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import * as errors from '../../src/errors/classes.ts'
 import { root } from '../../tools/build/ensure-built.ts'
-import { FULL } from '../support/effort.ts'
 import { blocksOf, type Page, proseOf, readPages } from './support/pages.ts'
 
 const run = promisify(execFile)
@@ -70,16 +69,11 @@ test('every page can be reached from README.md', () => {
 })
 
 describe('README.md', () => {
-  // A short run starts the quick start of the packed file instead (test/package/quickstart.test.ts).
-  if (FULL)
-    test("README.md shows a part of the quick start's output", async () => {
-      const { stdout } = await run(process.execPath, [
-        join(root, 'tools/examples/run-example.ts'),
-        'quickstart',
-      ])
-      const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
-      expect(stdout).toContain(transcript?.code.trim())
-    })
+  test("README.md shows a part of the quick start's output", async () => {
+    const { stdout } = await run(process.execPath, [join(root, 'src/command/main.ts'), 'quickstart'])
+    const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
+    expect(stdout).toContain(transcript?.code.trim())
+  })
 
   test('README.md names the tested versions of Node', () => {
     const versions = readFileSync(join(root, 'test/engines/package.json'), 'utf8')

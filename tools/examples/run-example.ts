@@ -1,7 +1,7 @@
 /**
  * Runs an example against the sandbox command, a separate process on a free loopback port:
  *
- * node tools/examples/run-example.ts quickstart
+ * node tools/examples/run-example.ts bulk-orders
  *
  * An example is `examples/<name>.ts`, or a folder with a `main.ts`. Its faults are in
  * `examples/<name>.faults.json`, or in `faults.json` in the folder. The packages of a folder are
