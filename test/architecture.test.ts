@@ -113,9 +113,9 @@ function placeOf(file: string): { readonly layer: number; readonly entry: string
   return place
 }
 
-/** True for the one file where both meet: the command starts the sandbox. */
+/** True for the two files where both meet: the command starts the sandbox. */
 function startsSandbox({ from, to }: Pick<Import, 'from' | 'to'>): boolean {
-  return from === 'command/main.ts' && to.startsWith('sandbox/')
+  return ['command/main.ts', 'command/sandbox.ts'].includes(from) && to.startsWith('sandbox/')
 }
 
 const isSandbox = (file: string): boolean => file.startsWith('sandbox/')

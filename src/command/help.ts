@@ -1,6 +1,6 @@
 /** The help of the command and of each of its commands, written from their tables. */
 import { COMMANDS } from './commands.ts'
-import { environmentName, type OptionName, optionTable } from './options.ts'
+import { environmentName, OPTIONS, type OptionName, type Options } from './options.ts'
 
 /** Commands that are not in the table, because they share no code with it. */
 export const OTHERS: Readonly<Record<string, string>> = {
@@ -14,7 +14,7 @@ export function help(common: readonly OptionName[], name = ''): string {
   if (command !== undefined)
     return `customer-ordering-sdk ${[name, command.argument].filter(Boolean).join(' ')}: ${command.about}
 
-${optionLines([...command.options, ...common])}`
+${optionLines(OPTIONS, [...command.options, ...common])}`
   const abouts = Object.entries(COMMANDS).map(
     ([each, { about, argument }]) => [[each, argument].filter(Boolean).join(' '), about] as const,
   )
@@ -24,18 +24,18 @@ ${optionLines([...command.options, ...common])}`
 
 ${[...abouts, ...Object.entries(OTHERS)].map(([each, about]) => `  ${each.padEnd(20)}${about}\n`).join('')}
 Options (COMMAND --help prints those of one command)
-${optionLines([...optionTable.keys()])}
+${optionLines(OPTIONS)}
 CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY are read from the environment.
 Exit codes: 0 done, 1 failed, 2 usage error, 3 orders need attention, 4 not confirmed, 130 interrupted.
 `
 }
 
-function optionLines(names: readonly string[]): string {
+export function optionLines(options: Options, names: readonly string[] = Object.keys(options)): string {
   return names
     .map((name) => {
-      const { value = '', about = '', env } = optionTable.get(name) ?? {}
-      const from = env === true ? `\n${' '.repeat(27)}or ${environmentName(name)}` : ''
-      return `  ${`--${name} ${value}`.padEnd(24)} ${about}${from}\n`
+      const { value = '', about = '', env } = options[name] ?? {}
+      const lines = env ? `${about}\nor ${environmentName(name)}` : about
+      return `  ${`--${name} ${value}`.padEnd(24)} ${lines.replaceAll('\n', `\n${' '.repeat(27)}`)}\n`
     })
     .join('')
 }

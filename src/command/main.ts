@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /** The program: the command of operators, and the two commands that start the sandbox. */
-import { runSandbox } from '../sandbox/cli.ts'
 import { serveSandbox } from '../sandbox/http/server.ts'
 import { createSandbox } from '../sandbox/index.ts'
 import { quickstart } from './quickstart.ts'
 import { run } from './run.ts'
+import { runSandbox } from './sandbox.ts'
 import { EXIT, type Exit, type Terminal, terminalOf } from './terminal.ts'
 
 async function runQuickstart({ out, err }: Terminal): Promise<Exit> {

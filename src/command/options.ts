@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util'
 import { nearestName } from '../settings/readers.ts'
 import { UsageError } from './terminal.ts'
 
-interface Option {
+export interface Option {
   readonly type: 'string' | 'boolean'
   readonly value?: string
   readonly about: string
@@ -63,27 +63,27 @@ export const OPTIONS = {
 
 export type OptionName = keyof typeof OPTIONS
 
-export type Flags = { readonly [Name in OptionName]?: Value<(typeof OPTIONS)[Name]['type']> | undefined }
-type Value<Type> = Type extends 'boolean' ? boolean : string
+export type Options = Readonly<Record<string, Option>>
 
-export const optionTable: ReadonlyMap<string, Option> = new Map(Object.entries(OPTIONS))
+export type FlagsOf<Table extends Options> = {
+  readonly [Name in keyof Table]?: (Table[Name]['type'] extends 'boolean' ? boolean : string) | undefined
+}
+export type Flags = FlagsOf<typeof OPTIONS>
 
 export const environmentName = (option: string): string =>
   `CUSTOMER_ORDERING_${option.replaceAll('-', '_').toUpperCase()}`
 
-export interface Read {
-  readonly flags: Flags
-  readonly words: readonly string[]
-}
-
 /** Rejects what `parseArgs` rejects, but with one-line messages that suggest a similar option. */
-export function readArguments(argv: readonly string[]): Read {
-  const given = { args: [...argv], options: OPTIONS, allowPositionals: true }
+export function readArguments<Table extends Options>(
+  argv: readonly string[],
+  options: Table,
+): { readonly flags: FlagsOf<Table>; readonly words: readonly string[] } {
+  const given = { args: [...argv], options, allowPositionals: true }
   for (const token of parseArgs({ ...given, strict: false, tokens: true }).tokens) {
     if (token.kind !== 'option') continue
     const { name, rawName, value, inlineValue } = token
-    const type = optionTable.get(name)?.type
-    if (type === undefined) throw unknown('option', rawName, name, [...optionTable.keys()], '--')
+    const type = Object.hasOwn(options, name) ? options[name]?.type : undefined
+    if (type === undefined) throw unknown('option', rawName, name, Object.keys(options), '--')
     if (type === 'boolean' && value !== undefined)
       throw new UsageError(`The option ${rawName} takes no value; see --help.`)
     // In `--account --json`, the value of --account is missing.
@@ -94,7 +94,8 @@ export function readArguments(argv: readonly string[]): Read {
       )
   }
   const { values, positionals } = parseArgs(given)
-  return { flags: values, words: positionals }
+  // The cast is safe: each value has the type that its option names.
+  return { flags: values as FlagsOf<Table>, words: positionals }
 }
 
 export function unknown(
@@ -117,7 +118,7 @@ export function withEnvironment(
   env: Readonly<Record<string, string | undefined>>,
 ): Flags {
   const values = known
-    .filter((name) => flags[name] === undefined && optionTable.get(name)?.env === true)
+    .filter((name) => flags[name] === undefined && 'env' in OPTIONS[name])
     .map((name) => [name, env[environmentName(name)]] as const)
     .filter(([, value]) => value !== undefined && value !== '')
   return { ...flags, ...Object.fromEntries(values) }

@@ -12,6 +12,7 @@ import { type OpenStore, openStore, secretsIn, storeName } from './open-store.ts
 import {
   type Flags,
   milliseconds,
+  OPTIONS,
   type OptionName,
   readArguments,
   unknown,
@@ -68,7 +69,7 @@ async function runCommand(
   secrets: string[],
   say: Say,
 ): Promise<Exit> {
-  const { flags: given, words } = readArguments(argv)
+  const { flags: given, words } = readArguments(argv, OPTIONS)
   if (given.version) return show(terminal, `${VERSION}\n`)
   const [name, command] = commandOf(words)
   if (given.help) return show(terminal, help(COMMON, name))

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { COMMANDS } from '../../src/command/commands.ts'
 import { OTHERS } from '../../src/command/help.ts'
-import { environmentName, optionTable } from '../../src/command/options.ts'
+import { environmentName, OPTIONS } from '../../src/command/options.ts'
 import { runHere } from '../command/terminal.ts'
 import { blocksOf, readPages } from './support/pages.ts'
 
@@ -18,8 +18,11 @@ describe('docs/guide/command.md', () => {
   })
 
   test('the page has every option, and the variable of each option that has one', () => {
-    const named = [...optionTable].filter(([name]) => !['help', 'version'].includes(name))
-    const texts = named.flatMap(([name, { env }]) => [`--${name}`, ...(env ? [environmentName(name)] : [])])
+    const named = Object.entries(OPTIONS).filter(([name]) => !['help', 'version'].includes(name))
+    const texts = named.flatMap(([name, option]) => [
+      `--${name}`,
+      ...('env' in option ? [environmentName(name)] : []),
+    ])
     expect(texts.filter((text) => !page.includes(text))).toEqual([])
   })
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
-import { environmentName, optionTable } from '../../src/command/options.ts'
+import { environmentName, OPTIONS } from '../../src/command/options.ts'
 import { EXIT } from '../../src/command/terminal.ts'
 import * as errors from '../../src/errors/classes.ts'
 import { CONFLICTS, STATUSES, statusRow } from '../../src/errors/statuses.ts'
@@ -126,7 +126,9 @@ test('the pages name every entry point, and no missing one', () => {
 test('the pages name every environment variable that the source reads, and no other', () => {
   const names = /\bCUSTOMER_ORDERING_[A-Z_]+\b/g
   const read = ['settings/resolve.ts', 'settings/credentials.ts', 'command/run.ts', 'command/open-store.ts']
-  const options = [...optionTable].filter(([, { env }]) => env).map(([name]) => environmentName(name))
+  const options = Object.entries(OPTIONS)
+    .filter(([, option]) => 'env' in option)
+    .map(([name]) => environmentName(name))
   const used = new Set([...read.flatMap((path) => sourceOf(path).match(names) ?? []), ...options])
   const named = new Set(pages.flatMap(({ text }) => text.match(names) ?? []))
   expect(named).toEqual(used)

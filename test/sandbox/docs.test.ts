@@ -1,4 +1,6 @@
+import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import { createSandbox, parseFaultRules, sandboxPresets } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { createControl } from '../../src/sandbox/control/control.ts'
@@ -57,9 +59,9 @@ describe('docs/guide/sandbox.md', () => {
   })
 
   test('docs/guide/sandbox.md lists every flag of the command', () => {
-    const command = readFileSync(new URL('../../src/sandbox/cli.ts', import.meta.url), 'utf8')
-    const [, usage = ''] = /const usage = `([\s\S]*?)\n`/.exec(command) ?? []
-    const flags = [...usage.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag)
+    const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
+    const help = execFileSync(process.execPath, [main, 'sandbox', '--help'], { encoding: 'utf8' })
+    const flags = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag)
     const listed = firstColumn('| flag | effect |').map((name) => name.split(' ')[0])
     expect(listed.toSorted()).toEqual(flags.toSorted())
   })

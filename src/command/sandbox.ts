@@ -1,86 +1,65 @@
+/** `customer-ordering-sdk sandbox`: serves a sandbox until a signal ends it. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
-import { parseFaultRules } from './control/fault-file.ts'
-import { readData } from './control/yaml.ts'
-import { type SandboxServer, serveSandbox } from './http/server.ts'
-import { createSandbox, type Sandbox } from './sandbox.ts'
-import { type SandboxPreset, sandboxPresets } from './service/behaviour.ts'
-import type { SandboxOptions } from './service/options.ts'
-import type { SandboxRequest } from './service/reply.ts'
-import { readState } from './service/state.ts'
+import { parseFaultRules } from '../sandbox/control/fault-file.ts'
+import { readData } from '../sandbox/control/yaml.ts'
+import { type SandboxServer, serveSandbox } from '../sandbox/http/server.ts'
+import { createSandbox, type Sandbox } from '../sandbox/sandbox.ts'
+import { type SandboxPreset, sandboxPresets } from '../sandbox/service/behaviour.ts'
+import type { SandboxOptions } from '../sandbox/service/options.ts'
+import type { SandboxRequest } from '../sandbox/service/reply.ts'
+import { readState } from '../sandbox/service/state.ts'
+import { optionLines } from './help.ts'
+import { readArguments } from './options.ts'
+import { UsageError, visible } from './terminal.ts'
 
-const usage = `customer-ordering-sdk sandbox: an in-memory Customer Ordering API for development and tests
+const PRESETS = Object.keys(sandboxPresets).join(', ')
 
-  --port N        port to listen on, 0 for any free port (default 4010)
-  --host NAME     address to listen on (default 127.0.0.1)
-  --seed N        seed for ids, shuffled lists and random faults (default 1)
-  --preset NAME   preset for behaviour that the API document leaves open:
-                  ${Object.keys(sandboxPresets).join(', ')}
-  --faults FILE   load a list of fault rules in JSON or YAML
-  --state FILE    load the state from this file if it exists, ignoring --balance and --api-key;
-                  save the state to it on exit
-  --balance N     balance of each of the two wallets in minor currency units (default 1000000)
-  --api-key TEXT  API key of the personal customer (default: derived from the seed)
-  --cors          allow web pages from any origin to call the service
-  --no-control    serve neither the live page (/) nor the control API (/__sandbox/)
-  --control       serve the page and the control API even on an address that other machines can
-                  reach
-  --quiet         print only the URL and the API key
-  --help          print this help
-`
-
-class StartError extends Error {}
+const OPTIONS = {
+  port: { type: 'string', value: 'N', about: 'port to listen on, 0 for any free port (default 4010)' },
+  host: { type: 'string', value: 'NAME', about: 'address to listen on (default 127.0.0.1)' },
+  seed: { type: 'string', value: 'N', about: 'seed for ids, shuffled lists and random faults (default 1)' },
+  preset: { type: 'string', value: 'NAME', about: `what the API document leaves open:\n${PRESETS}` },
+  faults: { type: 'string', value: 'FILE', about: 'a list of fault rules in JSON or YAML' },
+  state: {
+    type: 'string',
+    value: 'FILE',
+    about: 'load the state from this file if it exists, and save it on exit',
+  },
+  balance: {
+    type: 'string',
+    value: 'N',
+    about: 'balance of each of the two wallets in minor currency units (default 1000000)',
+  },
+  'api-key': {
+    type: 'string',
+    value: 'TEXT',
+    about: 'API key of the personal customer (default: derived from the seed)',
+  },
+  cors: { type: 'boolean', about: 'allow web pages from any origin to call the service' },
+  'no-control': { type: 'boolean', about: 'serve neither the live page nor the control API' },
+  control: { type: 'boolean', about: 'serve both even on an address that other machines can reach' },
+  quiet: { type: 'boolean', about: 'print only the URL and the API key' },
+  help: { type: 'boolean', about: 'print this help' },
+} as const
 
 function reading<T>(what: string, work: () => T): T {
   try {
     return work()
   } catch (error) {
-    throw new StartError(`${what}: ${error instanceof Error ? error.message : String(error)}`)
+    throw new UsageError(`${what}: ${error instanceof Error ? error.message : String(error)}`)
   }
 }
 
 function integer(flag: string, text: string | undefined, fallback: number, max: number): number {
   if (text === undefined) return fallback
   if (/^\d+$/.test(text) && Number(text) <= max) return Number(text)
-  throw new StartError(`${flag}: expected a whole number from 0 to ${max}, got ${JSON.stringify(text)}`)
+  throw new UsageError(`${flag}: expected a whole number from 0 to ${max}, got ${JSON.stringify(text)}`)
 }
 
 function presetNamed(name: string): SandboxPreset {
   const known = Object.keys(sandboxPresets).find((preset): preset is SandboxPreset => preset === name)
   if (known !== undefined) return known
-  throw new StartError(
-    `--preset: expected one of ${Object.keys(sandboxPresets).join(', ')}, got ${JSON.stringify(name)}`,
-  )
-}
-
-function readFlags(argv: string[]) {
-  try {
-    return parseArgs({
-      args: argv,
-      strict: true,
-      allowPositionals: false,
-      allowNegative: true,
-      options: {
-        port: { type: 'string' },
-        host: { type: 'string' },
-        seed: { type: 'string' },
-        preset: { type: 'string' },
-        faults: { type: 'string' },
-        state: { type: 'string' },
-        balance: { type: 'string' },
-        'api-key': { type: 'string' },
-        cors: { type: 'boolean' },
-        control: { type: 'boolean' },
-        quiet: { type: 'boolean' },
-        help: { type: 'boolean' },
-      },
-    }).values
-  } catch (error) {
-    // Print only the first sentence of Node's message. The rest explains positional arguments,
-    // which this command does not accept.
-    const [problem] = (error instanceof Error ? error.message : String(error)).split(/\. |\n/)
-    throw new StartError(`${problem}; see --help`)
-  }
+  throw new UsageError(`--preset: expected one of ${PRESETS}, got ${JSON.stringify(name)}`)
 }
 
 function logLine({
@@ -103,15 +82,16 @@ function logLine({
   return `${method} ${path} ${status} ${notes.filter((note) => note !== '').join(', ')}`
 }
 
-/** Replaces what nobody sees: a string from a request must not control the terminal. */
 function printLine(line: string): void {
-  process.stdout.write(`${line.replace(/(?! )[\p{C}\p{Z}\p{DI}]/gu, '?')}\n`)
+  process.stdout.write(`${visible(line)}\n`)
 }
 
 async function start(argv: string[]): Promise<void> {
-  const flags = readFlags(argv)
+  const { flags, words } = readArguments(argv, OPTIONS)
+  if (words.length > 0) throw new UsageError(`there is no argument ${JSON.stringify(words[0])}; see --help`)
   if (flags.help) {
-    process.stdout.write(usage)
+    const about = 'an in-memory Customer Ordering API for development and tests'
+    process.stdout.write(`customer-ordering-sdk sandbox: ${about}\n\n${optionLines(OPTIONS)}`)
     return
   }
   const { faults, state, 'api-key': apiKey } = flags
@@ -131,14 +111,14 @@ async function start(argv: string[]): Promise<void> {
     port: integer('--port', flags.port, 4010, 65_535),
     host: flags.host ?? '127.0.0.1',
     cors: flags.cors ?? false,
-    control: flags.control ?? 'loopback',
+    control: flags.control ?? (flags['no-control'] ? false : 'loopback'),
     ...(flags.quiet !== true && {
       onRequest: (request) => printLine(logLine(request)),
       onNotice: printLine,
     }),
   }).catch((error: unknown) => {
     const reason = error instanceof Error ? error.message : String(error)
-    throw new StartError(`cannot listen: ${reason}; choose another --port or --host`)
+    throw new UsageError(`cannot listen: ${reason}; choose another --port or --host`)
   })
   // Ignore a closed pipe: the parent process may read only the first line.
   process.stdout.on('error', () => {})
@@ -176,7 +156,7 @@ function fail(message: string, exitCode: number): never {
 
 export async function runSandbox(argv: string[]): Promise<void> {
   await start(argv).catch((error: unknown) =>
-    fail(error instanceof StartError ? error.message : `unexpected error: ${String(error)}`, 2),
+    fail(error instanceof UsageError ? error.message : `unexpected error: ${String(error)}`, 2),
   )
 }
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
-import { runSandbox } from '../../src/sandbox/cli.ts'
-import { orderInit } from './caller.ts'
+import { runSandbox } from '../../src/command/sandbox.ts'
+import { orderInit } from '../sandbox/caller.ts'
 
 // A process starts slowly on a busy machine.
 vi.setConfig({ testTimeout: 60_000 })
@@ -204,7 +204,7 @@ describe('the command customer-ordering-sdk sandbox', () => {
       socket.resume().on('close', () => resolve())
     })
     const { stdout } = await stop()
-    expect(stdout).toContain('key k?31m')
+    expect(stdout).toContain('key k\\u009b31m')
     expect(stdout.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u)
   })
 
@@ -239,9 +239,13 @@ const FILES: Readonly<Record<string, string>> = {
 
 describe('a start that fails exits with code 2 and the reason', () => {
   test.each([
-    ['an unknown flag', ['--prot', '1'], "sandbox: Unknown option '--prot'; see --help\n"],
-    ['a stray word', ['4010'], "Unexpected argument '4010'"],
-    ['a flag without its value', ['--port'], "'--port <value>' argument missing"],
+    [
+      'an unknown flag',
+      ['--prot', '1'],
+      'sandbox: There is no option --prot (did you mean --port?); see --help.\n',
+    ],
+    ['a stray word', ['4010'], 'there is no argument "4010"; see --help'],
+    ['a flag without its value', ['--port'], 'The option --port requires a value; see --help.'],
     ['a port that is no number', ['--port', 'x'], '--port: expected a whole number from 0 to 65535, got "x"'],
     ['a port that is too high', ['--port', '65536'], '--port: expected a whole number from 0 to 65535'],
     ['a seed with a fraction', ['--seed', '1.5'], '--seed: expected a whole number from 0 to 4294967295'],
