@@ -1,5 +1,4 @@
 import { type ClientOptions, CustomerOrderingClient, type Schemas } from 'customer-ordering-sdk'
-import type { Sandbox } from 'customer-ordering-sdk/sandbox'
 import { type FakeRuntime, fakeRuntime } from './runtime.ts'
 
 export const BASE_URL = 'https://api.example.com'
@@ -31,14 +30,6 @@ export function clientOver<S extends Schemas = Schemas>(
     runtime,
   )
   return { client, runtime, requests, aborted }
-}
-
-export function clientOf(sandbox: Sandbox, options: ClientOptions = {}): CustomerOrderingClient {
-  const { baseUrl, apiKey, fetch } = sandbox
-  return new CustomerOrderingClient(
-    { baseUrl, apiKey, dangerouslyAllowBrowser: true, fetch, ...options },
-    fakeRuntime({ auto: true }),
-  )
 }
 
 /** A request as the fake server received it. */

@@ -4,14 +4,13 @@ import {
   type CreateManyResult,
   type CreateManyRow,
   type CreateOrderRequest,
-  CustomerOrderingClient,
   InvalidRequestError,
   type Order,
   RequestAbortedError,
 } from 'customer-ordering-sdk'
-import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { all, throwing } from '../../support/calls.ts'
+import { Lab } from '../../support/lab.ts'
 
 const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
 const order = (externalOrderId: string, changes: object = {}): CreateOrderRequest => ({
@@ -20,20 +19,15 @@ const order = (externalOrderId: string, changes: object = {}): CreateOrderReques
   ...changes,
 })
 
-function clientOf({ baseUrl, apiKey, fetch }: Sandbox): CustomerOrderingClient {
-  const account = 'many'
-  return new CustomerOrderingClient({ baseUrl, apiKey, dangerouslyAllowBrowser: true, fetch, account })
-}
-
 type Rows = Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>
-const place = (sandbox: Sandbox, rows: Rows, options: CreateManyOptions = {}) =>
-  all(clientOf(sandbox).orders.createMany(rows, options))
+const place = (lab: Lab, rows: Rows, options: CreateManyOptions = {}) =>
+  all(lab.client().orders.createMany(rows, options))
 
 /** Places rows, one at a time, until an error. Returns the results before it, and the error. */
-async function failing(sandbox: Sandbox, rows: Rows, options: CreateManyOptions = {}) {
+async function failing(lab: Lab, rows: Rows, options: CreateManyOptions = {}) {
   const results: CreateManyResult<Order>[] = []
   try {
-    for await (const result of clientOf(sandbox).orders.createMany(rows, { concurrency: 1, ...options }))
+    for await (const result of lab.client().orders.createMany(rows, { concurrency: 1, ...options }))
       results.push(result)
   } catch (error) {
     return { results, error }
@@ -46,42 +40,42 @@ describe('placing many orders', () => {
     'createMany reports what is wrong with a reference that is %s',
     async (externalOrderId) => {
       const row = { ...order('r1'), metadata: { externalOrderId } } as unknown as CreateManyRow
-      const [failed] = await all(clientOf(createSandbox()).orders.createMany([row]))
+      const [failed] = await all(new Lab().client().orders.createMany([row]))
       expect(failed).toMatchObject({ ok: false, error: { issues: [{ path: 'metadata.externalOrderId' }] } })
       expect(failed).not.toMatchObject({ error: { message: expect.stringContaining('is missing') } })
     },
   )
 
   it('createMany places every row once, and reports which orders are new', async () => {
-    const sandbox = createSandbox()
-    const { orders } = clientOf(sandbox)
+    const lab = new Lab()
+    const { orders } = lab.client()
     const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
     const first = await all(orders.createMany(rows, { concurrency: 4 }))
     const again = await all(orders.createMany(rows))
     expect(first.map((result) => 'order' in result && result.charged)).toEqual(rows.map(() => 'yes'))
     expect(new Set(first.map(({ request }) => request.metadata?.externalOrderId)).size).toBe(25)
     expect(again.every((result) => 'order' in result && result.replayed === true)).toBe(true)
-    sandbox.expectCharges(25)
+    lab.sandbox.expectCharges(25)
   })
 
   it('rows with the same reference or the same key are one order', async () => {
-    const sandbox = createSandbox()
+    const lab = new Lab()
     const keyed = { request: anonymous, idempotencyKey: 'key-1' }
-    const results = await place(sandbox, [order('same'), order('same'), keyed, keyed])
+    const results = await place(lab, [order('same'), order('same'), keyed, keyed])
     const ids = results.map((result) => ('order' in result ? result.order.id : 'failed'))
-    expect(new Set(ids)).toEqual(new Set(sandbox.ledger.map(({ orderId }) => orderId)))
-    sandbox.expectCharges(2)
+    expect(new Set(ids)).toEqual(new Set(lab.sandbox.ledger.map(({ orderId }) => orderId)))
+    lab.sandbox.expectCharges(2)
   })
 
   it('createMany rejects a row without a reference and a key, and places the others', async () => {
-    const sandbox = createSandbox()
-    const results = await place(sandbox, [anonymous, order('good')])
+    const lab = new Lab()
+    const results = await place(lab, [anonymous, order('good')])
     expect(results.find((result) => 'error' in result)).toMatchObject({
       charged: 'no',
       error: { code: 'invalid_request' },
     })
-    sandbox.expectChargedOnce('good')
-    sandbox.expectCharges(1)
+    lab.sandbox.expectChargedOnce('good')
+    lab.sandbox.expectCharges(1)
   })
 
   it('a failed row has its error and the state of the wallet, and createMany continues', async () => {
@@ -90,7 +84,7 @@ describe('placing many orders', () => {
       order('dear', { serviceId: 'svc_premium' }),
       order('small'),
     ]
-    const results = await place(createSandbox(), rows, { concurrency: 1, maxRetries: 0 })
+    const results = await place(new Lab(), rows, { concurrency: 1, maxRetries: 0 })
     expect(
       results.map((result) => [result.charged, 'error' in result ? result.error.code : 'created']),
     ).toEqual([
@@ -101,23 +95,23 @@ describe('placing many orders', () => {
   })
 
   it('createMany reads no more rows than are in progress or waiting to be consumed', async () => {
-    const sandbox = createSandbox()
+    const lab = new Lab()
     let read = 0
     function* rows(): Generator<CreateOrderRequest> {
       for (;;) yield order(`endless-${read++}`)
     }
     let taken = 0
-    for await (const result of clientOf(sandbox).orders.createMany(rows(), { concurrency: 3 })) {
+    for await (const result of lab.client().orders.createMany(rows(), { concurrency: 3 })) {
       expect('order' in result).toBe(true)
       taken++
       expect(read - taken).toBeLessThanOrEqual(3)
       if (taken === 20) break
     }
-    expect(sandbox.ledger.length).toBe(read)
+    expect(lab.sandbox.ledger.length).toBe(read)
   })
 
   it('when the loop is left, createMany closes the source and waits for orders in progress', async () => {
-    const client = clientOf(createSandbox())
+    const client = new Lab().client()
     let closed = false
     async function* rows(): AsyncGenerator<CreateOrderRequest> {
       try {
@@ -132,7 +126,7 @@ describe('placing many orders', () => {
   })
 
   it('createMany reports progress after each row', async () => {
-    const { orders } = clientOf(createSandbox())
+    const { orders } = new Lab().client()
     await orders.create(order('known'))
     const seen: CreateManyProgress[] = []
     const rows = [order('known'), order('none', { serviceId: 'svc_missing' }), order('new')]
@@ -142,41 +136,41 @@ describe('placing many orders', () => {
   })
 
   it("after an abort, createMany ends with the signal's reason once the rows in progress have ended", async () => {
-    const sandbox = createSandbox({ faults: [{ action: { type: 'stall', commit: true } }] })
+    const lab = new Lab({ faults: [{ action: { type: 'stall', commit: true } }] })
     const controller = new AbortController()
-    const run = failing(sandbox, [order('stuck'), order('fine')], { signal: controller.signal })
-    while (sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+    const run = failing(lab, [order('stuck'), order('fine')], { signal: controller.signal })
+    while (lab.sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
     controller.abort(new Error('Ctrl-C'))
     const { results, error } = await run
     expect(error).toBeInstanceOf(RequestAbortedError)
     expect(error).toMatchObject({ charged: 'unknown' })
     expect(results.map(({ charged }) => charged)).toEqual(['unknown'])
-    sandbox.expectNotCharged('fine')
+    lab.sandbox.expectNotCharged('fine')
   })
 
   it('createMany passes on the error of a failing source, after the rows before it', async () => {
-    const sandbox = createSandbox()
+    const lab = new Lab()
     function* rows(): Generator<CreateOrderRequest> {
       yield order('before')
       throw new Error('line 2 is no order')
     }
-    const { results, error } = await failing(sandbox, rows(), { concurrency: 4 })
+    const { results, error } = await failing(lab, rows(), { concurrency: 4 })
     expect(error).toEqual(new Error('line 2 is no order'))
     expect(results).toHaveLength(1)
-    sandbox.expectChargedOnce('before')
+    lab.sandbox.expectChargedOnce('before')
   })
 
   it('createMany ends with the error of a throwing progress function, after the results in progress', async () => {
-    const sandbox = createSandbox()
+    const lab = new Lab()
     const onProgress = throwing('no terminal')
-    const { results, error } = await failing(sandbox, [order('one'), order('two')], { onProgress })
+    const { results, error } = await failing(lab, [order('one'), order('two')], { onProgress })
     expect(error).toEqual(new Error('no terminal'))
     expect(results).toHaveLength(1)
-    sandbox.expectNotCharged('two')
+    lab.sandbox.expectNotCharged('two')
   })
 
   it('createMany rejects a source that is not iterable, and a concurrency that is not a positive integer', () => {
-    const { orders } = clientOf(createSandbox())
+    const { orders } = new Lab().client()
     // @ts-expect-error a number is no source of rows
     expect(() => orders.createMany(3)).toThrow(InvalidRequestError)
     expect(() => orders.createMany([], { concurrency: 0 })).toThrow(/concurrency/)
@@ -201,7 +195,7 @@ describe('a source that waits for its next row', () => {
   it.each(['break', 'abort', 'onProgress'])(
     'createMany tells a waiting source to end, and does not wait for it, after %s',
     async (how) => {
-      const sandbox = createSandbox()
+      const lab = new Lab()
       const { rows, returned } = queue()
       const controller = new AbortController()
       const options = {
@@ -211,7 +205,7 @@ describe('a source that waits for its next row', () => {
         },
       }
       const run = async (): Promise<void> => {
-        for await (const _result of clientOf(sandbox).orders.createMany(rows, options)) {
+        for await (const _result of lab.client().orders.createMany(rows, options)) {
           if (how === 'abort') controller.abort()
           else if (how === 'break') break
         }
@@ -222,7 +216,7 @@ describe('a source that waits for its next row', () => {
       )
       expect(ended).toBe({ break: 'left', abort: 'RequestAbortedError', onProgress: 'Error' }[how])
       expect(returned()).toBe(1)
-      sandbox.expectChargedOnce('q1')
+      lab.sandbox.expectChargedOnce('q1')
     },
   )
 })

@@ -4,10 +4,8 @@ import {
   CustomerOrderingClient,
   InvalidRequestError,
 } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { clientOf } from '../../support/client.ts'
-import { failure } from '../../support/lab.ts'
+import { failure, Lab } from '../../support/lab.ts'
 
 const order = (externalOrderId: string): CreateOrderRequest => ({
   serviceId: 'svc_standard',
@@ -17,8 +15,8 @@ const order = (externalOrderId: string): CreateOrderRequest => ({
 })
 
 function setUp() {
-  const sandbox = createSandbox()
-  return { sandbox, client: clientOf(sandbox, { account: 'trial' }) }
+  const lab = new Lab()
+  return { sandbox: lab.sandbox, client: lab.client() }
 }
 
 describe("a person's decision about an order", () => {

@@ -4,18 +4,17 @@ import {
   RequestAbortedError,
   responseInfo,
 } from 'customer-ordering-sdk'
-import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import { all } from '../../support/calls.ts'
-import { clientOf, clientOver } from '../../support/client.ts'
+import { clientOver } from '../../support/client.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 
-function sandboxWith(orders: number): Sandbox {
-  const sandbox = createSandbox()
+function labWith(orders: number): Lab {
+  const lab = new Lab()
   // The sandbox lists the newest orders first.
-  for (let amount = orders - 1; amount >= 0; amount--) sandbox.addOrder({ amount })
-  return sandbox
+  for (let amount = orders - 1; amount >= 0; amount--) lab.sandbox.addOrder({ amount })
+  return lab
 }
 
 const amounts = (items: readonly { readonly amount: number }[]): number[] => items.map(({ amount }) => amount)
@@ -36,36 +35,36 @@ async function labAfterCrash(): Promise<Lab> {
 
 describe('an awaited list', () => {
   it('an awaited list is its first page, fetched with one request', async () => {
-    const sandbox = sandboxWith(7)
-    const page = await clientOf(sandbox).orders.list({ limit: 3, offset: 2 }, { prefetch: 4 })
+    const lab = labWith(7)
+    const page = await lab.client().orders.list({ limit: 3, offset: 2 }, { prefetch: 4 })
     expect(amounts(page.items)).toEqual([2, 3, 4])
     expect(page).toMatchObject({ offset: 2, limit: 3 })
     expect(responseInfo(page)?.status).toBe(200)
-    expect(sandbox.requests).toHaveLength(1)
+    expect(lab.sandbox.requests).toHaveLength(1)
   })
 
   it('an awaited list is an empty page if it has no rows', async () => {
-    const page = await clientOf(sandboxWith(0)).orders.list()
+    const page = await labWith(0).client().orders.list()
     expect(page.items).toEqual([])
     expect(await page.nextPage()).toBeUndefined()
     expect(await all(page)).toEqual([])
   })
 
   it('an awaited list becomes JSON with its items, as a route handler would send it', async () => {
-    const page = await clientOf(sandboxWith(2)).orders.list({ limit: 2 })
+    const page = await labWith(2).client().orders.list({ limit: 2 })
     const sent = JSON.parse(JSON.stringify(page))
     expect(Object.keys(sent)).toEqual(['items', 'offset', 'limit'])
     expect(amounts(sent.items)).toEqual([0, 1])
   })
 
   it('a list that was not awaited throws when it is converted to JSON, instead of becoming {}', () => {
-    const client = clientOf(sandboxWith(2))
+    const client = labWith(2).client()
     for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
       expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await it/)
   })
 
   it('an async function that returns a list returns its first page', async () => {
-    const client = clientOf(sandboxWith(3))
+    const client = labWith(3).client()
     const handler = async () => client.orders.list()
     expect(amounts((await handler()).items)).toEqual([0, 1, 2])
   })
@@ -85,9 +84,9 @@ describe('an awaited list', () => {
 
 describe('a page', () => {
   it('nextPage() returns page after page, then undefined', async () => {
-    const sandbox = sandboxWith(7)
+    const lab = labWith(7)
     const found: number[][] = []
-    let page = await clientOf(sandbox).orders.list({ limit: 3 })
+    let page = await lab.client().orders.list({ limit: 3 })
     for (;;) {
       found.push(amounts(page.items))
       const next = await page.nextPage()
@@ -98,8 +97,8 @@ describe('a page', () => {
   })
 
   it('a page iterates its own items and all later items, any number of times', async () => {
-    const sandbox = sandboxWith(8)
-    const client = clientOf(sandbox)
+    const lab = labWith(8)
+    const client = lab.client()
     const first = await client.orders.list({ limit: 3 })
     const second = await first.nextPage()
     for (let round = 0; round < 2; round++) {
@@ -124,13 +123,13 @@ describe('a page', () => {
   })
 
   it("a page stops with its list's signal, and no further request is sent", async () => {
-    const sandbox = sandboxWith(8)
+    const lab = labWith(8)
     const controller = new AbortController()
-    const page = await clientOf(sandbox).orders.list({ limit: 3 }, { signal: controller.signal })
+    const page = await lab.client().orders.list({ limit: 3 }, { signal: controller.signal })
     controller.abort()
     expect(await failure(page.nextPage().then((next) => next))).toMatchObject({ code: 'aborted' })
     await expect(all(page)).rejects.toThrow(RequestAbortedError)
-    expect(sandbox.requests).toHaveLength(1)
+    expect(lab.sandbox.requests).toHaveLength(1)
   })
 })
 

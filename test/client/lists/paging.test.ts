@@ -5,10 +5,11 @@ import {
   RequestAbortedError,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
-import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { throwing } from '../../support/calls.ts'
-import { clientOf, clientOver, json } from '../../support/client.ts'
+import { clientOver, json } from '../../support/client.ts'
+import { Lab } from '../../support/lab.ts'
 
 const order = (number: number) => ({ id: `ord_${number}`, status: 'done', amount: number })
 const orders = (count: number) => Array.from({ length: count }, (_, i) => order(i))
@@ -232,17 +233,16 @@ describe("a list whose caller's signal fires in the middle of a page", () => {
 })
 
 describe('lists of a sandbox', () => {
-  const filled = (count: number, options: Parameters<typeof createSandbox>[0] = {}): Sandbox => {
-    const sandbox = createSandbox(options)
-    for (let i = 0; i < count; i++) sandbox.addOrder({ amount: i, createdAt: i })
-    return sandbox
+  const filled = (count: number, options: SandboxOptions = {}): Lab => {
+    const lab = new Lab(options)
+    for (let i = 0; i < count; i++) lab.sandbox.addOrder({ amount: i, createdAt: i })
+    return lab
   }
 
   it.each(['array', 'data', 'items', 'named', 'results'] as const)(
     'a list of a sandbox is read completely in the envelope %s',
     async (listEnvelope) => {
-      const sandbox = filled(57, { behaviour: { listEnvelope } })
-      const client = clientOf(sandbox)
+      const client = filled(57, { behaviour: { listEnvelope } }).client()
       for (const limit of [10, 19, 57, 100]) {
         expect(new Set(await idsOf(client.orders.list({ limit }))).size).toBe(57)
       }

@@ -8,11 +8,10 @@ import {
   type StandardSchemaV1,
   TimeoutError,
 } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { throwing } from '../../support/calls.ts'
-import { API_KEY, clientOf, clientOver, hang, json, problem } from '../../support/client.ts'
-import { failure } from '../../support/lab.ts'
+import { API_KEY, clientOver, hang, json, problem } from '../../support/client.ts'
+import { failure, Lab } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
 const order = { id: 'ord_1', status: 'pending', amount: 250 }
@@ -363,8 +362,9 @@ describe('orders.waitFor', () => {
 it.each(['default', 'minimal-answers', 'rfc9457', 'strict-gateway', 'remembers-refusals'] as const)(
   'reads of a sandbox work with its switches set to %s',
   async (preset) => {
-    const sandbox = createSandbox({ preset })
-    const client = clientOf(sandbox)
+    const lab = new Lab({ preset })
+    const { sandbox } = lab
+    const client = lab.client()
     const { id } = sandbox.addOrder({ status: 'done', amount: 700 })
     expect(await client.orders.retrieve(id)).toMatchObject({ id, status: 'done', amount: 700 })
     expect(await client.balance.retrieve()).toEqual({ amount: 1_000_000, currency: 'EUR' })

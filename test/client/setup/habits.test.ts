@@ -1,11 +1,9 @@
 import { inspect } from 'node:util'
 import { type ClientOptions, CustomerOrderingClient, type ListParams } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import { habitOf } from '../../../src/settings/habits.ts'
 import { nearestName } from '../../../src/settings/readers.ts'
-import { clientOf } from '../../support/client.ts'
-import { failure } from '../../support/lab.ts'
+import { failure, Lab } from '../../support/lab.ts'
 
 /** Names that Stripe, OpenAI, Octokit and Notion use, and what the error advises. */
 const client: Readonly<Record<string, string>> = {
@@ -45,7 +43,8 @@ const pairs = (table: typeof client): [name: string, advice: string][] =>
   )
 
 describe('names of other SDKs', () => {
-  const sandbox = createSandbox()
+  const lab = new Lab()
+  const { sandbox } = lab
   const { baseUrl, apiKey } = sandbox
   const order = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
   const named = { ...order, metadata: { externalOrderId: 'r1' } }
@@ -60,7 +59,7 @@ describe('names of other SDKs', () => {
       pairs(table).map(([name, advice]) => [method, name, advice] as const),
     ),
   )('orders.%s answers the option %s with the name of ours: %s', async (method, name, advice) => {
-    const { orders } = clientOf(sandbox)
+    const { orders } = lab.client()
     const options = { [name]: 'x' }
     const error = await failure(
       method === 'create' ? orders.create(named, options) : orders.retrieve('o', options),
@@ -71,7 +70,7 @@ describe('names of other SDKs', () => {
 
   it.each(pairs(list))('a list answers the parameter %s with the name of ours: %s', (name, advice) => {
     const params: ListParams = { ...{ [name]: 2 } }
-    expect(() => clientOf(sandbox).orders.list(params)).toThrow(`${name} is not known (${advice})`)
+    expect(() => lab.client().orders.list(params)).toThrow(`${name} is not known (${advice})`)
   })
 
   it.each([
@@ -81,12 +80,12 @@ describe('names of other SDKs', () => {
     const { serviceId, ...others } = named
     const request = { ...others, ...{ [name]: serviceId } }
     // @ts-expect-error the name of another SDK stands in place of serviceId
-    const error = await failure(clientOf(sandbox).orders.create(request))
+    const error = await failure(lab.client().orders.create(request))
     expect(error).toMatchObject({ charged: 'no', issues: [{ path: name, message }] })
   })
 
   it('a name of another SDK whose value is undefined counts as absent', async () => {
-    const client = clientOf(createSandbox())
+    const client = new Lab().client()
     const absent: object = { signal: undefined, timeout: undefined, page: undefined }
     await client.orders.list(absent)
     await client.orders.reconcile(absent)
@@ -95,14 +94,14 @@ describe('names of other SDKs', () => {
   })
 
   it('an order that has a serviceId may have a field named productId, too', async () => {
-    const own = createSandbox()
-    await clientOf(own).orders.create({ ...named, ...{ productId: 'p', productIds: ['p'] } })
-    expect(own.ledger).toHaveLength(1)
+    const own = new Lab()
+    await own.client().orders.create({ ...named, ...{ productId: 'p', productIds: ['p'] } })
+    expect(own.sandbox.ledger).toHaveLength(1)
   })
 
   it('metadata may have any of these names', async () => {
     const metadata = { externalOrderId: 'r2', productId: 'p', amount: 5, page: 1, token: 't' }
-    await clientOf(sandbox).orders.create({ ...order, metadata })
+    await lab.client().orders.create({ ...order, metadata })
     expect(sandbox.requests).toHaveLength(1)
   })
 
@@ -115,7 +114,7 @@ describe('names of other SDKs', () => {
 })
 
 describe('methods of other SDKs', () => {
-  const { orders, services } = clientOf(createSandbox())
+  const { orders, services } = new Lab().client()
 
   it.each([
     ['list', 'autoPagingToArray', 'use toArray({ max })'],

@@ -4,9 +4,9 @@ import {
   InvalidRequestError,
   MemoryStore,
 } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it, vi } from 'vitest'
-import { BASE_URL, clientOf, clientOver, json, problem } from '../../support/client.ts'
+import { BASE_URL, clientOver, json, problem } from '../../support/client.ts'
+import { Lab } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
 const balance = { amount: 1000, currency: 'EUR' }
@@ -107,7 +107,7 @@ describe('options of orders', () => {
   })
 
   it('options of recover() and reconcile() are checked before anything is read', () => {
-    const { orders } = clientOf(createSandbox())
+    const { orders } = new Lab().client()
     expect(() => orders.recover({ takeOver: 'some' } as never)).toThrow(InvalidRequestError)
     expect(() => orders.reconcile({ from: 5 } as never)).toThrow(InvalidRequestError)
   })

@@ -5,9 +5,9 @@ import {
   responseInfo,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
-import { API_KEY, clientOf, clientOver, json, problem } from '../../support/client.ts'
+import { API_KEY, clientOver, json, problem } from '../../support/client.ts'
+import { Lab } from '../../support/lab.ts'
 
 const refund: StandardSchemaV1<unknown, { readonly cents: number }> = {
   '~standard': {
@@ -206,8 +206,8 @@ describe('client.request', () => {
   })
 
   it('client.request reaches the endpoints of a sandbox', async () => {
-    const sandbox = createSandbox()
-    const client = clientOf(sandbox)
+    const lab = new Lab()
+    const client = lab.client()
     expect(await client.request({ method: 'GET', path: '/v1/balance', schema: refund })).toEqual({
       cents: 1_000_000,
     })
