@@ -153,7 +153,33 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   'waitFor() of an order that never comes': (lab) =>
     lab.client().orders.waitFor('ord_1', { until: () => true, timeout: MINUTE }),
 
+  'recover() that finds a list from a cache': async (lab) => {
+    await lab.doubted()
+    lab.runtime.jump(60 * MINUTE)
+    const fetch = async () => new Response('[]', { headers: { age: '30' } })
+    throw (await lab.client({ fetch }).orders.recover()).needsAttention[0]?.error
+  },
+  'recover() that finds an endless list': async (lab) => {
+    await lab.doubted()
+    lab.runtime.jump(60 * MINUTE)
+    const rows = Array.from({ length: 20_000 }, (_, row) => ({ id: `o${row}`, status: 'done', amount: 1 }))
+    lab.fault({ type: 'mutateList', change: () => rows }, 'always', 'listOrders')
+    throw (await lab.client().orders.recover()).needsAttention[0]?.error
+  },
+  'recover() of no order at a time': (lab) => lab.client().orders.recover({ concurrency: 0 }),
+  'remembered() by two names': (lab) =>
+    lab.client().orders.remembered({ externalOrderId: 'r1', idempotencyKey: 'k' } as never),
+  'remembered() of a store that hangs': async (lab) =>
+    await lab.elsewhere({ totalTimeout: 700 }, () => 'hangs').orders.remembered({ externalOrderId: 'r1' }),
+
   // Lists and reads.
+  'a schema that throws': async (lab) => {
+    const validate = () => {
+      throw new Error('a bug of the caller')
+    }
+    const balance = { '~standard': { version: 1, vendor: 'test', validate } } as const
+    await lab.client({ schemas: { balance } }).balance.retrieve()
+  },
   'a limit that is none': (lab) => lab.client().orders.list({ limit: 0 }),
   'an order id with a slash': (lab) => lab.client().orders.retrieve('a/b'),
   'a response with the wrong fields': (lab) =>

@@ -150,8 +150,7 @@ describe('an API key that is rotated between calls', () => {
   it('after a rotation, an order in doubt needs a person', async () => {
     const { lab, fresh } = keys()
     await doubted(lab)
-    const message = expect.stringContaining('another API key')
-    expect(await failure(create(lab, { apiKey: fresh }))).toMatchObject({ ...UNRESOLVED, message })
+    expect(await failure(create(lab, { apiKey: fresh }))).toMatchObject(UNRESOLVED)
     expect(lab.posts).toHaveLength(1)
     lab.sandbox.expectCharges(1)
   })

@@ -93,7 +93,7 @@ describe('IDEMPOTENCY_CONFLICT', () => {
       'a conflict keeps its key if another process with its own store may have bought with it',
       [
         ...[fails(REFUSED, TOO_MANY), buys({ by: (lab) => lab.client({ store: new MemoryStore() }) })],
-        fails({ ...CONFLICT, message: expect.stringContaining('orders.resolve()') }, OTHER),
+        fails(CONFLICT, OTHER),
         fails({}, OTHER),
       ],
       { keys: [0, 0, 0, 0], charges: 1 },

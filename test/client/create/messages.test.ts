@@ -32,7 +32,6 @@ describe("a bug in the caller's fetch", () => {
     const client = lab.client({ fetch: async () => brokenFetch(), maxRetries: 0 })
     const error = await failure(client.orders.create(order('r1')))
     expect(error).toMatchObject({ code: 'connection', charged: 'unknown' })
-    expect(error.message).toContain('got no complete response (TypeError)')
     const cause = error.cause as Error
     expect(cause.name).toBe('TypeError')
     expect(cause.stack).toMatch(/^TypeError\n +at brokenFetch .*messages\.test\.ts:\d+:\d+\)/)

@@ -46,7 +46,7 @@ describe("a person's decision about an order", () => {
         method === 'resolve'
           ? client.orders.resolve(names, { as: 'abandoned' })
           : client.orders[method](names)
-      await expect(call()).rejects.toThrow(/exactly one/)
+      await expect(call()).rejects.toThrow(InvalidRequestError)
     },
   )
 })
@@ -126,6 +126,5 @@ describe('messages', () => {
   it('the constructor rejects a base URL that contains the version', () => {
     const options = { baseUrl: 'https://api.example.com/v1/', apiKey: 'key', dangerouslyAllowBrowser: true }
     expect(() => new CustomerOrderingClient(options)).toThrow(ConfigurationError)
-    expect(() => new CustomerOrderingClient(options)).toThrow(/must not end in \/v1/)
   })
 })

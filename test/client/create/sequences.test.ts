@@ -473,7 +473,7 @@ describe('a clock that was set back an hour', () => {
       'a clock set back before the next call makes an open order count as past its window',
       [
         ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE }), jump(-HOUR)],
-        fails({ ...UNRESOLVED, attempts: 0, message: expect.stringContaining('clock went back') }),
+        fails({ ...UNRESOLVED, attempts: 0 }),
       ],
       { charges: 1 },
     ],

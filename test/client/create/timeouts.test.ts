@@ -106,7 +106,7 @@ describe('the total time', () => {
       code: 'timeout',
       deadline: 'total',
       attempts: 1,
-      message: expect.stringContaining('but the body did not arrive in time (totalTimeout)'),
+      status: 200,
     })
     expect(runtime.monotonic()).toBe(10_000)
   })

@@ -60,7 +60,7 @@ describe('an awaited list', () => {
   it('a list that was not awaited throws when it is converted to JSON, instead of becoming {}', () => {
     const client = labWith(2).client()
     for (const unread of [client.orders.list(), client.services.list(), client.orders.recover()])
-      expect(() => JSON.stringify({ unread })).toThrow(/cannot be written as JSON.*Await it/)
+      expect(() => JSON.stringify({ unread })).toThrow(InvalidRequestError)
   })
 
   it('an async function that returns a list returns its first page', async () => {
@@ -184,7 +184,7 @@ describe('an awaited recover()', () => {
     }
     const iterated = lab.client().orders.recover()
     await all(iterated)
-    await expect(iterated).rejects.toThrow('used before')
+    await expect(iterated).rejects.toThrow(InvalidRequestError)
     expect(lab.sandbox.requests).toHaveLength(sent)
   })
 
@@ -226,7 +226,7 @@ describe('an awaited createMany()', () => {
     const run = lab.client().orders.createMany(rows())
     expect(read).toBe(0)
     expect(await all(run)).toHaveLength(2)
-    await expect(run).rejects.toThrow(/This run of orders\.createMany\(\) was used before/)
+    await expect(run).rejects.toThrow(InvalidRequestError)
     expect(read).toBe(2)
     lab.sandbox.expectCharges(2)
   })

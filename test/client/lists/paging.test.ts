@@ -82,7 +82,7 @@ describe('prefetch', () => {
 
   it('prefetch is an option of lists only', () => {
     const { client } = clientOver(() => [])
-    expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow('prefetch is not known')
+    expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow(InvalidRequestError)
   })
 })
 
@@ -171,7 +171,6 @@ describe('the envelope of a list', () => {
     const { client } = clientOver(() => ({ data: flawed }))
     await expect(client.orders.list()).rejects.toMatchObject({
       issues: [{ path: '[3].amount' }],
-      message: expect.stringContaining('[3].amount'),
     })
   })
 })

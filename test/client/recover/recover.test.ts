@@ -1,4 +1,9 @@
-import type { OrderRecord, RecoverOptions, RecoveryOutcome } from 'customer-ordering-sdk'
+import {
+  InvalidRequestError,
+  type OrderRecord,
+  type RecoverOptions,
+  type RecoveryOutcome,
+} from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
@@ -378,7 +383,7 @@ describe('recover({ concurrency })', () => {
     const before = lab.runtime.monotonic()
     await lab.client().orders.recover({ concurrency: 2 })
     expect(lab.runtime.monotonic() - before).toBe(150)
-    expect(() => lab.client().orders.recover({ concurrency: 0 })).toThrow('concurrency')
+    expect(() => lab.client().orders.recover({ concurrency: 0 })).toThrow(InvalidRequestError)
   })
 
   it('three transport failures in a row end the walk, apart from the requests in progress', async (lab) => {
@@ -773,7 +778,7 @@ it('a lookup does not believe a list that comes from a cache', async (lab) => {
     await lab.sandbox.fetch(...request)
     return new Response('[]', { headers: { age: '30', 'content-type': 'application/json' } })
   }
-  const error = { code: 'invalid_response', message: expect.stringContaining('comes from a cache') }
+  const error = { code: 'invalid_response' }
   const { needsAttention } = await lab.client({ fetch }).orders.recover()
   expect(needsAttention).toMatchObject([{ reason: 'past_window', error }])
   lab.charged()
