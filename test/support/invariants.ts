@@ -148,7 +148,8 @@ export const stability: Invariant = (log) => {
  * `create()` (or `resolve()`). A caller that was told `'yes'`, or got an order, was charged. A
  * caller that receives a 201, complete or not, is told `'yes'`. A recovery's report follows the
  * same rule: `created` means `'yes'`, `rejected` means `'no'`. `create()` returns the order that
- * was requested, and without a name never that of a concurrent call in the same process.
+ * was requested, and without a name never that of a concurrent call in the same process, nor of one
+ * that only read it, too.
  */
 export const truth: Invariant = (log) => [
   ...truthOfCallers(log),
@@ -167,10 +168,11 @@ const ordersAskedFor: Invariant = (log) =>
     if (payload !== undefined && bought !== undefined && bought !== payload)
       return [`I5: ${intent} asked for ${payload} and got the order ${orderId} for ${bought}`]
     if (call.process === undefined || !isAnonymous(log, intent)) return []
+    const sends = ({ id }: LoggedCall): boolean => log.requests.some((request) => request.call === id)
     const twin = log.calls.find(
       (other) =>
         other !== call &&
-        other.process === call.process &&
+        (other.process === call.process || !(sends(call) || sends(other))) &&
         other.kind === 'create' &&
         other.intent === intent &&
         ((other.told?.orderId === orderId && other.told.code === undefined) || other.id === charge?.call) &&

@@ -33,7 +33,7 @@ import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type OrderRecord, orderOf } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
-import { drive, type EndStep, enter } from '../sending/drive.ts'
+import { drive, type EndStep } from '../sending/drive.ts'
 import { proveFound } from '../sending/evidence.ts'
 import {
   argumentError,
@@ -164,17 +164,8 @@ async function ruledReply(
   switch (step.step) {
     case 'tell':
       return rememberedReply(job, record)
-    case 'read': {
-      if (!isNameless(job.intent.slot)) return await readReply(context, job, { id, row, record })
-      // Two nameless calls that read the same order at the same time would both return it.
-      if (context.journal.shared.live.has(id)) return await place(context, job)
-      const leave = enter(context, id)
-      try {
-        return await readReply(context, job, { id, row, record })
-      } finally {
-        leave()
-      }
-    }
+    case 'read':
+      return await readReply(context, job, { id, row, record })
     case 'look_up': {
       const lookup = { found: { id, row, record }, reason: 'past_window', body: job.intent.body } as const
       const settings: CallSettings = {
@@ -246,7 +237,12 @@ async function readReply(
   if (orderId === undefined) throw unresolvedError(job, 'unreadable', record)
   const settings = { ...job.settings, totalTimeout: Math.max(1, deadline.remaining()) }
   const read = await readOrder(context, 'orders.retrieve', orderId, 'yes', settings, record)
-  const { remembered } = await proveFound(context, found, { id: orderId, order: read.value }, deadline)
+  const proof = { id: orderId, order: read.value, claim: job.callId }
+  const { record: stored, remembered, isDisplaced } = await proveFound(context, found, proof, deadline)
+  // Of nameless calls that read the same order, only the one that has stored it returns it: each of
+  // the others wants an order of its own.
+  const isAnothers = isDisplaced || (remembered && stored.claim !== job.callId)
+  if (isNameless(job.intent.slot) && isAnothers) throw refusedError(job, 'duplicate', undefined)
   const info = read.info()
   const { attempts, headers } = info
   const told = { attempts, replayed: true, remembered, ...answerFacts(info), headers: () => headers }

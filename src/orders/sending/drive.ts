@@ -63,7 +63,7 @@ export async function drive(context: OrderContext, job: Job): Promise<Ruled | Un
 }
 
 /** Nothing may be awaited since the last look, or another call for the order could begin, too. */
-export function enter({ journal }: OrderContext, rowId: string): () => void {
+function enter({ journal }: OrderContext, rowId: string): () => void {
   const { live } = journal.shared
   let resolved = (): void => {}
   const ended = new Promise<void>((resolve) => {

@@ -157,11 +157,18 @@ export async function proveCreated(
   return { record: { ...mine.record, ...prove(mine.record, proof) }, remembered: false, isDisplaced }
 }
 
+interface FoundOrder {
+  readonly id: string
+  readonly order?: Order | undefined
+  /** The call that writes the record. */
+  readonly claim?: string
+}
+
 /** Stores an order that was found in the list or read by its id. */
 export async function proveFound(
   context: OrderContext,
   found: FoundRecord,
-  { id, order }: { readonly id: string; readonly order?: Order | undefined },
+  { id, order, claim = context.connection.runtime.randomId() }: FoundOrder,
   deadline: Deadline,
   signal?: AbortSignal,
 ): Promise<Proven> {
@@ -170,7 +177,7 @@ export async function proveFound(
     order: order && rememberedOrder(context, order),
     orderId: id,
     attempts: 0,
-    claim: context.connection.runtime.randomId(),
+    claim,
   }
   return await proveCreated(context, found, proof, deadline, signal)
 }

@@ -60,6 +60,16 @@ describe('IDEMPOTENCY_CONFLICT', () => {
       {},
     ],
     [
+      'a refused order does not move to another key if its replay conflicts after an unreadable 201',
+      [
+        ...[refusedNow, fails({ charged: 'no' }, SHARED), fault({ type: 'cutBody' })],
+        fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }),
+        fails({ code: 'invalid_response', charged: 'yes' }, SHARED),
+        buys(SHARED),
+      ],
+      { keys: [0, 0, 0, 0], charges: 1 },
+    ],
+    [
       'a conflict does not accept a new key from the caller for this order',
       [
         ...[...foreign, conflicts],

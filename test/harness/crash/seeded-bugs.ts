@@ -79,6 +79,12 @@ const BUGS = {
         job.command === 'create' ? undefined : await original(context, job),
       ),
     'the proof of an order is written over the next one in its slot': () => around(isAnother, () => false),
+    'every call without a name returns the order that it has read': () =>
+      around(proveFound, async (original, context, found, proof, ...time) => {
+        const { record, remembered } = await original(context, found, proof, ...time)
+        const own = proof.claim === undefined ? record : { ...record, claim: proof.claim }
+        return { record: own, remembered, isDisplaced: false }
+      }),
   },
   'client/create/api-key-rotation': {
     'an order in doubt is repeated under another API key': () => around(sameApiKey, () => true),
@@ -114,6 +120,10 @@ const BUGS = {
       put(OUTCOMES, 'conflict', { clean: OUTCOMES.refused.clean }),
     'recovery repeats an order whose key belongs to another payload': () =>
       dropRule(RULES, 'conflict', 'recover'),
+    'a conflict after an unreadable order counts as if nothing were proven': () =>
+      around(judgeOutcome, (original, kind, history) =>
+        original(kind, kind === 'conflict' ? { ...history, proven: false } : history),
+      ),
   },
   'client/create/generations': {
     'a request that the service has processed does not begin the window of its key': () =>

@@ -77,7 +77,7 @@ function brokenServer(draw: Draw, commit: boolean): FaultAction {
   }
 }
 
-function withoutAmount(body: unknown): unknown {
+export function withoutAmount(body: unknown): unknown {
   return isOrder(body) ? { ...body, amount: 'much' } : body
 }
 

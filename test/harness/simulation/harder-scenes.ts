@@ -1,9 +1,11 @@
 /** Scenes about clocks, the end of the window, hasty persons and services that show other values. */
 import type { Draw } from '../../support/seeds.ts'
+import { withoutAmount } from './faults.ts'
 import { LONGEST_FLIGHT, MINUTE } from './mishaps.ts'
 import type { Action } from './plan.ts'
 import {
   A_MINUTE,
+  ANONYMOUS,
   AT_ONCE,
   CREATE,
   habit,
@@ -35,6 +37,8 @@ export function drawHarderScene(draw: Draw): Swarm {
     [hiddenCharge, 2],
     [twinOrders, 2],
     [otherValues, 2],
+    [unreadOrder, 1],
+    [readTwice, 1],
   )
   return { ...SCENE, ...scene(draw), scene: scene.name }
 }
@@ -265,5 +269,45 @@ const otherValues = (draw: Draw): Scene => ({
     [draw.pick<Scripted[0]>(A_MINUTE, minutes(21, 40)), draw.pick('recover', 'create')],
     [A_MINUTE, 'resolve'],
     [A_MINUTE, draw.pick('recover', 'create')],
+  ],
+})
+
+/** A refused order is bought with a response that cannot be read, and its replays hear of a conflict. */
+const unreadOrder = (draw: Draw): Scene => {
+  const times = draw.pick(1, 2)
+  return {
+    faults: [
+      onOrders({ skip: 1, times: 1, action: { type: 'cutBody', after: 5, cleanly: draw.chance(0.5) } }),
+      onOrders({ skip: 1, times, action: { type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' } }),
+    ],
+    balance: 0,
+    changes: 0,
+    workers: 2,
+    intents: [REFERENCE],
+    client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
+    server: { ...PROMPT, rememberedRefusals: [] },
+    script: [
+      [AT_ONCE, { ...CREATE }],
+      [A_MINUTE, TOP_UP],
+      [SOON, 'create', draw.pick(0, 1)],
+      [A_MINUTE, draw.pick('create', 'recover')],
+    ],
+  }
+}
+
+/** Several calls without a name read the same order by its id, because its response had a wrong amount. */
+const readTwice = (draw: Draw): Scene => ({
+  habits: [habit(draw.pick(['fetch'], ['update']), 'slow', draw.pick(0, 0.5))],
+  faults: [onOrders({ times: 1, action: { type: 'transformBody', transform: withoutAmount } })],
+  changes: 0,
+  workers: 3,
+  intents: [ANONYMOUS],
+  client: PATIENT,
+  server: PROMPT,
+  script: [
+    [AT_ONCE, { ...CREATE }],
+    [A_MINUTE, 'create', 0],
+    [AT_ONCE, draw.pick('create', 'create', 'recover'), 1],
+    [draw.pick(AT_ONCE, A_MINUTE), 'create', 2],
   ],
 })

@@ -47,7 +47,7 @@ export const SOON: Gaps = [1, 3, 0, 0]
 const AFTER: Gaps = [0, 0, 3, 1]
 export const A_MINUTE: Gaps = [0, 1, 3, 0]
 
-const ANONYMOUS: IntentPlan = { name: 'intent-1' }
+export const ANONYMOUS: IntentPlan = { name: 'intent-1' }
 export const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
 export const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
 export const SECOND: IntentPlan = { name: 'intent-2', externalOrderId: 'ref-2' }
