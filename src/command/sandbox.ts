@@ -18,7 +18,11 @@ const OPTIONS = {
   port: { type: 'string', value: 'N', about: 'port to listen on, 0 for any free port (default 4010)' },
   host: { type: 'string', value: 'NAME', about: 'address to listen on (default 127.0.0.1)' },
   seed: { type: 'string', value: 'N', about: 'seed for ids, shuffled lists and random faults (default 1)' },
-  preset: { type: 'string', value: 'NAME', about: `what the API document leaves open:\n${PRESETS}` },
+  preset: {
+    type: 'string',
+    value: 'NAME',
+    about: `what the API document leaves open:\n${PRESETS.replace(/(.{60,}?), /g, '$1,\n')}`,
+  },
   faults: { type: 'string', value: 'FILE', about: 'a list of fault rules in JSON or YAML' },
   state: {
     type: 'string',

@@ -25,10 +25,8 @@ const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction
   forgetKeys: { type: 'forgetKeys' },
   retryAfter: { type: 'retryAfter', value: '-1', status: 503, commit: true },
   transformBody: { type: 'transformBody', patch: [{ op: 'add', path: '/a', value: null }] },
-  capLimit: { type: 'capLimit', limit: 1 },
   shortPage: { type: 'shortPage', fewer: 1 },
   mutateList: { type: 'mutateList', change: 'shuffle' },
-  redirect: { type: 'redirect', location: '/x', status: 301, commit: true },
   bytes: { type: 'bytes', body: '', contentType: 'text/plain', status: 200, commit: false },
   otherOrder: { type: 'otherOrder', commit: false },
 }

@@ -275,11 +275,6 @@ describe('faults of lists', () => {
     return async (query: string) => idsOf((await api.get(`/v1/orders?${query}`)).body)
   }
 
-  test('capLimit makes pages smaller than requested', async () => {
-    const list = listed({ type: 'capLimit', limit: 2 })
-    expect([await list('limit=4'), await list('limit=1')]).toEqual(['ab', 'a'])
-  })
-
   test('shortPage omits rows at the end of a page', async () => {
     const list = listed({ type: 'shortPage', fewer: 2 }, { times: 1 })
     expect([await list('limit=4'), await list('limit=4&offset=2')]).toEqual(['ab', 'cde'])

@@ -92,7 +92,9 @@ describe('sandbox.fetch', () => {
 
 describe('redirects', () => {
   test.each(['error', 'follow'] as const)('redirects fail in mode %s', async (redirect) => {
-    const { sandbox, orders, order } = sandboxWith([{ action: { type: 'redirect', location: '/v1/orders' } }])
+    const { sandbox, orders, order } = sandboxWith([
+      { action: { type: 'status', status: 307, headers: { location: '/v1/orders' } } },
+    ])
     await expect(sandbox.fetch(orders, { ...order, redirect })).rejects.toMatchObject({
       cause: { message: 'unexpected redirect' },
     })
@@ -101,7 +103,7 @@ describe('redirects', () => {
 
   test('a redirect is returned in mode manual, also after the charge', async () => {
     const { sandbox, orders, order } = sandboxWith([
-      { action: { type: 'redirect', location: '/v1/orders', commit: true } },
+      { action: { type: 'status', status: 307, headers: { location: '/v1/orders' }, commit: true } },
     ])
     const response = await sandbox.fetch(orders, { ...order, redirect: 'manual' })
     expect([response.status, response.headers.get('location')]).toEqual([307, '/v1/orders'])

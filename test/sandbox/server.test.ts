@@ -112,7 +112,7 @@ describe('faults on real sockets', () => {
       faults: [
         { action: { type: 'status', status: 204 } },
         { action: { type: 'status', status: 502, html: true } },
-        { action: { type: 'redirect', location: '/elsewhere' } },
+        { action: { type: 'status', status: 307, headers: { location: '/elsewhere' } } },
         { action: { type: 'retryAfter', value: 'Wed, 21 Oct 2026 07:28:00 GMT' } },
       ],
     })

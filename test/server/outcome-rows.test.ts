@@ -100,7 +100,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
     },
     commits: true,
   },
-  redirected: { fault: { type: 'redirect', location: 'http://127.0.0.1:9/', status: 307 } },
+  redirected: { fault: { type: 'status', status: 307, headers: { location: 'http://127.0.0.1:9/' } } },
   refused: status(402),
   refused_unprocessed: status(413),
   unauthorized: status(401),

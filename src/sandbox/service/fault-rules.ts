@@ -70,7 +70,6 @@ const actions: { readonly [Type in FaultAction['type']]: Shape } = {
   forgetKeys: record({ type }),
   retryAfter: record({ type, value: headerValue }, { status: oneOf(429, 503), commit: flag }),
   transformBody,
-  capLimit: record({ type, limit: number({ min: 1 }) }),
   shortPage: record({ type }, { fewer: number({ min: 1 }) }),
   mutateList: record({
     type,
@@ -80,7 +79,6 @@ const actions: { readonly [Type in FaultAction['type']]: Shape } = {
       isFunction,
     ),
   }),
-  redirect: record({ type, location: headerValue }, { status: oneOf(301, 302, 303, 307, 308), commit: flag }),
   bytes: record({ type, body: text() }, { contentType: headerValue, status, commit: flag }),
   otherOrder: record({ type }, { commit: flag }),
 }

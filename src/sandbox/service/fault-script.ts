@@ -14,7 +14,7 @@ import type { ListChanges } from './reading.ts'
 export type FaultEnding = Exclude<
   FaultAction,
   {
-    readonly type: 'delay' | 'forgetKeys' | 'transformBody' | 'capLimit' | 'shortPage' | 'mutateList'
+    readonly type: 'delay' | 'forgetKeys' | 'transformBody' | 'shortPage' | 'mutateList'
   }
 >
 
@@ -90,7 +90,6 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
       let forgetKeys = false
       const delay = { before: 0, during: 0, after: 0 }
       const list: { -readonly [Field in keyof ListChanges]: ListChanges[Field] } = {
-        limit: null,
         fewer: 0,
         change: null,
       }
@@ -114,9 +113,6 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
           case 'transformBody':
             transforms.push((body) => transformed(body, action, request))
             break
-          case 'capLimit':
-            list.limit = Math.min(action.limit, list.limit ?? Infinity)
-            break
           case 'shortPage':
             list.fewer += action.fewer ?? 1
             break
@@ -135,9 +131,7 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
 }
 
 function isEnding(action: FaultAction): action is FaultEnding {
-  return !['delay', 'forgetKeys', 'transformBody', 'capLimit', 'shortPage', 'mutateList'].includes(
-    action.type,
-  )
+  return !['delay', 'forgetKeys', 'transformBody', 'shortPage', 'mutateList'].includes(action.type)
 }
 
 function matches(match: FaultMatch, request: SandboxRequestView): boolean {

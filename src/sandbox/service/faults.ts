@@ -62,8 +62,8 @@ export type FaultListChange =
  * creation is charged. For an action with the option `commit`, the service processes the request
  * only if `commit` is true; the default is false, except where stated.
  *
- * `delay`, `forgetKeys`, `transformBody`, `capLimit`, `shortPage` and `mutateList` may all apply to
- * one request. Of the rules with other actions, at most one applies to a request, and later such
+ * `delay`, `forgetKeys`, `transformBody`, `shortPage` and `mutateList` may all apply to one
+ * request. Of the rules with other actions, at most one applies to a request, and later such
  * rules do not count that request.
  */
 export type FaultAction =
@@ -136,8 +136,6 @@ export type FaultAction =
       readonly transform?: (body: unknown, request: SandboxRequestView) => unknown
       readonly patch?: readonly JsonPatchStep[]
     }
-  /** Lists: pages have at most `limit` rows. */
-  | { readonly type: 'capLimit'; readonly limit: number }
   /** Lists: pages have at most their limit minus `fewer` rows. Default 1. */
   | { readonly type: 'shortPage'; readonly fewer?: number }
   /**
@@ -146,13 +144,6 @@ export type FaultAction =
    * With `skip: 1, times: Infinity`, the rows change between pages 1 and 2.
    */
   | { readonly type: 'mutateList'; readonly change: FaultListChange }
-  /** Responds with a redirect, by default with status 307. */
-  | {
-      readonly type: 'redirect'
-      readonly location: string
-      readonly status?: 301 | 302 | 303 | 307 | 308
-      readonly commit?: boolean
-    }
   /**
    * Responds with `body`, by default as application/json and with the real status, or with 200 if
    * `commit` is false.

@@ -189,7 +189,6 @@ function commits(ending: FaultEnding): boolean {
     case 'status':
     case 'inProgress':
     case 'retryAfter':
-    case 'redirect':
       return ending.commit ?? false
     case 'bytes':
     case 'otherOrder':
@@ -251,11 +250,6 @@ function replacement(world: World, ending: FaultEnding, call: Call, charged: boo
     }
     case 'otherOrder':
       return reply(otherOrder(world, call) ?? jsonAnswer(500, null))
-    case 'redirect':
-      return reply({
-        ...jsonAnswer(ending.status ?? 307, ''),
-        headers: { location: ending.location },
-      })
     case 'bytes':
       return reply({
         ...jsonAnswer(ending.status ?? 200, ending.body),

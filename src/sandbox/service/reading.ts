@@ -13,7 +13,6 @@ import {
 import { type Call, findApiKey, refuseApiKey, UNAUTHORIZED, type World } from './world.ts'
 
 export interface ListChanges {
-  readonly limit: number | null
   /** Subtracted from the limit of the page. */
   readonly fewer: number
   readonly change: ((rows: readonly JsonObject[]) => readonly JsonObject[]) | null
@@ -124,7 +123,7 @@ function pageOf<Row>(
   const asked = readPaging(query, behaviour)
   if (typeof asked === 'string')
     return errorAnswer({ status: 400, code: 'INVALID_REQUEST', message: asked }, behaviour)
-  const limit = Math.min(asked.limit, behaviour.maxLimit ?? Infinity, changes.limit ?? Infinity)
+  const limit = Math.min(asked.limit, behaviour.maxLimit ?? Infinity)
   const offset = behaviour.ignoreOffset ? 0 : asked.offset
   const end = offset + Math.max(0, limit - changes.fewer)
   // Render all rows only if a fault changes the list: a list may be long.

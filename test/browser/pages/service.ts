@@ -199,7 +199,10 @@ function suite(): void {
     })
 
     it('that is a redirect is refused and not followed', async () => {
-      await goWrong({ type: 'redirect', location: `${location.origin}/elsewhere` }, 'retrieveBalance')
+      await goWrong(
+        { type: 'status', status: 307, headers: { location: `${location.origin}/elsewhere` } },
+        'retrieveBalance',
+      )
       const error = await errorOf(clientOf({ maxRetries: 0 }).balance.retrieve())
       expect(error.code).toBe('invalid_response')
     })

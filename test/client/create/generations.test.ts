@@ -193,7 +193,7 @@ describe('an order that is refused', () => {
     ]),
     ['402 out of a proxy', { type: 'status', status: 402, html: true }],
     ['a reset', { type: 'drop' }],
-    ['a redirect', { type: 'redirect', location: 'https://elsewhere.test/' }],
+    ['a redirect', { type: 'status', status: 307, headers: { location: 'https://elsewhere.test/' } }],
     ['another conflict', { type: 'status', status: 409, code: 'BUSY' }],
     ['in progress', { type: 'inProgress' }],
     ['no answer', { type: 'stall' }],
@@ -213,7 +213,10 @@ describe('an order that is refused', () => {
     const lab = new Lab(REMEMBERS)
     lab.drain()
     await failure(lab.create())
-    lab.sandbox.faults.add({ action: { type: 'redirect', location: 'https://elsewhere.test/' }, skip: 1 })
+    lab.sandbox.faults.add({
+      action: { type: 'status', status: 307, headers: { location: 'https://elsewhere.test/' } },
+      skip: 1,
+    })
     const error = await failure(lab.create())
     expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', attempts: 2 })
     expect(keysOf(lab)).toEqual([0, 0, 1])

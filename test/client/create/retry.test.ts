@@ -131,7 +131,10 @@ describe('a refusal', () => {
     'redirect %i is not followed and not retried',
     async (status) => {
       const lab = new Lab()
-      lab.fault({ type: 'redirect', location: `${lab.sandbox.baseUrl}/v1/elsewhere`, status }, 'always')
+      lab.fault(
+        { type: 'status', status, headers: { location: `${lab.sandbox.baseUrl}/v1/elsewhere` } },
+        'always',
+      )
       const error = await failure(lab.create(request))
       expect(error).toMatchObject({ code: 'invalid_response', status, charged: 'unknown', attempts: 1 })
       expect(lab.sandbox.requests).toHaveLength(1)

@@ -48,9 +48,9 @@ const FAULTS: readonly ((draw: Draw, commit: boolean) => FaultAction)[] = [
   (draw, commit) =>
     draw.chance(0.5)
       ? {
-          type: 'redirect',
-          location: `https://${ELSEWHERE}/v1/orders`,
+          type: 'status',
           status: draw.pick(302, 303, 307, 308),
+          headers: { location: `https://${ELSEWHERE}/v1/orders` },
           commit,
         }
       : { type: 'status', status: 409, code: draw.pick('LOCKED', 'CONFLICT'), commit },

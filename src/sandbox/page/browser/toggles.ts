@@ -65,11 +65,6 @@ const toggles: readonly {
     hint: 'orders: a repeated request is charged again',
     rule: { match: { operation: 'createOrder' }, action: { type: 'forgetKeys' } },
   },
-  {
-    name: 'Small pages',
-    hint: 'lists: at most two rows, whatever the limit',
-    rule: { action: { type: 'capLimit', limit: 2 } },
-  },
 ]
 
 let rules: readonly SandboxFaultStatus[] = []
