@@ -88,7 +88,6 @@ async function placeRow<Output>(
   const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
   try {
     try {
-      refuseMisshapenRow(row)
       const unnamed = idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined
       // A row with `toJSON()` may have a reference all the same.
       if (unnamed && slotOfInvalid(request, undefined) === undefined)
@@ -114,18 +113,6 @@ function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderR
     !Object.hasOwn(row, 'serviceId') &&
     Object.hasOwn(row, 'idempotencyKey')
   )
-}
-
-/** Without this check, a row of the wrong shape would cause an error about missing order fields. */
-function refuseMisshapenRow(row: unknown): void {
-  if (typeof row !== 'object' || row === null)
-    refuseArgument(`of createMany() must be an order request or ${KEYED_ROW}`, 'row')
-  const isOrder = Object.hasOwn(row, 'serviceId')
-  const hasKey = Object.hasOwn(row, 'idempotencyKey')
-  if (isOrder && hasKey)
-    refuseArgument(`belongs next to the request: make the row ${KEYED_ROW}`, 'idempotencyKey')
-  if (!isOrder && !hasKey && Object.hasOwn(row, 'request'))
-    refuseArgument(`is missing: make the row ${KEYED_ROW}`, 'idempotencyKey')
 }
 
 /** Result of `await client.orders.createMany(rows)`. Lists failed rows and counts all others. */

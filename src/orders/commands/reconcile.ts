@@ -8,9 +8,9 @@ import { type JournalRecord, type OrderRecord, publicRecord } from '../record/re
 import { type Unusable, unusableError } from '../record/row.ts'
 import { differencesFound } from '../sending/evidence.ts'
 import { fitOrder } from './create.ts'
+import { type ListedOrder, scanOrders } from './look-up.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
 import { failureOf } from './recovery-outcome.ts'
-import { type ListedOrder, scanOrders } from './scan-orders.ts'
 
 /**
  * One line of a reconciliation between the store and the service's order list.

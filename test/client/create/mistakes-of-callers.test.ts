@@ -111,11 +111,11 @@ describe('messages', () => {
   })
 
   it.each([
-    ['row of createMany() must be an order request or { request, idempotencyKey }.', 'x'],
-    ['row of createMany() must be an order request or { request, idempotencyKey }.', null],
+    ['metadata.externalOrderId is missing: set it, or use { request, idempotencyKey } as the row.', 'x'],
+    ['metadata.externalOrderId is missing: set it, or use { request, idempotencyKey } as the row.', null],
     ['metadata.externalOrderId is missing: set it, or use { request, idempotencyKey } as the row.', {}],
-    ['idempotencyKey is missing: make the row', { request: order('r5') }],
-    ['idempotencyKey belongs next to the request: make the row', { ...order('r5'), idempotencyKey: 'k' }],
+    ['or use { request, idempotencyKey } as the row.', { request: order('r5') }],
+    ['`idempotencyKey` is a call option', { ...order('r5'), idempotencyKey: 'k' }],
   ])('the error states what a row of createMany() must be: %s', async (text, row) => {
     const { client } = setUp()
     // @ts-expect-error as a program without types may send it

@@ -11,11 +11,10 @@ import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
-import { lookUpById, readOrder } from '../../../src/orders/commands/look-up.ts'
+import { advanceBy, lookUpById, readOrder, scanOrders } from '../../../src/orders/commands/look-up.ts'
 import { recoverOne } from '../../../src/orders/commands/recover.ts'
 import { outcomeOf, type RecoveryOutcome } from '../../../src/orders/commands/recovery-outcome.ts'
 import { resolve } from '../../../src/orders/commands/resolve.ts'
-import { advanceBy, scanOrders } from '../../../src/orders/commands/scan-orders.ts'
 import {
   isBusy,
   isFromFuture,
