@@ -181,3 +181,20 @@ export function proxiedTag(derive: Derive, salt: string, proxyTag: string): stri
 export function isProxied(tag: string): boolean {
   return tag.startsWith(BY_PROXY)
 }
+
+/**
+ * Two 32-bit hashes, of which 53 bits fit a number. Another number shows that a text has changed by
+ * accident; whoever wants to can find another text with the same number.
+ */
+export function hashOf(text: string): number {
+  let high = 0xdeadbeef
+  let low = 0x41c6ce57
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at)
+    high = Math.imul(high ^ unit, 0x9e3779b1)
+    low = Math.imul(low ^ unit, 0x5f356495)
+  }
+  high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)
+  low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)
+  return 0x100000000 * (low & 0x1fffff) + (high >>> 0)
+}

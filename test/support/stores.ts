@@ -169,7 +169,7 @@ export async function recordIn(
   slot: string,
 ): Promise<(JournalRecord & { readonly readable: boolean }) | undefined> {
   const row = await store.get(scope, rowIdOf(platformRuntime.deriveId, slot))
-  const record = row && (await decodeRow(platformRuntime.deriveId, row, undefined))
+  const record = row && (await decodeRow(row, undefined))
   if (record === 'forgotten') return undefined
   if (typeof record === 'string') throw new Error(`the row of ${slot} is ${record}`)
   return record && { ...record, readable: orderOf(record) !== undefined }

@@ -1,3 +1,5 @@
+import { hashOf } from '../../identity/keys.ts'
+
 /** How {@link RecordIndex} marks a record. */
 export const MARKS = { older: 1, matched: 2, doubtful: 4, repeated: 8 } as const
 
@@ -92,18 +94,4 @@ function grown<Numbers extends Float64Array | Uint32Array | Uint8Array>(
 ): Numbers {
   next.set(old)
   return next
-}
-
-/** Two 32-bit hashes, of which 53 bits fit a number. */
-function hashOf(name: string): number {
-  let high = 0xdeadbeef
-  let low = 0x41c6ce57
-  for (let at = 0; at < name.length; at++) {
-    const unit = name.charCodeAt(at)
-    high = Math.imul(high ^ unit, 0x9e3779b1)
-    low = Math.imul(low ^ unit, 0x5f356495)
-  }
-  high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)
-  low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)
-  return 0x100000000 * (low & 0x1fffff) + (high >>> 0)
 }

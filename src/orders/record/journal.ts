@@ -125,7 +125,7 @@ export class Journal {
     const record: JournalRecord = { ...content, version, createdAt, updatedAt: now }
     let row: StoredRow | Interruption
     try {
-      const encoded = encodeRecord(this.#runtime.deriveId, this.scope, found.id, record, this.#codec)
+      const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
       row = this.#codec === undefined ? await encoded : await this.#bounded(encoded, codecTime)
     } catch (cause) {
       const why =
@@ -261,7 +261,7 @@ export class Journal {
     row: StoredRow,
     deadline: Deadline,
   ): Promise<JournalRecord | 'forgotten' | Unusable | Interruption> {
-    const decoded = decodeRow(this.#runtime.deriveId, row, this.#codec)
+    const decoded = decodeRow(row, this.#codec)
     return this.#codec === undefined ? decoded : this.#bounded(decoded, deadline)
   }
 

@@ -1,7 +1,7 @@
 /** The row of a record: JSON, encrypted if the client has a codec. */
 import { defined } from '../../defined.ts'
 import { StoreError } from '../../errors/classes.ts'
-import type { Derive } from '../../identity/keys.ts'
+import { hashOf } from '../../identity/keys.ts'
 import type { Codec } from '../../options.ts'
 import type { StoredRow } from '../../stores/store.ts'
 import { isPending, type JournalRecord, type RecordContent } from './record.ts'
@@ -19,7 +19,6 @@ const SEALED = 'sealed:'
 
 /** Keeps fields that a newer version of this package added to the same layout. */
 export async function encodeRecord(
-  derive: Derive,
   scope: string,
   id: string,
   record: JournalRecord,
@@ -27,7 +26,7 @@ export async function encodeRecord(
 ): Promise<StoredRow> {
   const { version, createdAt, updatedAt, ...content } = record
   const { state } = content
-  const text = withSum(derive, scope, id, textOf(content))
+  const text = withSum(scope, id, textOf(content))
   const data = codec === undefined ? text : SEALED + (await encrypted(codec, text))
   return { scope, id, version, open: isPending(record), state, createdAt, updatedAt, data }
 }
@@ -60,8 +59,8 @@ function textOf(content: RecordContent): string {
  * Adds a hash of the row's place and of the whole record. Whatever else changed a row, copied it, or
  * stored it under another server or account, could make its order be bought twice.
  */
-function withSum(derive: Derive, scope: string, id: string, json: string): string {
-  return `${json.slice(0, -1)},"sum":"${derive(scope + id + json)}"}`
+function withSum(scope: string, id: string, json: string): string {
+  return `${json.slice(0, -1)},"sum":${hashOf(scope + id + json)}}`
 }
 
 /**
@@ -78,7 +77,6 @@ export function emptyRow(scope: string, id: string, now: number, row?: StoredRow
 export type Unusable = 'corrupt' | 'newer_version' | 'unanswered'
 
 export async function decodeRow(
-  derive: Derive,
   row: StoredRow,
   codec: Codec | undefined,
 ): Promise<JournalRecord | 'forgotten' | Unusable> {
@@ -91,7 +89,7 @@ export async function decodeRow(
     const { layout, sum: _sum, ...content }: StoredContent = JSON.parse(text)
     if (layout > LAYOUT) return 'newer_version'
     const json = `${text.slice(0, text.lastIndexOf(',"sum":'))}}`
-    const isWhole = withSum(derive, scope, id, json) === text
+    const isWhole = withSum(scope, id, json) === text
     return isWhole && content.state === row.state ? { ...content, version, createdAt, updatedAt } : 'corrupt'
   } catch {
     return 'corrupt'
@@ -99,7 +97,7 @@ export async function decodeRow(
 }
 
 /** What the text contains if its sum is right. */
-type StoredContent = RecordContent & { readonly layout: number; readonly sum: string }
+type StoredContent = RecordContent & { readonly layout: number; readonly sum: number }
 
 const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
   corrupt: {

@@ -235,7 +235,7 @@ const BUGS = {
   },
   'client/create/store-faults': {
     'a tampered record is sent': () =>
-      around(decodeRow, async (_original, _derive, row) => {
+      around(decodeRow, async (_original, row) => {
         if (!row.data.startsWith('{')) return 'forgotten'
         const { layout: _layout, sum: _sum, ...content } = JSON.parse(row.data)
         const { version, createdAt, updatedAt } = row

@@ -42,7 +42,6 @@ async function fill(path: string, records: number): Promise<void> {
     const id = rowIdOf(platformRuntime.deriveId, slot)
     const at = START + Math.floor((20 * number) / records)
     const row = await encodeRecord(
-      platformRuntime.deriveId,
       scope,
       id,
       {

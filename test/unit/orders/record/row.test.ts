@@ -38,8 +38,8 @@ const keyless = (): Promise<never> => Promise.reject(new Error('no key'))
 const broken: Codec = { encrypt: keyless, decrypt: keyless }
 
 const rowOf = (from: JournalRecord, codec?: Codec): Promise<StoredRow> =>
-  encodeRecord(uuidV5, 'scope', rowIdOf(uuidV5, from.slot), from, codec)
-const read = (row: StoredRow, codec?: Codec) => decodeRow(uuidV5, row, codec)
+  encodeRecord('scope', rowIdOf(uuidV5, from.slot), from, codec)
+const read = (row: StoredRow, codec?: Codec) => decodeRow(row, codec)
 
 /** Deeper than any engine can write. */
 function endless(): unknown {
