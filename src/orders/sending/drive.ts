@@ -44,7 +44,6 @@ const LAST_LOOK = 500
 
 export async function drive(context: OrderContext, job: Job): Promise<Ruled | Unclaimed | Sent> {
   const { live } = context.journal.shared
-  const startedAt = context.connection.runtime.now()
   let waited = false
   for (let twin = live.get(job.rowId); twin !== undefined; twin = live.get(job.rowId)) {
     const ruled = await ruledByTwin(context, job)
@@ -53,26 +52,18 @@ export async function drive(context: OrderContext, job: Job): Promise<Ruled | Un
     if (ended instanceof Interruption) return await unclaimed(context, job, ended)
     waited = true
   }
-  const leave = enter(context, job.rowId)
+  // Nothing may be awaited since the last look, or another call for the order could begin, too.
+  let leave = (): void => {}
+  const ended = new Promise<void>((resolve) => {
+    leave = resolve
+  })
+  live.set(job.rowId, ended)
   try {
-    const claimed = await claimOrEnd(context, job, startedAt, waited)
+    const claimed = await claimOrEnd(context, job, waited)
     return claimed.end === 'claimed' ? await send(context, job, claimed) : claimed
   } finally {
+    live.delete(job.rowId)
     leave()
-  }
-}
-
-/** Nothing may be awaited since the last look, or another call for the order could begin, too. */
-function enter({ journal }: OrderContext, rowId: string): () => void {
-  const { live } = journal.shared
-  let resolved = (): void => {}
-  const ended = new Promise<void>((resolve) => {
-    resolved = resolve
-  })
-  live.set(rowId, ended)
-  return () => {
-    live.delete(rowId)
-    resolved()
   }
 }
 
@@ -91,10 +82,10 @@ export async function ruledByTwin(
 async function claimOrEnd(
   context: OrderContext,
   job: Job,
-  startedAt: number,
   joined: boolean,
 ): Promise<Ruled | Unclaimed | Claimed> {
   const { journal, connection } = context
+  const startedAt = connection.runtime.now()
   const { rowId, intent, deadline, callId } = job
   let waited = 0
   let losses = 0
