@@ -53,9 +53,9 @@ const measured: readonly Measured[] = [
   { entry: './stores/redis', name: 'RedisStore', budget: 7_200, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
-  { entry: './sandbox', name: 'createSandbox', budget: 16_000 },
-  { entry: './sandbox/server', name: 'serveSandbox', budget: 34_000, platform: 'node' },
-  { entry: './msw', name: 'sandboxHandlers', budget: 1_200 },
+  { entry: './sandbox', name: 'createSandbox', budget: 15_500 },
+  { entry: './sandbox/server', name: 'serveSandbox', budget: 32_200, platform: 'node' },
+  { entry: './msw', name: 'sandboxHandlers', budget: 1_050 },
   { entry: './proxy', name: 'createProxy', budget: 8_750, dependencies: ['uuid'] },
   {
     entry: './proxy/node',
