@@ -90,27 +90,10 @@ function isContainer(value: unknown): value is object {
 }
 
 function nestsDeeperThan(text: string, limit: number): boolean {
-  // Most strings have few brackets. Counting them is faster than the loop below.
-  if (countOf('{', text, limit) + countOf('[', text, limit) <= limit) return false
   let depth = 0
-  let inString = false
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (inString) {
-      if (code === 92) i++
-      else if (code === 34) inString = false
-    } else if (code === 34) inString = true
-    else if (code === 91 || code === 123) {
-      depth++
-      if (depth > limit) return true
-    } else if (code === 93 || code === 125) depth--
+  for (const [bracket] of text.replace(/"(?:[^"\\]+|\\.)*"/gs, '').matchAll(/[[\]{}]/g)) {
+    depth += bracket === '[' || bracket === '{' ? 1 : -1
+    if (depth > limit) return true
   }
   return false
-}
-
-function countOf(character: string, text: string, most: number): number {
-  let count = 0
-  for (let at = text.indexOf(character); at >= 0 && count <= most; at = text.indexOf(character, at + 1))
-    count++
-  return count
 }
