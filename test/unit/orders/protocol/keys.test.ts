@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { CLOCK_SKEW } from '../../../../src/http/deadline.ts'
+import { apiKeyTag, proxiedTag } from '../../../../src/identity/keys.ts'
 import {
   isBusy,
   isFromFuture,
@@ -7,9 +8,12 @@ import {
   mayAttempt,
   mayBeRunning,
   PERSON_SKEW,
+  sameApiKey,
   startOf,
+  tagOf,
 } from '../../../../src/orders/protocol/keys.ts'
-import { MINUTE, NOW, WINDOW } from '../../../support/order-context.ts'
+import { uuidV5 } from '../../../../src/uuid-v5.ts'
+import { LEFT_OPEN, MINUTE, NOW, orderContext, WINDOW } from '../../../support/order-context.ts'
 import { ATTEMPT, type Changes, record, timing } from './found.ts'
 
 /** The first use of a key whose window is just long enough for one attempt. */
@@ -134,5 +138,45 @@ describe('the key with which a refused order is sent again', () => {
     ['next', 'it is random, and its window is over', { ...random, firstSentAt: 0 }],
   ])('the key is %s if %s', (start, _if, changes) => {
     expect(startOf(record(changes), timing, undefined)).toBe(start)
+  })
+})
+
+const context = orderContext()
+
+describe('the API key that may send', () => {
+  const { key } = LEFT_OPEN
+  const sent = { ...LEFT_OPEN, apiKeyTag: apiKeyTag(uuidV5, key, 'secret') }
+  const { get } = context.connection.credentials
+  const proxied = orderContext({}, { credentials: { rotates: true, get, proxyTag: 'of the proxy' } })
+  const byProxy = proxiedTag(uuidV5, key, 'of the proxy')
+
+  it('an order is repeated only under the API key that sent it, unless the service scopes keys by customer', () => {
+    expect(sameApiKey(context, sent, 'secret')).toBe(true)
+    expect(sameApiKey(context, sent, 'rotated')).toBe(false)
+    expect(sameApiKey(context, sent, null)).toBe(false)
+    expect(sameApiKey(proxied, { ...sent, apiKeyTag: byProxy }, null)).toBe(true)
+    expect(sameApiKey(orderContext({ idempotencyScope: 'customer' }), sent, 'rotated')).toBe(true)
+  })
+
+  it.each([
+    ['of the API key', apiKeyTag(uuidV5, key, 'secret'), context, 'secret', undefined],
+    [
+      'of the API key, even if a proxy added one before',
+      apiKeyTag(uuidV5, key, 'secret'),
+      proxied,
+      'secret',
+      byProxy,
+    ],
+    ['of the proxy', byProxy, proxied, null, undefined],
+    ['that the proxy told an earlier page', byProxy, context, null, byProxy],
+    [
+      'of no API key, until the proxy tells its own',
+      apiKeyTag(uuidV5, key, null),
+      context,
+      null,
+      'of an API key',
+    ],
+  ])('the tag is the one %s', (_of, tag, its, credential, stored) => {
+    expect(tagOf(its, key, credential, stored)).toBe(tag)
   })
 })

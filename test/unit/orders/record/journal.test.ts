@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { StoreError } from '../../../../src/errors/classes.ts'
-import { Deadline, Interruption } from '../../../../src/http/deadline.ts'
+import { Deadline } from '../../../../src/http/deadline.ts'
 import { rowIdOf } from '../../../../src/identity/keys.ts'
 import type { Codec } from '../../../../src/options.ts'
 import type { Found, FoundRecord, Written } from '../../../../src/orders/record/journal.ts'
@@ -11,7 +10,6 @@ import { proveCreated } from '../../../../src/orders/sending/evidence.ts'
 import { MemoryStore } from '../../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
-import { errorOf } from '../../../support/calls.ts'
 import { journalOver, LEFT_OPEN, orderContext } from '../../../support/order-context.ts'
 import { fakeRuntime } from '../../../support/runtime.ts'
 import {
@@ -188,46 +186,6 @@ describe('a write', () => {
   })
 })
 
-describe('a write with a codec', () => {
-  const text = (value: string): string => value
-  it.each<[string, Codec, string]>([
-    ['throws', { encrypt: () => Promise.reject(new Error('no key')), decrypt: text }, 'could not encrypt'],
-    ['returns nothing', { encrypt: () => '', decrypt: text }, 'could not encrypt'],
-    ['returns half a character', { encrypt: () => '\ud800', decrypt: text }, 'could not encrypt'],
-    ['decrypts something else', { encrypt: text, decrypt: (sealed) => sealed.slice(1) }, 'cannot decrypt'],
-    ['never resolves', { encrypt: () => new Promise<string>(() => {}), decrypt: text }, 'did not encrypt'],
-  ])('nothing reaches the store if the codec %s', async (_what, codec, repair) => {
-    const { own, store, deadline } = journal({}, codec)
-    const written = await own.write(nothing, content, deadline(1000))
-    expect(written).toMatchObject({ result: 'failed', repair: expect.stringContaining(repair) })
-    expect(store.calls).toEqual([])
-  })
-
-  it('a codec is asked once to decrypt what it has encrypted', async () => {
-    let decrypted = 0
-    const decrypt = (sealed: string) => {
-      decrypted++
-      return sealed
-    }
-    const { own, deadline } = journal({}, { encrypt: text, decrypt })
-    const found = await writes(own.write(nothing, content, deadline()))
-    await writes(own.write(found, refused, deadline()))
-    expect(decrypted).toBe(1)
-  })
-
-  it('an outcome is encrypted even after the end of the call, and a claim is not', async () => {
-    const { own, runtime, deadline } = journal(
-      {},
-      {
-        encrypt: (plain) => new Promise((resolve) => void runtime.setTimer(() => resolve(plain), 300)),
-        decrypt: text,
-      },
-    )
-    expect(await own.write(nothing, content, deadline(0))).toMatchObject({ result: 'failed' })
-    await writes(own.writeOutcome(nothing, refused, deadline(0)))
-  })
-})
-
 describe('what write() says', () => {
   it('the result of write() is true immediately and stays true, whatever the store and other writers do', async () => {
     const mishaps = faults.filter((fault) => fault !== 'refuses' && fault !== 'loses')
@@ -368,108 +326,14 @@ describe('a proof', () => {
   })
 })
 
-describe('a read', () => {
-  it("a read quotes the package's own stores, and no others", async () => {
-    const { own, rows, deadline } = journal()
-    const cause = new StoreError('The disk is full.', { charged: 'unknown' })
-    rows.get = () => Promise.reject(cause)
-    const load = async () => await own.load(ID, deadline())
-    const quoted = { message: expect.stringContaining('The disk is full.'), cause }
-    expect(await errorOf(load())).toMatchObject(quoted)
-    rows.get = () => Promise.reject(new Error('secret'))
-    expect(await errorOf(load())).not.toMatchObject({ message: expect.stringContaining('secret') })
-  })
-
-  it('a read ends with the call', async () => {
-    const { own, deadline } = journal(() => 'hangs')
-    expect(await own.load(ID, deadline(500))).toBeInstanceOf(Interruption)
-    expect(await own.load(ID, deadline(TOTAL, AbortSignal.abort()))).toBeInstanceOf(Interruption)
-  })
-
-  it('a read ends with the call even if the codec never resolves', async () => {
-    let silent = false
-    const decrypt = (text: string) => (silent ? new Promise<string>(() => {}) : text)
-    const { own, deadline } = journal({}, { encrypt: (text) => text, decrypt })
-    await writes(own.write(nothing, content, deadline()))
-    silent = true
-    expect(await own.load(ID, deadline(1000))).toEqual(new Interruption('deadline'))
-  })
-
-  it('a read rejects a damaged row, and a codec that never resolves while the call has time', async () => {
-    let silent = false
-    const decrypt = (text: string) => (silent ? new Promise<string>(() => {}) : text)
-    const { own, rows, deadline } = journal({}, { encrypt: (text) => text, decrypt })
-    const { row } = await writes(own.write(nothing, content, deadline()))
-    silent = true
-    expect(await own.decode(row)).toBe('unanswered')
-    expect(await errorOf(own.load(ID, deadline()).then())).toMatchObject({
-      code: 'store',
-      charged: 'unknown',
-      message: expect.stringContaining('did not decrypt the stored record of an order in time'),
-    })
-    await rows.update({ ...row, version: 2, data: '{' }, 1)
-    expect(await own.decode({ ...row, data: '{' })).toBe('corrupt')
-    const damaged = { code: 'store', message: expect.stringContaining('cannot be read (damaged') }
-    expect(await errorOf(own.load(ID, deadline()).then())).toMatchObject(damaged)
-  })
-
-  it.each(['rejects', 'hangs'] as const)('the newest version is undefined if the store %s', async (fault) => {
-    const { own, open, deadline } = journal()
-    const found = await open()
-    expect(await own.newest(ID, deadline(1000))).toEqual(found)
-    const broken = journal({ get: fault })
-    expect(await broken.own.newest(ID, broken.deadline(1000))).toBeUndefined()
-  })
-
-  it('a read returns the row of a forgotten record, so its versions continue', async () => {
-    const { own, deadline } = journal()
-    const found = await writes(own.write(nothing, refused, deadline()))
-    expect(await own.empty(found, deadline())).toBe(true)
-    const again = (await own.load(ID, deadline())) as Found
-    expect(again.record).toBeUndefined()
-    expect(again.row?.version).toBe(2)
-    expect((await writes(own.write(again, content, deadline()))).record.version).toBe(3)
-  })
-})
-
-describe('lists and removals', () => {
-  it('a removal leaves the row, and fails to remove what another call has written since', async () => {
-    const { own, runtime, deadline, stored } = journal()
-    const found = await writes(own.write(nothing, created, deadline()))
-    const newer = await writes(own.write(found, { ...created, attempts: 2 }, deadline()))
-    expect(await own.empty(found, deadline())).toBe(false)
-    expect(await stored()).toEqual(newer.row)
-    expect(await own.empty(newer, deadline())).toBe(true)
-    expect(await stored()).toEqual(emptyRow('s', ID, runtime.now(), newer.row))
-  })
-
-  it('lists return all pages, and the rows since a time', async () => {
-    const { own, runtime, deadline } = journal()
-    const count = async (which: Parameters<typeof own.rows>[0]): Promise<number> => {
-      let rows = 0
-      for await (const _row of own.rows(which)) rows++
-      return rows
-    }
-    for (let at = 0; at < 230; at++)
-      await writes(own.write({ id: `id-${at}` }, at < 110 ? content : created, deadline()))
-    expect(await count({ open: true })).toBe(110)
-    expect(await count({ since: 0 })).toBe(230)
-    expect(await count({ since: runtime.now() + 1 })).toBe(0)
-  })
-
-  it('a store that fails or does not respond is reported', async () => {
-    const { own, rows, deadline } = journal()
-    const found = await writes(own.write(nothing, created, deadline()))
-    rows.update = () => new Promise(() => {})
-    const broken = () => Promise.reject(new Error('no'))
-    Object.assign(rows, { list: broken, listOpen: broken })
-    expect(await errorOf(own.empty(found, deadline()))).toMatchObject({
-      code: 'store',
-      charged: 'unknown',
-    })
-    for (const which of [{ open: true }, { since: 0 }] as const)
-      expect(await errorOf(own.rows(which).next())).toMatchObject({ code: 'store', charged: 'unknown' })
-  })
+it('a removal leaves the row, and fails to remove what another call has written since', async () => {
+  const { own, runtime, deadline, stored } = journal()
+  const found = await writes(own.write(nothing, created, deadline()))
+  const newer = await writes(own.write(found, { ...created, attempts: 2 }, deadline()))
+  expect(await own.empty(found, deadline())).toBe(false)
+  expect(await stored()).toEqual(newer.row)
+  expect(await own.empty(newer, deadline())).toBe(true)
+  expect(await stored()).toEqual(emptyRow('s', ID, runtime.now(), newer.row))
 })
 
 describe('a fence against a write that was given up', () => {
