@@ -60,10 +60,9 @@ function derivedBy(sha1: Sha1Hex): (name: string) => string {
       const hex = sha1(bytes.subarray(0, end))
       // Four bits are the version, two are the variant (RFC 9562, section 4).
       const variant = ((Number.parseInt(hex.charAt(16), 16) & 0x3) | 0x8).toString(16)
-      const fields = [hex.slice(0, 8), hex.slice(8, 12), `5${hex.slice(13, 16)}`]
-      fields.push(variant + hex.slice(17, 20), hex.slice(20, 32))
+      const [third, fourth] = [`5${hex.slice(13, 16)}`, variant + hex.slice(17, 20)]
       // Unlike a concatenation, the result of `join` keeps no other string in memory.
-      return fields.join('-')
+      return [hex.slice(0, 8), hex.slice(8, 12), third, fourth, hex.slice(20, 32)].join('-')
     } catch {
       // The platform may have forbidden SHA-1 since the probes were checked.
       return byPackage(name)

@@ -64,7 +64,7 @@ export function answerOf(
 }
 
 export function sendOver(transport: Transport, runtime: Runtime): Send {
-  return async ({ timeout, maxBytes, signal, ...request }) => {
+  return async ({ method, url, headers, body, isLate, timeout, maxBytes, signal }) => {
     const kindOfAbort = () => (whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
     if (signal?.aborted === true) return { kind: kindOfAbort() }
     const controller = new AbortController()
@@ -83,7 +83,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     // runtimes (measured).
     const cancelTimer = runtime.setTimer(() => stop('timeout'), timeout)
     try {
-      const pending = transport.send({ ...request, signal: controller.signal })
+      const pending = transport.send({ method, url, headers, body, isLate, signal: controller.signal })
       const response = await new Promise<TransportResponse | 'interrupted'>((resolve, reject) => {
         leave = () => resolve('interrupted')
         pending.then(resolve, reject)
@@ -94,7 +94,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         pending.then(discard, () => {})
         return { kind: stopped ?? 'aborted' }
       }
-      const { status, headers } = response
+      const { status, headers: received } = response
       // A custom transport may return a response without a status. Such a response does not prove
       // whether the service processed the request.
       if (!Number.isInteger(status)) {
@@ -103,7 +103,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       }
       if (status === 0 || (status >= 300 && status < 400)) {
         discard(response)
-        return { kind: 'redirect', status, headers }
+        return { kind: 'redirect', status, headers: received }
       }
       const most = status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES
       const reading = (async () => await response.read(most))()
@@ -124,7 +124,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       return {
         kind: 'answer',
         status,
-        headers,
+        headers: received,
         text,
         problem: problem === 'cut' ? (stopped ?? problem) : problem,
       }

@@ -165,7 +165,7 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     trail.attempts++
     const event = reporter.watched ? eventOf(call, trail) : undefined
     if (event !== undefined) reporter.request({ ...event })
-    const sentAt = runtime.monotonic()
+    const sentAt = event === undefined ? 0 : runtime.monotonic()
     const result = await connection.send({
       method: call.endpoint.method,
       url: connection.baseUrl + call.path + (call.query ?? ''),

@@ -1,7 +1,7 @@
 /** One description of each shape: how to recognise it quickly, and the schema that reports what is wrong. */
 import * as z from 'zod/mini'
 import { isObject } from '../defined.ts'
-import { type Checked, check, checkNow, isJsonObject, polluted, wrong } from './check.ts'
+import { type Checked, check, checkNow, isJsonObject, wrong } from './check.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** A kind of value. */
@@ -90,7 +90,8 @@ export interface Shape<T> extends Kind<T>, StandardSchemaV1<unknown, T> {}
 
 /**
  * Accepts valid values after a few comparisons, because a page may have thousands of rows. Only the
- * first value that does not fit creates the schema. Undocumented fields are kept.
+ * first value that does not fit creates the schema. Undocumented fields are kept. Reads own fields
+ * only, so that a polluted `Object.prototype` adds none.
  */
 export function shape<T extends object>(fields: Fields<T>): Shape<T> {
   const kinds: [string, Kind<unknown> & { readonly optional?: true }][] = Object.entries(fields)
@@ -98,7 +99,7 @@ export function shape<T extends object>(fields: Fields<T>): Shape<T> {
     if (!isJsonObject(value)) return false
     // Loops, because a page has thousands of fields.
     for (const [name, each] of kinds)
-      if (!(each.optional && !(name in value)) && !each.fits(value[name])) return false
+      if (Object.hasOwn(value, name) ? !each.fits(value[name]) : !each.optional) return false
     return true
   }
   // The cast is safe: `Fields` has a kind for every field of T (test/property/schemas.test.ts).
@@ -138,13 +139,12 @@ export function reader<T>(documented: Shape<unknown>, own: StandardSchemaV1 | un
   return {
     // The casts are safe: T is the output type of `own` if there is one, and of `documented` if not.
     parse: (value) => {
-      if (own === undefined) return check(documented as StandardSchemaV1<unknown, T>, value)
-      const checked = checkNow(documented, value)
-      return 'issues' in checked ? checked : check(own as StandardSchemaV1<unknown, T>, value)
+      const checked: Checked<unknown> = documented.fits(value) ? { value } : checkNow(documented, value)
+      if (own === undefined || 'issues' in checked) return checked as Checked<T>
+      return check(own as StandardSchemaV1<unknown, T>, value)
     },
     // The caller's own schema must check every value.
-    allRight: (values): values is readonly T[] =>
-      own === undefined && !polluted() && values.every(documented.fits),
+    allRight: (values): values is readonly T[] => own === undefined && values.every(documented.fits),
   }
 }
 
