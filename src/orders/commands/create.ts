@@ -24,7 +24,6 @@ import { unknownStep } from '../protocol/rules.ts'
 import {
   CREATE_ORDER,
   type CreateJob,
-  type Job,
   type OrderContext,
   type OrdersContext,
   orderEvent,
@@ -100,22 +99,19 @@ export async function createOrder<Output>(
  */
 async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): Promise<OrderReply<Output>> {
   const { journal, retention, connection } = context
+  const { runtime, reporter } = connection
+  const { callId, operation, settings, deadline } = job
   let placed: OrderReply<Order> | undefined
+  let settled: Omit<SettledEvent, keyof ReturnType<typeof orderEvent> | 'durationMs'> | undefined
   try {
     placed = await place(context, job)
     const { info, remembered } = placed
     const { attempts, status, supportReference } = info
-    pruneHourly(journal, retention, connection.runtime, connection.reporter)
+    pruneHourly(journal, retention, runtime, reporter)
     const known = { attempts, ...answerFacts(info), ...supportReference }
-    const value = await fitOrder(context, placed.value, job.operation, job.settings, known)
-    report(context, job, {
-      ok: true,
-      attempts,
-      charged: 'yes',
-      remembered,
-      ...supportReference,
-      ...defined({ status }),
-    })
+    const value = await fitOrder(context, placed.value, operation, settings, known)
+    const paid = { ok: true, attempts, charged: 'yes', remembered } as const
+    settled = { ...paid, ...supportReference, ...defined({ status }) }
     attachInfo(value, responseInfoOf(info))
     return { value, info, remembered }
   } catch (thrown) {
@@ -124,8 +120,11 @@ async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): P
     const { code, charged, status, attempts = 0, idempotencyKey, orderId } = own
     const { externalOrderId } = job.intent
     const known = { idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered }
-    report(context, job, { ok: false, attempts, ...defined({ code, charged, status, ...known }) })
+    settled = { ok: false, attempts, ...defined({ code, charged, status, ...known }) }
     throw thrown instanceof Steered ? thrown.error : error
+  } finally {
+    if (reporter.watched && settled !== undefined)
+      reporter.settled({ ...orderEvent(callId, operation), durationMs: deadline.elapsed(), ...settled })
   }
 }
 
@@ -266,19 +265,6 @@ function replyOf(
   const durationMs = deadline.elapsed()
   const info = { ...answered, durationMs, supportReference, ...defined({ idempotencyKey, replayed }) }
   return { value: order, remembered, info }
-}
-
-function report(
-  { connection }: OrderContext,
-  { callId, operation, deadline }: Job,
-  ending: Omit<SettledEvent, keyof ReturnType<typeof orderEvent> | 'durationMs'>,
-): void {
-  if (!connection.reporter.watched) return
-  connection.reporter.settled({
-    ...orderEvent(callId, operation),
-    durationMs: deadline.elapsed(),
-    ...ending,
-  })
 }
 
 /**

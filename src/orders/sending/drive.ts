@@ -93,7 +93,7 @@ async function claimOrEnd(
   for (;;) {
     const loaded = await journal.load(rowId, deadline)
     if (loaded instanceof Interruption) return await unclaimed(context, job, loaded)
-    const found = await withTrustedTimes(context, loaded, job)
+    const found = loaded.record ? await withTrustedTimes(context, loaded, loaded.record, job) : loaded
     const { record } = found
     const facts: Facts = {
       ...PLAIN_FACTS,
@@ -148,7 +148,7 @@ async function claimOrEnd(
     if (written.result === 'written') {
       // What another call wrote during this call is no refusal from before it.
       const raced = joined || waited > 0 || losses > 0
-      const earlier = raced ? undefined : earlierRefusal(base, key, startedAt)
+      const earlier = raced || base === undefined ? undefined : earlierRefusal(base, key, startedAt)
       const unused = key.firstSentAt === undefined
       return { end: 'claimed', found: written.found, credential, earlier, unused, continues }
     }
@@ -174,12 +174,7 @@ const OTHER_API_KEY: Readonly<Record<Job['command'], EndStep>> = {
  * Only a refusal of the same key from before this call permits a new key. A time far in the future
  * counts as earlier: the clock was set back after that write.
  */
-export function earlierRefusal(
-  record: JournalRecord | undefined,
-  key: Key,
-  startedAt: number,
-): Rejection | undefined {
-  if (record === undefined) return undefined
+export function earlierRefusal(record: JournalRecord, key: Key, startedAt: number): Rejection | undefined {
   const ahead = record.updatedAt - startedAt
   return ahead <= 0 || ahead > CLOCK_SKEW ? refusalOf(record, key) : undefined
 }
@@ -188,10 +183,14 @@ export function earlierRefusal(
  * If the record's times are in the future, marks the age of its keys as unknown. If the store does
  * not accept the mark, this call still treats the keys as marked.
  */
-async function withTrustedTimes(context: OrderContext, found: Found, job: Job): Promise<Found> {
-  const { record } = found
+async function withTrustedTimes(
+  context: OrderContext,
+  found: Found,
+  record: JournalRecord,
+  job: Job,
+): Promise<Found> {
   const now = context.connection.runtime.now()
-  if (record === undefined || !isFromFuture(record, now)) return found
+  if (!isFromFuture(record, now)) return found
   const content = distrust(record, now, job.callId)
   const { busyUntil: _busy, ...released } = record
   const distrusted = { ...released, ...content }
