@@ -2,8 +2,8 @@
 import { defined, isObject } from '../../defined.ts'
 import type { Charged, ErrorFacts } from '../../errors/classes.ts'
 import type { Fingerprint } from '../../identity/keys.ts'
-import { checkNow, parseJson } from '../../schemas/check.ts'
-import { type Order, orderSchema } from '../../schemas/order.ts'
+import { parseJson } from '../../schemas/check.ts'
+import type { Order } from '../../schemas/order.ts'
 
 /**
  * `open`: the outcome is unknown.
@@ -139,9 +139,12 @@ export function chargedOf(record: Pick<OrderRecord, 'state'> | undefined): Charg
 
 /** The remembered order, or undefined if no response was readable. */
 export function orderOf({ state, order }: Pick<OrderRecord, 'state' | 'order'>): Order | undefined {
-  if (state !== 'created') return undefined
-  const checked = checkNow(orderSchema, order)
-  return 'value' in checked ? checked.value : undefined
+  return state === 'created' && isWhole(order) ? order : undefined
+}
+
+/** What is stored is an order that matched the schema, or only the id of one that did not. */
+function isWhole(order: Partial<Order> | undefined): order is Order {
+  return order !== undefined && Object.hasOwn(order, 'status') && Object.hasOwn(order, 'amount')
 }
 
 /** True while recovery may have work to do: the outcome is unknown, or the order was never read. */
