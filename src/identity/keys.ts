@@ -184,7 +184,7 @@ export function isProxied(tag: string): boolean {
 
 /**
  * Two 32-bit hashes, of which 53 bits fit a number. Another number shows that a text has changed by
- * accident; whoever wants to can find another text with the same number.
+ * accident, but an attacker can find another text with the same number.
  */
 export function hashOf(text: string): number {
   let high = 0xdeadbeef
