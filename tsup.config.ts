@@ -11,6 +11,7 @@ const published = {
   index: 'src/index.ts',
   'stores/sqlite': 'src/stores/sqlite.ts',
   'stores/postgres': 'src/stores/postgres.ts',
+  'stores/mysql': 'src/stores/mysql.ts',
   'stores/redis': 'src/stores/redis.ts',
   'stores/indexeddb': 'src/stores/indexeddb.ts',
   'stores/contract': 'src/stores/contract.ts',

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { type MysqlConnection, type MysqlPool, MysqlStore } from '../stores/mysql.ts'
 import { fromStored } from '../stores/postgres/text.ts'
 import { type PostgresClient, PostgresStore } from '../stores/postgres.ts'
 import { scopeOfKey } from '../stores/redis/rows.ts'
@@ -20,13 +21,15 @@ export interface OpenStore {
 export async function openStore(terminal: Terminal, address: string | undefined): Promise<OpenStore> {
   if (address === undefined)
     throw new UsageError(
-      'Name the store of your program: --store PATH, --store postgres://… or --store redis://…, ' +
-        'or set CUSTOMER_ORDERING_STORE.',
+      'Name the store of your program: --store PATH, or --store with an address that begins with ' +
+        'postgres://, mysql:// or redis://, or set CUSTOMER_ORDERING_STORE.',
     )
   const openServer = Object.entries(SERVERS).find(([protocol]) => address.startsWith(`${protocol}://`))?.[1]
   if (openServer !== undefined) return await named(openServer(terminal, checked(address)), address)
   if (/^[a-z][a-z\d+.-]+:\/\//i.test(address))
-    throw new UsageError('--store must be a path, or begin with postgres://, redis:// or rediss://.')
+    throw new UsageError(
+      '--store must be a path, or begin with postgres://, mysql://, redis:// or rediss://.',
+    )
   const path = resolve(terminal.folder, address)
   // SqliteStore creates missing files, so a mistyped path would look like a store without open
   // orders.
@@ -34,7 +37,11 @@ export async function openStore(terminal: Terminal, address: string | undefined)
   return { store: new SqliteStore({ path }), scopes: async () => sqliteScopes(path), close: async () => {} }
 }
 
-const SERVERS = { postgres: openPostgres, postgresql: openPostgres, redis: openRedis, rediss: openRedis }
+const SERVERS = {
+  ...{ postgres: openPostgres, postgresql: openPostgres },
+  ...{ mysql: openMysql, mariadb: openMysql },
+  ...{ redis: openRedis, rediss: openRedis },
+}
 
 /** A driver's error names neither the option nor the store. */
 async function named(opening: Promise<OpenStore>, address: string): Promise<OpenStore> {
@@ -111,6 +118,25 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
     return rows.map((row) => fromStored(scopeOfRow(row)))
   }
   return { store: new PostgresStore({ client: pool }), scopes, close: () => pool.end() }
+}
+
+interface Mysql2 {
+  createPool(options: {
+    readonly uri: string
+    readonly connectionLimit: number
+  }): MysqlPool & Pick<MysqlConnection, 'query'> & { end(): Promise<void> }
+}
+
+async function openMysql(terminal: Terminal, address: string): Promise<OpenStore> {
+  const mysql = await loadFromProject<Mysql2>(terminal, 'mysql2/promise')
+  if (mysql === undefined) throw missing('mysql2')
+  const uri = address.replace(/^mariadb:/, 'mysql:')
+  const pool = mysql.createPool({ uri, connectionLimit: 2 })
+  const scopes = async (): Promise<string[]> => {
+    const [rows] = await pool.query(scopesIn('customer_ordering_rows'))
+    return Array.isArray(rows) ? rows.map(scopeOfRow) : []
+  }
+  return { store: new MysqlStore({ client: pool }), scopes, close: () => pool.end() }
 }
 
 interface NodeRedis {

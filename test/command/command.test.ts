@@ -254,7 +254,7 @@ describe('customer-ordering-sdk', () => {
     ['orders', 'orders is the first word of: orders list, orders get.'],
     ['toString', 'There is no command "toString"'],
     ['unresolved --account shop', 'Name the store of your program: --store PATH'],
-    ['unresolved --store mysql://x --account shop', '--store must be a path, or begin with postgres://'],
+    ['unresolved --store mongodb://x --account shop', '--store must be a path, or begin with postgres://'],
     ['unresolved --store missing.db --account shop', 'does not exist'],
     ['show ~', "show requires either the order's REFERENCE or --key KEY."],
     ['show r1 --key k1 ~', "requires either the order's REFERENCE"],

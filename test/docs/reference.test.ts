@@ -7,6 +7,7 @@ const ENTRIES = [
   'index',
   'stores/sqlite',
   'stores/postgres',
+  'stores/mysql',
   'stores/redis',
   'stores/indexeddb',
   'stores/contract',
@@ -21,7 +22,7 @@ const ENTRIES = [
 
 /** Methods called by the language, or by the client through an interface that documents them. */
 const NOT_FOR_CALLERS = new Set(['toJSON', 'then', 'catch', 'finally'])
-const STORES = /^(?:Memory|Sqlite|Postgres|Redis|IndexedDb)Store$/
+const STORES = /^(?:Memory|Sqlite|Postgres|Mysql|Redis|IndexedDb)Store$/
 const CALLED_BY_THE_CLIENT = new Set(['get', 'insert', 'update', 'listOpen', 'list', 'prune', 'close'])
 
 /** Only the package's source, without the libraries of the language and of other packages. */

@@ -1,6 +1,6 @@
 /**
  * Tests the oldest and the newest version of each optional peer. Those of others:
- * test/stores/{postgres,redis}.
+ * test/stores/{mysql,postgres,redis}.
  */
 import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
@@ -23,6 +23,7 @@ const ENDS: Readonly<Record<keyof typeof ranges, readonly [oldest: string, newes
   '@opentelemetry/api': [versionOf(others['opentelemetry-api-1.3']), ours['@opentelemetry/api']],
   ioredis: [versionOf(others['ioredis-5']), others.ioredis],
   msw: [versionOf(others['msw-2']), ours.msw],
+  mysql2: [versionOf(others['mysql2-3.9']), others.mysql2],
   pg: [versionOf(others['pg-8.0']), others.pg],
   redis: [versionOf(others['redis-5']), others.redis],
   undici: [versionOf(others['undici-6']), ours.undici],

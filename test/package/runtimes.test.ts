@@ -26,6 +26,7 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
         '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
         './stores/sqlite': ['SqliteStore'],
         './stores/postgres': ['PostgresStore'],
+        './stores/mysql': ['MysqlStore'],
         './stores/redis': ['RedisStore'],
         './stores/indexeddb': ['IndexedDbStore'],
         './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],

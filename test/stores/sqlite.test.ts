@@ -209,7 +209,7 @@ behavesAsSqlStore({
   open: openStore,
   query: async (sql) => execute(sql),
   versions: 'customer_ordering_schema',
-  openIndex: 'customer_ordering_open',
+  dropIndex: 'DROP INDEX customer_ordering_open',
   schema: 'SELECT count(*) AS count FROM sqlite_schema',
 })
 

@@ -30,6 +30,20 @@ stores.push(new PostgresStore({ client }))
 stores.push(new PostgresStore({ client: { connect: () => {} } }))
 `
 
+const MYSQL = `
+import { createConnection as createCallbackConnection, createPool as createCallbackPool } from 'mysql2'
+import { createConnection, createPool } from 'mysql2/promise'
+import { MysqlStore } from 'customer-ordering-sdk/stores/mysql'
+
+new MysqlStore({ client: createPool({}) })
+new MysqlStore({ client: await createConnection({}), table: 'rows', database: 'shop' })
+new MysqlStore({ client: createCallbackPool({}) })
+new MysqlStore({ client: createCallbackConnection({}) })
+
+// @ts-expect-error
+new MysqlStore({ client: { query: async () => [] } })
+`
+
 const REDIS = `
 import { Cluster, Redis } from 'ioredis'
 import { createClient, createClientPool, createCluster, createSentinel } from 'redis'
@@ -53,6 +67,7 @@ new RedisStore({})
 describeWith('clients', 'the types of stores on servers', () => {
   it.each([
     ['PostgresStore', 'pg, PGlite and postgres.js', POSTGRES],
+    ['MysqlStore', 'mysql2', MYSQL],
     ['RedisStore', 'node-redis and ioredis', REDIS],
   ])('%s accepts exactly the clients that %s declare', (_store, _clients, program) => {
     // The packages resolve from this folder.

@@ -50,6 +50,7 @@ const measured: readonly Measured[] = [
   { entry: '.', name: 'formatAmount', budget: 2_200 },
   { entry: './stores/sqlite', name: 'SqliteStore', budget: 6_800, platform: 'node' },
   { entry: './stores/postgres', name: 'PostgresStore', budget: 8_600, platform: 'node' },
+  { entry: './stores/mysql', name: 'MysqlStore', budget: 8_600, platform: 'node' },
   { entry: './stores/redis', name: 'RedisStore', budget: 7_200, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },

@@ -32,9 +32,9 @@ export const LEFT_OUT: readonly {
   {
     what: 'PostgreSQL and Redis, their clients, and fleets over them',
     files: [
-      'test/stores/{postgres,redis}/**',
+      'test/stores/{postgres,redis,mysql}/**',
       'test/stores/types.test.ts',
-      'test/harness/fleet/{postgres,redis}.test.ts',
+      'test/harness/fleet/{postgres,redis,mysql}.test.ts',
     ],
     command: 'npx vitest run --project stores --project fleet',
   },

@@ -4,10 +4,9 @@ import {
   indexes,
   notNewer,
   PRUNE_BATCH,
-  positional,
+  positionalStatements,
   type Statement,
   type StatementName,
-  statementsOf,
   table,
 } from './text.ts'
 
@@ -42,15 +41,7 @@ function dialect(data: string): Dialect {
 }
 
 export function sqliteStatements(data: string): Readonly<Record<StatementName, Statement>> {
-  const text = statementsOf(dialect(data))
-  return {
-    get: positional(text.get),
-    open: positional(text.open),
-    list: positional(text.list),
-    insert: positional(text.insert),
-    update: positional(text.update),
-    prune: positional(text.prune),
-  }
+  return positionalStatements(dialect(data))
 }
 
 export const CREATE_VERSIONS: string = `CREATE TABLE IF NOT EXISTS ${VERSIONS} (version INTEGER PRIMARY KEY) STRICT`

@@ -123,7 +123,19 @@ export interface Statement {
   readonly parameters: readonly Parameter[]
 }
 
-export function positional(text: string): Statement {
+export function positionalStatements(dialect: Dialect): Readonly<Record<StatementName, Statement>> {
+  const { get, open, list, insert, update, prune } = statementsOf(dialect)
+  return {
+    get: positional(get),
+    open: positional(open),
+    list: positional(list),
+    insert: positional(insert),
+    update: positional(update),
+    prune: positional(prune),
+  }
+}
+
+function positional(text: string): Statement {
   const parameters: Parameter[] = []
   const numberless = withPlaceholders(text, (name) => {
     parameters.push(name)

@@ -6,6 +6,7 @@ import {
   isCustomerOrderingError,
   type RawRequest,
 } from 'customer-ordering-sdk'
+import { MysqlStore } from 'customer-ordering-sdk/stores/mysql'
 import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { RedisStore } from 'customer-ordering-sdk/stores/redis'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
@@ -108,6 +109,8 @@ const CALLS: Readonly<Record<string, (garbage: unknown) => unknown>> = {
   'new RedisStore({ client: … })': (it) => new RedisStore({ client: as(it) }),
   'new PostgresStore(…)': (it) => new PostgresStore(as(it)),
   'new PostgresStore({ client: … })': (it) => new PostgresStore({ client: as(it) }),
+  'new MysqlStore(…)': (it) => new MysqlStore(as(it)),
+  'new MysqlStore({ client: … })': (it) => new MysqlStore({ client: as(it) }),
 }
 
 describe.each(Object.entries(CALLS))('%s', (_call, call) => {

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { MariadbServer } from '../../stores/support/mysql.ts'
 import { PostgresServer } from '../../stores/support/postgres.ts'
 import { RedisServers } from '../../stores/support/redis.ts'
 import { bundleOf } from '../simulation/bundle.ts'
@@ -48,6 +49,16 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
     }
     case 'postgres': {
       const server = await PostgresServer.start()
+      return {
+        name,
+        folder: server.directory,
+        address: (round) => ({ store: name, url: server.url, table: `fleet_${round}` }),
+        crash: () => server.crash(),
+        stop: () => server.stop(),
+      }
+    }
+    case 'mysql': {
+      const server = await MariadbServer.start()
       return {
         name,
         folder: server.directory,

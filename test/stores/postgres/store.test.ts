@@ -139,7 +139,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     open,
     query: (sql) => execute(url, sql),
     versions: 'customer_ordering_rows_versions',
-    openIndex: 'customer_ordering_rows_open',
+    dropIndex: 'DROP INDEX customer_ordering_rows_open',
     schema: "SELECT count(*) AS count FROM pg_class WHERE relnamespace = 'public'::regnamespace",
   })
 

@@ -6,13 +6,14 @@ import { describeUnless } from '../../support/needs.ts'
 import { enginesFolder } from './engines.ts'
 
 /** A script of tools/services, which starts and stops servers. */
-export const serviceScript = (name: 'postgres' | 'redis'): string =>
+export const serviceScript = (name: 'postgres' | 'redis' | 'mariadb'): string =>
   fileURLToPath(new URL(`../../../tools/services/${name}.sh`, import.meta.url))
 
 /** The script's check that a server is installed. */
 const SERVERS = {
   clients: [],
   postgres: [[serviceScript('postgres'), 'check']],
+  mariadb: [[serviceScript('mariadb'), 'check']],
   redis: [
     ['redis-server', '--version'],
     ['redis-cli', '--version'],
@@ -26,7 +27,7 @@ export function describeWith(needed: keyof typeof SERVERS, title: string, body: 
 
 /** The reason why something required is missing, or undefined. */
 function missing(needed: keyof typeof SERVERS): string | undefined {
-  const clients = ['pg', 'redis', 'ioredis'].map((name) => `node_modules/${name}/package.json`)
+  const clients = ['pg', 'mysql2', 'redis', 'ioredis'].map((name) => `node_modules/${name}/package.json`)
   if (!clients.every((file) => existsSync(new URL(file, enginesFolder))))
     return 'run `npx node tools/programs/install.ts test/engines`'
   try {

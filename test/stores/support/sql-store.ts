@@ -6,19 +6,19 @@ import { callsOf, callsWithHalfACharacter, expectFailure, expectFailures } from 
 import { keepsFromNewerTables } from './newer-version.ts'
 
 export interface SqlEngine {
-  readonly name: 'PostgresStore' | 'SqliteStore'
+  readonly name: 'MysqlStore' | 'PostgresStore' | 'SqliteStore'
   readonly open: () => OrderStore
   readonly query: (sql: string) => Promise<readonly Record<string, unknown>[]>
   /** The name of the table of versions. */
   readonly versions: string
-  /** The name of the index of open rows. */
-  readonly openIndex: string
+  /** Removes the index of open rows. */
+  readonly dropIndex: string
   /** A query whose result changes with every table or index. */
   readonly schema: string
 }
 
 export function behavesAsSqlStore(engine: SqlEngine): void {
-  const { name, open, query, versions, openIndex, schema } = engine
+  const { name, open, query, versions, dropIndex, schema } = engine
 
   describe('tables that a newer version updates while this version uses them', () =>
     keepsFromNewerTables(engine))
@@ -26,7 +26,7 @@ export function behavesAsSqlStore(engine: SqlEngine): void {
   it('the store completes tables that lack something, and keeps their rows', async () => {
     await open().insert(makeRow(1))
     const whole = await query(schema)
-    await query(`DELETE FROM ${versions}; DROP INDEX ${openIndex}`)
+    await query(`DELETE FROM ${versions}; ${dropIndex}`)
     expect(await query(schema)).not.toEqual(whole)
     expect(await open().listOpen(SCOPE, { limit: 5 })).toEqual({ rows: [makeRow(1)] })
     expect(await query(schema)).toEqual(whole)

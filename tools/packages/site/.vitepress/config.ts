@@ -130,6 +130,7 @@ export default defineConfig({
           guide('Memory', 'stores/memory'),
           guide('SQLite', 'stores/sqlite'),
           guide('PostgreSQL', 'stores/postgres'),
+          guide('MySQL', 'stores/mysql'),
           guide('Redis', 'stores/redis'),
           guide('IndexedDB', 'stores/indexeddb'),
           guide('Your own', 'stores/your-own'),

@@ -1,0 +1,30 @@
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { MysqlStore } from '../../../src/stores/mysql.ts'
+import { command, settlesThroughCommand } from '../support/command.ts'
+import { during } from '../support/during.ts'
+import { enginesFolder } from '../support/engines.ts'
+import { makeMysqlPool, mariadbServer } from '../support/mysql.ts'
+import { describeWith } from '../support/services.ts'
+
+const folder = fileURLToPath(enginesFolder)
+
+describeWith('mariadb', 'the command over MariaDB', () => {
+  const server = mariadbServer()
+  const pool = during(
+    async () => makeMysqlPool(server().url),
+    (opened) => opened.end(),
+  )
+
+  it("the command settles an order in doubt with the project's mysql2", async () => {
+    await settlesThroughCommand(new MysqlStore({ client: pool() }), `--store ${server().url}`, folder)
+  })
+
+  it('the command exits with 1, and prints no password, if no server listens', async () => {
+    const line = 'unresolved --store mysql://ada:secret-word@127.0.0.1:1/x --account shop'
+    const { code, out, err } = await command(line, folder)
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/^customer-ordering-sdk: /)
+    expect(err).not.toContain('secret-word')
+  })
+})

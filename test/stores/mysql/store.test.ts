@@ -1,0 +1,528 @@
+import { type MysqlClient, type MysqlPool, MysqlStore } from 'customer-ordering-sdk/stores/mysql'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+import type { OrderStore } from '../../../src/stores/store.ts'
+import {
+  callsOf,
+  codeOf,
+  expectFailure,
+  expectFailures,
+  expectLaggingCopyIsNotBelieved,
+  failureOf,
+} from '../support/failures.ts'
+import {
+  leaveBehind,
+  type Mysql2Pool,
+  makeMysqlPool,
+  mariadbServer,
+  mysql2,
+  mysql2Callbacks,
+} from '../support/mysql.ts'
+import { describeWith } from '../support/services.ts'
+import { behavesAsSqlStore } from '../support/sql-store.ts'
+
+const IN_TRANSACTION = /its connection is inside a transaction|autocommit is off on its connection/
+
+describeWith('mariadb', 'MysqlStore and its server', () => {
+  const server = mariadbServer('--log-bin --sync-binlog=1')
+  const pools: Mysql2Pool[] = []
+
+  /** A pool that ends after the test. */
+  function openPool(options: Parameters<typeof makeMysqlPool>[1] = {}, url = server().url): Mysql2Pool {
+    const pool = makeMysqlPool(url, options)
+    pools.push(pool)
+    return pool
+  }
+
+  async function execute(sql: string): Promise<readonly Record<string, unknown>[]> {
+    const connection = await mysql2().createConnection({ uri: server().url, multipleStatements: true })
+    try {
+      const [rows] = await connection.query(sql)
+      return Array.isArray(rows) ? rows.map((row) => ({ ...Object(row) })) : []
+    } finally {
+      await connection.end()
+    }
+  }
+
+  beforeEach(() => execute('DROP DATABASE orders; CREATE DATABASE orders'))
+  afterEach(async () => {
+    for (const pool of pools.splice(0)) await pool.end()
+  })
+
+  behavesAsSqlStore({
+    name: 'MysqlStore',
+    open: () => new MysqlStore({ client: openPool() }),
+    query: execute,
+    versions: 'customer_ordering_rows_versions',
+    dropIndex: 'DROP TABLE customer_ordering_rows_versions',
+    schema: `SELECT TABLE_NAME, COLUMN_NAME, INDEX_NAME FROM information_schema.STATISTICS
+      WHERE TABLE_SCHEMA = 'orders' ORDER BY 1, 3, 2`,
+  })
+
+  describe('transactions of other code', () => {
+    it.each([
+      ['after START TRANSACTION', ['START TRANSACTION']],
+      ['after a read of a transaction', ['START TRANSACTION', 'SELECT * FROM customer_ordering_rows']],
+      ['with autocommit = 0', ['SET autocommit = 0']],
+      ['inside an XA transaction', ["XA START 'x'"]],
+    ])('every call rejects on a connection that was released %s', async (_, statements) => {
+      const pool = openPool({ connectionLimit: 1 })
+      const store = new MysqlStore({ client: pool })
+      await store.insert(makeRow(1))
+      for (const call of callsOf(store)) {
+        await leaveBehind(pool, ...statements)
+        const error = await expectFailure(call, IN_TRANSACTION)
+        expect(error.applied ?? false).toBe(false)
+      }
+      // The store has closed the connection, so the pool is of use again.
+      expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    })
+
+    it('a connection of the caller rejects calls until its transaction ends', async () => {
+      const connection = await mysql2().createConnection({ uri: server().url })
+      const store = new MysqlStore({ client: connection })
+      await store.insert(makeRow(1))
+      await connection.query('START TRANSACTION')
+      for (const call of callsOf(store)) await expectFailure(call, IN_TRANSACTION, '1568')
+      await connection.query('ROLLBACK')
+      expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
+      await connection.end()
+    })
+
+    it('a transaction that begins while a write waits for its connection puts the write in doubt', async () => {
+      const connection = await mysql2().createConnection({ uri: server().url })
+      let begin: string | undefined
+      const store = new MysqlStore({
+        client: {
+          query: (text) => connection.query(text),
+          execute: async (statement) => {
+            // The fence does not see a transaction that begins later.
+            if (begin !== undefined && statement.sql.startsWith('INSERT')) await connection.query(begin)
+            return await connection.execute(statement)
+          },
+        },
+      })
+      await store.insert(makeRow(1))
+      begin = 'START TRANSACTION'
+      const error = await expectFailure(() => store.insert(makeRow(2)), IN_TRANSACTION)
+      expect(error.applied).toBeUndefined()
+      await failureOf(() => store.get(SCOPE, makeRow(2).id))
+      await connection.query('ROLLBACK')
+      expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
+      await connection.end()
+    })
+
+    it('a call rejects on a connection that was released with locked tables', async () => {
+      const pool = openPool({ connectionLimit: 1 })
+      const store = new MysqlStore({ client: pool })
+      await store.insert(makeRow(1))
+      await execute('CREATE TABLE theirs (id INT)')
+      await leaveBehind(pool, 'LOCK TABLES theirs READ')
+      const error = await expectFailure(() => store.insert(makeRow(2)), 'UNLOCK TABLES', '1100')
+      expect(error.applied).toBe(false)
+    })
+
+    it.each(['READ UNCOMMITTED', 'REPEATABLE READ', 'SERIALIZABLE'])(
+      'a session at %s reads the last commit, and nothing that is not committed',
+      async (level) => {
+        const pool = openPool({ connectionLimit: 1 })
+        const store = new MysqlStore({ client: pool })
+        await store.insert(makeRow(1))
+        const other = await openPool().getConnection()
+        await other.query('START TRANSACTION')
+        await other.query("UPDATE customer_ordering_rows SET version = 9, data = 'not committed'")
+        await leaveBehind(pool, `SET SESSION TRANSACTION ISOLATION LEVEL ${level}`)
+        expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+        await other.query('COMMIT')
+        other.release()
+        expect(await store.get(SCOPE, makeRow(1).id)).toMatchObject({ version: 9 })
+      },
+    )
+
+    it('a session that only reads by default writes', async () => {
+      const pool = openPool({ connectionLimit: 1 })
+      const store = new MysqlStore({ client: pool })
+      await store.migrate()
+      await leaveBehind(pool, 'SET SESSION TRANSACTION READ ONLY')
+      await store.insert(makeRow(1))
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    })
+  })
+
+  describe('settings of a session', () => {
+    const withSession = async (statement: string): Promise<OrderStore> => {
+      const pool = openPool({ connectionLimit: 1 })
+      await leaveBehind(pool, statement)
+      return new MysqlStore({ client: pool })
+    }
+
+    it('a session without strict mode truncates nothing', async () => {
+      const store = await withSession("SET sql_mode = ''")
+      const scope = 'a'.repeat(1_025)
+      const error = await expectFailure(
+        () => store.insert(makeRow(1, { scope })),
+        'more than 1024 bytes. Shorten the account label. Nothing was written.',
+      )
+      expect(error.applied).toBe(false)
+      const longest = makeRow(1, { scope: 'é'.repeat(512), id: 'i'.repeat(1_024) })
+      await store.insert(longest)
+      expect(await store.get(longest.scope, longest.id)).toEqual(longest)
+    })
+
+    it('a session that limits its results does not shorten pages', async () => {
+      const store = await withSession('SET sql_select_limit = 1')
+      const rows = makeRows(3)
+      for (const row of rows) await store.insert(row)
+      expect((await store.listOpen(SCOPE, { limit: 5 })).rows).toHaveLength(3)
+    })
+
+    it.each([
+      "SET sql_mode = 'EMPTY_STRING_IS_NULL'",
+      'SET character_set_client = latin1, character_set_connection = utf8mb4',
+    ])('calls reject after %s', async (statement) => {
+      const store = await withSession(statement)
+      await expectFailure(() => store.insert(makeRow(1)), 'its session changes strings')
+    })
+
+    it.each([
+      "SET sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES'",
+      "SET sql_mode = 'ORACLE'",
+      'SET sql_safe_updates = 1',
+    ])('calls succeed after %s', async (statement) => {
+      const store = await withSession(statement)
+      const row = makeRow(1, { data: `\\' " ${'\u0000'} \\` })
+      await store.insert(row)
+      expect(await store.get(SCOPE, row.id)).toEqual(row)
+      await store.update(nextVersion(row, { open: false, state: 'created' }), 1)
+      expect(await store.prune(SCOPE, { createdBefore: Infinity, rejectedBefore: 0 })).toBe(1)
+    })
+
+    it('the store uses the same database after a connection was released in another', async () => {
+      const pool = openPool({ connectionLimit: 1 })
+      const store = new MysqlStore({ client: pool })
+      await store.insert(makeRow(1))
+      await execute('CREATE DATABASE IF NOT EXISTS theirs')
+      await leaveBehind(pool, 'USE theirs')
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      await expectFailure(
+        () => new MysqlStore({ client: openPool({}, server().url.replace(/orders$/, '')) }).migrate(),
+        'its connection uses no database. Set the option `database`.',
+      )
+      const named = new MysqlStore({ client: pool, database: 'orders' })
+      expect(await named.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    })
+  })
+
+  describe('settings of the server', () => {
+    afterEach(() =>
+      execute(`SET GLOBAL innodb_flush_log_at_trx_commit = 1, sync_binlog = 1, read_only = 0,
+        default_storage_engine = InnoDB`),
+    )
+
+    it.each([
+      ['SET GLOBAL innodb_flush_log_at_trx_commit = 2', 'innodb_flush_log_at_trx_commit is not 1'],
+      ['SET GLOBAL innodb_flush_log_at_trx_commit = 0', 'innodb_flush_log_at_trx_commit is not 1'],
+      ['SET GLOBAL sync_binlog = 0', 'the binary log may lack a commit'],
+      ['SET GLOBAL read_only = 1', 'this server is read-only, so it may be a replica'],
+    ])('%s is rejected, at first and while the store is open', async (statement, message) => {
+      const store = new MysqlStore({ client: openPool() })
+      await store.insert(makeRow(1))
+      await execute(statement)
+      // The user may write even if the server is read-only.
+      await expectFailures(callsOf(store), message)
+      await expectFailure(() => new MysqlStore({ client: openPool() }).migrate(), message)
+      await execute(`SET GLOBAL innodb_flush_log_at_trx_commit = 1, sync_binlog = 1, read_only = 0`)
+      expect((await store.listOpen(SCOPE, { limit: 5 })).rows).toEqual([makeRow(1)])
+    })
+
+    it('the tables use InnoDB, whatever the default', async () => {
+      await execute('SET GLOBAL default_storage_engine = MyISAM')
+      await new MysqlStore({ client: openPool() }).migrate()
+      const engines = "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'orders'"
+      expect(await execute(engines)).toEqual([{ ENGINE: 'InnoDB' }])
+    })
+
+    it.each([
+      ['ENGINE = Aria', 'its table uses the engine Aria, which may lose rows'],
+      ['MODIFY id VARCHAR(255)', 'its table was not created by this package'],
+      ['MODIFY data VARCHAR(255)', 'its table was not created by this package'],
+      ['DROP PRIMARY KEY', 'its table has no primary key (scope, id)'],
+      ['DROP PRIMARY KEY, ADD PRIMARY KEY (scope(10), id(10))', 'its table has no primary key'],
+      ['DROP PRIMARY KEY, ADD PRIMARY KEY (scope, id, version)', 'its table has no primary key'],
+    ])('a table after ALTER TABLE … %s is rejected', async (change, message) => {
+      await new MysqlStore({ client: openPool() }).insert(makeRow(1))
+      await execute(`ALTER TABLE customer_ordering_rows ${change}`)
+      await expectFailure(() => new MysqlStore({ client: openPool() }).get(SCOPE, 'id'), message)
+    })
+
+    it.each<[string, Record<string, string>, string]>([
+      ['a node of Galera', { wsrep_on: 'ON', wsrep_sync_wait: '0' }, 'a node of Galera may lag behind'],
+      [
+        'a group with eventual consistency',
+        { group_replication_group_name: 'a', group_replication_consistency: 'EVENTUAL' },
+        'a member of the group may lag behind',
+      ],
+      [
+        'a group with many primaries',
+        {
+          group_replication_group_name: 'a',
+          group_replication_consistency: 'BEFORE_ON_PRIMARY_FAILOVER',
+          group_replication_single_primary_mode: 'OFF',
+        },
+        'a member of the group may lag behind',
+      ],
+    ])('%s is rejected unless its reads wait for the other nodes', async (_, settings, message) => {
+      const withSettings = (changed: Record<string, string>): MysqlClient => {
+        const pool = openPool()
+        return {
+          getConnection: async () => {
+            const connection = await pool.getConnection()
+            return {
+              query: (text) => connection.query(text),
+              release: () => connection.release(),
+              destroy: () => connection.destroy(),
+              execute: async (statement) => {
+                if (!statement.sql.startsWith('SHOW')) return await connection.execute(statement)
+                return [Object.entries(changed).map(([Variable_name, Value]) => ({ Variable_name, Value }))]
+              },
+            }
+          },
+        }
+      }
+      await expectFailure(() => new MysqlStore({ client: withSettings(settings) }).migrate(), message)
+      const waits = { wsrep_sync_wait: '7', group_replication_consistency: 'BEFORE_AND_AFTER' }
+      await new MysqlStore({ client: withSettings({ ...settings, ...waits }) }).migrate()
+    })
+
+    it('a failover to a replica that lags behind is not believed', async () => {
+      const store = new MysqlStore({ client: openPool() })
+      await expectLaggingCopyIsNotBelieved(store, async () => {
+        await execute('DELETE FROM customer_ordering_rows; SET GLOBAL read_only = 1')
+      })
+    })
+  })
+
+  describe('failures', () => {
+    it('acknowledged rows survive a kill of the server in the middle of writes', async () => {
+      const store = new MysqlStore({ client: openPool() })
+      await store.migrate()
+      const rows = makeRows(400)
+      const acknowledged: string[] = []
+      let enough = (): void => {}
+      const many = new Promise<void>((resolve) => {
+        enough = resolve
+      })
+      const writes = rows.map(async (row) => {
+        await store.insert(row)
+        if (acknowledged.push(row.id) === 50) enough()
+      })
+      const ended = Promise.allSettled(writes)
+      await many
+      await server().crash()
+      await ended
+      expect(acknowledged.length).toBeLessThan(rows.length)
+      const survivor = new MysqlStore({ client: openPool() })
+      for (const id of acknowledged) expect(await survivor.get(SCOPE, id)).toBeDefined()
+    })
+
+    it('a write that waits too long for a lock was not applied', async () => {
+      const pool = openPool({ connectionLimit: 1 })
+      const store = new MysqlStore({ client: pool })
+      await store.insert(makeRow(1))
+      const other = await openPool().getConnection()
+      await other.query('START TRANSACTION')
+      await other.query('SELECT * FROM customer_ordering_rows FOR UPDATE')
+      await leaveBehind(pool, 'SET innodb_lock_wait_timeout = 1')
+      const update = () => store.update(nextVersion(makeRow(1)), 1)
+      const error = await expectFailure(update, 'innodb_lock_wait_timeout', '1205')
+      expect(error.applied).toBe(false)
+      await other.query('ROLLBACK')
+      other.release()
+      expect(await update()).toBe(true)
+    })
+
+    it('a write whose connection was killed is in doubt', async () => {
+      const pool = openPool({ connectionLimit: 1 })
+      const store = new MysqlStore({ client: pool })
+      await store.insert(makeRow(1))
+      const other = await openPool().getConnection()
+      await other.query('START TRANSACTION')
+      await other.query('SELECT * FROM customer_ordering_rows FOR UPDATE')
+      const written = failureOf(() => store.update(nextVersion(makeRow(1)), 1))
+      const waiting = "SELECT id FROM information_schema.PROCESSLIST WHERE info LIKE 'UPDATE%'"
+      let ids = await execute(waiting)
+      while (ids.length === 0) ids = await execute(waiting)
+      await execute(`KILL ${ids[0]?.['id']}`)
+      expect((await written).applied).toBeUndefined()
+      await other.query('ROLLBACK')
+      other.release()
+    })
+
+    it.each([
+      [1213, 'a deadlock with another transaction. Try again. Nothing was written.', false],
+      [1114, "the server's disk or its table is full. Free up space. Nothing was written.", false],
+      [1180, 'the database client reported 1180', undefined],
+      [1317, 'The write may or may not have happened.', undefined],
+    ])('a write that fails with error %d says what that means', async (errno, message, applied) => {
+      const pool = openPool()
+      await new MysqlStore({ client: pool }).migrate()
+      const client: MysqlPool = {
+        getConnection: async () => {
+          const connection = await pool.getConnection()
+          return {
+            query: (text) => connection.query(text),
+            release: () => connection.release(),
+            destroy: () => connection.destroy(),
+            execute: async (statement) => {
+              if (!statement.sql.startsWith('INSERT')) return await connection.execute(statement)
+              throw Object.assign(new Error('secret'), { errno })
+            },
+          }
+        },
+      }
+      const error = await expectFailure(
+        () => new MysqlStore({ client }).insert(makeRow(1)),
+        message,
+        String(errno),
+      )
+      expect(error.applied).toBe(applied)
+    })
+
+    it.each([
+      ['user', (url: URL) => (url.username = 'nobody'), 'the login failed'],
+      ['password', (url: URL) => (url.password = 'secret-word'), 'the login failed'],
+      ['database', (url: URL) => (url.pathname = '/secret-base'), 'the database does not exist'],
+      ['port', (url: URL) => (url.port = '1'), 'the connection failed'],
+    ])(
+      'the error names a wrong %s, and reveals nothing of the connection string',
+      async (_, change, message) => {
+        const url = new URL(server().url)
+        change(url)
+        const error = await expectFailure(
+          () => new MysqlStore({ client: openPool({}, url.href) }).migrate(),
+          message,
+        )
+        for (const secret of [url.password, 'secret', '127.0.0.1']) {
+          expect(`${error.message} ${error.stack} ${JSON.stringify(error.cause)}`).not.toContain(secret)
+        }
+      },
+    )
+
+    it('a user with access to the rows only needs no right to create tables', async () => {
+      await execute(`CREATE OR REPLACE USER limited@'127.0.0.1' IDENTIFIED BY 'x';
+        GRANT SELECT, INSERT, UPDATE, DELETE ON orders.* TO limited@'127.0.0.1'`)
+      const url = new URL(server().url)
+      Object.assign(url, { username: 'limited', password: 'x' })
+      const store = new MysqlStore({ client: openPool({}, url.href) })
+      await expectFailure(() => store.migrate(), 'as a user that may create them', '1142')
+      await new MysqlStore({ client: openPool() }).migrate()
+      await store.insert(makeRow(1))
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    })
+
+    it('tables that were dropped are reported as forgotten orders', async () => {
+      const store = new MysqlStore({ client: openPool() })
+      await store.insert(makeRow(1))
+      await execute('DROP TABLE customer_ordering_rows, customer_ordering_rows_versions')
+      await expectFailures(callsOf(store), 'If they were dropped, their orders are forgotten')
+    })
+
+    it('a call rejects if the owner has closed the pool', async () => {
+      const pool = makeMysqlPool(server().url)
+      const store = new MysqlStore({ client: pool })
+      await store.migrate()
+      await store.close()
+      await pool.query('SELECT 1')
+      const other = new MysqlStore({ client: pool })
+      await pool.end()
+      expect(codeOf(await failureOf(() => other.get(SCOPE, 'id')))).toBe('CLIENT_CLOSED')
+    })
+
+    it.each([undefined, null, {}, 'mysql://localhost', { query: () => {} }])(
+      'the store rejects the client %j',
+      async (client) => {
+        // A caller without a type checker may pass anything.
+        await expectFailure(
+          () => new MysqlStore({ client: client as MysqlClient }),
+          'needs a pool or connection of mysql2',
+        )
+      },
+    )
+
+    it('the store rejects a client that does not show the status of the server', async () => {
+      const client: MysqlClient = { query: async () => [[]], execute: async () => [[]] }
+      await expectFailure(
+        () => new MysqlStore({ client }).migrate(),
+        'does not show the status of the server',
+      )
+    })
+
+    it.each(['', ' ', 'a\u0000', 'x'.repeat(56), '😀'])(
+      'the store rejects the table name %j',
+      async (table) => {
+        await expectFailure(
+          () => new MysqlStore({ client: openPool(), table }),
+          'The option `table` of MysqlStore',
+        )
+      },
+    )
+  })
+
+  it('a pool of the callback interface works', async () => {
+    const pool = mysql2Callbacks().createPool({ uri: server().url })
+    const store = new MysqlStore({ client: pool })
+    await store.insert(makeRow(1))
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    await new Promise<void>((resolve) => pool.end(resolve))
+  })
+
+  it('several stores create the tables at the same time, with a name that needs quotes', async () => {
+    const table = 'of `this` "shop"'
+    const stores = Array.from({ length: 6 }, () => new MysqlStore({ client: openPool(), table }))
+    await Promise.all(stores.map((store) => store.migrate()))
+    await stores[0]?.insert(makeRow(1))
+    expect(await stores[5]?.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+  })
+
+  it('every read uses an index, whatever the number of rows', async () => {
+    const pool = openPool()
+    const seen: { sql: string; values: readonly unknown[] }[] = []
+    const store = new MysqlStore({
+      client: {
+        getConnection: async () => {
+          const connection = await pool.getConnection()
+          return {
+            query: (text) => connection.query(text),
+            release: () => connection.release(),
+            destroy: () => connection.destroy(),
+            execute: (statement) => {
+              if (/^(SELECT server|DELETE)/.test(statement.sql)) seen.push(statement)
+              return connection.execute(statement)
+            },
+          }
+        },
+      },
+    })
+    for (const row of makeRows(300)) await store.insert({ ...row, open: false, state: 'created' })
+    await execute('ANALYZE TABLE customer_ordering_rows')
+    await store.get(SCOPE, makeRow(1).id)
+    await store.listOpen(SCOPE, { limit: 10 })
+    await store.list(SCOPE, { limit: 10, since: 1_700_000_000_000 })
+    await store.prune(SCOPE, { createdBefore: 5, rejectedBefore: 5 })
+    const plans: string[] = []
+    const connection = await pool.getConnection()
+    for (const { sql, values } of seen) {
+      const [rows] = await connection.execute({
+        ...{ sql: `EXPLAIN ${sql}`, values: [...values] as string[] },
+        ...{ rowsAsArray: false, nestTables: false, namedPlaceholders: false },
+        typeCast: (_field, next) => next(),
+      })
+      for (const row of Array.isArray(rows) ? rows : []) {
+        if (Object(row).table === 'customer_ordering_rows') plans.push(Object(row).key)
+      }
+    }
+    connection.release()
+    expect(plans).toEqual(['PRIMARY', 'open_rows', 'listed_rows', 'closed_rows', 'closed_rows'])
+  })
+})
