@@ -106,7 +106,7 @@ export function leftOpen(externalOrderId: string): RecordContent {
     ambiguous: true,
     externalOrderId,
     attempts: 1,
-    fingerprint: fingerprintOf(uuidV5, slot, MEMBERS),
+    fingerprint: fingerprintOf(slot, MEMBERS),
     body: canonicalJson({ metadata: { externalOrderId }, ...REQUEST }),
     apiKeyTag: 'tag',
     claim: 'claim',

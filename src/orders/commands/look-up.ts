@@ -61,15 +61,15 @@ export async function readOrder(
     path: `${ORDERS_PATH}/${segment('orderId', orderId)}`,
     settings,
     charged,
-    parse: withId('id', orderId, (body) => readable(context, body, asked)),
+    parse: withId('id', orderId, (body) => readable(body, asked)),
   })
 }
 
-function readable({ connection }: OrderContext, body: unknown, asked: Asked | undefined): Checked<Order> {
+function readable(body: unknown, asked: Asked | undefined): Checked<Order> {
   const checked = checkNow(orderSchema, body)
   if (!('value' in checked) || asked === undefined) return checked
   const { value } = checked
-  const [field] = differencesFound(connection.runtime.deriveId, asked, { ...echoOf(value), id: value.id })
+  const [field] = differencesFound(asked, { ...echoOf(value), id: value.id })
   return field === undefined ? checked : wrong('is not what was sent', field)
 }
 
@@ -127,7 +127,7 @@ export async function* lookUp(
         if (lookup === undefined) continue
         const { found, body } = lookup
         const asked = { ...found.record, ...defined({ body }) }
-        const differs = differencesFound(runtime.deriveId, asked, listed)
+        const differs = differencesFound(asked, listed)
         if (differs.length > 0) {
           doubts.set(externalOrderId, { orderId: listed.id, differs })
           continue

@@ -87,7 +87,6 @@ export async function* reconcile<Output>(
   }
   index.seal()
   const reported = new Set<string>()
-  const { deriveId } = context.connection.runtime
   const scan = {
     operation: OPERATION,
     settings: options.settings,
@@ -100,7 +99,7 @@ export async function* reconcile<Output>(
       if (reported.has(listed.id)) continue
       reported.add(listed.id)
       const found = await recordOf(context, index, listed)
-      const differs = found === undefined ? [] : differencesFound(deriveId, found.record, listed)
+      const differs = found === undefined ? [] : differencesFound(found.record, listed)
       // An order that contradicts the record's request belongs to another caller. Only with the
       // record's reference, it may still be the order.
       const isNamed =

@@ -62,7 +62,7 @@ async function confirmed(
   const { value: order, info } = await readOrder(context, operation, orderId, 'unknown', left)
   const { attempts } = info()
   const asked = record ?? { slot: slotNamed(name), fingerprint: {}, ...name }
-  const differing = differencesFound(context.connection.runtime.deriveId, asked, {
+  const differing = differencesFound(asked, {
     ...echoOf(order),
     id: order.id,
   })

@@ -71,7 +71,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   if (lost !== undefined)
     throw invalid(lost, 'is undefined, so a repeated call could place a second order: set it, or omit it')
   const slot = slotOf(externalOrderId, idempotencyKey ?? duplicateKey, () => digestOf(derive, members))
-  const fingerprint = fingerprintOf(derive, slot, members)
+  const fingerprint = fingerprintOf(slot, members)
   const rowId = rowIdOf(derive, slot)
   return bare({
     slot,

@@ -7,8 +7,7 @@ import type { EchoedField } from '../../call-options.ts'
 import { isObject, ownValue } from '../../defined.ts'
 import { Deadline, GRACE } from '../../http/deadline.ts'
 import { REDACTED } from '../../http/redact.ts'
-import { CanonicalJsonError } from '../../identity/canonical.ts'
-import { type Derive, fieldTag } from '../../identity/keys.ts'
+import { fieldTag } from '../../identity/keys.ts'
 import { parseJson } from '../../schemas/check.ts'
 import type { Order } from '../../schemas/order.ts'
 import { isAnother, isProven, type Proof, prove } from '../protocol/transitions.ts'
@@ -41,7 +40,7 @@ export function echoOf(order: object): Echo {
 }
 
 /** The one matcher: returns the fields in which an order differs from what was sent. */
-export function differences(derive: Derive, asked: Asked, echo: Echo): readonly EchoedField[] {
+export function differences(asked: Asked, echo: Echo): readonly EchoedField[] {
   const { externalOrderId } = echo
   const other =
     asked.externalOrderId !== undefined &&
@@ -50,7 +49,7 @@ export function differences(derive: Derive, asked: Asked, echo: Echo): readonly 
     !externalOrderId.includes(REDACTED)
   const fields = (['serviceId', 'quantity', 'target'] as const).filter((field) => {
     const shown = echo[field]
-    return shown !== undefined && !mayHaveTag(derive, asked, field, shown)
+    return shown !== undefined && !mayHaveTag(asked, field, shown)
   })
   return other ? ['externalOrderId', ...fields] : fields
 }
@@ -60,9 +59,9 @@ export function differences(derive: Derive, asked: Asked, echo: Echo): readonly 
  * reference proves that it is ours: services trim, normalise and count down the other fields. A
  * service may also spell a target differently, so the target alone proves nothing.
  */
-export function contradiction(derive: Derive, asked: Asked, echo: Echo): EchoedField | undefined {
+export function contradiction(asked: Asked, echo: Echo): EchoedField | undefined {
   if (asked.externalOrderId !== undefined && echo.externalOrderId === asked.externalOrderId) return undefined
-  return differences(derive, asked, echo).find((field) => field !== 'target')
+  return differences(asked, echo).find((field) => field !== 'target')
 }
 
 /**
@@ -71,11 +70,10 @@ export function contradiction(derive: Derive, asked: Asked, echo: Echo): EchoedF
  * its fields now.
  */
 export function differencesFound(
-  derive: Derive,
   asked: Asked & Partial<JournalRecord>,
   found: Echo & { readonly id: string },
 ): readonly EchoedField[] {
-  const fields = differences(derive, asked, found)
+  const fields = differences(asked, found)
   if (asked.order?.id === found.id) return fields.filter((field) => field === 'externalOrderId')
   const own = sourceSystemOf(asked)
   const isOther = own !== undefined && found.sourceSystem !== undefined && found.sourceSystem !== own
@@ -93,17 +91,11 @@ function sourceSystemIn(object: object): string | undefined {
 }
 
 /** A field without a tag proves nothing, and a value in which an API key was redacted neither. */
-function mayHaveTag(
-  derive: Derive,
-  { slot, fingerprint }: Asked,
-  field: string,
-  shown: string | number,
-): boolean {
+function mayHaveTag({ slot, fingerprint }: Asked, field: string, shown: string | number): boolean {
   if (!Object.hasOwn(fingerprint, field) || String(shown).includes(REDACTED)) return true
   try {
-    return fieldTag(derive, slot, field, shown) === fingerprint[field]
-  } catch (error) {
-    if (!(error instanceof CanonicalJsonError)) throw error
+    return fieldTag(slot, field, shown) === fingerprint[field]
+  } catch {
     // This client sends only values with a canonical form, so the request had another value.
     return false
   }

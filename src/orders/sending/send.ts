@@ -186,7 +186,7 @@ async function attemptsUnder(
     const success = result.kind === 'answer' && result.status < 300
     outcome = classify(
       success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
-      (order) => contradiction(runtime.deriveId, claimed, echoOf(order)),
+      (order) => contradiction(claimed, echoOf(order)),
     )
     unused &&= !mayHaveProcessed(outcome.kind) && !connection.mayResend
     before = verdict.history

@@ -6,7 +6,6 @@ import {
   checkReference,
   derivedKey,
   digestOf,
-  fieldTag,
   isNameless,
   KEY_NAMESPACE,
   proxiedTag,
@@ -59,16 +58,12 @@ describe('derived keys', () => {
     derivedKey(record, { server: 's', account: 'a', externalOrderId: 'r', generation: 0 })
     rowIdOf(record, 'ref:r')
     digestOf(record, new Map(Object.entries({ a: '"x"', b: '[1]', metadata: '{"c":1}' })))
-    fieldTag(record, 'ref:r', 'a', { z: 1, y: 2 })
-    fieldTag(record, 'anon:digest', 'a', 1)
     apiKeyTag(record, 'salt', 'key')
     proxiedTag(record, 'salt', 'tag of the proxy')
     expect(names).toEqual([
       '["k1","s","a","r",0]',
       '["s1","ref:r"]',
       '["f1",{"a":"x","b":[1]}]',
-      '["t1","ref:r","a",{"y":2,"z":1}]',
-      '["t1","","a",1]',
       '["a1","salt","key"]',
       '["a1","salt","tag of the proxy"]',
     ])

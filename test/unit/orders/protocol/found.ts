@@ -2,7 +2,6 @@ import { fingerprintOf } from '../../../../src/identity/keys.ts'
 import { type Facts, PLAIN_FACTS } from '../../../../src/orders/protocol/rules.ts'
 import type { Intent } from '../../../../src/orders/record/intent.ts'
 import type { JournalRecord } from '../../../../src/orders/record/record.ts'
-import { uuidV5 } from '../../../../src/uuid-v5.ts'
 import { LEFT_OPEN, MEMBERS, MINUTE, NOW, WINDOW } from '../../../support/order-context.ts'
 
 export const ATTEMPT = 30_000
@@ -39,5 +38,5 @@ export const intent: Intent = {
 }
 export const changed: Intent = {
   ...intent,
-  fingerprint: fingerprintOf(uuidV5, 'ref:r1', new Map([...MEMBERS, ['quantity', '2']])),
+  fingerprint: fingerprintOf('ref:r1', new Map([...MEMBERS, ['quantity', '2']])),
 }
