@@ -195,7 +195,8 @@ async function ruledReply(
 }
 
 function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
-  const { order, ending, attempts, record, remembered, replayed } = sent
+  const { outcome, ending, attempts, record, remembered, replayed } = sent
+  const order = outcome?.order
   if (order !== undefined) {
     const { trail } = ending
     const answered = { ...factsOf(trail), headers: headersLater(trail) }

@@ -207,11 +207,11 @@ function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): Recove
 }
 
 function sentOutcome(sent: Sent, { settings }: Job): RecoveryOutcome {
-  const { ending, order, outcome, record } = sent
+  const { ending, outcome, record } = sent
   if (ending.end === 'steered') throw ending.error
   const about = orderCall(OPERATION, recordFacts(record), settings.signal)
   const error = ending.end === 'done' ? undefined : errorOf(ending, about)
-  return outcomeOf(record, { order, error, kind: outcome?.kind })
+  return outcomeOf(record, { order: outcome?.order, error, kind: outcome?.kind })
 }
 
 async function leaveOpen(

@@ -45,9 +45,6 @@ export type Refusal =
   | 'changed'
   | 'unsettled'
 
-/** Why recovery looks an order up instead of sending it again. */
-export type HeldBack = 'past_window' | 'held' | 'api_key_changed'
-
 interface Refuse<R extends Refusal> {
   readonly step: 'refuse'
   readonly because: R
@@ -55,7 +52,8 @@ interface Refuse<R extends Refusal> {
 /** Searches the service's list for the order. */
 interface LookUp {
   readonly step: 'look_up'
-  readonly because: HeldBack
+  /** Why the order is not sent again. */
+  readonly because: 'past_window' | 'held' | 'api_key_changed'
 }
 /**
  * - `send`: claims the order, then sends it;
@@ -203,7 +201,7 @@ const read = { step: 'read' } as const
 const verify = { step: 'verify' } as const
 const nothing = { step: 'nothing' } as const
 const refuse = <const R extends Refusal>(because: R): Refuse<R> => ({ step: 'refuse', because })
-const lookUp = (because: HeldBack): LookUp => ({ step: 'look_up', because })
+const lookUp = (because: LookUp['because']): LookUp => ({ step: 'look_up', because })
 
 /** Come before every cell of `create()` for an order with a record. */
 export const GUARDS: readonly (readonly [when: ConditionName, step: Refuse<Differs>])[] = [

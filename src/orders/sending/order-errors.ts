@@ -112,8 +112,8 @@ export function unclaimedError(
 
 /** The order was sent, and this call has no order to return. */
 export function sentError(job: CreateJob, sent: Sent, charged: Charged): CustomerOrderingError {
-  const { ending, outcome, orderId, record, attempts } = sent
-  const context = { ...contextOf(job, charged, record.key), orderId }
+  const { ending, outcome, record, attempts } = sent
+  const context = { ...contextOf(job, charged, record.key), orderId: record.order?.id }
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
   if (unreadable && ending.end !== 'aborted') {

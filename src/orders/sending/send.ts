@@ -41,10 +41,7 @@ export interface Claimed {
 export interface Sent {
   readonly end: 'sent'
   readonly charged: Charged
-  /** The order in the last response. */
-  readonly order: Order | undefined
-  readonly orderId: string | undefined
-  /** Outcome of the last attempt. */
+  /** Outcome of the last attempt, with the order in its response. */
   readonly outcome: Outcome | undefined
   readonly ending: Ending<Order>
   /** Number of attempts under all keys. */
@@ -266,13 +263,11 @@ async function proven(
   { claimed, mine, outcome, ending }: Tried,
   shown: Shown,
 ): Promise<Sent> {
-  const order = outcome?.order
-  const orderId = outcome?.orderId ?? claimed.order?.id
   const { trail } = ending
   const proof: Proof = {
     sent: mine.record,
-    order: order && rememberedOrder(context, order),
-    orderId,
+    order: outcome?.order && rememberedOrder(context, outcome.order),
+    orderId: outcome?.orderId ?? claimed.order?.id,
     attempts: trail.attempts,
     claim: mine.record.claim,
   }
@@ -282,7 +277,7 @@ async function proven(
   const isFresh = claimed.origin === 'random' && !claimed.ambiguous && claimed.attempts === 0
   const isFirst = told === 'false' || (isFresh && trail.attempts === 1)
   const replayed = continues || told === 'true' ? true : isFirst ? false : undefined
-  return { end: 'sent', ...shown, charged: 'yes', order, orderId, record, remembered, replayed }
+  return { end: 'sent', ...shown, charged: 'yes', record, remembered, replayed }
 }
 
 /** Stores an outcome without a proof. `'no'` is said only if the record was closed. */
@@ -294,13 +289,7 @@ async function settled(
   charged: Charged,
   shown: Shown,
 ): Promise<Sent> {
-  const nothing = {
-    ...shown,
-    end: 'sent',
-    order: undefined,
-    orderId: undefined,
-    replayed: undefined,
-  } as const
+  const nothing = { ...shown, end: 'sent', replayed: undefined } as const
   const written = await context.journal.writeOutcome(mine, settle(mine.record, end), deadline)
   if (written.result === 'written')
     return { ...nothing, charged, record: written.found.record, remembered: true }
