@@ -530,7 +530,7 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command reports a wait of a second or more while it waits', async () => {
-    sandbox.faults.add({ action: { type: 'retryAfter', value: '1' } })
+    sandbox.faults.add({ action: { type: 'status', status: 429, headers: { 'retry-after': '1' } } })
     const { err, code } = await command('balance')
     expect(err).toMatch(/: waiting 1 s \(429\): GET \/v1\/balance\n$/)
     expect(code).toBe(0)

@@ -125,7 +125,6 @@ const ANSWERS_OF_FAULTS: readonly FaultAction['type'][] = [
   'bytes',
   'cutBody',
   'inProgress',
-  'retryAfter',
   'stallBody',
   'status',
   'transformBody',

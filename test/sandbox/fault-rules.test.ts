@@ -23,7 +23,6 @@ const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction
   },
   inProgress: { type: 'inProgress', commit: false },
   forgetKeys: { type: 'forgetKeys' },
-  retryAfter: { type: 'retryAfter', value: '-1', status: 503, commit: true },
   transformBody: { type: 'transformBody', patch: [{ op: 'add', path: '/a', value: null }] },
   shortPage: { type: 'shortPage', fewer: 1 },
   mutateList: { type: 'mutateList', change: 'shuffle' },

@@ -156,12 +156,12 @@ describe('made-up answers', () => {
     other.sandbox.expectCharges(0)
   })
 
-  test('retryAfter responds 429 or 503 with any header value', async () => {
-    const { api } = withFault({ type: 'retryAfter', value: 'soon' })
+  test('a status has any header value, such as that of Retry-After', async () => {
+    const { api } = withFault({ type: 'status', status: 429, headers: { 'retry-after': 'soon' } })
     const first = await api.order('k')
     expect(first.status).toBe(429)
     expect(first.headers.get('retry-after')).toBe('soon')
-    const other = withFault({ type: 'retryAfter', value: '120', status: 503, commit: true })
+    const other = withFault({ type: 'status', status: 503, headers: { 'retry-after': '120' }, commit: true })
     expect(await other.api.order('k')).toMatchObject({ status: 503 })
     other.sandbox.expectCharges(1)
   })

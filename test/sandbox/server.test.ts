@@ -113,7 +113,13 @@ describe('faults on real sockets', () => {
         { action: { type: 'status', status: 204 } },
         { action: { type: 'status', status: 502, html: true } },
         { action: { type: 'status', status: 307, headers: { location: '/elsewhere' } } },
-        { action: { type: 'retryAfter', value: 'Wed, 21 Oct 2026 07:28:00 GMT' } },
+        {
+          action: {
+            type: 'status',
+            status: 429,
+            headers: { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' },
+          },
+        },
       ],
     })
     expect(await (await order()).text()).toBe('')

@@ -68,7 +68,6 @@ const actions: { readonly [Type in FaultAction['type']]: Shape } = {
   ),
   inProgress: record({ type }, { commit: flag }),
   forgetKeys: record({ type }),
-  retryAfter: record({ type, value: headerValue }, { status: oneOf(429, 503), commit: flag }),
   transformBody,
   shortPage: record({ type }, { fewer: number({ min: 1 }) }),
   mutateList: record({

@@ -121,13 +121,6 @@ export type FaultAction =
   | { readonly type: 'inProgress'; readonly commit?: boolean }
   /** Before processing the request, the service forgets the keys of requests that have ended. */
   | { readonly type: 'forgetKeys' }
-  /** Responds with 429 (default) or 503. `value` becomes the Retry-After header, valid or not. */
-  | {
-      readonly type: 'retryAfter'
-      readonly value: string
-      readonly status?: 429 | 503
-      readonly commit?: boolean
-    }
   /**
    * Changes the JSON body of the response: first with the JSON patch steps, then with the function.
    */

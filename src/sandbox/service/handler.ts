@@ -188,7 +188,6 @@ function commits(ending: FaultEnding): boolean {
     case 'stall':
     case 'status':
     case 'inProgress':
-    case 'retryAfter':
       return ending.commit ?? false
     case 'bytes':
     case 'otherOrder':
@@ -242,11 +241,6 @@ function replacement(world: World, ending: FaultEnding, call: Call, charged: boo
     case 'inProgress': {
       const message = 'A request with this Idempotency-Key is still running.'
       return reply(errorAnswer({ status: 409, code: 'IDEMPOTENCY_IN_PROGRESS', message }, behaviour))
-    }
-    case 'retryAfter': {
-      const status = ending.status ?? 429
-      const answer = errorAnswer({ status, code: codeOf(status), message: 'Retry later.' }, behaviour)
-      return reply({ ...answer, headers: { 'retry-after': ending.value } })
     }
     case 'otherOrder':
       return reply(otherOrder(world, call) ?? jsonAnswer(500, null))

@@ -180,7 +180,7 @@ function suite(): void {
 
   describe('an answer whose headers cannot be read', () => {
     it('is waited for as long as the client itself thinks, whatever Retry-After says', async () => {
-      await goWrong({ type: 'retryAfter', value: '3600' })
+      await goWrong({ type: 'status', status: 429, headers: { 'retry-after': '3600' } })
       const waits: unknown[] = []
       const client = clientOf({ hooks: { onRetry: ({ retryAfter }) => waits.push(retryAfter) } })
       const placed = await client.orders.create(order())

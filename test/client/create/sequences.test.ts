@@ -338,7 +338,7 @@ it.each([
   ],
   [
     'is reported as not charged between two clean refusals',
-    { type: 'retryAfter', value: '60' },
+    { type: 'status', status: 429, headers: { 'retry-after': '60' } },
     'always',
     'no',
     { state: 'rejected', rejection: { kind: 'not_processed' } },

@@ -64,7 +64,7 @@ const FLEET_FAULTS: Plan['faults'] = [
   [0.04, { type: 'status', status: 503, commit: true }],
   [0.02, { type: 'status', status: 502, html: true }],
   [0.02, { type: 'inProgress', commit: true }],
-  [0.02, { type: 'retryAfter', value: '0' }],
+  [0.02, { type: 'status', status: 429, headers: { 'retry-after': '0' } }],
   [0.01, { type: 'crash' }],
   [0.03, { type: 'delay', ms: 100, when: 'before' }],
   [0.03, { type: 'delay', ms: 150, when: 'during' }],

@@ -42,8 +42,8 @@ const FAULTS: readonly ((draw: Draw, commit: boolean) => FaultAction)[] = [
   (_, commit) => ({ type: 'inProgress', commit }),
   (draw, commit) =>
     draw.chance(0.5)
-      ? { type: 'retryAfter', value: draw.pick('1', '30', '200') }
-      : { type: 'retryAfter', value: draw.pick('1', '60'), status: 503, commit },
+      ? { type: 'status', status: 429, headers: { 'retry-after': draw.pick('1', '30', '200') } }
+      : { type: 'status', status: 503, headers: { 'retry-after': draw.pick('1', '60') }, commit },
   (draw) => ({ type: 'transformBody', transform: draw.pick(withoutAmount, withoutId) }),
   (draw, commit) =>
     draw.chance(0.5)

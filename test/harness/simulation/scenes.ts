@@ -156,8 +156,8 @@ const sleepingRotation = (draw: Draw): Scene => ({
     onOrders({
       times: draw.pick(1, 2),
       action: draw.pick<FaultAction>(
-        { type: 'retryAfter', value: '1' },
-        { type: 'retryAfter', value: '8' },
+        { type: 'status', status: 429, headers: { 'retry-after': '1' } },
+        { type: 'status', status: 429, headers: { 'retry-after': '8' } },
         { type: 'status', status: 425 },
       ),
     }),

@@ -45,7 +45,7 @@ export async function liveThrough(hours: number, seed: number, leak?: Leak): Pro
       { type: 'cutBody' },
       { type: 'status', status: 503 },
       { type: 'status', status: 402, code: 'NO' },
-      { type: 'retryAfter', value: '7' },
+      { type: 'status', status: 429, headers: { 'retry-after': '7' } },
       { type: 'inProgress', commit: true },
     )
     sandbox.faults.add({ match, times: draw.between(1, 4), action })

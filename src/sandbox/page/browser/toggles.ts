@@ -40,7 +40,7 @@ const toggles: readonly {
   {
     name: 'Too many requests',
     hint: '429 with Retry-After: 2',
-    rule: { action: { type: 'retryAfter', value: '2' } },
+    rule: { action: { type: 'status', status: 429, headers: { 'retry-after': '2' } } },
   },
   {
     name: 'Respond 3 seconds late',
