@@ -268,7 +268,10 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --take-over ~', 'unresolved has no option --take-over'],
     ['resolve r1 --as created ~', '--as created requires --order-id'],
     ['resolve r1 --as abandoned --despite target ~', '--despite is only for --as created'],
-    ['resolve r1 --as created --order-id o1 --despite color ~', '--despite takes the fields'],
+    [
+      'resolve r1 --as created --order-id o1 --despite color ~',
+      'despite must be an array of the fields that the error named',
+    ],
     ['resolve r1 --as done ~', '--as must be created or abandoned'],
     ['recover --remember nothing ~', '--remember must be id or order'],
     ['reconcile --since yesterday ~', '--since must be a time'],
