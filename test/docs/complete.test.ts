@@ -133,3 +133,27 @@ test('the pages name every environment variable that the source reads, and no ot
   const named = new Set(pages.flatMap(({ text }) => text.match(names) ?? []))
   expect(named).toEqual(used)
 })
+
+test('each list of refusals in the docs and TSDoc has every status that is a refusal', () => {
+  const refusals = Object.keys(STATUSES).filter((status) => statusRow(Number(status)).outcome === 'refused')
+  const sources = globSync('**/*.ts', { cwd: join(root, 'src') }).map((path) => ({
+    path,
+    text: sourceOf(path),
+  }))
+  const lists = [...pages, ...sources].flatMap(({ path, text }) =>
+    [...text.matchAll(/\b400, 402, 404(?:,? (?:or |and )?\d{3})*/g)].map(([list]) => `${path}: ${list}`),
+  )
+  const found = lists.map((list) => list.split(': ')[1]?.match(/\d{3}/g)?.join())
+  expect(found.length).toBeGreaterThan(3)
+  expect(lists.filter((_list, index) => found[index] !== refusals.join())).toEqual([])
+})
+
+test.each([
+  ['schemas/order.ts', 'Order', 'orderSchema'],
+  ['schemas/service.ts', 'Service', 'serviceSchema'],
+  ['schemas/balance.ts', 'Balance', 'balanceSchema'],
+])('in %s, each field of %s is checked by %s', (path, name, schema) => {
+  const [, shape = ''] = sourceOf(path).split(new RegExp(`^export const ${schema}\\b.*\\{$`, 'm'))
+  const checked = [...(shape.split('\n})')[0] ?? '').matchAll(/^ {2}(\w+):/gm)].map(([, field]) => field)
+  expect(checked).toEqual(fieldsOf(path).get(name))
+})
