@@ -44,16 +44,8 @@ export async function* recover<Output>(
   const { lifetime, connection } = context
   const { runtime, reporter } = connection
   const checkOpen = (): void => lifetime.check('unknown')
-  const report = async (
-    outcome: RecoveryOutcome,
-    callId: string = runtime.randomId(),
-  ): Promise<RecoveryOutcome<Output>> => {
-    const told = await fitted(context, outcome, settings)
-    reportOutcome(context, callId, told, outcome.order?.id)
-    return told
-  }
   const { ids, unusable } = await pendingRecords(context, settings)
-  for (const outcome of unusable) yield await report(outcome)
+  for (const outcome of unusable) yield await report(context, outcome, settings)
   const lookups: Lookup[] = []
   let failures = 0
   const controller = new AbortController()
@@ -77,7 +69,7 @@ export async function* recover<Output>(
     const { error, order } = step
     if (error?.code === 'connection' || error?.code === 'timeout') failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
-    return await report(step, callId)
+    return await report(context, step, settings, callId)
   }
   const steps = concurrently(ids, {
     concurrency: options.concurrency,
@@ -95,7 +87,7 @@ export async function* recover<Output>(
   const sweeps = failures < MAX_FAILURES ? 2 : 0
   const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
   for await (const looked of lookUp(context, lookups, { ...how, sweeps, checkOpen }))
-    yield await report(looked)
+    yield await report(context, looked, settings)
   pruneHourly(context.journal, context.retention, runtime, reporter)
 }
 
@@ -226,43 +218,38 @@ async function leaveOpen(
   return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
 }
 
-/** The order as the caller's own schema reads it. */
-async function fitted<Output>(
+/** Tells hooks of an outcome, with the order as the caller's own schema reads it. */
+async function report<Output>(
   context: OrdersContext<Output>,
   outcome: RecoveryOutcome,
   settings: CallSettings,
+  callId: string = context.connection.runtime.randomId(),
 ): Promise<RecoveryOutcome<Output>> {
-  if (outcome.order === undefined) return outcome
-  const { order, record } = outcome
-  const { key: idempotencyKey, externalOrderId } = record
-  const known = { orderId: order.id, ...defined({ idempotencyKey, externalOrderId }) }
-  try {
-    return { outcome: 'created', record, order: await fitOrder(context, order, OPERATION, settings, known) }
-  } catch (error) {
-    return { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
-  }
-}
-
-function reportOutcome(
-  { connection }: OrderContext,
-  callId: string,
-  { outcome, record, error, order }: RecoveryOutcome<unknown>,
-  orderId: string | undefined,
-): void {
-  connection.reporter.settled({
+  const { record } = outcome
+  const { key: idempotencyKey, externalOrderId, attempts } = record
+  const orderId = outcome.order?.id ?? record.order?.id
+  const names = defined({ idempotencyKey, externalOrderId, orderId })
+  let told: RecoveryOutcome<Output>
+  if (outcome.order === undefined) told = outcome
+  else
+    try {
+      const known = { ...names, orderId: outcome.order.id }
+      const order = await fitOrder(context, outcome.order, OPERATION, settings, known)
+      told = { outcome: 'created', record, order }
+    } catch (error) {
+      told = { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
+    }
+  context.connection.reporter.settled({
     ...orderEvent(callId, OPERATION),
-    ok: order !== undefined || outcome === 'rejected',
-    attempts: record.attempts,
+    ok: told.order !== undefined || told.outcome === 'rejected',
+    attempts,
     durationMs: 0,
-    recovery: outcome,
-    charged: outcome === 'created' ? 'yes' : chargedOf(record),
-    ...defined({
-      idempotencyKey: record.key,
-      externalOrderId: record.externalOrderId,
-      orderId: orderId ?? record.order?.id,
-      code: error?.code,
-    }),
+    recovery: told.outcome,
+    charged: told.outcome === 'created' ? 'yes' : chargedOf(record),
+    ...names,
+    ...defined({ code: told.error?.code }),
   })
+  return told
 }
 
 function interrupted(
