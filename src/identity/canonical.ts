@@ -36,7 +36,7 @@ export class CanonicalJsonError extends Error {
  * @param members gets the canonical JSON of each member of an object, so that nothing is written twice
  */
 export function canonicalJson(value: unknown, members?: Map<string, string>): string {
-  const trail: Trail = { names: [], holders: [], members }
+  const trail: Trail = { names: [], members }
   const text = write(value, 0, trail)
   if (text === undefined) throw refusal('is undefined', 0, trail)
   return text
@@ -45,7 +45,6 @@ export function canonicalJson(value: unknown, members?: Map<string, string>): st
 /** The path to the current value. Entries past the current depth are from earlier values. */
 interface Trail {
   readonly names: (string | number)[]
-  readonly holders: object[]
   readonly members: Map<string, string> | undefined
 }
 
@@ -75,9 +74,9 @@ function writeText(text: string, depth: number, trail: Trail): string {
 }
 
 function writeObject(value: object, depth: number, trail: Trail): string | undefined {
-  // A cycle always reaches this depth, so cycles need no other check.
-  if (depth === MAX_DEPTH) throw tooDeep(value, depth, trail)
-  trail.holders[depth] = value
+  // A cycle always reaches this depth. The start of the path is enough to find it.
+  if (depth === MAX_DEPTH)
+    throw refusal(`contains itself, or is nested more than ${MAX_DEPTH} levels deep`, 2, trail)
   const toJson = jsonMethod(value)
   if (typeof toJson !== 'function') return writeMembers(value, toJson, depth, trail)
   if (value instanceof Date && Number.isNaN(value.getTime()))
@@ -166,14 +165,4 @@ function refusal(problem: string, depth: number, trail: Trail): CanonicalJsonErr
     else path += path === '' ? name : `.${name}`
   }
   return new CanonicalJsonError(path, problem)
-}
-
-/** Reports a cycle, which is also nested too deeply, at the path where the cycle closes. */
-function tooDeep(value: object, depth: number, trail: Trail): CanonicalJsonError {
-  const seen = new Set<object>()
-  for (const [at, holder] of [...trail.holders, value].entries()) {
-    if (seen.has(holder)) return refusal('contains itself', at, trail)
-    seen.add(holder)
-  }
-  return refusal(`is nested more than ${MAX_DEPTH} levels deep`, depth, trail)
 }
