@@ -1,5 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
-import { isRefusal } from './failure.ts'
+import { isFromTable } from './failure.ts'
 
 /** A statement with the options of mysql2 that a caller's pool may have set otherwise. */
 export interface MysqlStatement {
@@ -36,31 +36,43 @@ export interface MysqlPool {
 /** A pool or connection of mysql2, of `mysql2/promise` or with a method `promise`. */
 export type MysqlClient = MysqlPool | MysqlConnection | { promise(): MysqlPool | MysqlConnection }
 
-/** Returns the rows of a SELECT, or the header of a write. */
-export type Query = (sql: string, values?: (string | Uint8Array)[]) => Promise<unknown>
+/**
+ * Returns the rows of a SELECT, or the header of a write.
+ *
+ * `rowless` says that the statement reads and writes no table of InnoDB.
+ */
+export type Query = (sql: string, values?: (string | Uint8Array)[], rowless?: boolean) => Promise<unknown>
 
 export function connectionOf(client: MysqlClient): Query {
   const target = 'promise' in client ? client.promise() : client
   if ('getConnection' in target) return (...statement) => queryPool(target, ...statement)
   // Two calls must not share a fence.
   let last: Promise<unknown> = Promise.resolve()
-  return (...statement) => {
-    const result = last.then(() => queryShared(target, ...statement))
+  return (sql, values) => {
+    const result = last.then(() => queryShared(target, sql, values))
     last = result.catch(() => {})
     return result
   }
 }
 
-async function queryPool(pool: MysqlPool, ...statement: Parameters<Query>): Promise<unknown> {
+async function queryPool(
+  pool: MysqlPool,
+  sql: string,
+  values?: (string | Uint8Array)[],
+  rowless = false,
+): Promise<unknown> {
   const connection = await pool.getConnection()
   let sound = false
   try {
     checkStatus(await connection.query(FENCE), true)
-    const result = await run(connection, ...statement)
+    const result = await run(connection, sql, values)
+    // Only a statement that uses a table of InnoDB uses up the fence. What is left of it would change
+    // the next transaction of the application.
+    if (rowless) await connection.query('COMMIT')
     sound = true
     return result
   } catch (error) {
-    sound = isRefusal(error)
+    sound = isFromTable(error)
     throw error
   } finally {
     if (sound) connection.release()
@@ -68,10 +80,14 @@ async function queryPool(pool: MysqlPool, ...statement: Parameters<Query>): Prom
   }
 }
 
-async function queryShared(connection: MysqlConnection, ...statement: Parameters<Query>): Promise<unknown> {
+async function queryShared(
+  connection: MysqlConnection,
+  sql: string,
+  values?: (string | Uint8Array)[],
+): Promise<unknown> {
   checkStatus(await connection.query(FENCE), true)
   // Without waiting between the two: other code that uses the connection could begin a transaction.
-  const [, result] = await Promise.all([connection.query(FENCE), run(connection, ...statement)])
+  const [, result] = await Promise.all([connection.query(FENCE), run(connection, sql, values)])
   return result
 }
 

@@ -80,9 +80,9 @@ export function isDuplicate(error: unknown): boolean {
   return codeOf(error) === '1062'
 }
 
-/** The server rejected the statement, and the connection stays usable. */
-export function isRefusal(error: unknown): boolean {
-  return /^(?!1053|1153|1158|1159|1160|1161|1399|1568|1927)[1-4]\d{3}$/.test(codeOf(error))
+/** InnoDB refused the row: its key exists, or it is locked. The connection stays usable. */
+export function isFromTable(error: unknown): boolean {
+  return /^(1062|1205|1213)$/.test(codeOf(error))
 }
 
 function codeOf(error: unknown): string {

@@ -118,7 +118,8 @@ function quote(name: string): string {
 }
 
 /** Creates the tables, or brings them up to date. */
-export async function migrate(query: Query, names: Names): Promise<Tables> {
+export async function migrate(connection: Query, names: Names): Promise<Tables> {
+  const query: Query = (sql, values) => connection(sql, values, true)
   const found = names.database ?? (await first(query, 'SELECT DATABASE() AS name'))['name']
   if (typeof found !== 'string')
     throw new StoreError(`${CANNOT_OPEN}: its connection uses no database. Set the option \`database\`.`)

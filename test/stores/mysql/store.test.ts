@@ -140,6 +140,33 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       },
     )
 
+    it('the next transaction of a pool keeps the isolation level of its session', async () => {
+      const pool = openPool({ connectionLimit: 1 })
+      const store = new MysqlStore({ client: pool })
+      await execute('CREATE TABLE theirs (id INT)')
+      const calls: (() => Promise<unknown>)[] = [
+        () => store.migrate(),
+        () => store.insert(makeRow(1)),
+        () => store.insert(makeRow(1)),
+        () => store.update(nextVersion(makeRow(9)), 1),
+        () => store.get(SCOPE, 'id'),
+        () => execute('DROP TABLE customer_ordering_rows'),
+        () => failureOf(() => store.get(SCOPE, 'id')),
+        () => failureOf(() => new MysqlStore({ client: pool, table: 'theirs' }).migrate()),
+      ]
+      for (const call of calls) {
+        await call()
+        const connection = await pool.getConnection()
+        await connection.query('START TRANSACTION')
+        const count = async () => (await connection.query('SELECT COUNT(*) AS count FROM theirs'))[0]
+        const first = await count()
+        await execute('INSERT INTO theirs VALUES (1)')
+        expect(await count()).toEqual(first)
+        await connection.query('COMMIT')
+        connection.release()
+      }
+    })
+
     it('a session that only reads by default writes', async () => {
       const pool = openPool({ connectionLimit: 1 })
       const store = new MysqlStore({ client: pool })
