@@ -16,8 +16,9 @@ export class Bytes {
     return this.#length <= this.#limit
   }
 
+  /** Empty if the chunks were too many. */
   all(): Uint8Array<ArrayBuffer> {
-    const all = new Uint8Array(this.#length)
+    const all = new Uint8Array(this.#chunks.reduce((length, chunk) => length + chunk.byteLength, 0))
     let at = 0
     for (const chunk of this.#chunks) {
       all.set(chunk, at)

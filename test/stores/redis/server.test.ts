@@ -140,6 +140,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
           await servers().ask('flushall')
           await servers().ask('replicaof', '127.0.0.1', '1')
         })
+        for (const call of writesOf(store)) expect((await failureOf(call)).applied).toBeUndefined()
       },
     )
 
