@@ -110,6 +110,7 @@ export type Fingerprint = Readonly<Record<string, string>>
  * @param members canonical JSON of each field
  */
 export function fingerprintOf(slot: string, members: ReadonlyMap<string, string>): Fingerprint {
+  const salt = saltOf(slot)
   const tags: [string, string][] = []
   for (const [field, json] of members) if (field !== 'metadata') tags.push([field, tagOf(salt, field, json)])
   // An assignment would lose a field called `__proto__`.
@@ -126,6 +127,11 @@ export function fieldTag(slot: string, field: string, value: unknown): string {
  */
 function tagOf(salt: string, field: string, json: string): string {
   return hashOf(`["t1",${salt},${canonicalJson(field)},${json}]`).toString(36)
+}
+
+/** The slot of a nameless order is made of its tags, so it cannot be their salt. */
+function saltOf(slot: string): string {
+  return canonicalJson(isNameless(slot) ? '' : slot)
 }
 
 /** Names a nameless order after its payload. Leaves out `metadata`, too. */
