@@ -36,6 +36,7 @@ export class CanonicalJsonError extends Error {
  * @param members gets the canonical JSON of each member of an object, so that nothing is written twice
  */
 export function canonicalJson(value: unknown, members?: Map<string, string>): string {
+  if (typeof value === 'string' && PLAIN_TEXT.test(value)) return `"${value}"`
   const trail: Trail = { names: [], members }
   const text = write(value, 0, trail)
   if (text === undefined) throw refusal('is undefined', 0, trail)
@@ -152,8 +153,13 @@ function isPlain(value: object): boolean {
 
 /** Sorts in place by UTF-16 code units (RFC 8785 3.2.3), the order of `>` and of `sort()`. */
 function sorted(names: string[]): string[] {
+  // By insertion, because `sort()` allocates more than the names of a usual request need.
+  if (names.length > 20) return names.sort()
   for (let index = 1; index < names.length; index++) {
-    if ((names[index - 1] as string) > (names[index] as string)) return names.sort()
+    const name = names[index] as string
+    let at = index
+    for (; at > 0 && (names[at - 1] as string) > name; at--) names[at] = names[at - 1] as string
+    names[at] = name
   }
   return names
 }

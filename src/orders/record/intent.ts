@@ -148,8 +148,8 @@ const LONG_NAME = 8
 
 const KNOWN = Object.keys(PLACES).map((name) => ({ name, place: PLACES[name] ?? '', folded: folded(name) }))
 
-/** Paths that were found harmless. Programs use few names, so a call rarely compares any. */
-const harmless = new Set<string>()
+/** Names that were found harmless. Programs use few names, so a call rarely compares any. */
+const harmless = { '': new Set<string>(), 'metadata.': new Set<string>() }
 const MAX_HARMLESS = 1000
 
 /**
@@ -159,12 +159,14 @@ const MAX_HARMLESS = 1000
 export function misnamedFields(request: unknown): readonly Issue[] {
   const issues: Issue[] = []
   // In `metadata`, the caller chooses all names except `externalOrderId`.
-  for (const prefix of ['', 'metadata.']) {
+  for (const prefix of ['', 'metadata.'] as const) {
+    const seen = harmless[prefix]
     const fields = prefix === '' ? request : ownValue(request, 'metadata')
     if (!isObject(fields)) continue
     for (const name of Object.keys(fields)) {
+      if (seen.has(name)) continue
       const path = prefix + name
-      if (PLACES[name] === path || harmless.has(path)) continue
+      if (PLACES[name] === path) continue
       const form = folded(name)
       const meant = KNOWN.find(
         ({ name, place, folded }) =>
@@ -174,8 +176,8 @@ export function misnamedFields(request: unknown): readonly Issue[] {
           !(name === 'productId' && Object.hasOwn(fields, place)),
       )
       if (meant === undefined) {
-        if (harmless.size === MAX_HARMLESS) harmless.clear()
-        harmless.add(path)
+        if (seen.size === MAX_HARMLESS) seen.clear()
+        seen.add(name)
         continue
       }
       const message =

@@ -60,7 +60,7 @@ function textOf(content: RecordContent): string {
  * stored it under another server or account, could make its order be bought twice.
  */
 function withSum(scope: string, id: string, json: string): string {
-  return `${json.slice(0, -1)},"sum":${hashOf(scope + id + json)}}`
+  return `${json.slice(0, -1)},"sum":${hashOf(scope, id, json)}}`
 }
 
 /**
