@@ -14,6 +14,8 @@ const published = {
   'stores/mysql': 'src/stores/mysql.ts',
   'stores/redis': 'src/stores/redis.ts',
   'stores/indexeddb': 'src/stores/indexeddb.ts',
+  'stores/d1': 'src/stores/d1.ts',
+  'stores/durable-object': 'src/stores/durable-object.ts',
   'stores/contract': 'src/stores/contract.ts',
   sandbox: 'src/sandbox/index.ts',
   'sandbox/server': 'src/sandbox/http/server.ts',

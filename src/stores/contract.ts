@@ -50,6 +50,12 @@ export interface StoreContractOptions {
    * Default 8 and 200, so each test makes 1,600 calls: raise your runner's time limit if necessary.
    */
   readonly history?: { readonly clients: number; readonly operations: number }
+  /**
+   * The largest `data` that the store accepts, in bytes of UTF-8.
+   *
+   * By default, the suite writes 4.4 MB.
+   */
+  readonly maxBytes?: number
 }
 
 const GROUPS: readonly (readonly [title: string, cases: readonly ContractCase[]])[] = [
@@ -101,6 +107,7 @@ async function runCase(contractCase: ContractCase, options: StoreContractOptions
       store,
       seed: options.seed ?? 1,
       history: options.history ?? { clients: 8, operations: 200 },
+      maxBytes: options.maxBytes ?? Number.POSITIVE_INFINITY,
       openSecond: async () => {
         if (options.openSecond === undefined) throw new Error('`openSecond` was not passed to the suite')
         const second = await options.openSecond(store)

@@ -10,6 +10,8 @@ const ENTRIES = [
   'stores/mysql',
   'stores/redis',
   'stores/indexeddb',
+  'stores/d1',
+  'stores/durable-object',
   'stores/contract',
   'undici/index',
   'proxy/index',
@@ -22,7 +24,7 @@ const ENTRIES = [
 
 /** Methods called by the language, or by the client through an interface that documents them. */
 const NOT_FOR_CALLERS = new Set(['toJSON', 'then', 'catch', 'finally'])
-const STORES = /^(?:Memory|Sqlite|Postgres|Mysql|Redis|IndexedDb)Store$/
+const STORES = /^(?:Memory|Sqlite|Postgres|Mysql|Redis|IndexedDb|D1|DurableObject)Store$/
 const CALLED_BY_THE_CLIENT = new Set(['get', 'insert', 'update', 'listOpen', 'list', 'prune', 'close'])
 
 /** Only the package's source, without the libraries of the language and of other packages. */

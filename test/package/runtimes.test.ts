@@ -29,6 +29,8 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
         './stores/mysql': ['MysqlStore'],
         './stores/redis': ['RedisStore'],
         './stores/indexeddb': ['IndexedDbStore'],
+        './stores/d1': ['D1Store'],
+        './stores/durable-object': ['DurableObjectStore'],
         './stores/contract': ['explainHistory', 'recordHistory', 'storeContract'],
         './sandbox': expect.arrayContaining(['createSandbox']),
         './sandbox/server': ['serveSandbox'],

@@ -430,7 +430,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
       }
     }),
   },
-  'more than 4 MB of data with every Unicode character is returned exactly': {
+  'large data with every Unicode character is returned exactly': {
     'data is cut': keeping(({ data }) => ({ data: data.slice(0, 65_535) })),
   },
   'numbers are returned exactly, up to the largest safe integer': {

@@ -64,11 +64,28 @@ new RedisStore({ client: { query: async () => [] } })
 new RedisStore({})
 `
 
+const CLOUDFLARE = `
+import type { D1Database, DurableObjectStorage } from '@cloudflare/workers-types'
+import { D1Store } from 'customer-ordering-sdk/stores/d1'
+import { DurableObjectStore } from 'customer-ordering-sdk/stores/durable-object'
+
+declare const database: D1Database
+declare const storage: DurableObjectStorage
+new D1Store({ database })
+new DurableObjectStore({ storage })
+
+// @ts-expect-error
+new D1Store({ database: storage })
+// @ts-expect-error
+new DurableObjectStore({ storage: database })
+`
+
 describeWith('clients', 'the types of stores on servers', () => {
   it.each([
     ['PostgresStore', 'pg, PGlite and postgres.js', POSTGRES],
     ['MysqlStore', 'mysql2', MYSQL],
     ['RedisStore', 'node-redis and ioredis', REDIS],
+    ['D1Store and DurableObjectStore', '@cloudflare/workers-types', CLOUDFLARE],
   ])('%s accepts exactly the clients that %s declare', (_store, _clients, program) => {
     // The packages resolve from this folder.
     const folder = mkdtempSync(fileURLToPath(new URL('node_modules/.types-', enginesFolder)))

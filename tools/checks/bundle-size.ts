@@ -53,6 +53,8 @@ const measured: readonly Measured[] = [
   { entry: './stores/mysql', name: 'MysqlStore', budget: 8_400, platform: 'node' },
   { entry: './stores/redis', name: 'RedisStore', budget: 7_200, platform: 'node' },
   { entry: './stores/indexeddb', name: 'IndexedDbStore', budget: 5_300 },
+  { entry: './stores/d1', name: 'D1Store', budget: 6_250 },
+  { entry: './stores/durable-object', name: 'DurableObjectStore', budget: 6_400 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
   { entry: './sandbox', name: 'createSandbox', budget: 15_500 },
   { entry: './sandbox/server', name: 'serveSandbox', budget: 32_200, platform: 'node' },

@@ -4,6 +4,7 @@ export interface Bench {
   readonly store: OrderStore
   readonly seed: number
   readonly history: { readonly clients: number; readonly operations: number }
+  readonly maxBytes: number
   /** Only for cases with `needs: 'openSecond'`. */
   openSecond(): Promise<OrderStore>
   /** Only for cases with `needs: 'reopenStore'`. */

@@ -48,7 +48,7 @@ export const CREATE_VERSIONS: string = `CREATE TABLE IF NOT EXISTS ${VERSIONS} (
 
 export const FIND_VERSION: string = `SELECT max(version) AS version FROM ${VERSIONS}`
 
-export const ADD_VERSION: string = `INSERT INTO ${VERSIONS} (version) VALUES (?)`
+export const ADD_VERSION: string = `INSERT OR IGNORE INTO ${VERSIONS} (version) VALUES (?)`
 
 /**
  * One entry per schema version. Never change a released entry. A new entry must be safe to run

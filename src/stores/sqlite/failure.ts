@@ -19,6 +19,11 @@ const RESULTS: Readonly<Record<string, readonly [number: number, advice: string]
       'which forgets newer orders: check them with orders.reconcile().',
   ],
   SQLITE_FULL: [13, 'the disk is full, or the database has reached its size limit. Free up space.'],
+  SQLITE_TOOBIG: [
+    18,
+    'the record is larger than the database accepts. ' +
+      "Use the option `remember: 'id'`, or send a smaller request.",
+  ],
   SQLITE_CANTOPEN: [
     14,
     'the file cannot be opened. ' +
@@ -33,6 +38,7 @@ const NOT_APPLIED: readonly string[] = [
   'SQLITE_LOCKED',
   'SQLITE_READONLY',
   'SQLITE_FULL',
+  'SQLITE_TOOBIG',
   'SQLITE_CANTOPEN',
   'SQLITE_NOTADB',
 ]

@@ -27,7 +27,9 @@ export function describeWith(needed: keyof typeof SERVERS, title: string, body: 
 
 /** The reason why something required is missing, or undefined. */
 function missing(needed: keyof typeof SERVERS): string | undefined {
-  const clients = ['pg', 'mysql2', 'redis', 'ioredis'].map((name) => `node_modules/${name}/package.json`)
+  const clients = ['pg', 'mysql2', 'redis', 'ioredis', 'miniflare'].map(
+    (name) => `node_modules/${name}/package.json`,
+  )
   if (!clients.every((file) => existsSync(new URL(file, enginesFolder))))
     return 'run `npx node tools/programs/install.ts test/engines`'
   try {

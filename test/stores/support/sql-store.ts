@@ -6,7 +6,7 @@ import { callsOf, callsWithHalfACharacter, expectFailure, expectFailures } from 
 import { keepsFromNewerTables } from './newer-version.ts'
 
 export interface SqlEngine {
-  readonly name: 'MysqlStore' | 'PostgresStore' | 'SqliteStore'
+  readonly name: string
   readonly open: () => OrderStore
   readonly query: (sql: string) => Promise<readonly Record<string, unknown>[]>
   /** The name of the table of versions. */

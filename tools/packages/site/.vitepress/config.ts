@@ -133,6 +133,8 @@ export default defineConfig({
           guide('MySQL', 'stores/mysql'),
           guide('Redis', 'stores/redis'),
           guide('IndexedDB', 'stores/indexeddb'),
+          guide('Cloudflare D1', 'stores/d1'),
+          guide('Durable Objects', 'stores/durable-object'),
           guide('Your own', 'stores/your-own'),
           guide('If the store is lost', 'lost-store'),
           guide('Stored data', 'stored-data'),

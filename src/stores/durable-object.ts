@@ -1,0 +1,113 @@
+import { StoreError } from '../errors/classes.ts'
+import { CloudflareEngine, type Parameter } from './cloudflare/engine.ts'
+import type { Columns } from './rows.ts'
+import { SqlStore } from './sql/store.ts'
+
+/** The part of a Durable Object's storage that the store uses. */
+export interface DurableObjectSqlStorage {
+  /** SQLite, which the object's class must have. */
+  readonly sql: {
+    /** Runs one statement synchronously. */
+    exec(query: string, ...bindings: (string | number)[]): { toArray(): object[] }
+  }
+  /** Resolves when all writes so far are durable. */
+  sync(): Promise<void>
+}
+
+/** Options of {@link DurableObjectStore}. */
+export interface DurableObjectStoreOptions {
+  /** `ctx.storage` of an object whose class is in `new_sqlite_classes`. */
+  readonly storage: DurableObjectSqlStorage
+}
+
+/**
+ * How often a write waits for the end of a transaction. Code of the same object may begin one each
+ * time, but a transaction that contains the call never ends while the call waits.
+ */
+const ATTEMPTS = 50
+
+/**
+ * Remembers orders in the storage of the Durable Object in which the client runs.
+ *
+ * Every write waits for `storage.sync()`, so an acknowledged write is durable. Before that, the
+ * platform's output gate holds back every response and request of the object.
+ *
+ * The first call creates two tables, or brings them up to date. Calls within an asynchronous
+ * `storage.transaction()` reject: its rollback could remove an order after the order was sent.
+ *
+ * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
+ * is a plain error with a code, for example `SQLITE_FULL`.
+ *
+ * @example
+ * const store = new DurableObjectStore({ storage: ctx.storage })
+ */
+export class DurableObjectStore extends SqlStore {
+  /**
+   * Creates the store. Writes nothing.
+   *
+   * @throws {StoreError} if `storage` is not the storage of an object with SQLite
+   */
+  constructor(options: DurableObjectStoreOptions) {
+    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
+    const { storage }: DurableObjectStoreOptions = Object(options)
+    checkStorage(storage)
+    const exec = (text: string, parameters: readonly Parameter[]): readonly Columns[] =>
+      storage.sql.exec(text, ...parameters).toArray()
+    super(
+      'DurableObjectStore',
+      new CloudflareEngine({
+        place: 'the Durable Object',
+        object: storage,
+        read: async (text, parameters) => exec(text, parameters),
+        write: async (text, parameters) => {
+          await alone(storage)
+          const rows = exec(text, parameters)
+          try {
+            await storage.sync()
+          } catch {
+            // The platform's own error may name a failure that comes before a commit elsewhere.
+            throw new Error('the object could not make the write durable')
+          }
+          return rows
+        },
+      }),
+    )
+  }
+}
+
+/**
+ * Resolves outside every transaction. A statement that follows without an `await` is then committed
+ * by itself, because the platform begins an asynchronous transaction in an event of its own.
+ */
+async function alone(storage: DurableObjectSqlStorage): Promise<void> {
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
+    // Commits what the object has written so far. Also leaves a `transactionSync()` of the caller.
+    await storage.sync()
+    // Within a transaction, SQLite ignores a change of this setting.
+    storage.sql.exec('PRAGMA foreign_keys = OFF')
+    const [setting] = storage.sql.exec('PRAGMA foreign_keys').toArray()
+    storage.sql.exec('PRAGMA foreign_keys = ON')
+    if (Reflect.get(Object(setting), 'foreign_keys') === 0) return
+  }
+  throw new StoreError(
+    'Cannot write to the order store in the Durable Object: the call is inside storage.transaction(), ' +
+      'whose rollback would forget the order. Nothing was written. Call the client outside of it.',
+    { applied: false },
+  )
+}
+
+function checkStorage(storage: unknown): void {
+  const has = (object: unknown, method: string): boolean =>
+    typeof Reflect.get(Object(object), method) === 'function'
+  let sql: unknown
+  try {
+    sql = Reflect.get(Object(storage), 'sql')
+  } catch {
+    // The platform throws if the object's class has no SQLite. The message below explains it.
+  }
+  if (has(sql, 'exec') && has(storage, 'sync')) return
+  throw new StoreError(
+    'DurableObjectStore needs `storage`, the ctx.storage of a Durable Object with SQLite ' +
+      '(its class is in new_sqlite_classes).',
+  )
+}

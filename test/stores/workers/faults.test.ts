@@ -1,0 +1,177 @@
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { type D1Binding, D1Store } from 'customer-ordering-sdk/stores/d1'
+import { DurableObjectStore } from 'customer-ordering-sdk/stores/durable-object'
+import { describe, expect, it } from 'vitest'
+import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+import { during } from '../support/during.ts'
+import { callsOf, expectFailure, expectFailures, failureOf, writesOf } from '../support/failures.ts'
+import { describeWith } from '../support/services.ts'
+import { temporaryFolder, Workerd } from './workerd.ts'
+
+type Statement = ReturnType<ReturnType<D1Binding['prepare']>['bind']>
+type All = Statement['all']
+
+/** A binding whose statements run as `around` decides. */
+const bindingOf = (around: (sql: string, parameters: readonly unknown[]) => ReturnType<All>): D1Binding => ({
+  prepare: (sql) => ({ bind: (...parameters) => ({ all: () => around(sql, parameters) }) }),
+})
+
+/** A binding to which no statement gets through. */
+const failing = (message: string): D1Binding => bindingOf(() => Promise.reject(new Error(message)))
+
+describe('D1Store with a broken binding', () => {
+  it.each([
+    ['nothing', undefined],
+    ['an object without prepare()', { exec: () => {} }],
+  ])('the constructor refuses %s', async (_, database) => {
+    const options = { database } as unknown as { database: D1Binding }
+    await expectFailure(() => new D1Store(options), 'the binding of a D1 database, such as env.DB')
+  })
+
+  it('the constructor refuses a session, which may read a replica', async () => {
+    const session = { ...failing(''), getBookmark: () => null }
+    await expectFailure(() => new D1Store({ database: session }), 'a session may read a replica')
+  })
+
+  it('nothing that a replica returns is believed', async () => {
+    const database = bindingOf(async () => ({ results: [], meta: { served_by_primary: false } }))
+    await expectFailures(callsOf(new D1Store({ database })), 'a read replica responded')
+    const sandbox = createSandbox()
+    const { baseUrl, apiKey, fetch } = sandbox
+    const store = new D1Store({ database })
+    const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store })
+    const request = {
+      serviceId: 'svc_standard',
+      target: '@ada',
+      quantity: 1,
+      metadata: { externalOrderId: 'a' },
+    }
+    await expect(client.orders.create(request)).rejects.toMatchObject({ charged: 'unknown', code: 'store' })
+    expect(sandbox.requests).toEqual([])
+  })
+})
+
+it.each([
+  ['nothing', undefined],
+  ['a storage without SQLite', { sync: async () => {} }],
+  [
+    'a storage whose SQLite is forbidden',
+    {
+      sync: async () => {},
+      get sql() {
+        throw new Error('SQL is not enabled for this Durable Object class.')
+      },
+    },
+  ],
+])('the constructor of DurableObjectStore refuses %s', async (_, storage) => {
+  const options = { storage } as unknown as ConstructorParameters<typeof DurableObjectStore>[0]
+  await expectFailure(() => new DurableObjectStore(options), 'its class is in new_sqlite_classes')
+})
+
+describeWith('clients', 'D1Store over a binding that loses requests and responses', () => {
+  const running = during(
+    async () => {
+      const { folder, remove } = temporaryFolder()
+      return { workerd: await Workerd.start({ folder }), remove }
+    },
+    async ({ workerd, remove }) => {
+      await workerd.kill()
+      remove()
+    },
+  )
+  let tests = 0
+
+  /** Tables of its own in the real database. `fault` may fail a statement before or after it has run. */
+  function open(fault: (sql: string, when: 'before' | 'after') => void = () => {}): D1Binding {
+    const tables = `test_${++tests}_`
+    return bindingOf(async (text, parameters) => {
+      fault(text, 'before')
+      const sql = text.replaceAll('customer_ordering_', tables)
+      const task = { task: 'sql', sql, parameters: parameters as (string | number)[] } as const
+      const results = (await running().workerd.perform({ store: 'd1', name: tables }, task)) as object[]
+      fault(text, 'after')
+      return { results }
+    })
+  }
+
+  it.each([
+    ['D1_ERROR: Network connection lost.', undefined, 'D1_ERROR'],
+    ['D1_ERROR: Internal error in D1 DB storage caused object to be reset.', undefined, 'D1_ERROR'],
+    [
+      'D1_ERROR: D1 DB storage operation exceeded timeout which caused object to be reset.',
+      undefined,
+      'D1_ERROR',
+    ],
+    ['Network connection lost.', undefined, 'STORAGE'],
+    ['D1_ERROR: D1 DB is overloaded. Too many requests queued.', false, undefined],
+    ['D1_ERROR: D1 DB is overloaded. Requests queued for too long.', false, undefined],
+    ['D1_ERROR: database or disk is full: SQLITE_FULL', false, 'SQLITE_FULL'],
+    ['D1_ERROR: disk I/O error: SQLITE_IOERR', undefined, 'SQLITE_IOERR'],
+  ] as const)(
+    'after "%s", a write that may have happened is not reported as not written',
+    async (message, applied, code) => {
+      let broken = false
+      const database = open((sql, when) => {
+        if (broken && when === 'before' && /^(INSERT|UPDATE)/.test(sql)) throw new Error(message)
+      })
+      const store = new D1Store({ database })
+      await store.insert(makeRow(1))
+      broken = true
+      for (const write of writesOf(store).slice(0, 2)) {
+        const error = await expectFailure(write, /^(Cannot write to t|T)he order store in D1/, code)
+        expect(error.applied).toBe(applied)
+      }
+    },
+  )
+
+  it('a write whose response is lost is unknown, and is found when it is read', async () => {
+    let broken = false
+    const database = open((sql, when) => {
+      if (broken && when === 'after' && /^(INSERT|UPDATE)/.test(sql))
+        throw new Error('Network connection lost.')
+    })
+    const store = new D1Store({ database })
+    await store.insert(makeRow(1))
+    broken = true
+    const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
+    expect([error.applied, error.message]).toEqual([undefined, expect.stringContaining('may or may not')])
+    expect(await store.get(SCOPE, makeRow(1).id)).toEqual(nextVersion(makeRow(1)))
+  })
+
+  it.each(['before', 'after'] as const)(
+    'an order is charged once if every third write is lost %s it runs',
+    async (moment) => {
+      let writes = 0
+      const database = open((sql, when) => {
+        if (when === moment && /^(INSERT|UPDATE) /.test(sql) && ++writes % 3 === 0)
+          throw new Error('D1_ERROR: Network connection lost.')
+      })
+      const sandbox = createSandbox()
+      const { baseUrl, apiKey, fetch } = sandbox
+      const clients = [1, 2].map(
+        () =>
+          new CustomerOrderingClient({
+            baseUrl,
+            apiKey,
+            fetch,
+            account: 'shop',
+            store: new D1Store({ database }),
+          }),
+      )
+      const references = Array.from({ length: 8 }, (_, index) => `order-${index + 1}`)
+      const placed = new Set<string>()
+      for (let round = 0; round < 6; round++)
+        for (const externalOrderId of references.filter((reference) => !placed.has(reference)))
+          await Promise.allSettled(
+            clients.map(async (client) => {
+              const metadata = { externalOrderId }
+              await client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata })
+              placed.add(externalOrderId)
+            }),
+          )
+      for (const reference of references) sandbox.expectChargedOnce(reference)
+      for (const client of clients) await client.close()
+    },
+  )
+})

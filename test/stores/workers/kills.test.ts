@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest'
+import { effort } from '../../support/effort.ts'
+import { describeWith } from '../support/services.ts'
+import { type KillRound, killRound } from './kill-round.ts'
+
+/** `npm run verify workers` runs 100 rounds. */
+const ROUNDS = effort(2, 6)
+
+describeWith('clients', 'workerd that is killed while its workers place orders', () => {
+  describe.each(['d1', 'object'] as const)('with its orders in %s', (store) => {
+    it(`an acknowledged order is remembered, and each order is charged once, in ${ROUNDS} rounds`, async () => {
+      const rounds: KillRound[] = []
+      for (let seed = 1; seed <= ROUNDS; seed++) rounds.push(await killRound(store, seed))
+      expect(rounds.flatMap(({ broken }) => broken)).toEqual([])
+      // Rounds that interrupt no order, or all of them, would prove little.
+      expect(rounds.some(({ interrupted }) => interrupted > 0)).toBe(true)
+    })
+  })
+})
