@@ -1,13 +1,12 @@
 import { Reporter } from '../../src/hooks.ts'
 import type { CallSettings, Connection } from '../../src/http/call.ts'
-import { Deadline } from '../../src/http/deadline.ts'
 import { canonicalJson } from '../../src/identity/canonical.ts'
-import { derivedKey, fingerprintOf, rowIdOf } from '../../src/identity/keys.ts'
+import { derivedKey, fingerprintOf } from '../../src/identity/keys.ts'
 import { Lifetime } from '../../src/lifetime.ts'
 import type { Codec } from '../../src/options.ts'
 import type { OrdersContext } from '../../src/orders/record/context.ts'
-import { type Found, type FoundRecord, Journal } from '../../src/orders/record/journal.ts'
-import type { JournalRecord, RecordContent } from '../../src/orders/record/record.ts'
+import { Journal } from '../../src/orders/record/journal.ts'
+import type { RecordContent } from '../../src/orders/record/record.ts'
 import type { Runtime } from '../../src/runtime.ts'
 import { type Order, orderSchema } from '../../src/schemas/order.ts'
 import { reader } from '../../src/schemas/shape.ts'
@@ -95,7 +94,7 @@ export const MEMBERS: ReadonlyMap<string, string> = new Map(
 )
 
 /** An open record of an order with this reference, in doubt after a call. */
-export function leftOpen(externalOrderId: string): RecordContent {
+function leftOpen(externalOrderId: string): RecordContent {
   const slot = `ref:${externalOrderId}`
   return {
     slot,
@@ -114,33 +113,3 @@ export function leftOpen(externalOrderId: string): RecordContent {
 }
 
 export const LEFT_OPEN: RecordContent = leftOpen('r1')
-
-/** Stores a record with the id of its slot, over the given row if there is one. */
-export async function remember(
-  { connection, journal }: OrdersContext<Order>,
-  content: RecordContent,
-  over: Found = { id: rowIdOf(connection.runtime.deriveId, content.slot) },
-): Promise<FoundRecord> {
-  const written = await journal.write(over, content, new Deadline(connection.runtime, 1000, undefined))
-  if (written.result !== 'written') throw new Error(`the record is not written: ${written.result}`)
-  return written.found
-}
-
-export async function recordOf(
-  { connection, journal }: OrdersContext<Order>,
-  slot: string,
-): Promise<JournalRecord | undefined> {
-  const { runtime } = connection
-  const found = await journal.load(rowIdOf(runtime.deriveId, slot), new Deadline(runtime, 1000, undefined))
-  return 'why' in found ? undefined : found.record
-}
-
-/** The stored records, as a read returns them. */
-export async function storedRecords({ journal }: OrdersContext<Order>): Promise<FoundRecord[]> {
-  const stored: FoundRecord[] = []
-  for await (const row of journal.rows({ since: 0 })) {
-    const record = await journal.decode(row)
-    if (typeof record === 'object') stored.push({ id: row.id, row, record })
-  }
-  return stored
-}
