@@ -16,7 +16,7 @@ interface Position {
   /** End of the rows read so far. `offset` is less while a walk reads earlier pages again. */
   frontier: number
   /** Ids of the two previous pages, or of more pages if those two are short. */
-  near: readonly ReadonlySet<string>[]
+  near: readonly (readonly string[])[]
   mostRows: number
   /** Last plausible total at the frontier. */
   total: number | undefined
@@ -106,12 +106,11 @@ export class Walk<T> {
     const received = rows.length
     const end = offset + received
     const atFrontier = offset >= at.frontier
-    const known = new Set(ids)
-    // Does not copy the rows of a first page, because most lists have only one page.
-    const items = near.length === 0 && known.size === received ? rows : unseen(rows, ids, near)
+    // Does not compare the rows of a first page, because most lists have only one page.
+    const items = near.length === 0 ? rows : unseen(rows, ids, near)
     if (received > 0) {
       at.mostRows = Math.max(at.mostRows, received)
-      at.near = enough([known, ...near], 2 * at.mostRows)
+      at.near = enough([ids, ...near], 2 * at.mostRows)
     }
 
     if (atFrontier && received > 0) {
@@ -162,23 +161,21 @@ export class Walk<T> {
 function unseen<T>(
   rows: readonly T[],
   ids: readonly string[],
-  near: readonly ReadonlySet<string>[],
+  near: readonly (readonly string[])[],
 ): readonly T[] {
-  const known = new Set<string>()
+  const known = new Set(near.flat())
   return rows.filter((_, index) => {
-    const id = ids[index] ?? ''
-    const isNew = !known.has(id) && !near.some((page) => page.has(id))
-    known.add(id)
-    return isNew
+    const { size } = known
+    return known.add(ids[index] ?? '').size > size
   })
 }
 
-/** Returns the first sets that together have at least the given number of ids, or all sets. */
-function enough(sets: readonly ReadonlySet<string>[], ids: number): readonly ReadonlySet<string>[] {
+/** Returns the first pages that together have at least the given number of ids, or all pages. */
+function enough(pages: readonly (readonly string[])[], ids: number): readonly (readonly string[])[] {
   let held = 0
-  return sets.filter(({ size }) => {
+  return pages.filter(({ length }) => {
     const needed = held < ids
-    held += size
+    held += length
     return needed
   })
 }

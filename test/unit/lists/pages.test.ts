@@ -129,10 +129,6 @@ describe('reading a list to its end', () => {
       expect(server.asked).toEqual([0])
     },
   )
-
-  it('a row that a page contains twice is returned once', async () => {
-    expect(await collect(pagesOf(serve([...rows(3), ...rows(3)])))).toEqual(ids(rows(3)))
-  })
 })
 
 describe('a list that changes while it is read', () => {
