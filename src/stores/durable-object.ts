@@ -80,14 +80,19 @@ export class DurableObjectStore extends SqlStore {
  * by itself, because the platform begins an asynchronous transaction in an event of its own.
  */
 async function alone(storage: DurableObjectSqlStorage): Promise<void> {
+  const setting = (): number => {
+    const [found] = storage.sql.exec('PRAGMA foreign_keys').toArray()
+    return Number(Reflect.get(Object(found), 'foreign_keys'))
+  }
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     // Commits what the object has written so far. Also leaves a `transactionSync()` of the caller.
     await storage.sync()
+    const before = setting()
     // Within a transaction, SQLite ignores a change of this setting.
-    storage.sql.exec('PRAGMA foreign_keys = OFF')
-    const [setting] = storage.sql.exec('PRAGMA foreign_keys').toArray()
-    storage.sql.exec('PRAGMA foreign_keys = ON')
-    if (Reflect.get(Object(setting), 'foreign_keys') === 0) return
+    storage.sql.exec(`PRAGMA foreign_keys = ${1 - before}`)
+    const changed = setting() !== before
+    storage.sql.exec(`PRAGMA foreign_keys = ${before}`)
+    if (changed) return
   }
   throw new StoreError(
     'Cannot write to the order store in the Durable Object: the call is inside storage.transaction(), ' +

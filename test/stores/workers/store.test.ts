@@ -119,6 +119,15 @@ describeWith('clients', 'stores of Cloudflare Workers', () => {
       expect(running().sandbox.requests.length).toBe(sent)
     })
 
+    it.each([0, 1])('the setting of foreign keys stays %d', async (value) => {
+      const sql = (text: string) => running().workerd.perform(place, { task: 'sql', sql: text })
+      await sql(`PRAGMA foreign_keys = ${value}`)
+      await running()
+        .workerd.open(place, `keys-${value}`)
+        .insert(makeRow(value + 1))
+      expect(await sql('PRAGMA foreign_keys')).toEqual([{ foreign_keys: value }])
+    })
+
     it('a call inside transactionSync() is remembered although that transaction is rolled back', async () => {
       expect(await roll('sync', 'in-transaction-sync')).toBe('placed')
       running().sandbox.expectChargedOnce('in-transaction-sync')
