@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { MariadbServer } from '../../stores/support/mysql.ts'
 import { PostgresServer } from '../../stores/support/postgres.ts'
 import { RedisServers } from '../../stores/support/redis.ts'
+import { temporaryFolder, Workerd } from '../../stores/workers/workerd.ts'
 import { bundleOf } from '../simulation/bundle.ts'
 import type { StoreAddress, StoreName } from './open-store.ts'
 
@@ -83,6 +84,25 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
         }),
         crash: () => servers.crash(),
         stop: () => servers.stop(),
+      }
+    }
+    case 'd1': {
+      const { folder, remove } = temporaryFolder()
+      let workerd = await Workerd.start({ folder })
+      const url = await workerd.url
+      return {
+        name,
+        folder,
+        // All rounds share the database.
+        address: (round) => ({ store: name, url: url.href, tables: `fleet_${round}_` }),
+        crash: async () => {
+          await workerd.kill()
+          workerd = await Workerd.start({ folder, port: Number(url.port) })
+        },
+        stop: async () => {
+          await workerd.kill()
+          remove()
+        },
       }
     }
   }

@@ -1,5 +1,6 @@
 /** Kills workerd while its workers place orders, starts it again on the same disk, and settles. */
 
+import { rmSync } from 'node:fs'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../../src/sandbox/index.ts'
 import { seeded } from '../../../src/stores/contract/seeded.ts'
@@ -21,14 +22,15 @@ const CALLS = 2
 
 const orderIdOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
-export async function killRound(store: StoreKind, seed: number): Promise<KillRound> {
+/** @param lose loses the disk with the process, to prove that the round detects it */
+export async function killRound(store: StoreKind, seed: number, lose = false): Promise<KillRound> {
   const random = seeded(seed)
   const sandbox = createSandbox()
   const references = Array.from({ length: ORDERS }, (_, index) => `order-${seed}-${index + 1}`)
   const place: Place = { store, name: `shop-${seed}` }
   const { folder, remove } = temporaryFolder()
-  // Before or after the charge of one of the first orders, at random.
-  const killAt = random(2 * ORDERS)
+  // A request that arrives, its response, or a result of one of the two calls.
+  const killAt = lose ? 3 * ORDERS : random(4 * ORDERS)
   let steps = 0
   let reached = (): void => {}
   const moment = new Promise<void>((resolve) => (reached = resolve))
@@ -56,6 +58,7 @@ export async function killRound(store: StoreKind, seed: number): Promise<KillRou
     if (id !== undefined && before !== undefined && before !== id)
       broken.push(`${reference} was returned as ${before} and as ${id}`)
     if (id !== undefined) acknowledged.set(reference, id)
+    step()
     return id
   }
   try {
@@ -67,6 +70,7 @@ export async function killRound(store: StoreKind, seed: number): Promise<KillRou
     await killed.kill()
     await Promise.all(calls)
     const known = new Map(acknowledged)
+    if (lose) rmSync(folder, { recursive: true })
 
     const next = await start()
     try {

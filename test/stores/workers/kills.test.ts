@@ -15,5 +15,10 @@ describeWith('clients', 'workerd that is killed while its workers place orders',
       // Rounds that interrupt no order, or all of them, would prove little.
       expect(rounds.some(({ interrupted }) => interrupted > 0)).toBe(true)
     })
+
+    it('a round detects that the disk was lost', async () => {
+      const { broken } = await killRound(store, 3, true)
+      expect(broken).toContainEqual(expect.stringContaining('was acknowledged and sent again'))
+    })
   })
 })
