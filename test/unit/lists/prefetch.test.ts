@@ -102,15 +102,6 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([20])
   })
 
-  it('prefetched pages are returned in order, whatever the order of arrival', async () => {
-    const { requests, found } = await reading({ prefetch: 3 })
-    await requests[3]?.answer(at(28))
-    await requests[2]?.answer(at(19))
-    expect(found).toHaveLength(10)
-    await requests[1]?.answer(at(10))
-    expect(found).toEqual(idsOf(rows(38)))
-  })
-
   it('prefetching requests from the end of the last page if it has arrived, however short it is', async () => {
     const { requests, flying } = await reading({ prefetch: 3 })
     await requests[3]?.answer(rows(5, 28))
@@ -212,14 +203,6 @@ describe('reading ahead', () => {
     expect(await done).toBeUndefined()
   })
 
-  it('the list ends with the error of a page requested at its exact offset, without a second request', async () => {
-    const { requests, found, done } = await reading({ prefetch: 1 })
-    await requests[1]?.fail(new Error('no'))
-    expect(await done).toMatchObject({ message: 'no' })
-    expect(found).toHaveLength(10)
-    expect(requests).toHaveLength(2)
-  })
-
   it('the list ends with the error of a page that fails twice, after the earlier items', async () => {
     const { requests, found, flying, done } = await reading({ prefetch: 2 })
     await requests[2]?.fail(new Error('no'))
@@ -229,6 +212,14 @@ describe('reading ahead', () => {
     expect(await done).toMatchObject({ message: 'still no' })
     expect(found).toHaveLength(20)
     expect(flying()).toEqual([])
+  })
+
+  it('the list ends with the error of a page requested at its exact offset, without a second request', async () => {
+    const { requests, found, done } = await reading({ prefetch: 1 })
+    await requests[1]?.fail(new Error('no'))
+    expect(await done).toMatchObject({ message: 'no' })
+    expect(found).toHaveLength(10)
+    expect(requests).toHaveLength(2)
   })
 
   it.each([
@@ -292,49 +283,11 @@ describe('reading ahead', () => {
     expect(requests).toHaveLength(2)
   })
 
-  it("prefetched pages are returned even if the caller's signal could end the list", async () => {
-    const { signal } = new AbortController()
-    const { requests, found, flying } = await reading({ prefetch: 2, signal })
-    await requests[1]?.answer(at(10))
-    await requests[2]?.answer(at(19))
-    expect(found).toHaveLength(29)
-    expect(offsetsOf(requests)).toEqual([0, 10, 19, 28, 37])
-    expect(flying()).toEqual([28, 37])
-  })
-
   it('the rows behind the next page to return are requested only when it is returned', async () => {
     const { requests, iterator } = await stepping({ limit: 2, prefetch: 3 }, rows(2))
     await requests[1]?.answer(rows(2, 2))
     expect(offsetsOf(requests)).toEqual([0, 2])
     await iterator.next()
     expect(offsetsOf(requests)).toEqual([0, 2, 4])
-  })
-
-  it('a page that arrives at the moment of an abort is not returned', async () => {
-    const controller = new AbortController()
-    const { requests, iterator } = await stepping({ prefetch: 1, signal: controller.signal })
-    const second = iterator.next()
-    await settled()
-    const came = requests[1]?.answer(at(10))
-    controller.abort(new Error('enough'))
-    await expect(second).rejects.toThrow('enough')
-    await came
-    expect(offsetsOf(requests)).toEqual([0, 10])
-  })
-
-  it('nothing more is requested after the loop is left', async () => {
-    const { requests, iterator, flying } = await stepping({ prefetch: 2 })
-    const second = iterator.next()
-    await settled()
-    await requests[1]?.answer(at(10))
-    await second
-    const third = iterator.next()
-    await settled()
-    expect(flying()).toEqual([19, 28])
-    await iterator.return?.()
-    expect(await third).toEqual({ done: true, value: undefined })
-    await settled()
-    expect(requests).toHaveLength(4)
-    expect(flying()).toEqual([])
   })
 })

@@ -313,14 +313,6 @@ describe('baseUrl', () => {
     expect(refusalOf({ ...good, baseUrl: '' })).toContain('Client option baseUrl must be')
   })
 
-  it('baseUrl is required, and the message names both ways to set it', () => {
-    for (const empty of [undefined, '']) {
-      vi.stubEnv(BASE_URL, empty)
-      const refused = refusalOf({ apiKey: KEY })
-      for (const named of ['baseUrl', BASE_URL]) expect(refused).toContain(named)
-    }
-  })
-
   it('an error in baseUrl from the environment names the environment variable', () => {
     vi.stubEnv(BASE_URL, 'http://user:hunter2@api.example.com')
     const message = refusalOf({ apiKey: KEY })
@@ -365,11 +357,6 @@ describe('apiKey', () => {
     expect(resolve({ baseUrl, apiKey: null }).connection.credentials.get()).toBeNull()
     vi.stubEnv(API_KEY, 'not a key')
     expect(refusalOf({ baseUrl })).toMatch(/^The environment variable CUSTOMER_ORDERING_API_KEY must be/)
-  })
-
-  it('apiKey is required, and the message names every way to set it', () => {
-    const refused = refusalOf({ baseUrl: good.baseUrl })
-    for (const named of ['apiKey', API_KEY, 'null']) expect(refused).toContain(named)
   })
 
   it('apiKey is reported as missing if the environment may not be read', () => {
@@ -485,30 +472,12 @@ describe('headers', () => {
   })
 })
 
-describe('a message about a likely slip', () => {
-  const client = new CustomerOrderingClient(good)
-
-  it('the message about waitFor(id, { status }) explains how to wait for a status', async () => {
-    await expect(client.orders.waitFor('ord_1', { status: 'done' } as never)).rejects.toThrow(
-      'status is not known (did you mean until?). Nothing was sent.',
-    )
-  })
-
-  it("the message about apiKey: 'Bearer …' states that the client adds the word, and shows no key", () => {
-    for (const apiKey of ['Bearer s3cret', 'bearer s3cret']) {
-      expect(refusalOf({ ...good, apiKey })).toContain("without 'Bearer'")
-      expect(refusalOf({ ...good, apiKey })).not.toContain('s3cret')
-    }
-  })
-
-  it('the message is short even for a deeply nested value', async () => {
-    let deep: unknown = 1n
-    for (let i = 0; i < 400; i++) deep = [deep]
-    const order = { serviceId: 's', target: 't', quantity: 1, deep }
-    const ending = client.orders.create(order)
-    await expect(ending).rejects.toThrow(/`deep(\[0\])+\[?0?…` /)
-    await expect(ending).rejects.toSatisfy(({ message }) => message.length < 400)
-  })
+it('the message about a request is short even for a deeply nested value', async () => {
+  let deep: unknown = 1n
+  for (let i = 0; i < 400; i++) deep = [deep]
+  const order = { serviceId: 's', target: 't', quantity: 1, deep }
+  const ending = new CustomerOrderingClient(good).orders.create(order)
+  await expect(ending).rejects.toSatisfy(({ message }) => message.length < 400)
 })
 
 describe('an option of a call where its parameters belong', () => {
