@@ -130,6 +130,19 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   'a reference with a space at its end': (lab) => lab.create(order('r1 ')),
   'a field with a typing error': (lab) => lab.create(order('r1', { quantiy: 2 } as object)),
   'an option in place of a field': (lab) => lab.create(order('r1', { idempotencyKey: 'k' } as object)),
+  'a quantity that is a string': (lab) => lab.create(order('r1', { quantity: '1' } as object)),
+  'a quantity with a fraction': (lab) => lab.create(order('r1', { quantity: 1.5 })),
+  'metadata that is a string': (lab) => lab.create(order('r1', { metadata: 'inv-1' } as object)),
+  'a row that is none': async (lab) => {
+    throw (await lab.client().orders.createMany(['x' as never])).failures[0]?.error
+  },
+  'a row without a name': async (lab) => {
+    throw (await lab.client().orders.createMany([anonymousOrder()])).failures[0]?.error
+  },
+  'a row with a key next to its fields': async (lab) => {
+    const row = { ...order('r1'), idempotencyKey: 'k' }
+    throw (await lab.client().orders.createMany([row])).failures[0]?.error
+  },
   'an order above 256 KiB': (lab) => lab.create(order('r1', { target: 'x'.repeat(300_000) })),
 
   // Recovery.
@@ -146,6 +159,7 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
     const { orders } = lab.client()
     await orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: lab.charged('r2') })
   },
+  'forget() of a name that is none': (lab) => lab.client().orders.forget('m' as never),
   'forget() of an open order': async (lab) => {
     await lab.doubted()
     await lab.client().orders.forget({ externalOrderId: 'r1' })
