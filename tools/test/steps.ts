@@ -30,7 +30,7 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project browser',
   },
   {
-    what: 'PostgreSQL and Redis, their clients, and fleets over them',
+    what: 'PostgreSQL, MariaDB and Redis, their clients, and fleets over them',
     files: [
       'test/stores/{postgres,redis,mysql}/**',
       'test/stores/types.test.ts',

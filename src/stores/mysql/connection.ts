@@ -87,7 +87,11 @@ async function queryShared(
 ): Promise<unknown> {
   checkStatus(await connection.query(FENCE), true)
   // Without waiting between the two: other code that uses the connection could begin a transaction.
-  const [, result] = await Promise.all([connection.query(FENCE), run(connection, sql, values)])
+  const fence = connection.query(FENCE)
+  fence.catch(() => {})
+  // First: if the fence fails here, a write has run inside the transaction, and is in doubt.
+  const result = await run(connection, sql, values)
+  await fence
   return result
 }
 

@@ -1,5 +1,5 @@
 import { type MysqlClient, type MysqlPool, MysqlStore } from 'customer-ordering-sdk/stores/mysql'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import {
@@ -12,6 +12,7 @@ import {
 } from '../support/failures.ts'
 import {
   leaveBehind,
+  type Mysql2Connection,
   type Mysql2Pool,
   makeMysqlPool,
   mariadbServer,
@@ -32,6 +33,13 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     const pool = makeMysqlPool(url, options)
     pools.push(pool)
     return pool
+  }
+
+  /** A connection that ends after the test: an open transaction would block the next one. */
+  async function connect(): Promise<Mysql2Connection> {
+    const connection = await mysql2().createConnection({ uri: server().url })
+    onTestFinished(() => connection.end())
+    return connection
   }
 
   async function execute(sql: string): Promise<readonly Record<string, unknown>[]> {
@@ -80,38 +88,46 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     })
 
     it('a connection of the caller rejects calls until its transaction ends', async () => {
-      const connection = await mysql2().createConnection({ uri: server().url })
+      const connection = await connect()
       const store = new MysqlStore({ client: connection })
       await store.insert(makeRow(1))
       await connection.query('START TRANSACTION')
       for (const call of callsOf(store)) await expectFailure(call, IN_TRANSACTION, '1568')
       await connection.query('ROLLBACK')
       expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
-      await connection.end()
     })
 
-    it('a transaction that begins while a write waits for its connection puts the write in doubt', async () => {
-      const connection = await mysql2().createConnection({ uri: server().url })
-      let begin: string | undefined
-      const store = new MysqlStore({
-        client: {
-          query: (text) => connection.query(text),
-          execute: async (statement) => {
-            // The fence does not see a transaction that begins later.
-            if (begin !== undefined && statement.sql.startsWith('INSERT')) await connection.query(begin)
-            return await connection.execute(statement)
+    it.each(['before the fence', 'before the statement'])(
+      'a transaction that begins %s on a shared connection puts the write in doubt',
+      async (moment) => {
+        const connection = await connect()
+        let armed = false
+        let fences = 0
+        const begin = (): void => void connection.query('START TRANSACTION')
+        const store = new MysqlStore({
+          client: {
+            query: (text) => {
+              // The store sends the second fence together with the statement.
+              if (armed && ++fences === 2 && moment === 'before the fence') begin()
+              return connection.query(text)
+            },
+            execute: (statement) => {
+              if (armed && moment === 'before the statement') begin()
+              return connection.execute(statement)
+            },
           },
-        },
-      })
-      await store.insert(makeRow(1))
-      begin = 'START TRANSACTION'
-      const error = await expectFailure(() => store.insert(makeRow(2)), IN_TRANSACTION)
-      expect(error.applied).toBeUndefined()
-      await failureOf(() => store.get(SCOPE, makeRow(2).id))
-      await connection.query('ROLLBACK')
-      expect(await store.get(SCOPE, makeRow(2).id)).toBeUndefined()
-      await connection.end()
-    })
+        })
+        await store.insert(makeRow(1))
+        armed = true
+        const error = await failureOf(() => store.insert(makeRow(2)))
+        expect(error.applied).toBeUndefined()
+        await expectFailure(() => store.get(SCOPE, makeRow(2).id), IN_TRANSACTION)
+        // The owner of the transaction decides.
+        armed = false
+        await connection.query('COMMIT')
+        expect(await store.get(SCOPE, makeRow(2).id)).toEqual(makeRow(2))
+      },
+    )
 
     it('a call rejects on a connection that was released with locked tables', async () => {
       const pool = openPool({ connectionLimit: 1 })
