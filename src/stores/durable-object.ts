@@ -1,6 +1,5 @@
 import { StoreError } from '../errors/classes.ts'
-import { CloudflareEngine, type Parameter } from './cloudflare/engine.ts'
-import type { Columns } from './rows.ts'
+import { CloudflareEngine, type Query } from './cloudflare/engine.ts'
 import { SqlStore } from './sql/store.ts'
 
 /** The part of a Durable Object's storage that the store uses. */
@@ -51,27 +50,20 @@ export class DurableObjectStore extends SqlStore {
     // Without `Object`, a call without options would throw a TypeError, not a StoreError.
     const { storage }: DurableObjectStoreOptions = Object(options)
     checkStorage(storage)
-    const exec = (text: string, parameters: readonly Parameter[]): readonly Columns[] =>
-      storage.sql.exec(text, ...parameters).toArray()
-    super(
-      'DurableObjectStore',
-      new CloudflareEngine({
-        place: 'the Durable Object',
-        object: storage,
-        read: async (text, parameters) => exec(text, parameters),
-        write: async (text, parameters) => {
-          await alone(storage)
-          const rows = exec(text, parameters)
-          try {
-            await storage.sync()
-          } catch {
-            // The platform's own error may name a failure that comes before a commit elsewhere.
-            throw new Error('the object could not make the write durable')
-          }
-          return rows
-        },
-      }),
-    )
+    const read: Query = async (text, parameters) => storage.sql.exec(text, ...parameters).toArray()
+    const write: Query = async (text, parameters) => {
+      await alone(storage)
+      const rows = storage.sql.exec(text, ...parameters).toArray()
+      try {
+        await storage.sync()
+      } catch {
+        // The platform's own error may name a failure that comes before a commit elsewhere.
+        throw new Error('the object could not make the write durable')
+      }
+      return rows
+    }
+    const place = 'the Durable Object'
+    super('DurableObjectStore', new CloudflareEngine({ place, object: storage, read, write }))
   }
 }
 

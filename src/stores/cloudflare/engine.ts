@@ -15,16 +15,14 @@ import { newerTables, type StatementName, type Values } from '../sql/text.ts'
 import { explain } from '../sqlite/failure.ts'
 import type { StoreDurability } from '../store.ts'
 
-export type Parameter = string | number
-
 /** Runs one statement, and returns its rows. A write resolves when it is durable. */
-export type Query = (text: string, parameters: readonly Parameter[]) => Promise<readonly Columns[]>
+export type Query = (text: string, parameters: readonly (string | number)[]) => Promise<readonly Columns[]>
 
 /** How Cloudflare's SQLite is reached. */
 export interface Binding {
   /** Where messages say that the store is. */
   readonly place: string
-  /** The platform's object. All stores over it check the tables once. */
+  /** The platform's object. The stores over it check the tables once. */
   readonly object: object
   readonly read: Query
   readonly write: Query
@@ -41,90 +39,66 @@ const FIND_STATE = `SELECT (${FIND_VERSION}) AS version, EXISTS (${FIND_KEY}) AS
  */
 const complete = new WeakSet<object>()
 
-/** The SQLite of D1 and of Durable Objects, where no call has a connection of its own. */
+/** The SQLite of D1 and of Durable Objects. */
 export class CloudflareEngine implements SqlEngine {
   readonly durability: StoreDurability = 'server'
   readonly #binding: Binding
-  #migrated: Promise<void> | undefined
 
   constructor(binding: Binding) {
     this.#binding = binding
   }
 
   async run(name: StatementName, values: Values): Promise<Result> {
-    this.#migrated ??= this.#migrate().catch((error) => {
-      this.#migrated = undefined
-      throw error
-    })
-    await this.#migrated
+    const { place, object, read, write } = this.#binding
+    if (!complete.has(object)) await this.#migrate()
     const { text, parameters } = STATEMENTS[name]
     const bound = parameters.map((parameter) => {
       const value = values[parameter]
       return typeof value === 'string' ? value : Number(value)
     })
-    if (name === 'get' || name === 'open' || name === 'list') {
-      const rows = await this.#explained('read from', async () =>
-        (await this.#binding.read(text, bound)).map((found) => toRow(String(values.scope), found)),
-      )
-      return { rows, written: 0 }
-    }
-    const written = await this.#explained('write to', async () => {
-      const { length } = await this.#binding.write(text, bound)
+    const reads = name === 'get' || name === 'open' || name === 'list'
+    try {
+      if (reads) {
+        const found = await read(text, bound)
+        return { rows: found.map((columns) => toRow(String(values.scope), columns)), written: 0 }
+      }
+      const { length } = await write(text, bound)
       // The statement writes nothing after a newer version of this package has changed the tables.
-      if (length === 0) await this.#checkVersion()
-      return length
-    })
-    return { rows: [], written }
+      if (length === 0) await this.#state()
+      return { rows: [], written: length }
+    } catch (error) {
+      throw explain(withCode(await this.#newerOr(error)), reads ? 'read from' : 'write to', place)
+    }
   }
 
   close(): void {}
 
-  async #explained<T>(task: 'read from' | 'write to', action: () => Promise<T>): Promise<T> {
-    try {
-      return await action()
-    } catch (error) {
-      throw this.#explain(await this.#newerOr(error), task)
-    }
-  }
-
-  #explain(error: unknown, task: 'open' | 'read from' | 'write to'): StoreError {
-    return explain(withCode(error), task, this.#binding.place)
-  }
-
   /** Reports the upgrade if a newer version of this package made the tables look damaged. */
   async #newerOr(error: unknown): Promise<unknown> {
     if (!(error instanceof StoreError) && !String(error).includes('SQLITE_')) return error
-    return await this.#checkVersion().then(
+    return await this.#state().then(
       () => error,
       (newer: unknown) => (newer instanceof StoreError ? newer : error),
     )
   }
 
-  async #checkVersion(): Promise<void> {
-    const [found] = await this.#binding.read(FIND_VERSION, [])
-    checkVersion(Number(Reflect.get(Object(found), 'version')), `Cannot use ${this.#store}`)
-  }
-
-  get #store(): string {
-    return `the order store in ${this.#binding.place}`
+  /** Throws a `StoreError` if a newer version of this package has changed the tables. */
+  async #state(): Promise<{ readonly version: number; readonly keyed: boolean }> {
+    const { place, read } = this.#binding
+    const [state] = await read(FIND_STATE, [])
+    const version = Number(Reflect.get(Object(state), 'version'))
+    if (version > SQLITE_VERSION)
+      throw newerTables(version, SQLITE_VERSION, `Cannot use the order store in ${place}`)
+    return { version, keyed: Reflect.get(Object(state), 'keyed') === 1 }
   }
 
   async #migrate(): Promise<void> {
-    const { object, read, write } = this.#binding
-    if (complete.has(object)) return
-    const state = async (): Promise<{ readonly version: number; readonly keyed: boolean }> => {
-      const [found] = await read(FIND_STATE, [])
-      return {
-        version: Number(Reflect.get(Object(found), 'version')),
-        keyed: Reflect.get(Object(found), 'keyed') === 1,
-      }
-    }
+    const { place, object, write } = this.#binding
     try {
-      let { version, keyed } = await state().catch((error: unknown) => {
-        if (!/no such table/.test(String(error))) throw error
-        return { version: 0, keyed: false }
+      let { version, keyed } = await this.#state().catch((error: unknown) => {
+        if (String(error).includes('no such table')) return { version: 0, keyed: false }
+        throw error
       })
-      checkVersion(version, `Cannot open ${this.#store}`)
       if (version < SQLITE_VERSION) {
         // Each step does nothing if another worker has done it in the meantime.
         await write(CREATE_VERSIONS, [])
@@ -132,18 +106,14 @@ export class CloudflareEngine implements SqlEngine {
           for (const step of SQLITE_MIGRATIONS[version] ?? []) await write(step, [])
           await write(ADD_VERSION, [version + 1])
         }
-        ;({ keyed } = await state())
+        keyed = (await this.#state()).keyed
       }
-      if (!keyed) throw new StoreError(`Cannot open ${this.#store}: ${LOST_KEY}`)
+      if (!keyed) throw new StoreError(`Cannot open the order store in ${place}: ${LOST_KEY}`)
       complete.add(object)
     } catch (error) {
-      throw this.#explain(error, 'open')
+      throw explain(withCode(error), 'open', place)
     }
   }
-}
-
-function checkVersion(found: number, failed: string): void {
-  if (found > SQLITE_VERSION) throw newerTables(found, SQLITE_VERSION, failed)
 }
 
 /** Cloudflare reports the code of a failure in its message only. */

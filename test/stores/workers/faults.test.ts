@@ -95,6 +95,17 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
     })
   }
 
+  it('the stores over one binding check the tables once', async () => {
+    const statements: string[] = []
+    const database = open((sql, when) => {
+      if (when === 'before') statements.push(sql)
+    })
+    await new D1Store({ database }).insert(makeRow(1))
+    statements.splice(0)
+    expect(await new D1Store({ database }).get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+    expect(statements).toHaveLength(1)
+  })
+
   it.each([
     ['D1_ERROR: Network connection lost.', undefined, 'D1_ERROR'],
     ['D1_ERROR: Internal error in D1 DB storage caused object to be reset.', undefined, 'D1_ERROR'],
