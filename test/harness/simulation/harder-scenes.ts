@@ -39,6 +39,8 @@ export function drawHarderScene(draw: Draw): Swarm {
     [otherValues, 2],
     [unreadOrder, 1],
     [readTwice, 1],
+    [racedRefusal, 1],
+    [sleepingClaim, 1],
   )
   return { ...SCENE, ...scene(draw), scene: scene.name }
 }
@@ -309,5 +311,38 @@ const readTwice = (draw: Draw): Scene => ({
     [A_MINUTE, 'create', 0],
     [AT_ONCE, draw.pick('create', 'create', 'recover'), 1],
     [draw.pick(AT_ONCE, A_MINUTE), 'create', 2],
+  ],
+})
+
+/** A call reads its record so slowly that another process's call is refused meanwhile. */
+const racedRefusal = (draw: Draw): Scene => ({
+  habits: [habit(['get'], 'slow', 0.5)],
+  balance: 0,
+  changes: 0,
+  workers: 2,
+  intents: [REFERENCE],
+  client: { ...PATIENT, maxRetries: 4 },
+  server: { ...PROMPT, rememberedRefusals: draw.pick([], [402]) },
+  script: [
+    [AT_ONCE, { ...CREATE }],
+    [SOON, 'create', 1],
+    [SOON, 'create', 0],
+    [A_MINUTE, TOP_UP],
+    [SOON, 'create'],
+  ],
+})
+
+/** A machine sleeps between its claim and its request. Meanwhile a person abandons the order, and it is bought again. */
+const sleepingClaim = (): Scene => ({
+  habits: [habit(['insert'], 'sleeps', 0.7)],
+  changes: 0,
+  workers: 3,
+  intents: [REFERENCE],
+  client: PATIENT,
+  server: PROMPT,
+  script: [
+    [AT_ONCE, { ...CREATE }],
+    [minutes(6, 9), { kind: 'resolve', worker: 1, intent: 0, hasty: true }],
+    [SOON, 'create', 2],
   ],
 })
