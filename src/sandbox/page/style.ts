@@ -171,7 +171,7 @@ table code.long { overflow-wrap: anywhere; }
 #log-rows > li { border-bottom: 1px solid var(--line); }
 #log-rows > li:last-child { border-bottom: 0; }
 .line {
-  display: grid; grid-template-columns: 2.6rem 4.4rem minmax(0, 6fr) minmax(0, 7fr) minmax(0, 6fr);
+  display: grid; grid-template-columns: 2.6rem 4.4rem minmax(0, 5fr) minmax(0, 8fr) minmax(0, 6fr);
   gap: 0 .8rem; align-items: center; padding: .38rem 0; font-size: .92rem; color: inherit;
 }
 .line > * { min-width: 0; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
@@ -210,6 +210,7 @@ pre {
   header .actions { flex: 1 0 100%; flex-wrap: nowrap; overflow-x: auto; padding: 3px; }
   .actions button { flex: none; }
   #log, .toggles.capped { max-height: 55vh; }
+  .line { grid-template-columns: 2.6rem 4.4rem minmax(0, 6fr) minmax(0, 8fr) minmax(0, 5fr); }
   .wide .capped { max-height: 40vh; }
 }
 /* Touch targets need 44 pixels. */
