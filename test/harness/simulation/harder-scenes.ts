@@ -185,8 +185,10 @@ const hiddenCharge = (draw: Draw): Scene => {
   const status = draw.pick(401, 402, 422, 425, 429)
   // A service that refuses a charged order again and again, whatever its key, breaks its own rule.
   const times = status === 402 || status === 422 ? 1 : draw.pick(1, 2, 4)
+  // A list without references shows no charge, so the key must still be in its window.
+  const orderFields = draw.pick(LISTED.orderFields, LISTED.orderFields, [])
   const again = (): Scripted => [
-    draw.pick<Scripted[0]>(A_MINUTE, minutes(8, 14), minutes(21, 30)),
+    orderFields.length === 0 ? A_MINUTE : draw.pick<Scripted[0]>(A_MINUTE, minutes(8, 14), minutes(21, 30)),
     draw.pick('create', 'create', 'recover'),
   ]
   return {
@@ -197,7 +199,7 @@ const hiddenCharge = (draw: Draw): Scene => {
     workers: 2,
     intents: [draw.pick(REFERENCE, { ...REFERENCE, idempotencyKey: 'key-1' })],
     client: { ...PATIENT, maxRetries: draw.pick(0, 4) },
-    server: { ...LISTED, keyLifetime: PATIENT.safeRetryWindow, keyFormat: 'any' },
+    server: { ...LISTED, orderFields, keyLifetime: PATIENT.safeRetryWindow, keyFormat: 'any' },
     // Another note makes another body, so that the service reports a conflict.
     script: [[AT_ONCE, { ...CREATE, ...draw.pick({}, { note: 'first' }) }], again(), again(), again()],
   }
