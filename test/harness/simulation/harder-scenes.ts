@@ -1,4 +1,5 @@
 /** Scenes about clocks, the end of the window, hasty persons and services that show other values. */
+import type { SandboxBehaviour } from '../../../src/sandbox/service/behaviour.ts'
 import type { Draw } from '../../support/seeds.ts'
 import { withoutAmount } from './faults.ts'
 import { LONGEST_FLIGHT, MINUTE } from './mishaps.ts'
@@ -186,7 +187,7 @@ const hiddenCharge = (draw: Draw): Scene => {
   // A service that refuses a charged order again and again, whatever its key, breaks its own rule.
   const times = status === 402 || status === 422 ? 1 : draw.pick(1, 2, 4)
   // A list without references shows no charge, so the key must still be in its window.
-  const orderFields = draw.pick(LISTED.orderFields, LISTED.orderFields, [])
+  const orderFields = draw.pick<SandboxBehaviour['orderFields']>(LISTED.orderFields, LISTED.orderFields, [])
   const again = (): Scripted => [
     orderFields.length === 0 ? A_MINUTE : draw.pick<Scripted[0]>(A_MINUTE, minutes(8, 14), minutes(21, 30)),
     draw.pick('create', 'create', 'recover'),
