@@ -10,7 +10,7 @@ import type { Bundle } from './bundle.ts'
 import { bundleWithSeams, runSeeds } from './threads.ts'
 
 /** A bug that is not detected within this many runs counts as missed. */
-export const MOST_SEEDS = 50_000
+export const MOST_SEEDS = 20_000
 
 /** The seed that detected a bug. */
 export interface Noticed {
