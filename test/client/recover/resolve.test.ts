@@ -3,7 +3,7 @@ import { describe, expect } from 'vitest'
 import type { RequestOptions } from '../../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
-import { all } from '../../support/calls.ts'
+import { all, throwing } from '../../support/calls.ts'
 import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
 import { faultyStore, on, storeOver } from '../../support/stores.ts'
@@ -85,7 +85,8 @@ describe('resolve(…, { as: "created" })', () => {
     for (let count = 0; count < 120; count++) await lab.create(order(`other-${count}`))
     await leave(lab, true)
     const id = lab.charged()
-    const store = faultyStore(lab.rows, lab.runtime)
+    const list = throwing('resolve() read every record')
+    const store = { ...faultyStore(lab.rows, lab.runtime), list, listOpen: list }
     const requests = lab.sandbox.requests.length
     await resolve(lab, id, { by: lab.client({ store }) })
     expect(lab.sandbox.requests.slice(requests).map(({ method }) => method)).toEqual(['GET'])
