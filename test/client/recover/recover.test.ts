@@ -289,6 +289,9 @@ describe('recover() past the point where repeating is safe only looks', () => {
         ...[left(), jump(WINDOW), ...stillOpen({ type: 'drop' })],
         ...stillOpen({ type: 'status', status: 503 }),
         ...stillOpen({ type: 'status', status: 429 }),
+        ...stillOpen({ type: 'status', status: 408 }),
+        ...stillOpen({ type: 'status', status: 425 }),
+        ...stillOpen({ type: 'stall' }),
       ],
       { charges: 1 },
     ],
@@ -520,6 +523,12 @@ describe('an order that was created but never readable', () => {
       false,
     ],
     [
+      'an unreadable order is requested once, even if the service fails',
+      (lab) => lab.fault({ type: 'status', status: 503 }, 'always', 'retrieveOrder'),
+      { ...UNREADABLE, error: { code: 'server', charged: 'yes' } },
+      false,
+    ],
+    [
       'an unreadable order is not replaced by another order in the response',
       (lab) => lab.fault(spoil({ id: 'ord_other' }), 1, 'retrieveOrder'),
       { ...UNREADABLE, error: { code: 'invalid_response' } },
@@ -579,6 +588,27 @@ describe('the walk of recover()', () => {
       {},
     ],
   ])
+
+  const [LOST, SLOW] = [{ type: 'drop' }, { type: 'stall' }] as const
+  const FAILED = { type: 'status', status: 503 } as const
+  it.each<[string, readonly (Parameters<Lab['fault']>[0] | undefined)[], number]>([
+    ['timeouts and lost connections', [SLOW, LOST, SLOW, undefined], 3],
+    ['failures around an order', [LOST, LOST, undefined, LOST, LOST, LOST, undefined], 6],
+    ['failures around an error status', [LOST, LOST, FAILED, LOST, LOST, LOST, undefined], 6],
+  ])('only three transport failures in a row end the run: %s', async (_what, actions, sent) => {
+    const lab = new Lab()
+    for (const step of leftLongAgo(...actions.map((_action, index) => `r${index}`))) await step(lab)
+    const before = lab.posts.length
+    const fetch: typeof globalThis.fetch = (...request) => {
+      const action = actions[lab.posts.length - before]
+      if (action !== undefined) lab.fault(action, 1, 'createOrder')
+      return lab.sandbox.fetch(...request)
+    }
+    const found = await run(lab, { by: () => lab.client({ fetch }), concurrency: 1 })
+    expect(lab.posts.length - before).toBe(sent)
+    expect(found.at(-1)).toMatchObject({ outcome: 'still_open' })
+    expect(found).toHaveLength(actions.length)
+  })
 
   it('recover() continues after a failure of one record', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)

@@ -223,6 +223,8 @@ describe('the attempt numbers and operation names of events', () => {
     for await (const { outcome } of client.orders.recover()) expect(outcome).toBe('created')
     expect(names(events)).toEqual(['request', 'response', 'settled'])
     for (const [, { operation }] of events) expect(operation).toBe('orders.recover')
+    const orderId = sandbox.ledger[0]?.orderId
+    expect(one(events, 'settled')).toMatchObject({ ok: true, recovery: 'created', charged: 'yes', orderId })
     expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
   })
 
