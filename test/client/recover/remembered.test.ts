@@ -113,3 +113,21 @@ describe('remembered()', () => {
     expect(Object.keys(record?.order ?? {}).sort()).toEqual(['amount', 'id', 'status'])
   })
 })
+
+it('a remembered record has the documented fields, and no internals', async (lab) => {
+  await lab.dies((orders) => orders.create(order('r1')))
+  const [running] = await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))
+  const names = 'slot key generation state ambiguous attempts createdAt version request externalOrderId'
+  const claimed = [...names.split(' '), 'firstSentAt', 'busyUntil']
+  expect(Object.keys(running ?? {}).toSorted()).toEqual(claimed.toSorted())
+  expect(running?.request).toEqual(order('r1'))
+
+  lab.fault({ type: 'stall' })
+  const controller = new AbortController()
+  const { ending } = await lab.begin(() => failure(lab.create(order('r2'), { signal: controller.signal })))
+  controller.abort()
+  await ending
+  const [held] = await all(lab.client().orders.remembered({ externalOrderId: 'r2' }))
+  expect(held).toMatchObject({ state: 'open', hold: 'aborted' })
+  expect(held).not.toHaveProperty('busyUntil')
+})
