@@ -171,8 +171,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
 
   async #close(): Promise<void> {
     await this.#lifetime.end()
-    const { live, pruning } = this.#journal.shared
-    await Promise.all([...live.values(), pruning?.ended])
+    await this.#journal.idle()
     if (!this.#sharesStore) await this.#settings.store.close()
   }
 

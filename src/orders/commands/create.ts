@@ -107,7 +107,7 @@ async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): P
     placed = await place(context, job)
     const { info, remembered } = placed
     const { attempts, status, supportReference } = info
-    pruneHourly(journal, retention, runtime, reporter)
+    pruneHourly('create', journal, retention, runtime, reporter)
     const known = { attempts, ...answerFacts(info), ...supportReference }
     const value = await fitOrder(context, placed.value, operation, settings, known)
     const paid = { ok: true, attempts, charged: 'yes', remembered } as const
@@ -176,15 +176,16 @@ async function ruledReply(
       }
       // The record says that nothing was charged, and a failed look-up does not change that.
       const how = { operation: job.operation, settings, charged: 'no', sweeps: 1 } as const
-      for await (const { order, error, record } of lookUp(context, [lookup], {
+      for await (const { outcome, order, error, record } of lookUp(context, [lookup], {
         ...how,
         checkOpen: () => {},
       })) {
         if (order !== undefined) return rememberedReply(job, { ...record, state: 'created', order })
         if (error !== undefined) throw error
         if (record.state === 'created') throw unresolvedError(job, 'unreadable', record)
+        if (outcome === 'needs_attention') return await place(context, { ...job, isNotListed: true })
       }
-      return await place(context, { ...job, isNotListed: true })
+      throw new TypeError('unreachable: a look-up without an outcome')
     }
     case 'nothing':
     case 'in_progress':

@@ -1,7 +1,7 @@
 /** Finds orders at the service: by id, or by reference in the list. */
 import type { EchoedField } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
-import { type AnyCustomerOrderingError, UnresolvedOrderError } from '../../errors/classes.ts'
+import { type AnyCustomerOrderingError, type Charged, UnresolvedOrderError } from '../../errors/classes.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
 import { queryString, segment } from '../../http/path.ts'
@@ -132,8 +132,8 @@ export async function* lookUp(
           doubts.set(externalOrderId, { orderId: listed.id, differs })
           continue
         }
-        wanted.delete(externalOrderId)
         const { record } = await proveFound(context, found, listed, storeTime(context))
+        wanted.delete(externalOrderId)
         yield outcomeOf(record, listed)
         if (wanted.size === 0) break
       }
@@ -179,8 +179,13 @@ function doubtError(record: JournalRecord, { orderId, differs }: Doubt): Unresol
   const despite = differs.map((field) => `'${field}'`).join(', ')
   return new UnresolvedOrderError(
     `The service lists order ${orderId} with this reference, but with another ${differs.join(' and ')}, so it may be an order of another integration. If it is this order, the wallet was charged: settle it with orders.resolve(name, { as: 'created', orderId, despite: [${despite}] }).`,
-    { ...recordFacts(record), orderId },
+    { ...recordFacts(record), orderId, charged: mayBeCharged(record) },
   )
+}
+
+/** What the list shows, or may show, counts for more than an earlier refusal. */
+function mayBeCharged({ state }: JournalRecord): Charged {
+  return state === 'created' ? 'yes' : 'unknown'
 }
 
 /** A request's own source system narrows the list, if all requests have the same one. */
@@ -196,7 +201,7 @@ function storeTime({ connection }: OrderContext): Deadline {
 function cutError(record: JournalRecord): UnresolvedOrderError {
   return new UnresolvedOrderError(
     `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. If it exists, the wallet was charged: find the order at the service, then settle it with orders.resolve().`,
-    recordFacts(record),
+    { ...recordFacts(record), charged: mayBeCharged(record) },
   )
 }
 

@@ -88,7 +88,7 @@ export async function* recover<Output>(
   const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
   for await (const looked of lookUp(context, lookups, { ...how, sweeps, checkOpen }))
     yield await report(context, looked, settings)
-  pruneHourly(context.journal, context.retention, runtime, reporter)
+  pruneHourly('recover', context.journal, context.retention, runtime, reporter)
 }
 
 /** Sorts the ids by the end of the safe-retry window, the most urgent record first. */

@@ -105,7 +105,8 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   let written: unknown
   try {
-    // Runs getters and `toJSON()`, as canonical JSON does. Skips all other fields, which may be wrong.
+    // Runs getters and `toJSON()`, as canonical JSON does, and skips all other fields, which may be
+    // wrong. It also reads inherited members: at worst, the error tells of a record of another order.
     written = JSON.parse(JSON.stringify(request, ['metadata', 'externalOrderId']))
   } catch {
     // Without a name, no record can be found.

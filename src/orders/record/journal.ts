@@ -191,6 +191,12 @@ export class Journal {
     } while (after !== undefined)
   }
 
+  /** Waits for all calls and removals, whatever their account: they use the same store. */
+  async idle(): Promise<void> {
+    const scopes = [...(shared.get(this.store)?.values() ?? [])]
+    await Promise.all(scopes.flatMap(({ live, pruning }) => [...live.values(), pruning?.ended]))
+  }
+
   async confirmed<T>(
     operation: () => Promise<T>,
     message: string,

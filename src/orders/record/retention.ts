@@ -15,10 +15,24 @@ const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
 
 const PRUNE_INTERVAL = 60 * 60 * 1000
 
-/** `close()` waits for the removal, so that the store can be closed. */
-export function pruneHourly(journal: Journal, kept: Retention, runtime: Runtime, reporter: Reporter): void {
+const UNPRUNED = 'The store could not remove old records. Nothing was sent. Call again.'
+
+/**
+ * `close()` waits for the removal, so that the store can be closed.
+ *
+ * The first `create()` only begins the hour: a worker with a client for each request would search
+ * for old records at each order.
+ */
+export function pruneHourly(
+  command: 'create' | 'recover',
+  journal: Journal,
+  kept: Retention,
+  runtime: Runtime,
+  reporter: Reporter,
+): void {
   const { shared } = journal
   const since = runtime.monotonic()
+  if (command === 'create') shared.pruning ??= { since, ended: Promise.resolve() }
   if (shared.pruning !== undefined && since - shared.pruning.since < PRUNE_INTERVAL) return
   const ended = prune(journal, kept, runtime).catch(({ code }: { readonly code?: string }) => {
     reporter.log('warn', 'old records could not be removed; no new attempt for an hour', { code })
@@ -27,12 +41,11 @@ export function pruneHourly(journal: Journal, kept: Retention, runtime: Runtime,
 }
 
 export async function prune(journal: Journal, kept: Retention, runtime: Runtime): Promise<void> {
+  const createdBefore = await prunableBefore(journal, kept.created, runtime.now())
+  const rejectedBefore = await prunableBefore(journal, kept.rejected, runtime.now())
   const { store, scope } = journal
-  await journal.confirmed(async () => {
-    const createdBefore = await prunableBefore(journal, kept.created, runtime.now())
-    const rejectedBefore = await prunableBefore(journal, kept.rejected, runtime.now())
-    return await store.prune(scope, { createdBefore, rejectedBefore })
-  }, 'The store could not remove old records. Nothing was sent. Call again.')
+  const limits = { createdBefore, rejectedBefore }
+  await journal.confirmed(() => store.prune(scope, limits), UNPRUNED)
 }
 
 /**
@@ -41,11 +54,12 @@ export async function prune(journal: Journal, kept: Retention, runtime: Runtime)
  * the witness, by three quarters of the retention. The witness must be at least a quarter of the
  * retention old: a newer one may have been written with the wrong clock.
  */
-async function prunableBefore({ store, scope }: Journal, retention: number, now: number): Promise<number> {
+async function prunableBefore(journal: Journal, retention: number, now: number): Promise<number> {
+  const { store, scope } = journal
   const minAge = retention / 4
   for (const factor of WITNESS_AGES) {
     const since = Math.floor(Math.max(0, now - minAge * factor))
-    const { rows } = await store.list(scope, { since, limit: 100 })
+    const { rows } = await journal.confirmed(() => store.list(scope, { since, limit: 100 }), UNPRUNED)
     const witness = rows.find(({ updatedAt }: StoredRow) => updatedAt <= now - minAge)
     if (witness !== undefined)
       return Math.floor(Math.min(now - retention, witness.updatedAt - (retention * 3) / 4))

@@ -7,6 +7,7 @@ import type { EchoedField } from '../../call-options.ts'
 import { isObject, ownValue } from '../../defined.ts'
 import { Deadline, GRACE } from '../../http/deadline.ts'
 import { REDACTED } from '../../http/redact.ts'
+import { CanonicalJsonError } from '../../identity/canonical.ts'
 import { fieldTag } from '../../identity/keys.ts'
 import { parseJson } from '../../schemas/check.ts'
 import type { Order } from '../../schemas/order.ts'
@@ -95,7 +96,8 @@ function mayHaveTag({ slot, fingerprint }: Asked, field: string, shown: string |
   if (!Object.hasOwn(fingerprint, field) || String(shown).includes(REDACTED)) return true
   try {
     return fieldTag(slot, field, shown) === fingerprint[field]
-  } catch {
+  } catch (error) {
+    if (!(error instanceof CanonicalJsonError)) throw error
     // This client sends only values with a canonical form, so the request had another value.
     return false
   }

@@ -75,7 +75,7 @@ describe('the look-up of create() for an order that was refused', () => {
     const lab = await refused()
     lab.sandbox.addOrder({ ...REQUEST, metadata: { externalOrderId: 'r1', sourceSystem: 'erp' } })
     const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(FROM_SHOP))
-    expect(error).toMatchObject({ code: 'unresolved_order', externalOrderId: 'r1' })
+    expect(error).toMatchObject({ code: 'unresolved_order', externalOrderId: 'r1', charged: 'unknown' })
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
   })
 
