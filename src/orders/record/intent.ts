@@ -183,7 +183,7 @@ export function misnamedFields(request: unknown): readonly Issue[] {
       }
       const message =
         meant.place === 'options'
-          ? `is a call option: pass ${meant.name} in the second argument`
+          ? `is a call option: pass ${meant.name} in the second argument of create()`
           : `must be named ${meant.place}`
       issues.push({ path, message })
     }
