@@ -54,8 +54,11 @@ function outcomeOf(result: CreateManyResult): Outcome {
   const id = result.request.metadata?.externalOrderId ?? ''
   if (result.ok) return { id, state: 'ordered', orderId: result.order.id }
   const { charged, code: reason, orderId } = result.error
-  if (charged === 'yes') return { id, state: 'ordered', orderId, reason }
-  if (charged === 'unknown') return { id, state: 'doubt', reason }
+  // The row's content has changed since it was sent: a person compares it with the order.
+  if (reason === 'idempotency_conflict') return { id, state: 'doubt', orderId, reason }
+  if (charged === 'yes' && orderId !== undefined) return { id, state: 'ordered', orderId, reason }
+  // Also an order that was charged and cannot be read yet.
+  if (charged !== 'no') return { id, state: 'doubt', reason }
   switch (reason) {
     // The service would refuse the same row again.
     case 'invalid_request':
