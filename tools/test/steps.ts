@@ -30,11 +30,11 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project browser',
   },
   {
-    what: 'PostgreSQL, MariaDB and Redis, their clients, and fleets over them',
+    what: 'PostgreSQL, MariaDB, Redis and workerd, their clients, and fleets over them',
     files: [
-      'test/stores/{postgres,redis,mysql}/**',
+      'test/stores/{postgres,redis,mysql,workers}/**',
       'test/stores/types.test.ts',
-      'test/harness/fleet/{postgres,redis,mysql}.test.ts',
+      'test/harness/fleet/{postgres,redis,mysql,d1}.test.ts',
     ],
     command: 'npx vitest run --project stores --project fleet',
   },
