@@ -1,5 +1,5 @@
 import { StoreError } from '../errors/classes.ts'
-import { CloudflareEngine, type Query } from './cloudflare/engine.ts'
+import { CloudflareEngine, type Query, Unproven } from './cloudflare/engine.ts'
 import type { Columns } from './rows.ts'
 import { SqlStore } from './sql/store.ts'
 
@@ -59,8 +59,8 @@ export class D1Store extends SqlStore {
         .bind(...parameters)
         .all()
       if (meta?.served_by_primary === false)
-        throw new Error(
-          'a read replica responded, which lags behind. Pass the binding itself, not a session.',
+        throw new Unproven(
+          'a read replica responded, which lags behind. Pass the binding itself, not a session',
         )
       return results.map((row): Columns => ({ ...row }))
     }

@@ -1,5 +1,5 @@
 import { StoreError } from '../errors/classes.ts'
-import { CloudflareEngine, type Query } from './cloudflare/engine.ts'
+import { CloudflareEngine, type Query, Unproven } from './cloudflare/engine.ts'
 import { SqlStore } from './sql/store.ts'
 
 /** The part of a Durable Object's storage that the store uses. */
@@ -31,7 +31,7 @@ const ATTEMPTS = 50
  * Every write waits for `storage.sync()`, so an acknowledged write is durable. Before that, the
  * platform's output gate holds back every response and request of the object.
  *
- * The first call creates two tables, or brings them up to date. Calls within an asynchronous
+ * The first call creates two tables, or brings them up to date. Writes within an asynchronous
  * `storage.transaction()` reject: its rollback could remove an order after the order was sent.
  *
  * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
@@ -58,7 +58,7 @@ export class DurableObjectStore extends SqlStore {
         await storage.sync()
       } catch {
         // The platform's own error may name a failure that comes before a commit elsewhere.
-        throw new Error('the object could not make the write durable')
+        throw new Unproven('the object could not make the write durable')
       }
       return rows
     }
@@ -88,7 +88,8 @@ async function alone(storage: DurableObjectSqlStorage): Promise<void> {
   }
   throw new StoreError(
     'Cannot write to the order store in the Durable Object: the call is inside storage.transaction(), ' +
-      'whose rollback would forget the order. Nothing was written. Call the client outside of it.',
+      'whose rollback would forget the order, or other code of the object kept transactions open. ' +
+      'Nothing was written. Call the client outside of transactions, or try again.',
     { applied: false },
   )
 }

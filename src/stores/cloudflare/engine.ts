@@ -12,7 +12,7 @@ import {
 } from '../sql/sqlite.ts'
 import type { Result, SqlEngine } from '../sql/store.ts'
 import { newerTables, type StatementName, type Values } from '../sql/text.ts'
-import { explain } from '../sqlite/failure.ts'
+import { codeOf, explain, isNamed } from '../sqlite/failure.ts'
 import type { StoreDurability } from '../store.ts'
 
 /** Runs one statement, and returns its rows. A write resolves when it is durable. */
@@ -67,7 +67,7 @@ export class CloudflareEngine implements SqlEngine {
       if (length === 0) await this.#state()
       return { rows: [], written: length }
     } catch (error) {
-      throw explain(withCode(await this.#newerOr(error)), reads ? 'read from' : 'write to', place)
+      throw explain(await this.#newerOr(error), reads ? 'read from' : 'write to', place)
     }
   }
 
@@ -75,10 +75,13 @@ export class CloudflareEngine implements SqlEngine {
 
   /** Reports the upgrade if a newer version of this package made the tables look damaged. */
   async #newerOr(error: unknown): Promise<unknown> {
-    if (!(error instanceof StoreError) && !String(error).includes('SQLITE_')) return error
+    const failure = withCode(error)
+    // A failure that its code explains, such as that of a disk, may leave the write in the table.
+    const misfit = !isNamed(failure) && codeOf(failure).startsWith('SQLITE_')
+    if (!misfit && !(error instanceof StoreError)) return failure
     return await this.#state().then(
-      () => error,
-      (newer: unknown) => (newer instanceof StoreError ? newer : error),
+      () => failure,
+      (newer: unknown) => (newer instanceof StoreError ? newer : failure),
     )
   }
 
@@ -116,15 +119,29 @@ export class CloudflareEngine implements SqlEngine {
   }
 }
 
-/** Cloudflare reports the code of a failure in its message only. */
+/** A failure in the store's own words, which does not tell whether the statement has run. */
+export class Unproven extends Error {
+  readonly code = 'STORAGE'
+}
+
+/** An error of SQLite, as Cloudflare reports it. A response that is quoted contains a brace. */
+const SQLITE_ERROR = /^[^{]*: (SQLITE_[A-Z]+)( \(extended: \w+\))?\.?$/
+
+/**
+ * Cloudflare reports the code of a failure in its message only. Other messages than those of SQLite
+ * may quote a response, and so the rows in it.
+ */
 function withCode(error: unknown): unknown {
-  if (error instanceof StoreError) return error
+  if (error instanceof StoreError || error instanceof Unproven) return error
   const message = error instanceof Error ? error.message : String(error)
-  if (message.includes('D1 DB is overloaded'))
+  if (/^(D1_ERROR: )?D1 DB is overloaded/.test(message))
     return new StoreError(
       'The order store in D1 is overloaded: its queue of requests is full. The request was not run. ' +
         'Send fewer requests, or use several databases.',
     )
-  const code = message.match(/\b(SQLITE|D1)_[A-Z]+\b/g)?.at(-1) ?? 'STORAGE'
-  return Object.assign(new Error(message.replace(/\.$/, '')), { code })
+  const [, code] = SQLITE_ERROR.exec(message) ?? []
+  if (code !== undefined) return Object.assign(new Error(message.replace(/\.$/, '')), { code })
+  return Object.assign(new Error('the connection or the storage failed. Try again when it can be reached'), {
+    code: message.startsWith('D1_ERROR: ') ? 'D1_ERROR' : 'STORAGE',
+  })
 }

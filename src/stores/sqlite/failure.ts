@@ -64,7 +64,8 @@ export function explain(
 }
 
 function adviceOf(error: unknown, code: string): string {
-  // SQLite's own messages are safe to show: they name tables and columns, never the bound values.
+  // SQLite's own messages name tables and columns, never the bound values. The stores of Cloudflare
+  // pass no message of another origin.
   return RESULTS[code]?.[1] ?? `${error instanceof Error ? error.message : String(error)}.`
 }
 

@@ -52,6 +52,22 @@ describe('D1Store with a broken binding', () => {
   })
 })
 
+it('a write that finds no moment without a transaction is refused, and names both reasons', async () => {
+  const storage = {
+    sql: {
+      exec: (sql: string) => ({
+        toArray: () => (sql === 'PRAGMA foreign_keys' ? [{ foreign_keys: 1 }] : [{ version: 1, keyed: 1 }]),
+      }),
+    },
+    sync: async () => {},
+  }
+  const error = await expectFailure(
+    () => new DurableObjectStore({ storage }).insert(makeRow(1)),
+    /inside storage\.transaction\(\).*or other code of the object kept transactions open/,
+  )
+  expect(error.applied).toBe(false)
+})
+
 it.each([
   ['nothing', undefined],
   ['a storage without SQLite', { sync: async () => {} }],
@@ -135,6 +151,56 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
       }
     },
   )
+
+  it.each(['', 'D1_ERROR: '])(
+    'rows that the platform quotes after "%s" are in no error, and prove nothing',
+    async (prefix) => {
+      let broken = false
+      const database = open(() => {
+        if (!broken) return
+        const body = '{"results":[{"data":"{\\"target\\":\\"@ada: SQLITE_FULL'
+        throw new Error(`${prefix}Failed to parse body as JSON, got: ${body}`)
+      })
+      const store = new D1Store({ database })
+      await store.insert(makeRow(1))
+      broken = true
+      for (const error of await expectFailures(callsOf(store), 'the connection or the storage failed')) {
+        expect(`${error.stack}${error.cause}`).not.toContain('@ada')
+        expect(error.applied).toBe(undefined)
+      }
+    },
+  )
+
+  it('a write whose response is lost is unknown, also if the tables were upgraded since', async () => {
+    const database = open()
+    const upgrading = bindingOf(async (sql, parameters) => {
+      const found = await database
+        .prepare(sql)
+        .bind(...parameters)
+        .all()
+      if (!sql.startsWith('INSERT INTO customer_ordering_rows')) return found
+      await database.prepare('INSERT INTO customer_ordering_schema (version) VALUES (?)').bind(2).all()
+      throw new Error('D1_ERROR: disk I/O error: SQLITE_IOERR')
+    })
+    const error = await failureOf(() => new D1Store({ database: upgrading }).insert(makeRow(1)))
+    expect([error.applied, error.message]).toEqual([undefined, expect.stringContaining('may or may not')])
+  })
+
+  it('one order makes three round trips', async () => {
+    const statements: string[] = []
+    const database = open((sql, when) => {
+      if (when === 'before') statements.push(sql.split(' ')[0] ?? '')
+    })
+    const { baseUrl, apiKey, fetch } = createSandbox()
+    await new D1Store({ database }).get(SCOPE, 'checks the tables')
+    statements.splice(0)
+    const store = new D1Store({ database })
+    const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store })
+    const metadata = { externalOrderId: 'a' }
+    await client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata })
+    await client.close()
+    expect(statements).toEqual(['SELECT', 'INSERT', 'UPDATE'])
+  })
 
   it('a write whose response is lost is unknown, and is found when it is read', async () => {
     let broken = false
