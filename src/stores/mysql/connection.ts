@@ -68,7 +68,7 @@ async function queryPool(
     const result = await run(connection, sql, values)
     // Only a statement that uses a table of InnoDB uses up the fence. What is left of it would change
     // the next transaction of the application.
-    if (rowless) await connection.query('COMMIT')
+    if (rowless) checkStatus(await connection.query(COMMIT), true)
     sound = true
     return result
   } catch (error) {
@@ -102,6 +102,9 @@ async function queryShared(
  * read what another connection has not committed.
  */
 const FENCE = 'SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE'
+
+/** Also in a session with another completion_type, in which a plain COMMIT opens a transaction. */
+const COMMIT = 'COMMIT AND NO CHAIN NO RELEASE'
 
 async function run(
   connection: MysqlConnection,

@@ -183,6 +183,15 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       }
     })
 
+    it('the COMMIT of the store opens no transaction in a session with completion_type = CHAIN', async () => {
+      const pool = openPool({ connectionLimit: 1 })
+      await execute('CREATE TABLE theirs (id INT)')
+      await leaveBehind(pool, 'SET completion_type = CHAIN')
+      await new MysqlStore({ client: pool }).migrate()
+      await pool.query('INSERT INTO theirs VALUES (1)')
+      expect(await execute('SELECT * FROM theirs')).toEqual([{ id: 1 }])
+    })
+
     it('a session that only reads by default writes', async () => {
       const pool = openPool({ connectionLimit: 1 })
       const store = new MysqlStore({ client: pool })
