@@ -107,9 +107,10 @@ export function statementsOf(dialect: Dialect): Readonly<Record<StatementName, s
   }
 }
 
-const PLACEHOLDER = new RegExp(`:(${PARAMETERS.join('|')})\\b`, 'g')
+/** Quoted names, too: the caller's name of a table may contain `:open`. */
+const PLACEHOLDER = new RegExp(`"[^"]*"|\`[^\`]*\`|:(${PARAMETERS.join('|')})\\b`, 'g')
 
-/** Replaces each `:name` by the placeholder of an engine. */
+/** Replaces each `:name` outside of quoted names by the placeholder of an engine. */
 export function withPlaceholders(text: string, placeholder: (name: Parameter) => string): string {
   return text.replace(PLACEHOLDER, (found) => {
     const name = PARAMETERS.find((known) => `:${known}` === found)

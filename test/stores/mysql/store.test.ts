@@ -537,6 +537,18 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     expect(await stores[5]?.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
   })
 
+  it.each(['orders:open', ':id:data', 'of `:scope`:open'])(
+    'the table name %s, which looks like a placeholder, names the table',
+    async (table) => {
+      const store = new MysqlStore({ client: openPool(), table })
+      await store.insert(makeRow(1))
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      expect(await execute(`SELECT COUNT(*) AS count FROM \`${table.replaceAll('`', '``')}\``)).toEqual([
+        { count: 1 },
+      ])
+    },
+  )
+
   it('every read uses an index, whatever the number of rows', async () => {
     const pool = openPool()
     const seen: { sql: string; values: readonly unknown[] }[] = []

@@ -162,6 +162,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['$migrate$', '$migrate_$'],
       ['ünïcödé', 'public'],
       ['select', 'table'],
+      ["it's :open `:id`", ':data'],
       ['x'.repeat(54), 'y'.repeat(63)],
     ])('the tables have exactly the configured names: %j in %j', async (table, schema) => {
       const quoted = `"${schema.replaceAll('"', '""')}"`
