@@ -34,10 +34,18 @@ launch() {
   return 1
 }
 
+# In a process group of its own (set -m), which outlives a kill of the owner's group, as by `timeout`.
+watch() {
+  set -m
+  (while [ -d "$1" ] && kill -0 "$2" 2>/dev/null; do sleep 1; done; [ ! -d "$1" ] || stop "$1") >/dev/null 2>&1 </dev/null &
+  set +m
+}
+
 start() {
   local owner=${1:-} directory password port
   check
   directory=$(mktemp -d "${TMPDIR:-/tmp}/mariadb-XXXXXXXX")
+  if [ -n "$owner" ]; then watch "$directory" "$owner"; fi
   password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
   printf '%s' "${MARIADB_OPTIONS:-}" >"$directory/options"
   mariadb-install-db --no-defaults --user="$(id -un)" --datadir="$directory/data" --skip-test-db \
@@ -50,9 +58,6 @@ start() {
     port=$((15000 + $(od -An -N2 -tu2 /dev/urandom) % 15000))
     if launch "$directory" "$port" --init-file="$directory/init.sql"; then
       printf '%s' "$port" >"$directory/port"
-      if [ -n "$owner" ]; then
-        (while [ -d "$directory" ] && kill -0 "$owner" 2>/dev/null; do sleep 1; done; [ ! -d "$directory" ] || stop "$directory") >/dev/null 2>&1 </dev/null &
-      fi
       printf 'directory=%s\nurl=mysql://test:%s@127.0.0.1:%s/orders\n' "$directory" "$password" "$port"
       return
     fi

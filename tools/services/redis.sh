@@ -162,11 +162,14 @@ case $command in
     fi
     printf '%s\n' "$kind" >"$directory/kind"
     if [ -n "$owner" ]; then
+      # In a process group of its own, which outlives a kill of the owner's group, as by `timeout`.
+      set -m
       (
         trap '' HUP
         while kill -0 "$owner" 2>/dev/null && [ -e "$directory/kind" ]; do sleep 1; done
         "$0" stop "$directory"
       ) </dev/null >/dev/null 2>&1 &
+      set +m
     fi
     trap - EXIT
     printf '%s\n' "${all[@]}"
