@@ -90,7 +90,7 @@ class SqliteEngine implements SqlEngine {
     if (name === 'get' || name === 'open' || name === 'list') return this.#read(name, values)
     const result = this.#write(name, values)
     if (name !== 'prune') return result
-    // Lets the event loop run between two batches, each of which blocks it.
+    // Lets the event loop run after each batch, which blocks it.
     return new Promise((resolve) => setTimeout(() => resolve(result)))
   }
 
