@@ -36,7 +36,7 @@ describeWithChromium('What docs/guide/stores/indexeddb.md shows of IndexedDbStor
     sandbox = createSandbox()
     server = await serveSandbox(sandbox)
     const { apiKey } = sandbox
-    site = await serveScript('shop', script, { path: '/ordering', baseUrl: server.url, apiKey })
+    site = await serveScript('shop', script, { path: '/api', baseUrl: server.url, apiKey })
     browser = await Chromium.start()
   })
   afterAll(async () => {
