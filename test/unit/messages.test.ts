@@ -5,6 +5,7 @@
 import { aesGcm, CustomerOrderingClient, formatAmount } from 'customer-ordering-sdk'
 import { afterEach, expect, test, vi } from 'vitest'
 import { CustomerOrderingError } from '../../src/errors/classes.ts'
+import { STATUSES } from '../../src/errors/statuses.ts'
 import type { AttemptResult, BodyProblem } from '../../src/http/attempt.ts'
 import { noTrail } from '../../src/http/call.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL } from '../../src/http/failures.ts'
@@ -30,11 +31,15 @@ const failed = (unsent: false | Unsent, code: string): AttemptResult => ({
   detail: { name: 'TypeError', code },
 })
 const redirect = (status: number): AttemptResult => ({ kind: 'redirect', status, headers: new Headers() })
-const STATUSES = [400, 401, 402, 403, 404, 408, 409, 418, 422, 429, 503]
+/** A status of each row, one without a row, and one of a server that failed. */
+const ANSWERED = [
+  ...new Map(Object.entries(STATUSES).map(([status, row]) => [row, Number(status)])).values(),
+  ...[418, 503],
+]
 
 /** What one attempt may end with. */
 const ATTEMPTS: Readonly<Record<string, AttemptResult>> = {
-  ...Object.fromEntries(STATUSES.map((status) => [String(status), answer(status)])),
+  ...Object.fromEntries(ANSWERED.map((status) => [String(status), answer(status)])),
   'a code of the service': answer(402, { code: 'NO_FUNDS' }),
   'another payload': answer(409, { code: 'IDEMPOTENCY_CONFLICT' }),
   'in progress': answer(409, { code: 'IDEMPOTENCY_IN_PROGRESS' }),
