@@ -26,4 +26,4 @@ export function isInsecure(address: string): boolean {
 }
 
 export const INSECURE: string =
-  'must be an https address: over http, others could read the API key. On a private network, set allowInsecureHttp'
+  'must be an https address: over http, others could read the orders and any API key. On a private network, set allowInsecureHttp'
