@@ -2,15 +2,16 @@
 
 import type { EchoedField, Resolution } from '../call-options.ts'
 import type { CustomerOrderingClient } from '../client.ts'
-import { StoreError } from '../errors/classes.ts'
+import { StoreError, UnresolvedOrderError } from '../errors/classes.ts'
 import { formatAmount } from '../money.ts'
+import { PERSON_SKEW } from '../orders/protocol/keys.ts'
 import type { OrderRecord } from '../orders/record/record.ts'
 import { echoOf } from '../orders/sending/evidence.ts'
 import type { JsonObject } from '../schemas/check.ts'
 import type { Order } from '../schemas/order.ts'
-import type { Flags, OptionName } from './options.ts'
+import { type Flags, type OptionName, wholeNumber } from './options.ts'
 import { type Cells, type Line, type Shape, time } from './print.ts'
-import { UsageError } from './terminal.ts'
+import { Failure, UsageError } from './terminal.ts'
 
 export interface Task {
   readonly client: CustomerOrderingClient
@@ -34,7 +35,7 @@ export interface Command extends Shape {
 const STORE: readonly OptionName[] = ['store', 'account', 'server', 'remember', 'safe-retry-window']
 const NO_RECORD = 'The store has no record of this order. Check the reference or key, --account and --server.'
 const UNRESOLVED = [20, 8, 34]
-const ORDERS = [36, 10, 10, 24, 8]
+const ORDERS = [24, 10, 8, 24, 16, 8]
 
 const ofStore = { store: true, sends: false, options: STORE }
 const ofOrder = {
@@ -92,9 +93,11 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           cells: {
             outcome,
             reason: reason ?? error?.code,
-            id: order?.id ?? record.order?.id,
+            id: order?.id ?? record.order?.id ?? error?.orderId,
             order: nameOf(record),
           },
+          // The message names the fields that differ, and how to accept the order.
+          note: reason === 'doubtful' ? error?.message : undefined,
           attention: outcome !== 'created' && outcome !== 'rejected',
         }
       }),
@@ -110,7 +113,9 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           'can charge the wallet a second time.'
         : undefined,
     async *run({ client, flags, signal, name }) {
-      const record = await client.orders.resolve(orderOf({ flags, name }), resolutionOf(flags), { signal })
+      const record = await client.orders
+        .resolve(orderOf({ flags, name }), resolutionOf(flags), { signal })
+        .catch((error: unknown) => withTime(error, client, orderOf({ flags, name })))
       yield { value: record, cells: cellsOf(record) }
     },
   },
@@ -155,8 +160,14 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   'orders list': {
     ...ofService,
     about: "list the service's orders",
+    options: ['limit', 'source-system'],
     widths: ORDERS,
-    run: ({ client, signal }) => each(client.orders.list({}, { signal }), orderLine),
+    run: ({ client, flags, signal }) =>
+      each(
+        client.orders.list({ sourceSystem: flags['source-system'] }, { signal }),
+        orderLine,
+        wholeNumber(flags, 'limit'),
+      ),
   },
   'orders get': {
     ...ofService,
@@ -192,8 +203,30 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
 }
 
-async function* each<T>(items: AsyncIterable<T>, lineOf: (item: T) => Line): AsyncGenerator<Line> {
-  for await (const item of items) yield lineOf(item)
+async function* each<T>(
+  items: AsyncIterable<T>,
+  lineOf: (item: T) => Line,
+  limit = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Line> {
+  let count = 0
+  if (limit > 0)
+    for await (const item of items) {
+      yield lineOf(item)
+      if (++count >= limit) return
+    }
+}
+
+/** Adds to "may still be running" when that call must have ended. */
+async function withTime(
+  error: unknown,
+  client: CustomerOrderingClient,
+  name: ReturnType<typeof orderOf>,
+): Promise<never> {
+  if (!(error instanceof UnresolvedOrderError)) throw error
+  const [record] = await client.orders.remembered(name)
+  const { busyUntil } = record ?? {}
+  if (busyUntil === undefined) throw error
+  throw new Failure(`${error.message} That is after ${time(busyUntil + PERSON_SKEW)}.`)
 }
 
 async function countOf(client: CustomerOrderingClient): Promise<number> {
@@ -235,7 +268,8 @@ function nameOf({ externalOrderId, key }: OrderRecord): string {
 
 function orderLine(order: Order): Line {
   const { id, status, amount, serviceId: service, quantity, target }: JsonObject = { ...order }
-  return { value: order, cells: textsOf({ id, status, amount, service, quantity, target }) }
+  const { externalOrderId: reference } = echoOf(order)
+  return { value: order, cells: textsOf({ id, status, amount, reference, service, quantity, target }) }
 }
 
 function textsOf(values: Readonly<Record<string, unknown>>): Cells {

@@ -54,6 +54,8 @@ export const OPTIONS = {
     value: 'TIME',
     about: 'skip older records: 2026-01-31 or 2026-01-31T12:00:00Z',
   },
+  limit: { type: 'string', value: 'N', about: 'stop after N orders' },
+  'source-system': { type: 'string', value: 'NAME', about: 'list only orders of this source system' },
   all: { type: 'boolean', about: 'also print the orders that match' },
   json: { type: 'boolean', about: 'print one JSON value per line, for programs' },
   yes: { type: 'boolean', about: 'do not ask before an action that can cost money' },
@@ -122,6 +124,13 @@ export function withEnvironment(
     .map((name) => [name, env[environmentName(name)]] as const)
     .filter(([, value]) => value !== undefined && value !== '')
   return { ...flags, ...Object.fromEntries(values) }
+}
+
+export function wholeNumber(flags: Flags, name: 'limit'): number | undefined {
+  const given = flags[name]
+  if (given === undefined) return undefined
+  if (!/^\d{1,15}$/.test(given)) throw new UsageError(`--${name} must be a whole number, such as 20.`)
+  return Number(given)
 }
 
 export function milliseconds(

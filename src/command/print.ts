@@ -10,6 +10,8 @@ export interface Line {
   readonly attention?: boolean
   /** What the last line counts. */
   readonly kind?: string
+  /** What a person must know besides the cells, in the words of the client. */
+  readonly note?: string | undefined
   /** Counted, but not printed. */
   readonly hidden?: boolean
 }
@@ -39,6 +41,7 @@ export async function printLines(lines: AsyncIterable<Line>, printing: Printing)
       if (line.kind !== undefined) counts.set(line.kind, (counts.get(line.kind) ?? 0) + 1)
       if (line.attention) attention++
       if (!line.hidden) terminal.out(textOf(line, printed++ === 0, printing))
+      if (line.note !== undefined) say(line.note)
       terminal.progress(`${++read} … `)
       if (stop.aborted) break
     }

@@ -49,7 +49,8 @@ const WRONG_USE: ReadonlySet<string> = new Set(['configuration', 'invalid_reques
 
 export async function run(argv: readonly string[], terminal: Terminal): Promise<Exit> {
   const secrets: string[] = []
-  const say: Say = (message) => terminal.err(`customer-ordering-sdk: ${visible(hide(message, secrets))}\n`)
+  const say: Say = (message) =>
+    terminal.err(`customer-ordering-sdk: ${visible(hide(inOptions(message), secrets))}\n`)
   try {
     return await runCommand(argv, terminal, secrets, say)
   } catch (error) {
@@ -71,6 +72,10 @@ async function runCommand(
 ): Promise<Exit> {
   const { flags: given, words } = readArguments(argv, OPTIONS)
   if (given.version) return show(terminal, `${VERSION}\n`)
+  const [first = '', second] = words
+  const subs = Object.keys(COMMANDS).filter((each) => each.startsWith(`${first} `))
+  if (given.help && second === undefined && subs.length > 0)
+    return show(terminal, subs.map((each) => help(COMMON, each)).join('\n'))
   const [name, command] = commandOf(words)
   if (given.help) return show(terminal, help(COMMON, name))
   if (words[0] === 'completion') return show(terminal, completion(COMMON, words[1]))
@@ -139,6 +144,19 @@ async function runCommand(
   } finally {
     await opened?.close()
   }
+}
+
+/** The client's messages name parameters, but a person at a shell types options. */
+function inOptions(message: string): string {
+  return message
+    .replace(
+      "orders.resolve(name, { as: 'created', orderId, despite: [",
+      'resolve --as created --order-id ID despite: [',
+    )
+    .replace(
+      /despite: \[([^\]]*)\](?: \}\))?/,
+      (_all, fields: string) => `--despite ${fields.replace(/[' ]/g, '')}`,
+    )
 }
 
 function show(terminal: Terminal, text: string): Exit {

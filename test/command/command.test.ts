@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { aesGcm } from '../../src/aes-gcm.ts'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { askBy, EXIT, Interrupted, terminalOf } from '../../src/command/terminal.ts'
@@ -192,10 +192,48 @@ describe('customer-ordering-sdk', () => {
     expect(code).toBe(3)
     expect(out).toMatch(/^doubtful .* quantity,target +ord_\w+ +lost$/m)
     const resolve = `resolve lost --as created --order-id ${id}`
-    expect((await command(`${resolve} ~`)).err).toContain("despite: ['quantity', 'target']")
+    expect((await command(`${resolve} ~`)).err).toContain('pass --despite quantity,target.')
     const resolved = await command(`${resolve} --despite quantity,target --json ~`)
     expect(resolved).toMatchObject({ code: 0 })
     expect(resolved.json()).toMatchObject([{ state: 'created', order: { id } }])
+  })
+
+  it('the command recovers a doubtful order with its id, and says with which options to accept it', async () => {
+    const hourAgo = Date.now() - 3_600_000
+    await program(
+      async ({ orders }) => {
+        failOnce('drop')
+        await failure(orders.create(order('old')))
+      },
+      {},
+      { now: () => hourAgo },
+    )
+    const metadata = { externalOrderId: 'old' }
+    const { id } = sandbox.addOrder({ serviceId: 'svc_standard', target: '@someone', quantity: 9, metadata })
+    const { code, out, err } = await command('recover --yes ~')
+    expect(code).toBe(3)
+    expect(out).toMatch(new RegExp(`^needs_attention +doubtful +${id} +old$`, 'm'))
+    expect(err).toContain(`order ${id} with this reference, but with another quantity`)
+    expect(err).toContain('settle it with resolve --as created --order-id ID --despite quantity.')
+  })
+
+  it('the command says when an order can be resolved that a call may still be placing', async () => {
+    sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
+    await program(async (client) => {
+      const left = new AbortController()
+      const placing = failure(client.orders.create(order('placing'), { signal: left.signal }))
+      await vi.waitFor(async () => {
+        const [record] = await client.orders.remembered({ externalOrderId: 'placing' })
+        expect(record?.busyUntil).toBeDefined()
+      })
+      const [record] = await client.orders.remembered({ externalOrderId: 'placing' })
+      const { code, err } = await command('resolve placing --as abandoned --yes ~')
+      expect(code).toBe(1)
+      const end = new Date((record?.busyUntil ?? 0) + 5 * 60_000).toISOString().replace(/\.\d+/, '')
+      expect(err).toContain(`Resolve the order once that call must have ended. That is after ${end}.`)
+      left.abort()
+      await placing
+    })
   })
 
   it('the command forgets a settled order, and rejects an open one', async () => {
@@ -272,6 +310,7 @@ describe('customer-ordering-sdk', () => {
       'resolve r1 --as created --order-id o1 --despite color ~',
       'despite must be an array of the fields that the error named',
     ],
+    ['orders list --limit few', '--limit must be a whole number, such as 20.'],
     ['resolve r1 --as done ~', '--as must be created or abandoned'],
     ['recover --remember nothing ~', '--remember must be id or order'],
     ['reconcile --since yesterday ~', '--since must be a time'],
@@ -539,15 +578,25 @@ describe('customer-ordering-sdk', () => {
     expect(code).toBe(0)
   })
 
+  it('the first word of two commands has a help, too', async () => {
+    const { code, out } = await command('orders --help')
+    expect(code).toBe(0)
+    expect(out).toContain("orders list: list the service's orders")
+    expect(out).toContain('--source-system NAME')
+    expect(out).toContain('orders get ID: read one order')
+  })
+
   it("the command lists the service's orders, and reads one", async () => {
     const { lines, code } = await command('orders list')
     expect(code).toBe(0)
-    expect(lines()[0]).toMatch(/^id +status +amount +service +quantity +target$/)
+    expect(lines()[0]).toMatch(/^id +status +amount +reference +service +quantity +target$/)
     expect(lines()).toHaveLength(3)
     const { orderId = '' } = sandbox.expectChargedOnce('settled')
     expect(lines().join('\n')).toMatch(
-      new RegExp(`^${orderId} +pending +2500 +svc_standard +10 +@someone$`, 'm'),
+      new RegExp(`^${orderId} +pending +2500 +settled +svc_standard +10 +@someone$`, 'm'),
     )
+    expect((await command('orders list --limit 1')).lines()).toHaveLength(2)
+    expect((await command('orders list --source-system nobody')).out).toBe('none\n')
     const one = await command(`orders get ${orderId}`)
     expect(one.lines().slice(-2)).toEqual(['quantity    10', 'target      @someone'])
     const json = await command(`orders get ${orderId} --json`)
