@@ -3,7 +3,8 @@ import { connectionOf, type MysqlClient, type Query } from './mysql/connection.t
 import { explain, isDuplicate, isMisfit } from './mysql/failure.ts'
 import { checkKey, checkName, first, migrate, type Names, refusalOf, type Tables } from './mysql/schema.ts'
 import { toRow } from './rows.ts'
-import { type Result, type SqlEngine, SqlStore } from './sql/store.ts'
+import { once, type ServerEngine, ServerStore } from './sql/server.ts'
+import type { Result } from './sql/store.ts'
 import type { StatementName, Values } from './sql/text.ts'
 import type { StoreDurability, StoredRow } from './store.ts'
 
@@ -54,9 +55,7 @@ const FAILED = 'Cannot use the order store in MySQL'
  * import { createPool } from 'mysql2/promise'
  * const store = new MysqlStore({ client: createPool('mysql://localhost/shop') })
  */
-export class MysqlStore extends SqlStore {
-  readonly #engine: MysqlEngine
-
+export class MysqlStore extends ServerStore {
   /**
    * Creates the store. Sends nothing to the database.
    *
@@ -69,47 +68,22 @@ export class MysqlStore extends SqlStore {
     // The name of the second table is longer.
     checkName('table', table, 64 - '_versions'.length)
     if (database !== undefined) checkName('database', database, 64)
-    const engine = new MysqlEngine(connectionOf(client), { table, database })
-    super('MysqlStore', engine)
-    this.#engine = engine
-  }
-
-  /**
-   * Creates the tables, or brings them up to date.
-   *
-   * Never drops anything. The first read or write does the same. Call `migrate` to find problems at
-   * start-up, or to create the tables as a different user. You can call it again, even from several
-   * processes at the same time. If the tables are up to date, the user needs no right to create
-   * tables.
-   *
-   * @throws {StoreError} if the database cannot be reached or cannot store orders safely, or the
-   * user may not create the tables
-   * @example
-   * await store.migrate()
-   */
-  async migrate(): Promise<void> {
-    this.checkOpen()
-    await this.#engine.migrate()
+    super('MysqlStore', new MysqlEngine(connectionOf(client), { table, database }))
   }
 }
 
-class MysqlEngine implements SqlEngine {
+class MysqlEngine implements ServerEngine {
   readonly durability: StoreDurability = 'server'
   readonly #query: Query
-  readonly #names: Names
-  #migrated: Promise<Tables> | undefined
+  readonly migrate: () => Promise<Tables>
 
   constructor(query: Query, names: Names) {
     this.#query = query
-    this.#names = names
-  }
-
-  migrate(): Promise<Tables> {
-    this.#migrated ??= migrate(this.#query, this.#names).catch((error) => {
-      this.#migrated = undefined
-      throw explain(error, 'open')
-    })
-    return this.#migrated
+    this.migrate = once(() =>
+      migrate(query, names).catch((error) => {
+        throw explain(error, 'open')
+      }),
+    )
   }
 
   async run(name: StatementName, values: Values): Promise<Result> {

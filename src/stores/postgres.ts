@@ -10,7 +10,8 @@ import { migrate } from './postgres/migrate.ts'
 import { type Names, namesOf, SCHEMA_VERSION, type Statements, statementsFor } from './postgres/schema.ts'
 import { fromStored, toStored } from './postgres/text.ts'
 import { toRow } from './rows.ts'
-import { type Result, type SqlEngine, SqlStore } from './sql/store.ts'
+import { once, type ServerEngine, ServerStore } from './sql/server.ts'
+import type { Result } from './sql/store.ts'
 import { newerTables, type StatementName, type Values } from './sql/text.ts'
 import type { StoreDurability, StoredRow } from './store.ts'
 
@@ -62,9 +63,7 @@ const FAILED = 'Cannot use the order store in PostgreSQL'
  * import { Pool } from 'pg'
  * const store = new PostgresStore({ client: new Pool() })
  */
-export class PostgresStore extends SqlStore {
-  readonly #engine: PostgresEngine
-
+export class PostgresStore extends ServerStore {
   /**
    * Creates the store. Sends nothing to the database.
    *
@@ -74,49 +73,25 @@ export class PostgresStore extends SqlStore {
     // Without `Object`, a call without options would throw a TypeError, not a StoreError.
     const { client, table = DEFAULT_TABLE, schema = DEFAULT_SCHEMA }: PostgresStoreOptions = Object(options)
     checkClient(client)
-    const engine = new PostgresEngine(connectionOf(client), namesOf(schema, table))
-    super('PostgresStore', engine)
-    this.#engine = engine
-  }
-
-  /**
-   * Creates the tables, or brings them up to date.
-   *
-   * Never drops anything. The first read or write does the same. Call `migrate` to find problems at
-   * start-up, or to create the tables as a different role. You can call it again, even from several
-   * processes at the same time. If the tables are up to date, the role needs no right to create
-   * tables.
-   *
-   * @throws {StoreError} if the database cannot be reached or cannot store orders safely, or the
-   * role may not create the tables
-   * @example
-   * await store.migrate()
-   */
-  async migrate(): Promise<void> {
-    this.checkOpen()
-    await this.#engine.migrate()
+    super('PostgresStore', new PostgresEngine(connectionOf(client), namesOf(schema, table)))
   }
 }
 
-class PostgresEngine implements SqlEngine {
+class PostgresEngine implements ServerEngine {
   readonly durability: StoreDurability = 'server'
   readonly #connection: Connection
-  readonly #names: Names
   readonly #statements: Statements
-  #migrated: Promise<void> | undefined
+  readonly migrate: () => Promise<void>
 
   constructor(connection: Connection, names: Names) {
     this.#connection = connection
-    this.#names = names
-    this.#statements = statementsFor(names)
-  }
-
-  migrate(): Promise<void> {
-    this.#migrated ??= migrate(this.#connection.query, this.#names, this.#statements).catch((error) => {
-      this.#migrated = undefined
-      throw explain(error, 'open')
-    })
-    return this.#migrated
+    const statements = statementsFor(names)
+    this.#statements = statements
+    this.migrate = once(() =>
+      migrate(connection.query, names, statements).catch((error) => {
+        throw explain(error, 'open')
+      }),
+    )
   }
 
   async run(name: StatementName, values: Values): Promise<Result> {

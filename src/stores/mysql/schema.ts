@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
+import { KEYLESS } from '../sql/server.ts'
 import {
   columnsOf,
   type Dialect,
@@ -168,11 +169,7 @@ function tableProblem(facts: Readonly<Record<string, unknown>>): string | undefi
       'its table was not created by this package, so two orders could become one: scope and id must be ' +
       `VARBINARY(${LONGEST_KEY}), and data LONGBLOB.`
     )
-  if (indexed === 'id,scope') return undefined
-  return (
-    'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate ' +
-    'rows, then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
-  )
+  return indexed === 'id,scope' ? undefined : KEYLESS
 }
 
 const CLUSTER = `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('wsrep_on', 'wsrep_sync_wait',

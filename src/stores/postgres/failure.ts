@@ -1,12 +1,8 @@
 import { StoreError } from '../../errors/classes.ts'
 import { plainError } from '../plain-error.ts'
+import { KEYLESS } from '../sql/server.ts'
 
 type Trouble = readonly [advice: string, ...codes: string[]]
-
-/** `CREATE TABLE … AS`, for example, copies a table without its primary key. */
-export const KEYLESS: string =
-  'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate ' +
-  'rows, then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
 
 /** Codes of PostgreSQL, Node and postgres.js. A code of two characters stands for its class. */
 const TROUBLES: readonly Trouble[] = [

@@ -1,7 +1,7 @@
 import { StoreError } from '../../errors/classes.ts'
+import { KEYLESS } from '../sql/server.ts'
 import { newerTables } from '../sql/text.ts'
 import type { Query } from './connection.ts'
-import { KEYLESS } from './failure.ts'
 import { inspection, migration, type Names, SCHEMA_VERSION, type Statements } from './schema.ts'
 
 const CANNOT_OPEN = 'Cannot open the order store in PostgreSQL'
