@@ -1,4 +1,5 @@
 import { StoreError } from '../errors/classes.ts'
+import { toText } from './bytes.ts'
 import { connectionOf, type MysqlClient, type Query } from './mysql/connection.ts'
 import { explain, isDuplicate, isMisfit } from './mysql/failure.ts'
 import { checkKey, checkName, first, migrate, type Names, refusalOf, type Tables } from './mysql/schema.ts'
@@ -118,9 +119,6 @@ class MysqlEngine implements ServerEngine {
   close(): void {}
 }
 
-/** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
 function rowsOf(found: unknown, scope: string): StoredRow[] {
   const rows: unknown[] = Array.isArray(found) ? found : []
   // A LEFT JOIN returns a row without an id if it finds nothing.
@@ -134,15 +132,14 @@ function rowsOf(found: unknown, scope: string): StoredRow[] {
 
 /** Numbers come as strings if the caller's connection says so. */
 function decode(scope: string, row: Readonly<Record<string, unknown>>): StoredRow {
-  const text = (value: unknown): unknown => (value instanceof Uint8Array ? UTF8.decode(value) : value)
   return toRow(scope, {
-    id: text(row['id']),
+    id: toText(row['id']),
     version: Number(row['version']),
     open: Number(row['open']),
-    state: text(row['state']),
+    state: toText(row['state']),
     createdAt: Number(row['createdAt']),
     updatedAt: Number(row['updatedAt']),
-    data: text(row['data']),
+    data: toText(row['data']),
   })
 }
 

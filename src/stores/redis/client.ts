@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
+import { toText } from '../bytes.ts'
 import type { Script } from './scripts.ts'
 
 /** Parameters of a script, in the form that node-redis accepts. */
@@ -116,15 +117,10 @@ function has<Client extends RedisClient, Method extends 'evalSha' | 'evalsha'>(
   return typeof client === 'object' && client !== null && typeof Reflect.get(client, method) === 'function'
 }
 
-/** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
 /** Some clients are configured to return bytes instead of strings. */
 function textsOf(reply: unknown): string[] {
   if (Array.isArray(reply)) {
-    const texts = reply.map((element: unknown) =>
-      element instanceof Uint8Array ? UTF8.decode(element) : element,
-    )
+    const texts: unknown[] = reply.map(toText)
     if (texts.every((text) => typeof text === 'string')) return texts
   }
   throw new StoreError(

@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
+import { toText } from '../bytes.ts'
 import { toRow } from '../rows.ts'
 import {
   ADD_VERSION,
@@ -13,9 +14,6 @@ import {
 import { newerTables, type StatementName, type Values } from '../sql/text.ts'
 import type { StoredRow } from '../store.ts'
 import type { Database, Statement } from './database.ts'
-
-/** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** `data` is read as bytes: the `node:sqlite` of Node 22.13 truncates a string at the first NUL. */
 const STATEMENTS = sqliteStatements('CAST(data AS BLOB)')
@@ -52,7 +50,7 @@ export function prepare(database: Database): Statements {
 }
 
 export function decode(scope: string, { data, ...columns }: Found): StoredRow {
-  return toRow(scope, { ...columns, data: data instanceof Uint8Array ? UTF8.decode(data) : data })
+  return toRow(scope, { ...columns, data: toText(data) })
 }
 
 export function migrate(database: Database, name: string): void {
