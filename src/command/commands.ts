@@ -96,8 +96,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
             id: order?.id ?? record.order?.id ?? error?.orderId,
             order: nameOf(record),
           },
-          // The message names the fields that differ, and how to accept the order.
-          note: reason === 'doubtful' ? error?.message : undefined,
+          // The message names the fields that differ, or says why the list could not be read.
+          note: outcome === 'needs_attention' ? error?.message : undefined,
           attention: outcome !== 'created' && outcome !== 'rejected',
         }
       }),

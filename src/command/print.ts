@@ -35,13 +35,16 @@ export async function printLines(lines: AsyncIterable<Line>, printing: Printing)
   const { terminal, say, nothing } = printing
   const { stop } = terminal
   const counts = new Map<string, number>()
+  const noted = new Set<string>()
   let [read, printed, attention] = [0, 0, 0]
   try {
     for await (const line of lines) {
       if (line.kind !== undefined) counts.set(line.kind, (counts.get(line.kind) ?? 0) + 1)
       if (line.attention) attention++
       if (!line.hidden) terminal.out(textOf(line, printed++ === 0, printing))
-      if (line.note !== undefined) say(line.note)
+      const { note } = line
+      if (note !== undefined && !noted.has(note)) say(note)
+      if (note !== undefined) noted.add(note)
       terminal.progress(`${++read} … `)
       if (stop.aborted) break
     }

@@ -217,6 +217,22 @@ describe('customer-ordering-sdk', () => {
     expect(err).toContain('settle it with resolve --as created --order-id ID --despite quantity.')
   })
 
+  it('the command says once why recover could not look the orders up', async () => {
+    const hourAgo = Date.now() - 3_600_000
+    await program(
+      async ({ orders }) => {
+        failOnce('drop')
+        await failure(orders.create(order('old')))
+      },
+      {},
+      { now: () => hourAgo },
+    )
+    sandbox.faults.add({ match: { operation: 'listOrders' }, action: { type: 'status', status: 403 } })
+    const { out, err } = await command('recover --yes ~')
+    expect(out).toMatch(/^needs_attention +past_window/m)
+    expect(err.match(/GET \/v1\/orders returned 403/g)).toHaveLength(1)
+  })
+
   it('the command says when an order can be resolved that a call may still be placing', async () => {
     sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
     await program(async (client) => {

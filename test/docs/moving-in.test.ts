@@ -110,6 +110,12 @@ describe.each(['default', 'strict-gateway', 'minimal-answers'] as const)(
   },
 )
 
+test('a refusal of the old key does not settle an order: its first attempt may have bought it', async () => {
+  const { sandbox, client, lost } = await oldShop('default', withoutReference)
+  sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'status', status: 402 } })
+  expect(await page.settle(client, 'invoice-4', lost.request, lost.key)).toBeUndefined()
+})
+
 test('an order that is not the one of its row is not adopted, and the others are', async () => {
   const { client, placed } = await oldShop('default')
   const [first, second, third] = placed
