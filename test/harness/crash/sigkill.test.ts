@@ -29,6 +29,7 @@ describe('a process that is killed while it places orders', () => {
       expect(kills).toBeGreaterThan(ROUNDS)
       expect(rounds.every(({ charges }) => charges > 0)).toBe(true)
     },
-    ROUNDS * 20_000,
+    // On a busy machine, a single round needs much longer than on average.
+    60_000 + ROUNDS * 20_000,
   )
 })
