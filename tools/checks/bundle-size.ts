@@ -160,12 +160,12 @@ if (parts) {
 }
 const rows = await Promise.all(measured.map(measure))
 process.stdout.write(
-  `${'import'.padEnd(36)}${'for'.padEnd(8)}${'minified'.padStart(10)}${'gzip'.padStart(10)}${'budget'.padStart(10)}\n`,
+  `${'import'.padEnd(40)}${'for'.padEnd(8)}${'minified'.padStart(10)}${'gzip'.padStart(10)}${'budget'.padStart(10)}\n`,
 )
 for (const { what, platform, minified, gzip, budget, complaints } of rows) {
   const verdict = complaints.length === 0 ? '' : `  FAILED: ${complaints.join(', ')}`
   process.stdout.write(
-    `${what.padEnd(36)}${platform.padEnd(8)}${kilobytes(minified)}${kilobytes(gzip)}${kilobytes(budget)}${verdict}\n`,
+    `${what.padEnd(40)}${platform.padEnd(8)}${kilobytes(minified)}${kilobytes(gzip)}${kilobytes(budget)}${verdict}\n`,
   )
 }
 const unmeasured = Object.keys(manifest.exports).filter(
