@@ -1,4 +1,3 @@
-import { inspect } from 'node:util'
 import { type ClientOptions, CustomerOrderingClient, type ListParams } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { habitOf } from '../../../src/settings/habits.ts'
@@ -141,7 +140,8 @@ describe('methods of other SDKs', () => {
   })
 
   it('none of these methods is shown when a client or a list is printed', () => {
-    expect(inspect([orders, orders.list()], { showHidden: true, depth: 5 })).not.toMatch(/autoPaging|search/)
+    for (const shown of [orders, orders.list()])
+      expect(Object.getOwnPropertyNames(shown).join()).not.toMatch(/autoPaging|search/)
   })
 })
 

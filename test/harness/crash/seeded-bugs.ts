@@ -118,7 +118,7 @@ const BUGS = {
     'a conflict is settled as if the order were refused': () =>
       put(OUTCOMES, 'conflict', { clean: OUTCOMES.refused.clean }),
     'recovery repeats an order whose key belongs to another payload': () =>
-      dropRule(RULES, 'conflict', 'recover'),
+      dropRule(RULES, 'held', 'recover'),
     'a conflict after an unreadable order counts as if nothing were proven': () =>
       around(judgeOutcome, (original, kind, history) =>
         original(kind, kind === 'conflict' ? { ...history, proven: false } : history),
