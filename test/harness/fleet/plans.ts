@@ -93,7 +93,8 @@ export function fleetPlan(seed: number): Plan {
     // Some pauses end before their claim does, some long after it.
     milliseconds: 50 + random(2_000),
   }))
-  const crash = { does: 'crash' as const, after: moment() }
+  // In the first half: a disturbance that is delayed by a pending kill must not fall behind the round.
+  const crash = { does: 'crash' as const, after: 4 + random(FLEET_ORDERS / 2) }
   const rememberedRefusals: Plan['rememberedRefusals'] = random(2) === 0 ? [] : [402, 422]
   const processingTime = random(15)
   // Long, or so short that some orders need a person.

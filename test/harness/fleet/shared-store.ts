@@ -48,18 +48,9 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
         stop: async () => rmSync(folder, { recursive: true, force: true }),
       }
     }
-    case 'postgres': {
-      const server = await PostgresServer.start()
-      return {
-        name,
-        folder: server.directory,
-        address: (round) => ({ store: name, url: server.url, table: `fleet_${round}` }),
-        crash: () => server.crash(),
-        stop: () => server.stop(),
-      }
-    }
+    case 'postgres':
     case 'mysql': {
-      const server = await MariadbServer.start()
+      const server = await (name === 'mysql' ? MariadbServer : PostgresServer).start()
       return {
         name,
         folder: server.directory,
