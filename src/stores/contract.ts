@@ -1,3 +1,4 @@
+import { alike } from './contract/alike.ts'
 import type { ContractCase } from './contract/case.ts'
 import { claimsNoMoreThanMemory, lifetime } from './contract/lifetime.ts'
 import { paging } from './contract/paging.ts'
@@ -59,7 +60,7 @@ export interface StoreContractOptions {
 }
 
 const GROUPS: readonly (readonly [title: string, cases: readonly ContractCase[]])[] = [
-  ['reading and writing', writing],
+  ['reading and writing', [...writing, ...alike]],
   ['racing writers', racing],
   ['paging', paging],
   ['pruning', pruning],
