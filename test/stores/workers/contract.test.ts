@@ -1,22 +1,12 @@
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { describe, it } from 'vitest'
 import { effort } from '../../support/effort.ts'
-import { during } from '../support/during.ts'
 import { describeWith } from '../support/services.ts'
 import type { Place } from './platform.ts'
-import { temporaryFolder, Workerd } from './workerd.ts'
+import { runningWorkerd } from './workerd.ts'
 
 describeWith('clients', 'stores in workerd', () => {
-  const running = during(
-    async () => {
-      const { folder, remove } = temporaryFolder()
-      return { workerd: await Workerd.start({ folder }), remove }
-    },
-    async ({ workerd, remove }) => {
-      await workerd.kill()
-      remove()
-    },
-  )
+  const running = runningWorkerd()
 
   describe.each([
     ['D1Store', 'd1'],
@@ -25,7 +15,7 @@ describeWith('clients', 'stores in workerd', () => {
     let tests = 0
     let handles = 0
     const place = (): Place => ({ store, name: `test-${tests}` })
-    const open = (worker: 'one' | 'two') => running().workerd.open(place(), `handle-${++handles}`, worker)
+    const open = (worker: 'one' | 'two') => running().open(place(), `handle-${++handles}`, worker)
     storeContract({
       test: { describe, it },
       createStore: () => {
@@ -35,14 +25,14 @@ describeWith('clients', 'stores in workerd', () => {
       // An object runs once, so its second store shares the isolate. Workers do not.
       openSecond: () => open('two'),
       reopenStore: async () => {
-        const { workerd } = running()
+        const workerd = running()
         if (store === 'object') await workerd.perform(place(), { task: 'abort' }).catch(() => {})
         return open('one')
       },
       removeStore: async () => {
         if (store === 'd1')
           for (const table of ['rows', 'schema'])
-            await running().workerd.perform(place(), {
+            await running().perform(place(), {
               task: 'sql',
               sql: `DROP TABLE IF EXISTS customer_ordering_${table}`,
             })

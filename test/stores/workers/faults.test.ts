@@ -4,10 +4,9 @@ import { type D1Binding, D1Store } from 'customer-ordering-sdk/stores/d1'
 import { DurableObjectStore } from 'customer-ordering-sdk/stores/durable-object'
 import { describe, expect, it } from 'vitest'
 import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { during } from '../support/during.ts'
 import { callsOf, expectFailure, expectFailures, failureOf, writesOf } from '../support/failures.ts'
 import { describeWith } from '../support/services.ts'
-import { temporaryFolder, Workerd } from './workerd.ts'
+import { runningWorkerd } from './workerd.ts'
 
 type Statement = ReturnType<ReturnType<D1Binding['prepare']>['bind']>
 type All = Statement['all']
@@ -86,16 +85,7 @@ it.each([
 })
 
 describeWith('clients', 'D1Store over a binding that loses requests and responses', () => {
-  const running = during(
-    async () => {
-      const { folder, remove } = temporaryFolder()
-      return { workerd: await Workerd.start({ folder }), remove }
-    },
-    async ({ workerd, remove }) => {
-      await workerd.kill()
-      remove()
-    },
-  )
+  const running = runningWorkerd()
   let tests = 0
 
   /** Tables of its own in the real database. `fault` may fail a statement before or after it has run. */
@@ -105,7 +95,7 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
       fault(text, 'before')
       const sql = text.replaceAll('customer_ordering_', tables)
       const task = { task: 'sql', sql, parameters: parameters as (string | number)[] } as const
-      const results = (await running().workerd.perform({ store: 'd1', name: tables }, task)) as object[]
+      const results = (await running().perform({ store: 'd1', name: tables }, task)) as object[]
       fault(text, 'after')
       return { results }
     })

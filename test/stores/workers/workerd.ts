@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { StoreError } from '../../../src/errors/classes.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
+import { during } from '../support/during.ts'
 import { engine } from '../support/engines.ts'
 import type { Method, Place, Reply, Task } from './platform.ts'
 
@@ -130,4 +131,19 @@ export class Workerd {
 export function temporaryFolder(): { readonly folder: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'workerd-'))
   return { folder, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+/** A workerd that runs during the tests of a `describe`. */
+export const runningWorkerd = (): (() => Workerd) => {
+  const running = during(
+    async () => {
+      const { folder, remove } = temporaryFolder()
+      return { workerd: await Workerd.start({ folder }), remove }
+    },
+    async ({ workerd, remove }) => {
+      await workerd.kill()
+      remove()
+    },
+  )
+  return () => running().workerd
 }
