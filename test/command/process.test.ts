@@ -218,7 +218,7 @@ describe('customer-ordering-sdk as a process', () => {
       _customer_ordering_sdk
       echo "\${COMPREPLY[*]}"`
       const { stdout } = await promisify(execFile)('zsh', ['-f', '-c', script], { env })
-      expect(stdout).toMatch(/^_bash_complete .*_customer_ordering_sdk\nlist --timeout .* get\n$/)
+      expect(stdout).toMatch(/^_bash_complete .*_customer_ordering_sdk\nlist --limit .* get\n$/)
     })
   })
 
