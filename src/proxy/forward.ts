@@ -51,7 +51,7 @@ export async function forward<Incoming>(
   const { method, request, url } = received
   const target = url && targetOf(method, url, mountPath)
   if (target === undefined) {
-    const below = `The proxy forwards only the calls of the API, below ${mountPath}/v1.`
+    const below = `The proxy forwards only the calls of the API, below ${mountPath}/v1 (option mountPath).`
     return refusal(404, 'NOT_FOUND', below)
   }
   if ('wrong' in target)

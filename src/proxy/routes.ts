@@ -2,18 +2,18 @@
 import { pathProblem } from '../http/path.ts'
 
 /** Which call of the API a request is, with the names of the OpenAPI file. */
-export interface ProxyRoute {
-  /** What the visitor asks for. Only `createOrder` spends money. */
-  readonly operation:
-    | 'createOrder'
-    | 'listOrders'
-    | 'retrieveOrder'
-    | 'listServices'
-    | 'retrieveService'
-    | 'retrieveBalance'
-  /** Decoded id of the order or service to retrieve. Undefined for other operations. */
-  readonly id?: string | undefined
-}
+export type ProxyRoute =
+  | {
+      /** What the visitor asks for. Only `createOrder` spends money. */
+      readonly operation: 'createOrder' | 'listOrders' | 'listServices' | 'retrieveBalance'
+      readonly id?: undefined
+    }
+  | {
+      /** What the visitor asks for. */
+      readonly operation: 'retrieveOrder' | 'retrieveService'
+      /** Decoded id of the order or service to retrieve. */
+      readonly id: string
+    }
 
 /** A route, and the address below the service's base URL. Built from the route alone. */
 export interface Target {
@@ -23,23 +23,19 @@ export interface Target {
   readonly query: string
 }
 
-interface Row {
-  readonly operation: ProxyRoute['operation']
-  readonly method: 'GET' | 'POST'
-  readonly path: `/v1/${string}`
-  /** True if an id follows the path. */
-  readonly id?: true
-  readonly query?: readonly string[]
+/** By method and path. */
+const ROUTES: Readonly<Record<string, { readonly route: ProxyRoute; readonly query?: readonly string[] }>> = {
+  'POST /v1/orders': { route: { operation: 'createOrder' } },
+  'GET /v1/orders': { route: { operation: 'listOrders' }, query: ['limit', 'offset', 'sourceSystem'] },
+  'GET /v1/services': { route: { operation: 'listServices' }, query: ['limit', 'offset'] },
+  'GET /v1/balance': { route: { operation: 'retrieveBalance' } },
 }
 
-const ROUTES: readonly Row[] = [
-  { operation: 'createOrder', method: 'POST', path: '/v1/orders' },
-  { operation: 'listOrders', method: 'GET', path: '/v1/orders', query: ['limit', 'offset', 'sourceSystem'] },
-  { operation: 'retrieveOrder', method: 'GET', path: '/v1/orders', id: true },
-  { operation: 'listServices', method: 'GET', path: '/v1/services', query: ['limit', 'offset'] },
-  { operation: 'retrieveService', method: 'GET', path: '/v1/services', id: true },
-  { operation: 'retrieveBalance', method: 'GET', path: '/v1/balance' },
-]
+/** By method and path, which an id follows. */
+const ROUTES_WITH_ID: Readonly<Record<string, Extract<ProxyRoute, { id: string }>['operation']>> = {
+  'GET /v1/orders': 'retrieveOrder',
+  'GET /v1/services': 'retrieveService',
+}
 
 /**
  * Matches the whole path below the mount path. Returns undefined if the proxy does not forward the
@@ -54,24 +50,25 @@ export function targetOf(
   const [, version, collection, segment, ...more] = url.pathname.slice(mountPath.length).split('/')
   if (more.length > 0) return undefined
   const path = `/${version}/${collection}`
-  const hasId = segment !== undefined
-  const row = ROUTES.find(
-    (each) => each.method === method && each.path === path && (each.id ?? false) === hasId,
-  )
-  const id = hasId ? idOf(segment) : undefined
-  if (row === undefined || (hasId && id === undefined)) return undefined
-  const { operation, query = [] } = row
+  const place = `${method} ${path}`
+  if (segment !== undefined) {
+    const id = idOf(segment)
+    const operation = Object.hasOwn(ROUTES_WITH_ID, place) ? ROUTES_WITH_ID[place] : undefined
+    if (operation === undefined || id === undefined) return undefined
+    const [wrong] = url.searchParams.keys()
+    if (wrong !== undefined) return { wrong }
+    return { route: { operation, id }, path: `${path}/${encodeURIComponent(id)}`, query: '' }
+  }
+  const row = Object.hasOwn(ROUTES, place) ? ROUTES[place] : undefined
+  if (row === undefined) return undefined
+  const { route, query = [] } = row
   const seen = new Set<string>()
   for (const name of url.searchParams.keys()) {
     // A repeated parameter could mean one thing to `authorize` and another to the service.
     if (!query.includes(name) || seen.has(name)) return { wrong: name }
     seen.add(name)
   }
-  return {
-    route: { operation, id },
-    path: id === undefined ? path : `${path}/${encodeURIComponent(id)}`,
-    query: seen.size === 0 ? '' : `?${url.searchParams}`,
-  }
+  return { route, path, query: seen.size === 0 ? '' : `?${url.searchParams}` }
 }
 
 /**

@@ -139,7 +139,20 @@ describe('createProxy', () => {
     ['/shop', 'https://shop.example/SHOP/v1/balance', 404],
   ])('the proxy that is mounted at %s responds to %s with %i', async (mountPath, url, status) => {
     const { proxy } = proxyTo(undefined, { mountPath })
-    expect((await proxy(new Request(url))).status).toBe(status)
+    const response = await proxy(new Request(url))
+    expect(response.status).toBe(status)
+    if (status === 404)
+      expect((await response.json()).message).toContain(
+        `below ${mountPath.replace(/\/$/, '')}/v1 (option mountPath)`,
+      )
+  })
+
+  it('authorize knows that a route has an id once it has checked the operation', async () => {
+    const { ask } = proxyTo(undefined, {
+      authorize: (_request, route) => route.operation === 'retrieveOrder' && route.id.startsWith('mine-'),
+    })
+    expect((await ask('GET', '/v1/orders/mine-1')).status).toBe(201)
+    expect((await ask('GET', '/v1/orders/other-1')).status).toBe(401)
   })
 
   it.each([
