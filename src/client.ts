@@ -49,7 +49,7 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
       })
     }
     answerHabits(Lazy.prototype, METHODS_OF_CALLS)
-    for (const { prototype } of [Orders, Services]) answerHabits(prototype, METHODS_OF_RESOURCES)
+    for (const { prototype } of [Orders, Services, Wallet]) answerHabits(prototype, METHODS_OF_RESOURCES)
   }
 
   /** Places, reads and settles orders. */

@@ -47,7 +47,7 @@ export const METHODS_OF_CALLS: Methods = {
 
 export const METHODS_OF_RESOURCES: Methods = {
   get: 'use retrieve()',
-  search: 'iterate list()',
+  search: NO_ENDPOINT,
   del: NO_ENDPOINT,
   delete: NO_ENDPOINT,
   cancel: NO_ENDPOINT,

@@ -113,7 +113,7 @@ describe('names of other SDKs', () => {
 })
 
 describe('methods of other SDKs', () => {
-  const { orders, services } = new Lab().client()
+  const { orders, services, balance } = new Lab().client()
 
   it.each([
     ['list', 'autoPagingToArray', 'use toArray({ max })'],
@@ -127,13 +127,13 @@ describe('methods of other SDKs', () => {
 
   it.each([
     ['get', 'use retrieve()'],
-    ['search', 'iterate list()'],
+    ['search', 'the API has no such endpoint'],
     ['del', 'the API has no such endpoint'],
     ['delete', 'the API has no such endpoint'],
     ['cancel', 'the API has no such endpoint'],
     ['update', 'the API has no such endpoint'],
-  ] as const)('%s() of orders and services throws an error that names ours', (name, advice) => {
-    for (const resource of [orders, services]) {
+  ] as const)('%s() of orders, services and balance throws an error that names ours', (name, advice) => {
+    for (const resource of [orders, services, balance]) {
       const typed: { readonly [Name in typeof name]?: (id: string) => unknown } = Object(resource)
       expect(() => typed[name]?.('id')).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
     }
