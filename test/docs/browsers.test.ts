@@ -1,37 +1,32 @@
-/** Runs the code of docs/guide/stores/indexeddb.md in the page after a page that died. */
+/** Runs the code of docs/guide/stores/indexeddb.md and docs/guide/browsers.md in the page after a page that died. */
 import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CustomerOrderingClient } from '../../src/client.ts'
+import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { Lab, order } from '../support/lab.ts'
 import { programsOf } from './support/pages.ts'
 
 interface PageCode {
+  place(client: CustomerOrderingClient, request: CreateOrderRequest): Promise<Order>
   settle(client: CustomerOrderingClient): Promise<void>
 }
 
-async function pageCode(): Promise<PageCode> {
+async function pageCode(page: string): Promise<PageCode> {
   const folder = join(root, '.tmp/browsers')
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   await mkdir(folder, { recursive: true })
-  const [code = ''] = programsOf('docs/guide/stores/indexeddb.md')
-  const file = join(folder, 'page.ts')
+  const [code = ''] = programsOf(page)
+  const file = join(folder, `${basename(page)}.ts`)
   await writeFile(file, code)
   return await import(file)
 }
 
 test('a reloaded page settles the order that the dead page still holds, and charges it once', async () => {
-  const { settle } = await pageCode()
+  const { settle } = await pageCode('docs/guide/stores/indexeddb.md')
   const lab = new Lab()
-  const dead = lab.process({
-    fetch: async (input, init) => {
-      await lab.sandbox.fetch(input, init)
-      return await new Promise(() => {})
-    },
-  })
-  await lab.begin(() => dead.client.orders.create(order('r1')))
-  dead.kill()
+  await lab.dies((orders) => orders.create(order('r1')))
   // The page's waits use the clock of the lab.
   vi.stubGlobal('setTimeout', lab.runtime.setTimer)
   onTestFinished(() => void vi.unstubAllGlobals())
@@ -42,4 +37,37 @@ test('a reloaded page settles the order that the dead page still holds, and char
   expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
   expect(printed).toHaveBeenLastCalledWith('r1', 'created')
   lab.sandbox.expectChargedOnce('r1')
+})
+
+test('a page takes over from a dead page without waiting, but not while a tab places an order', async () => {
+  const { place, settle } = await pageCode('docs/guide/browsers.md')
+  const lab = new Lab()
+  await lab.dies((orders) => orders.create(order('r1')))
+  const printed: string[] = []
+  const log = vi.spyOn(console, 'log').mockImplementation((...words) => printed.push(words.join(' ')) > 0)
+  onTestFinished(() => log.mockRestore())
+
+  let answer = (): void => {}
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  let placing: Promise<Order> | undefined
+  // Resolves once the request of the live tab has arrived.
+  await new Promise<void>((arrived) => {
+    const fetch: typeof globalThis.fetch = async (input, init) => {
+      arrived()
+      await answered
+      return await lab.sandbox.fetch(input, init)
+    }
+    placing = place(lab.elsewhere({ fetch }), order('r2'))
+  })
+  await settle(lab.elsewhere())
+  expect(printed.toSorted()).toEqual(['r1 in_progress', 'r2 in_progress'])
+  answer()
+  await placing
+
+  printed.length = 0
+  await settle(lab.elsewhere())
+  expect(printed).toEqual(['r1 created'])
+  for (const reference of ['r1', 'r2']) lab.sandbox.expectChargedOnce(reference)
 })
