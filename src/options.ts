@@ -30,7 +30,7 @@ export interface Codec {
  * Standard Schema (zod, valibot, arktype, …).
  *
  * Each schema runs after the built-in check, on the same data. Methods return the schema's output,
- * with its type.
+ * with its type. Zod's `z.object` removes fields that it does not name; `z.looseObject` keeps them.
  */
 export interface Schemas {
   /** For `orders.create`, `createMany`, `retrieve`, `list`, `waitFor`, `recover`, `reconcile`. */
