@@ -33,7 +33,8 @@ export interface Command extends Shape {
 }
 
 const STORE: readonly OptionName[] = ['store', 'account', 'server', 'remember', 'safe-retry-window']
-const NO_RECORD = 'The store has no record of this order. Check the reference or key, --account and --server.'
+const NO_RECORD =
+  'The store has no record of this order. Check REFERENCE (its externalOrderId) or --key, --account and --server.'
 const UNRESOLVED = [20, 8, 34]
 const ORDERS = [24, 10, 8, 24, 16, 8]
 
@@ -58,7 +59,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           'first sent': time(record.firstSentAt),
           attempts: record.attempts,
           state: stateOf(record),
-          order: nameOf(record),
+          externalOrderId: nameOf(record),
         },
         attention: true,
       })),
@@ -93,8 +94,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           cells: {
             outcome,
             reason: reason ?? error?.code,
-            id: order?.id ?? record.order?.id ?? error?.orderId,
-            order: nameOf(record),
+            orderId: order?.id ?? record.order?.id ?? error?.orderId,
+            externalOrderId: nameOf(record),
           },
           // The message names the fields that differ, or says why the list could not be read.
           note: outcome === 'needs_attention' ? error?.message : undefined,
@@ -149,8 +150,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
             remembered: record?.order?.amount,
             state: record?.state,
             differs: result.kind === 'doubtful' ? result.differs.join(',') : undefined,
-            id: order?.id ?? record?.order?.id,
-            order: record ? nameOf(record) : order && echoOf(order).externalOrderId,
+            orderId: order?.id ?? record?.order?.id,
+            externalOrderId: record ? nameOf(record) : order && echoOf(order).externalOrderId,
           },
           attention: kind !== 'matched',
           hidden: kind === 'matched' && flags.all !== true,
@@ -185,7 +186,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       each(client.services.list({}, { signal }), (service) => ({
         value: service,
         cells: {
-          service: service.productId,
+          serviceId: service.productId,
           price: formatAmount(service),
           min: service.minQuantity,
           max: service.maxQuantity,
@@ -262,14 +263,15 @@ function sinceOf({ since }: Flags): number {
 }
 
 /** What `show` takes: the reference, or the option with the key of an order without a reference. */
-function nameOf({ externalOrderId, key }: OrderRecord): string {
-  return externalOrderId ?? `--key ${key}`
+function nameOf({ externalOrderId, key, slot }: OrderRecord): string {
+  return externalOrderId ?? (key === '' ? `unreadable ${slot}` : `--key ${key}`)
 }
 
 function orderLine(order: Order): Line {
-  const { id, status, amount, serviceId: service, quantity, target }: JsonObject = { ...order }
-  const { externalOrderId: reference } = echoOf(order)
-  return { value: order, cells: textsOf({ id, status, amount, reference, service, quantity, target }) }
+  const { id: orderId, status, amount, serviceId, quantity, target }: JsonObject = { ...order }
+  const { externalOrderId } = echoOf(order)
+  const cells = { orderId, status, amount, externalOrderId, serviceId, quantity, target }
+  return { value: order, cells: textsOf(cells) }
 }
 
 function textsOf(values: Readonly<Record<string, unknown>>): Cells {
@@ -312,14 +314,14 @@ function cellsOf(record: OrderRecord): Cells {
   const { order } = record
   const { serviceId, target, quantity }: JsonObject = { ...order, ...record.request }
   return textsOf({
-    reference: record.externalOrderId,
-    key: record.key,
+    externalOrderId: record.externalOrderId,
+    'Idempotency-Key': record.key,
     state: stateOf(record),
     reason: reasonOf(record),
-    service: serviceId,
+    serviceId,
     target,
     quantity,
-    order: order?.id,
+    orderId: order?.id,
     status: order?.status,
     amount: order?.amount,
     attempts: record.attempts,

@@ -25,6 +25,7 @@ ${optionLines(OPTIONS, [...command.options, ...common])}`
 ${[...abouts, ...Object.entries(OTHERS)].map(([each, about]) => `  ${each.padEnd(20)}${about}\n`).join('')}
 Options (COMMAND --help prints those of one command)
 ${optionLines(OPTIONS)}
+REFERENCE is the externalOrderId in an order's metadata.
 CUSTOMER_ORDERING_BASE_URL and CUSTOMER_ORDERING_API_KEY are read from the environment.
 Exit codes: 0 done, 1 failed, 2 usage error, 3 orders need attention, 4 not confirmed, 130 interrupted.
 `

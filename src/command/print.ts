@@ -96,6 +96,6 @@ function rowOf(cells: readonly unknown[], widths: readonly number[]): string {
 function linesOf(cells: Cells): string {
   return Object.entries(cells)
     .filter(([, value]) => value !== undefined && value !== '')
-    .map(([name, value]) => `${name.padEnd(12)}${visible(String(value))}\n`)
+    .map(([name, value]) => `${name.padEnd(17)}${visible(String(value))}\n`)
     .join('')
 }

@@ -153,6 +153,7 @@ function inOptions(message: string): string {
       "orders.resolve(name, { as: 'created', orderId, despite: [",
       'resolve --as created --order-id ID despite: [',
     )
+    .replace(/orders\.(\w+)\(\)/g, '$1')
     .replace(
       /despite: \[([^\]]*)\](?: \}\))?/,
       (_all, fields: string) => `--despite ${fields.replace(/[' ]/g, '')}`,

@@ -79,7 +79,7 @@ describe('customer-ordering-sdk', () => {
   it('the command lists unresolved orders as a table, and exits with 3', async () => {
     const { code, lines } = await command('unresolved ~')
     const [head, ...rows] = lines()
-    expect(head).toMatch(/^first sent +attempts +state +order$/)
+    expect(head).toMatch(/^first sent +attempts +state +externalOrderId$/)
     expect(rows.map((row) => row.replace(/^\S+Z +/, '')).toSorted()).toEqual([
       '1         open: may have been charged         in-doubt',
       '1         open: may have been charged         lost',
@@ -117,15 +117,15 @@ describe('customer-ordering-sdk', () => {
     expect(record).toMatchObject({ externalOrderId: 'in-doubt', state: 'open', ambiguous: true })
     const byKey = await command(`show --key ${record.key} ~`)
     expect(byKey.out.replace(/\d{4}-\S+Z/g, 'TIME').split('\n')).toEqual([
-      'reference   in-doubt',
-      `key         ${record.key}`,
-      'state       open: may have been charged',
-      'service     svc_standard',
-      'target      @someone',
-      'quantity    10',
-      'attempts    1',
-      'first sent  TIME',
-      'recorded    TIME',
+      'externalOrderId  in-doubt',
+      `Idempotency-Key  ${record.key}`,
+      'state            open: may have been charged',
+      'serviceId        svc_standard',
+      'target           @someone',
+      'quantity         10',
+      'attempts         1',
+      'first sent       TIME',
+      'recorded         TIME',
       '',
     ])
     expect(await command('show nothing ~')).toMatchObject({ code: 1, out: '' })
@@ -178,7 +178,7 @@ describe('customer-ordering-sdk', () => {
     const { orderId = '' } = sandbox.expectChargedOnce('in-doubt')
     const created = await command(`resolve in-doubt --as created --order-id ${orderId} ~`)
     expect(created).toMatchObject({ code: 0, asked: '' })
-    expect(created.out).toMatch(new RegExp(`^state +created: charged\\n[\\s\\S]*^order +${orderId}$`, 'm'))
+    expect(created.out).toMatch(new RegExp(`^state +created: charged\\n[\\s\\S]*^orderId +${orderId}$`, 'm'))
     const abandoned = await command('resolve lost --as abandoned --json ~', { reply: 'yes' })
     expect(abandoned.json()).toMatchObject([{ externalOrderId: 'lost', state: 'rejected' }])
     expect((await command('unresolved ~')).code).toBe(0)
@@ -253,7 +253,7 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command forgets a settled order, and rejects an open one', async () => {
-    expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten   settled\n' })
+    expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten        settled\n' })
     const again = await command('forget settled --yes ~')
     expect(again).toMatchObject({ code: 1, out: '' })
     expect(again.err).toContain('The store has no record of this order.')
@@ -285,7 +285,7 @@ describe('customer-ordering-sdk', () => {
     expect((await command('balance --json')).json()).toMatchObject([{ currency: 'EUR' }])
     expect((await command('balance')).out).toMatch(/\d/)
     const { out } = await command('services')
-    expect(out).toMatch(/^service +price +min +max +step\n/)
+    expect(out).toMatch(/^serviceId +price +min +max +step\n/)
     expect(out).toContain('svc_standard')
     expect((await command('services --json')).json()).toContainEqual(
       expect.objectContaining({ productId: 'svc_sold_out', stockState: 'out_of_stock' }),
@@ -605,7 +605,7 @@ describe('customer-ordering-sdk', () => {
   it("the command lists the service's orders, and reads one", async () => {
     const { lines, code } = await command('orders list')
     expect(code).toBe(0)
-    expect(lines()[0]).toMatch(/^id +status +amount +reference +service +quantity +target$/)
+    expect(lines()[0]).toMatch(/^orderId +status +amount +externalOrderId +serviceId +quantity +target$/)
     expect(lines()).toHaveLength(3)
     const { orderId = '' } = sandbox.expectChargedOnce('settled')
     expect(lines().join('\n')).toMatch(
@@ -614,7 +614,7 @@ describe('customer-ordering-sdk', () => {
     expect((await command('orders list --limit 1')).lines()).toHaveLength(2)
     expect((await command('orders list --source-system nobody')).out).toBe('none\n')
     const one = await command(`orders get ${orderId}`)
-    expect(one.lines().slice(-2)).toEqual(['quantity    10', 'target      @someone'])
+    expect(one.lines().slice(-2)).toEqual(['quantity         10', 'target           @someone'])
     const json = await command(`orders get ${orderId} --json`)
     expect(json.json()).toMatchObject([{ id: orderId, amount: 2500 }])
     expect(await command('orders get ord_nobody')).toMatchObject({ code: 1, out: '' })
