@@ -253,7 +253,10 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command forgets a settled order, and rejects an open one', async () => {
-    expect(await command('forget settled --yes ~')).toMatchObject({ code: 0, out: 'forgotten        settled\n' })
+    expect(await command('forget settled --yes ~')).toMatchObject({
+      code: 0,
+      out: 'forgotten        settled\n',
+    })
     const again = await command('forget settled --yes ~')
     expect(again).toMatchObject({ code: 1, out: '' })
     expect(again.err).toContain('The store has no record of this order.')
@@ -499,6 +502,7 @@ describe('customer-ordering-sdk', () => {
     const recovered = await command('recover --yes --json ~')
     expect(recovered.code).toBe(3)
     expect(recovered.json()).toMatchObject([{ outcome: 'needs_attention', reason: 'corrupt' }])
+    expect((await command('recover --yes ~')).out).toMatch(/^needs_attention +corrupt +unreadable row:\S+$/m)
     expect(sandbox.requests).toHaveLength(requests)
   })
 
