@@ -12,7 +12,6 @@ const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   'tools/examples/example.ts': ['foo'],
   'test/harness/simulation/run.ts': ['0'],
   'test/harness/simulation/bugs.ts': ['no bug has this name'],
-  'test/harness/crash/crash-points.ts': ['foo'],
   'test/harness/fleet/rounds.ts': ['kills', 'foo'],
   'test/browser/kill-cycles.ts': ['NaN'],
   'test/harness/network/run.ts': ['0'],

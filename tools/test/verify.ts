@@ -11,11 +11,6 @@ const install = (folder: string): readonly string[] => node('tools/programs/inst
 const engines = install('test/engines')
 
 const PROGRAMS = {
-  crashes: {
-    about: 'every pair of crashes',
-    commands: [node('test/harness/crash/crash-points.ts')],
-    brief: ['--crashes-only'],
-  },
   kills: {
     about: '500 rounds of killed processes',
     commands: [node('test/harness/fleet/rounds.ts', 'kills')],
@@ -47,9 +42,9 @@ const PROGRAMS = {
     brief: ['record'],
   },
   model: {
-    about: 'every order of the effects of concurrent calls, and 200,000 runs of the model',
+    about: 'every order of the effects of concurrent calls, and every pair of crashes',
     commands: [node('test/harness/model/run.ts')],
-    brief: ['1000', '--orders', '300'],
+    brief: ['30'],
   },
   histories: {
     about: '1,000 concurrent histories of each store',

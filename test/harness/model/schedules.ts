@@ -5,11 +5,38 @@
  */
 import { brokenPromises } from '../../support/invariants.ts'
 import { Deadlock } from '../../support/virtual-time.ts'
-import { MISHAPS, planOf } from '../crash/scenarios.ts'
-import { MINUTE, type Mishap } from '../simulation/mishaps.ts'
+import { type EffectKind, MINUTE, type Mishap } from '../simulation/mishaps.ts'
 import type { Action, IntentPlan, Plan } from '../simulation/plan.ts'
 import { act, settle } from '../simulation/simulate.ts'
 import { type Offer, World } from '../simulation/world.ts'
+
+const OF_WRITES: readonly Mishap[] = [
+  ...(['crash before', 'crash after', 'crash while it flies', 'unacknowledged', 'failed', 'late'] as const),
+]
+// A crash after a read equals one before the next effect.
+const OF_READS: readonly Mishap[] = ['crash before', 'failed']
+
+/** What may go wrong at each kind of effect. */
+const MISHAPS: Readonly<Record<EffectKind, readonly Mishap[]>> = {
+  get: OF_READS,
+  insert: OF_WRITES,
+  update: OF_WRITES,
+  list: [],
+  send: OF_WRITES.filter((mishap) => mishap !== 'late'),
+  fetch: OF_READS,
+  seal: [],
+}
+
+/** A plan with one order and nothing else, which never fails. */
+const planOf = (intent: IntentPlan): Plan => ({
+  ...{ seed: 1, whole: false, account: 'shop', workers: 3, balance: 1000, server: {}, sealed: false },
+  client: {
+    ...{ safeRetryWindow: 20 * MINUTE, timeout: 30_000, totalTimeout: 120_000, maxRetries: 4 },
+    ...{ idempotencyScope: 'apiKey', remember: 'order' },
+  },
+  ...{ faults: [], intents: [intent], steps: [], habits: [], rates: { crash: 0, store: 0, network: 0 } },
+  ...{ latency: 0, stores: 'shared', otherOrders: 0, cached: false, resends: false, ending: 'soon' },
+})
 
 /** What happens in a lane, one after the other. */
 export type LaneStep = Action | { readonly kind: 'pass'; readonly minutes: number }

@@ -1,33 +1,25 @@
 /** What happens at the same time in the exhaustive runs. */
 import { MINUTE } from '../simulation/mishaps.ts'
 import type { IntentPlan, Plan } from '../simulation/plan.ts'
-import { PRICE } from '../simulation/scenes.ts'
+import { ANONYMOUS, CREATE, KEY, PRICE, REFERENCE } from '../simulation/scenes.ts'
 import type { LaneStep, Setting } from './schedules.ts'
 
-const REFERENCE: IntentPlan = { name: 'intent-1', externalOrderId: 'ref-1' }
-const KEY: IntentPlan = { name: 'intent-1', idempotencyKey: 'key-1' }
 const BOTH: IntentPlan = { ...REFERENCE, ...KEY }
-const NAMELESS: IntentPlan = { name: 'intent-1' }
 
-const create = (worker: number, further: { quantity?: number; otherKey?: boolean } = {}): LaneStep => ({
-  kind: 'create',
+export const create = (
+  worker: number,
+  further: { quantity?: number; otherKey?: boolean } = {},
+): LaneStep => ({
+  ...CREATE,
   worker,
-  intent: 0,
-  quantity: 1,
-  otherKey: false,
   ...further,
 })
-const recover = (worker: number, takeOver = false): LaneStep => ({ kind: 'recover', worker, takeOver })
-const resolve = (worker: number): LaneStep => ({
-  kind: 'resolve',
-  worker,
-  intent: 0,
-  hasty: true,
-})
+export const recover = (worker: number, takeOver = false): LaneStep => ({ kind: 'recover', worker, takeOver })
+const resolve = (worker: number): LaneStep => ({ kind: 'resolve', worker, intent: 0, hasty: true })
 const rotate = (worker: number): LaneStep => ({ kind: 'rotate', worker })
 const jump = (worker: number, by: number): LaneStep => ({ kind: 'jump', worker, by })
-const pass = (minutes: number): LaneStep => ({ kind: 'pass', minutes })
-const topUp: LaneStep = { kind: 'topUp', amount: PRICE }
+export const pass = (minutes: number): LaneStep => ({ kind: 'pass', minutes })
+export const topUp: LaneStep = { kind: 'topUp', amount: PRICE }
 
 const setting = (
   name: string,
@@ -41,19 +33,19 @@ const remembering = { balance: 0, server: { rememberedRefusals: [402] } } as con
 
 /** Without mishaps. */
 export const SETTINGS: readonly Setting[] = [
-  ...[REFERENCE, KEY, BOTH, NAMELESS].map((intent) =>
+  ...[REFERENCE, KEY, BOTH, ANONYMOUS].map((intent) =>
     setting(`two calls, ${Object.keys(intent).slice(1).join(' and ') || 'no name'}`, intent, [
       [create(0)],
       [create(1)],
     ]),
   ),
   setting('two calls of one client', REFERENCE, [[create(0)], [create(0)]]),
-  setting('two calls of one client, no name', NAMELESS, [[create(0)], [create(0)]]),
+  setting('two calls of one client, no name', ANONYMOUS, [[create(0)], [create(0)]]),
   setting('two payloads', REFERENCE, [[create(0)], [create(1, { quantity: 2 })]]),
   setting('two keys', BOTH, [[create(0)], [create(1, { otherKey: true })]]),
   setting('a call and a recovery', REFERENCE, [[create(0)], [recover(1)]]),
   setting('a call and a recovery that takes over', REFERENCE, [[create(0)], [recover(1, true)]]),
-  setting('a call and a recovery that takes over, no name', NAMELESS, [[create(0)], [recover(1, true)]]),
+  setting('a call and a recovery that takes over, no name', ANONYMOUS, [[create(0)], [recover(1, true)]]),
   setting('two recoveries of a dead call', REFERENCE, [
     [create(0), { kind: 'kill', worker: 0 }, recover(1, true)],
     [recover(2, true)],
@@ -79,5 +71,5 @@ export const SETTINGS: readonly Setting[] = [
 /** Three at the same time, which take long. */
 export const WIDE: readonly Setting[] = [
   setting('three calls', REFERENCE, [[create(0)], [create(1)], [create(2)]]),
-  setting('two calls and a recovery', NAMELESS, [[create(0)], [create(1)], [recover(2, true)]]),
+  setting('two calls and a recovery', ANONYMOUS, [[create(0)], [create(1)], [recover(2, true)]]),
 ]
