@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Plugin } from 'esbuild'
 import { defineConfig, type Options } from 'tsup'
@@ -36,7 +35,6 @@ const parts = {
   'parts/quantity': 'src/quantity.ts',
   'parts/response-info': 'src/response-info.ts',
   'parts/suggested-status': 'src/suggested-status.ts',
-  'parts/yaml': 'src/sandbox/control/yaml.ts',
 }
 
 /** Folder with a declaration of each source file, which is bundled for each entry point. */
@@ -85,17 +83,6 @@ const withoutNode: Plugin = {
   },
 }
 
-/** js-yaml is a tenth of the package as it is written, and no stack trace of ours shows its functions. */
-const minifiedYaml: Plugin = {
-  name: 'minified-yaml',
-  setup(build) {
-    build.onLoad({ filter: /\/js-yaml\.mjs$/ }, async ({ path }) => {
-      const { code } = await build.esbuild.transform(readFileSync(path, 'utf8'), { minify: true })
-      return { contents: code }
-    })
-  },
-}
-
 const common: Options = {
   format: ['esm', 'cjs'],
   target: 'es2022',
@@ -115,8 +102,6 @@ export default defineConfig([
     splitting: true,
     // Without it the CommonJS output rewrites class fields into prototype methods.
     treeshake: true,
-    // docs/decisions/yaml-by-a-bundled-library.md
-    noExternal: ['js-yaml'],
     dts: {
       entry: Object.fromEntries(
         Object.entries(published).map(([name, file]) => [
@@ -125,7 +110,7 @@ export default defineConfig([
         ]),
       ),
     },
-    esbuildPlugins: [withoutNode, builtPage, minifiedYaml, sourcesWithoutComments],
+    esbuildPlugins: [withoutNode, builtPage, sourcesWithoutComments],
     // Not what the other build writes at the same time.
     clean: ['!node/**'],
   },

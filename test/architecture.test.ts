@@ -75,7 +75,6 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
     specifier === '@opentelemetry/api' && file.startsWith('opentelemetry/'),
   // The build replaces this module with its result.
   esbuild: (_specifier, file) => file === 'sandbox/page/script.ts',
-  'js-yaml': (_specifier, file) => file === 'sandbox/control/yaml.ts',
   msw: (_specifier, file) => file === 'sandbox/http/msw.ts',
 }
 

@@ -1,10 +1,10 @@
 /** `customer-ordering-sdk sandbox`: serves a sandbox until a signal ends it. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { parseFaultRules } from '../sandbox/control/fault-file.ts'
-import { readData } from '../sandbox/control/yaml.ts'
 import { type SandboxServer, serveSandbox } from '../sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../sandbox/sandbox.ts'
 import { type SandboxPreset, sandboxPresets } from '../sandbox/service/behaviour.ts'
+import { parseFaultRules } from '../sandbox/service/fault-rules.ts'
+import { parseJson } from '../sandbox/service/json.ts'
 import type { SandboxOptions } from '../sandbox/service/options.ts'
 import type { SandboxRequest } from '../sandbox/service/reply.ts'
 import { readState } from '../sandbox/service/state.ts'
@@ -23,7 +23,7 @@ const OPTIONS = {
     value: 'NAME',
     about: `what the API document leaves open:\n${PRESETS.replace(/(.{60,}?), /g, '$1,\n')}`,
   },
-  faults: { type: 'string', value: 'FILE', about: 'a list of fault rules in JSON or YAML' },
+  faults: { type: 'string', value: 'FILE', about: 'a list of fault rules in JSON' },
   state: {
     type: 'string',
     value: 'FILE',
@@ -110,7 +110,7 @@ async function start(argv: string[]): Promise<void> {
   // Only the API key can still be invalid here.
   const sandbox = reading('--api-key', () => createSandbox(options))
   if (state !== undefined && existsSync(state))
-    reading(state, () => sandbox.load(readState(readData(readFileSync(state, 'utf8')))))
+    reading(state, () => sandbox.load(readState(parseJson(readFileSync(state, 'utf8')))))
   const server = await serveSandbox(sandbox, {
     port: integer('--port', flags.port, 4010, 65_535),
     host: flags.host ?? '127.0.0.1',

@@ -1,6 +1,5 @@
 /** The Customer Ordering API in memory, for tests: `customer-ordering-sdk/sandbox`. */
 
-export { parseFaultRules } from './control/fault-file.ts'
 export type { SandboxFetch } from './http/fetch.ts'
 export { createSandbox, type Sandbox } from './sandbox.ts'
 export {
@@ -10,6 +9,7 @@ export {
   type SandboxPreset,
   sandboxPresets,
 } from './service/behaviour.ts'
+export { parseFaultRules } from './service/fault-rules.ts'
 export type {
   FaultAction,
   FaultListChange,

@@ -138,9 +138,6 @@ const TESTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'the store inspects the server again every hour',
     ],
   },
-  23: {
-    'sandbox/yaml.test.ts': ['YAML with very many spaces %s is parsed quickly'],
-  },
   25: {
     'stores/sqlite.test.ts': [
       'a file with a second hard link is rejected and not changed',

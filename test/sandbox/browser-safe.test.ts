@@ -21,8 +21,5 @@ test.each(['index', 'http/msw'])('browser code of %s.ts uses nothing that only N
   )
   expect([...new Set(outside)]).toEqual(entry === 'http/msw' ? ['msw'] : [])
   const foreign = Object.keys(metafile.inputs).filter((path) => !path.includes('src/sandbox/'))
-  // This code reads YAML files and shares nothing with the client. The contract uses the generator,
-  // too.
-  const allowed = /node_modules\/js-yaml\//
-  expect(foreign.filter((path) => !allowed.test(path))).toEqual([])
+  expect(foreign).toEqual([])
 })

@@ -1,17 +1,17 @@
 import type { Sandbox } from '../sandbox.ts'
 import { defaultBehaviour, type SandboxBehaviour, sandboxPresets } from '../service/behaviour.ts'
 import { readFaultRules } from '../service/fault-rules.ts'
+import { parseJson } from '../service/json.ts'
 import { anything, assertShape, number, oneOf, record, type Shape, text } from '../service/shape.ts'
 import { readState } from '../service/state.ts'
 import { isPreset, overviewOf, presetOf, withShortSecret } from './overview.ts'
-import { readData } from './yaml.ts'
 
 export interface ControlRequest {
   readonly method: string
   /** The path after `/__sandbox`, for example `/faults/3`. */
   readonly path: string
   readonly query: URLSearchParams
-  /** JSON or YAML. */
+  /** JSON. */
   readonly body: string
 }
 
@@ -82,7 +82,7 @@ export function createControl(
       actions: {
         GET: () => ok(sandbox.faults.list()),
         POST: ({ body }) => {
-          const value = readData(body)
+          const value = parseJson(body)
           const rules = readFaultRules(Array.isArray(value) ? value : [value])
           const before = new Set(sandbox.faults.list().map(({ id }) => id))
           for (const rule of rules) sandbox.faults.add(rule)
@@ -109,14 +109,14 @@ export function createControl(
       actions: {
         GET: show,
         PUT: ({ body }) => {
-          const value = readData(body)
+          const value = parseJson(body)
           assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
           const preset = isPreset(value.preset) ? sandboxPresets[value.preset] : {}
           sandbox.configure({ ...defaultBehaviour, ...preset, ...switchesOf(value.behaviour ?? {}) })
           return show()
         },
         PATCH: ({ body }) => {
-          sandbox.configure(switchesOf(readData(body)))
+          sandbox.configure(switchesOf(parseJson(body)))
           return show()
         },
       },
@@ -133,7 +133,7 @@ export function createControl(
           )
         },
         PUT: ({ body }) => {
-          sandbox.load(readState(readData(body)))
+          sandbox.load(readState(parseJson(body)))
           return ok(overviewOf(sandbox, now()))
         },
       },
@@ -153,7 +153,7 @@ export function createControl(
       pattern: /^\/orders\/([^/]+)\/status$/,
       actions: {
         PUT: ({ body }, [id = '']) => {
-          const value = readData(body)
+          const value = parseJson(body)
           assertShape<{ status: string }>(value, statusShape, '$')
           sandbox.setOrderStatus(id, value.status)
           return ok(sandbox.orders().find((row) => row.id === id))
@@ -164,7 +164,7 @@ export function createControl(
       pattern: /^\/top-up$/,
       actions: {
         POST: ({ body }) => {
-          const value = readData(body)
+          const value = parseJson(body)
           assertShape<{ customer: string; amount: number }>(value, topUpShape, '$')
           sandbox.topUp(value.customer, value.amount)
           return ok(sandbox.customer(value.customer))

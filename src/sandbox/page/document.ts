@@ -91,14 +91,13 @@ export const pageDocument: string = `<!doctype html>
         <details>
           <summary>Write a rule</summary>
           <form id="rule-form">
-            <label for="rule">Fault rule, JSON or YAML</label>
+            <label for="rule">Fault rule, JSON</label>
             <textarea id="rule" rows="6" spellcheck="false" aria-describedby="rule-problem">
-match: { operation: createOrder }
-times: 2
-action:
-  type: status
-  status: 500
-  commit: true</textarea>
+{
+  "match": { "operation": "createOrder" },
+  "times": 2,
+  "action": { "type": "status", "status": 500, "commit": true }
+}</textarea>
             <p id="rule-problem" class="problem" role="alert" hidden></p>
             <button type="submit">Add rule</button>
           </form>

@@ -1,5 +1,5 @@
 import type { FaultAction, FaultRule } from './faults.ts'
-import { isJsonObject } from './json.ts'
+import { isJsonObject, parseJson } from './json.ts'
 import {
   anything,
   assertShape,
@@ -128,6 +128,19 @@ const rule: Shape = record(
 
 export function checkFaultRule(value: FaultRule): void {
   assertShape<FaultRule>(value, rule, 'rule')
+}
+
+/**
+ * Parses the text of a file with fault rules: a JSON array of rules.
+ *
+ * Such rules cannot contain functions or RegExps.
+ *
+ * @throws {TypeError} if the text or a rule is invalid, with the place and the reason
+ * @example
+ * const faults = parseFaultRules(await readFile('faults.json', 'utf8'))
+ */
+export function parseFaultRules(text: string): readonly FaultRule[] {
+  return readFaultRules(parseJson(text))
 }
 
 export function readFaultRules(rules: unknown): readonly FaultRule[] {

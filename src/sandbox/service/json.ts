@@ -19,6 +19,15 @@ export function readJson(text: string): JsonReading {
   }
 }
 
+/** @throws {TypeError} with the place and the reason */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new TypeError(`not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
+  }
+}
+
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
