@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { HOOK_TIMEOUT } from '../../stores/support/postgres.ts'
+import { HOOK_TIMEOUT } from '../../stores/support/sql-server.ts'
 import { effort } from '../../support/effort.ts'
 import { leaksInFiles } from '../../support/leaks.ts'
 import type { StoreName } from './open-store.ts'

@@ -3,9 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { MariadbServer } from '../../stores/support/mysql.ts'
-import { PostgresServer } from '../../stores/support/postgres.ts'
 import { RedisServers } from '../../stores/support/redis.ts'
+import { SqlServer } from '../../stores/support/sql-server.ts'
 import { temporaryFolder, Workerd } from '../../stores/workers/workerd.ts'
 import { bundleOf } from '../simulation/bundle.ts'
 import type { StoreAddress, StoreName } from './open-store.ts'
@@ -50,7 +49,7 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
     }
     case 'postgres':
     case 'mysql': {
-      const server = await (name === 'mysql' ? MariadbServer : PostgresServer).start()
+      const server = await SqlServer.start(name === 'mysql' ? 'mariadb' : name)
       return {
         name,
         folder: server.directory,

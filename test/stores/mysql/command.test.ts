@@ -2,15 +2,15 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { MysqlStore } from '../../../src/stores/mysql.ts'
 import { command, settlesThroughCommand } from '../support/command.ts'
-import { during } from '../support/during.ts'
+import { during, sqlServer } from '../support/during.ts'
 import { enginesFolder } from '../support/engines.ts'
-import { makeMysqlPool, mariadbServer } from '../support/mysql.ts'
+import { makeMysqlPool } from '../support/mysql.ts'
 import { describeWith } from '../support/services.ts'
 
 const folder = fileURLToPath(enginesFolder)
 
 describeWith('mariadb', 'the command over MariaDB', () => {
-  const server = mariadbServer()
+  const server = sqlServer('mariadb')
   const pool = during(
     async () => makeMysqlPool(server().url),
     (opened) => opened.end(),

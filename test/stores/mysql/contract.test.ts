@@ -1,8 +1,8 @@
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { type MysqlClient, MysqlStore } from 'customer-ordering-sdk/stores/mysql'
 import { describe, it } from 'vitest'
-import { during } from '../support/during.ts'
-import { makeMysqlPool, mariadbServer, mysql2 } from '../support/mysql.ts'
+import { during, sqlServer } from '../support/during.ts'
+import { makeMysqlPool, mysql2 } from '../support/mysql.ts'
 import { describeWith } from '../support/services.ts'
 
 /**
@@ -30,7 +30,7 @@ function runContract(
 }
 
 describeWith('mariadb', 'MysqlStore on a MariaDB server', () => {
-  const server = mariadbServer('--log-bin --sync-binlog=1 --max-allowed-packet=64M')
+  const server = sqlServer('mariadb', '--log-bin --sync-binlog=1 --max-allowed-packet=64M')
 
   describe('through two pools of mysql2', () => {
     const pools = during(

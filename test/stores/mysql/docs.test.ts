@@ -6,8 +6,8 @@ import type { MysqlClient, MysqlStore } from 'customer-ordering-sdk/stores/mysql
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, readPages } from '../../docs/support/pages.ts'
-import { during } from '../support/during.ts'
-import { makeMysqlPool, mariadbServer } from '../support/mysql.ts'
+import { during, sqlServer } from '../support/during.ts'
+import { makeMysqlPool } from '../support/mysql.ts'
 import { describeWith } from '../support/services.ts'
 
 const folder = fileURLToPath(new URL('../../../.tmp/mysql-docs/', import.meta.url))
@@ -19,7 +19,7 @@ interface Page {
 }
 
 describeWith('mariadb', 'what the documentation shows of MysqlStore', () => {
-  const server = mariadbServer()
+  const server = sqlServer('mariadb')
   const pool = during(
     async () => makeMysqlPool(server().url, { connectionLimit: 1 }),
     (opened) => opened.end(),

@@ -1,7 +1,8 @@
-import { type MysqlClient, type MysqlPool, MysqlStore } from 'customer-ordering-sdk/stores/mysql'
+import { type MysqlClient, MysqlStore } from 'customer-ordering-sdk/stores/mysql'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
+import { sqlServer } from '../support/during.ts'
 import {
   callsOf,
   codeOf,
@@ -15,9 +16,9 @@ import {
   type Mysql2Connection,
   type Mysql2Pool,
   makeMysqlPool,
-  mariadbServer,
   mysql2,
   mysql2Callbacks,
+  poolWith,
 } from '../support/mysql.ts'
 import { describeWith } from '../support/services.ts'
 import { behavesAsSqlStore } from '../support/sql-store.ts'
@@ -25,7 +26,7 @@ import { behavesAsSqlStore } from '../support/sql-store.ts'
 const IN_TRANSACTION = /its connection is inside a transaction|autocommit is off on its connection/
 
 describeWith('mariadb', 'MysqlStore and its server', () => {
-  const server = mariadbServer('--log-bin --sync-binlog=1')
+  const server = sqlServer('mariadb', '--log-bin --sync-binlog=1')
   const pools: Mysql2Pool[] = []
 
   /** A pool that ends after the test. */
@@ -326,21 +327,10 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       ],
     ])('%s is rejected unless its reads wait for the other nodes', async (_, settings, message) => {
       const withSettings = (changed: Record<string, string>): MysqlClient => {
-        const pool = openPool()
-        return {
-          getConnection: async () => {
-            const connection = await pool.getConnection()
-            return {
-              query: (text) => connection.query(text),
-              release: () => connection.release(),
-              destroy: () => connection.destroy(),
-              execute: async (statement) => {
-                if (!statement.sql.startsWith('SHOW')) return await connection.execute(statement)
-                return [Object.entries(changed).map(([Variable_name, Value]) => ({ Variable_name, Value }))]
-              },
-            }
-          },
-        }
+        return poolWith(openPool(), async (statement, connection) => {
+          if (!statement.sql.startsWith('SHOW')) return await connection.execute(statement)
+          return [Object.entries(changed).map(([Variable_name, Value]) => ({ Variable_name, Value }))]
+        })
       }
       await expectFailure(() => new MysqlStore({ client: withSettings(settings) }).migrate(), message)
       const waits = { wsrep_sync_wait: '7', group_replication_consistency: 'BEFORE_AND_AFTER' }
@@ -419,20 +409,10 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     ])('a write that fails with error %d says what that means', async (errno, message, applied) => {
       const pool = openPool()
       await new MysqlStore({ client: pool }).migrate()
-      const client: MysqlPool = {
-        getConnection: async () => {
-          const connection = await pool.getConnection()
-          return {
-            query: (text) => connection.query(text),
-            release: () => connection.release(),
-            destroy: () => connection.destroy(),
-            execute: async (statement) => {
-              if (!statement.sql.startsWith('INSERT')) return await connection.execute(statement)
-              throw Object.assign(new Error('secret'), { errno })
-            },
-          }
-        },
-      }
+      const client = poolWith(pool, async (statement, connection) => {
+        if (!statement.sql.startsWith('INSERT')) return await connection.execute(statement)
+        throw Object.assign(new Error('secret'), { errno })
+      })
       const error = await expectFailure(
         () => new MysqlStore({ client }).insert(makeRow(1)),
         message,
@@ -553,20 +533,10 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     const pool = openPool()
     const seen: { sql: string; values: readonly unknown[] }[] = []
     const store = new MysqlStore({
-      client: {
-        getConnection: async () => {
-          const connection = await pool.getConnection()
-          return {
-            query: (text) => connection.query(text),
-            release: () => connection.release(),
-            destroy: () => connection.destroy(),
-            execute: (statement) => {
-              if (/^(SELECT server|DELETE)/.test(statement.sql)) seen.push(statement)
-              return connection.execute(statement)
-            },
-          }
-        },
-      },
+      client: poolWith(pool, (statement, connection) => {
+        if (/^(SELECT server|DELETE)/.test(statement.sql)) seen.push(statement)
+        return connection.execute(statement)
+      }),
     })
     for (const row of makeRows(300)) await store.insert({ ...row, open: false, state: 'created' })
     await execute('ANALYZE TABLE customer_ordering_rows')

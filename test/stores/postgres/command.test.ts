@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres.ts'
 import { command, settlesThroughCommand } from '../support/command.ts'
-import { during, postgresServer } from '../support/during.ts'
+import { during, sqlServer } from '../support/during.ts'
 import { enginesFolder } from '../support/engines.ts'
 import { type PgPool, pg } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
@@ -10,7 +10,7 @@ import { describeWith } from '../support/services.ts'
 const folder = fileURLToPath(enginesFolder)
 
 describeWith('postgres', 'the command over PostgreSQL', () => {
-  const server = postgresServer()
+  const server = sqlServer('postgres')
   const pool = during(
     async (): Promise<PgPool> => new (pg().Pool)({ connectionString: server().url }),
     (opened) => opened.end(),

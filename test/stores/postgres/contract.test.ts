@@ -2,9 +2,9 @@ import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, describe, it } from 'vitest'
 import { during, embedded } from '../support/during.ts'
-import { PostgresServer } from '../support/postgres.ts'
 import { makePool, type PgPool, pg, postgresJs } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
+import { SqlServer } from '../support/sql-server.ts'
 
 /**
  * Runs the suite with a new table for every store. `clients` are two clients of the same database.
@@ -29,7 +29,7 @@ describeWith('postgres', 'PostgresStore on a PostgreSQL server', () => {
   const databases = ['pools', 'oldest', 'clients', 'strict', 'postgres_js']
   const server = during(
     async () => {
-      const started = await PostgresServer.start()
+      const started = await SqlServer.start('postgres')
       const pool = makePool(started.url)
       for (const database of databases) await pool.query(`CREATE DATABASE ${database}`)
       await pool.end()

@@ -13,8 +13,8 @@ import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, readPages } from '../../docs/support/pages.ts'
 import { embedded } from '../support/during.ts'
-import { HOOK_TIMEOUT } from '../support/postgres.ts'
 import { describeWith } from '../support/services.ts'
+import { HOOK_TIMEOUT } from '../support/sql-server.ts'
 
 const folder = fileURLToPath(new URL('../../../.tmp/postgres-docs/', import.meta.url))
 

@@ -10,9 +10,9 @@ import { describe, expect, it } from 'vitest'
 import { makeRow } from '../../../src/stores/contract/rows.ts'
 import { notRun } from '../../support/needs.ts'
 import { during } from '../support/during.ts'
-import { PostgresServer } from '../support/postgres.ts'
 import { makePool, type PgPool } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
+import { SqlServer } from '../support/sql-server.ts'
 
 /** The program, which may also be named by PGBOUNCER. */
 const PROGRAM = process.env['PGBOUNCER'] ?? 'pgbouncer'
@@ -37,14 +37,14 @@ async function freePort(): Promise<number> {
 }
 
 interface Bouncer {
-  readonly server: PostgresServer
+  readonly server: SqlServer
   readonly url: string
   stop(): Promise<void>
 }
 
 /** PgBouncer with few connections to a server of its own. Clients of all databases share them. */
 async function start(mode: (typeof MODES)[number]): Promise<Bouncer> {
-  const server = await PostgresServer.start('-c max_connections=60')
+  const server = await SqlServer.start('postgres', '-c max_connections=60')
   const { port: behind, password } = new URL(server.url)
   const port = await freePort()
   const folder = mkdtempSync(join(tmpdir(), 'pgbouncer-'))

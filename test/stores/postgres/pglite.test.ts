@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
 import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { HOOK_TIMEOUT } from '../support/postgres.ts'
 import { type PGliteDatabase, pglite } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
+import { HOOK_TIMEOUT } from '../support/sql-server.ts'
 
 describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
   let directory = ''

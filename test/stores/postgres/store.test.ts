@@ -10,7 +10,7 @@ import { StoreError } from '../../../src/errors/classes.ts'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { AnswerProxy, type AnswerProxyOptions } from '../support/answer-proxy.ts'
 import { expectHistoryThrough } from '../support/disaster.ts'
-import { postgresServer } from '../support/during.ts'
+import { sqlServer } from '../support/during.ts'
 import {
   callsOf,
   codeOf,
@@ -22,7 +22,6 @@ import {
   readsOf,
 } from '../support/failures.ts'
 import { NEWER } from '../support/newer-version.ts'
-import { HOOK_TIMEOUT } from '../support/postgres.ts'
 import {
   execute,
   makePool,
@@ -32,13 +31,14 @@ import {
   pg,
 } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
+import { HOOK_TIMEOUT } from '../support/sql-server.ts'
 import { behavesAsSqlStore } from '../support/sql-store.ts'
 
 const CLOSED = { open: false, state: 'created' } as const
 const INSIDE = 'its connection is inside a transaction, and a rollback could remove an order'
 
 describeWith('postgres', 'PostgresStore and its server', () => {
-  const server = postgresServer('-c max_connections=40 -c wal_writer_delay=10s')
+  const server = sqlServer('postgres', '-c max_connections=40 -c wal_writer_delay=10s')
   /** A new database for each test. */
   let database = ''
   let url = ''

@@ -1,8 +1,8 @@
 /** Servers and databases that run during the tests of a `describe`. */
 import { afterAll, beforeAll } from 'vitest'
-import { HOOK_TIMEOUT, PostgresServer } from './postgres.ts'
 import { type PGliteDatabase, pglite } from './postgres-clients.ts'
 import { RedisServers } from './redis.ts'
+import { HOOK_TIMEOUT, SqlServer } from './sql-server.ts'
 
 /** What `start` resolves to, from before the first test of a `describe` until after its last. */
 export function during<T>(start: () => Promise<T>, stop: (started: T) => unknown): () => T {
@@ -19,9 +19,9 @@ export function during<T>(start: () => Promise<T>, stop: (started: T) => unknown
   }
 }
 
-export const postgresServer = (options?: string): (() => PostgresServer) =>
+export const sqlServer = (...parameters: Parameters<typeof SqlServer.start>): (() => SqlServer) =>
   during(
-    () => PostgresServer.start(options),
+    () => SqlServer.start(...parameters),
     (server) => server.stop(),
   )
 

@@ -1,52 +1,6 @@
-/** A private MariaDB, and the part of mysql2 that the tests use. */
-import { execFile } from 'node:child_process'
-import { promisify } from 'node:util'
+/** The part of mysql2 that the tests use. */
 import type { MysqlConnection, MysqlPool, MysqlPoolConnection } from '../../../src/stores/mysql.ts'
-import { during } from './during.ts'
 import { engine } from './engines.ts'
-import { serviceScript } from './services.ts'
-
-const script = serviceScript('mariadb')
-
-/** A private server, see tools/services/mariadb.sh. */
-export class MariadbServer {
-  readonly url: string
-  /** The server's directory. */
-  readonly directory: string
-
-  private constructor(directory: string, url: string) {
-    this.directory = directory
-    this.url = url
-  }
-
-  /** @param serverOptions such as `--log-bin` */
-  static async start(serverOptions = ''): Promise<MariadbServer> {
-    const output = await run(['start', String(process.pid)], { MARIADB_OPTIONS: serverOptions })
-    const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(output)?.[1] ?? ''
-    return new MariadbServer(value('directory'), value('url'))
-  }
-
-  async crash(): Promise<void> {
-    await run(['crash', this.directory])
-  }
-
-  async stop(): Promise<void> {
-    await run(['stop', this.directory])
-  }
-}
-
-async function run(parameters: string[], environment: Record<string, string> = {}): Promise<string> {
-  const { stdout } = await promisify(execFile)(script, parameters, {
-    env: { ...process.env, ...environment },
-  })
-  return stdout
-}
-
-export const mariadbServer = (options?: string): (() => MariadbServer) =>
-  during(
-    () => MariadbServer.start(options),
-    (server) => server.stop(),
-  )
 
 /** The types of mysql2 are not installed with the project. */
 export interface Mysql2Connection extends MysqlConnection {
@@ -95,4 +49,25 @@ export async function leaveBehind(pool: MysqlPool, ...statements: string[]): Pro
   for (const statement of statements) await connection.query(statement)
   connection.release()
   return connection
+}
+
+/** A pool over another one, which passes each statement of the store to `execute`. */
+export function poolWith(
+  pool: MysqlPool,
+  execute: (
+    statement: Parameters<MysqlConnection['execute']>[0],
+    connection: MysqlPoolConnection,
+  ) => Promise<readonly unknown[]>,
+): MysqlPool {
+  return {
+    getConnection: async () => {
+      const connection = await pool.getConnection()
+      return {
+        query: (text) => connection.query(text),
+        execute: (statement) => execute(statement, connection),
+        release: () => connection.release(),
+        destroy: () => connection.destroy(),
+      }
+    },
+  }
 }

@@ -3,26 +3,29 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { serviceScript } from './services.ts'
 
-const script = serviceScript('postgres')
-
 /** Time limit of hooks that start or stop a database on a busy machine. */
 export const HOOK_TIMEOUT = 120_000
 
-/** A private server, see tools/services/postgres.sh. */
-export class PostgresServer {
+/** A private PostgreSQL or MariaDB, see tools/services. */
+export class SqlServer {
+  readonly #script: string
   readonly url: string
   /** The server's directory. */
   readonly directory: string
 
-  private constructor(directory: string, url: string) {
+  private constructor(script: string, directory: string, url: string) {
+    this.#script = script
     this.directory = directory
     this.url = url
   }
 
-  static async start(serverOptions = ''): Promise<PostgresServer> {
-    const output = await run(['start', String(process.pid)], { POSTGRES_OPTIONS: serverOptions })
+  /** @param serverOptions such as `--log-bin` */
+  static async start(name: 'postgres' | 'mariadb', serverOptions = ''): Promise<SqlServer> {
+    const script = serviceScript(name)
+    const environment = { [`${name.toUpperCase()}_OPTIONS`]: serverOptions }
+    const output = await run(script, ['start', String(process.pid)], environment)
     const value = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(output)?.[1] ?? ''
-    return new PostgresServer(value('directory'), value('url'))
+    return new SqlServer(script, value('directory'), value('url'))
   }
 
   /** The URL for another user or database. */
@@ -40,19 +43,23 @@ export class PostgresServer {
   }
 
   async restart(): Promise<void> {
-    await run(['restart', this.directory])
+    await run(this.#script, ['restart', this.directory])
   }
 
   async crash(): Promise<void> {
-    await run(['crash', this.directory])
+    await run(this.#script, ['crash', this.directory])
   }
 
   async stop(): Promise<void> {
-    await run(['stop', this.directory])
+    await run(this.#script, ['stop', this.directory])
   }
 }
 
-async function run(parameters: string[], environment: Record<string, string> = {}): Promise<string> {
+async function run(
+  script: string,
+  parameters: string[],
+  environment: Record<string, string> = {},
+): Promise<string> {
   const { stdout } = await promisify(execFile)(script, parameters, {
     env: { ...process.env, ...environment },
   })
