@@ -236,11 +236,7 @@ describe('a start that fails exits with code 2 and the reason', () => {
       '--api-key: state.apiKeys[0].secret: expected visible ASCII characters without spaces',
     ],
     ['a fault file that is not there', ['--faults', 'none.json'], 'none.json: ENOENT'],
-    [
-      'a fault file that is no JSON',
-      ['--faults', 'broken.json'],
-      'broken.json: not valid JSON: ',
-    ],
+    ['a fault file that is no JSON', ['--faults', 'broken.json'], 'broken.json: not valid JSON: '],
     ['a folder as a fault file', ['--faults', '.'], 'EISDIR'],
     ['a state file of another kind', ['--state', 'other.json'], 'state: the field "random" is missing'],
     [

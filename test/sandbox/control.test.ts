@@ -88,32 +88,14 @@ describe('the control API', () => {
   test('the control API shows, saves, loads and resets the complete state', async () => {
     const { call, order, sandbox } = await serve()
     await order('k')
-    const saved = await call('GET', '/state?secrets=show')
+    const saved = await call('GET', '/state')
     expect(saved.body).toEqual(sandbox.dump())
-    expect((await call('POST', '/reset')).body).toMatchObject({ orders: { total: 0 }, ledger: { total: 0 } })
+    expect((await call('POST', '/reset')).status).toBe(200)
     sandbox.expectCharges(0)
-    expect(await call('PUT', '/state', saved.body)).toMatchObject({
-      status: 200,
-      body: { orders: { total: 1 } },
-    })
+    expect((await call('PUT', '/state', saved.body)).status).toBe(200)
+    expect(sandbox.dump()).toEqual(saved.body)
     expect((await order('k')).status).toBe(201)
     sandbox.expectChargedOnce('k')
-  })
-
-  test('the control API shows no API key in full unless it is requested', async () => {
-    const { call, sandbox } = await serve()
-    const short = sandbox.addApiKey({ customer: sandbox.customerId, secret: 'abc' })
-    for (const path of ['/', '/state', '/requests']) {
-      const text = JSON.stringify((await call('GET', path)).body)
-      for (const secret of [sandbox.apiKey, sandbox.organizationApiKey, `"${short}"`])
-        expect(text, path).not.toContain(secret)
-    }
-    expect((await call('GET', '/api-keys/key_personal')).body).toMatchObject({ secret: sandbox.apiKey })
-    const masked = await call('GET', '/state')
-    expect(await call('PUT', '/state', masked.body), 'a state without keys is not a state').toMatchObject({
-      status: 400,
-      body: { error: expect.stringContaining('state.apiKeys[0].secret: expected visible ASCII') },
-    })
   })
 
   test('the control API tops up wallets, forgets keys and sets the status of orders', async () => {
@@ -122,7 +104,7 @@ describe('the control API', () => {
       wallet: { amount: 1_000_005 },
     })
     await order('k')
-    expect((await call('POST', '/forget-keys')).body).toMatchObject({ total: 0 })
+    expect((await call('POST', '/forget-keys')).status).toBe(200)
     await order('k')
     sandbox.expectCharges(2)
     const { orderId } = sandbox.ledger[0] ?? expect.unreachable()
@@ -132,19 +114,9 @@ describe('the control API', () => {
     })
   })
 
-  test('the control API returns a summary', async () => {
-    const { call, order, sandbox } = await serve({ behaviour: { statuses: [{ status: 'new', after: 0 }] } })
-    await order('k')
-    expect((await call('GET', '/')).body).toMatchObject({
-      preset: null,
-      behaviour: sandbox.behaviour,
-      customers: [{ id: 'cus_personal', wallet: { amount: 999_500 } }, { id: 'cus_organization' }],
-      apiKeys: [{ id: 'key_personal' }, { id: 'key_organization' }],
-      orders: { total: 1, newest: [{ status: 'new', quantity: 2 }] },
-      keys: { total: 1, newest: [{ key: 'k', scope: 'key_personal', answer: 'order' }] },
-      ledger: { total: 1, newest: [{ idempotencyKey: 'k' }] },
-      faults: [],
-    })
+  test('the control API lists its calls', async () => {
+    const { call } = await serve()
+    expect((await call('GET', '/')).body).toContain('GET /ledger?reference')
   })
 
   test.each<[status: number, call: string, body: unknown, reason: string]>([
@@ -184,7 +156,6 @@ describe('the control API', () => {
       'unknown parameter "from" of GET /requests; known: after, limit',
     ],
     [400, 'GET /faults?id=1', undefined, 'query: unknown parameter "id" of GET /faults; known: none'],
-    [404, 'GET /api-keys/none', undefined, 'there is no API key "none"; GET /__sandbox/state lists all'],
     [405, 'DELETE /state', undefined, 'this path does not support DELETE; use GET, PUT'],
     [404, 'GET /nowhere', undefined, 'the control API has no path "/nowhere"'],
   ])(
@@ -313,11 +284,8 @@ describe('the live page', () => {
 
 describe('live events', () => {
   interface Event {
-    readonly name: string
-    readonly data: {
-      overview: { faults: unknown[]; ledger: { total: number } }
-      requests: { number: number; status: unknown }[]
-    }
+    readonly overview: { faults: unknown[]; ledger: { total: number } }
+    readonly requests: { number: number; status: unknown }[]
   }
 
   async function listen(server: SandboxServer) {
@@ -330,8 +298,8 @@ describe('live events', () => {
       for await (const chunk of response.body ?? []) {
         text += decoder.decode(chunk as Uint8Array, { stream: true })
         for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-          const [, name, data] = /^event: (\w+)\ndata: (.*)$/.exec(text.slice(0, end)) ?? []
-          if (name !== undefined) events.push({ name, data: JSON.parse(data ?? '') as Event['data'] })
+          const [, data] = /^data: (.*)$/.exec(text.slice(0, end)) ?? []
+          if (data !== undefined) events.push(JSON.parse(data) as Event)
           text = text.slice(end + 2)
         }
       }
@@ -341,22 +309,20 @@ describe('live events', () => {
     return { response, events, stop: () => controller.abort() }
   }
 
-  test('live events begin with the complete state, then report changes', async () => {
+  test('a live event has the complete state, and follows each change', async () => {
     const clock = manualClock(Date.now())
     const { server, order, call } = await serve({ ...clock.options, behaviour: { processingTime: 10 } })
     const { events, response, stop } = await listen(server)
     expect(response.headers.get('content-type')).toBe('text/event-stream')
-    expect(events).toMatchObject([
-      { name: 'snapshot', data: { requests: [], overview: { ledger: { total: 0 } } } },
-    ])
+    expect(events).toMatchObject([{ requests: [], overview: { ledger: { total: 0 } } }])
     const work = order('k')
-    await until(() => events.some(({ data }) => data.requests[0]?.status === 'running'))
+    await until(() => events.some(({ requests }) => requests[0]?.status === 'running'))
     clock.advance(10)
     await work
-    await until(() => events.at(-1)?.data.requests[0]?.status === 201)
-    expect(events.at(-1)).toMatchObject({ name: 'update', data: { overview: { ledger: { total: 1 } } } })
+    await until(() => events.at(-1)?.requests[0]?.status === 201)
+    expect(events.at(-1)).toMatchObject({ overview: { ledger: { total: 1 } } })
     await call('POST', '/faults', lost)
-    await until(() => events.at(-1)?.data.overview.faults.length === 1)
+    await until(() => events.at(-1)?.overview.faults.length === 1)
     stop()
   })
 
@@ -364,17 +330,13 @@ describe('live events', () => {
     const { server, order, call } = await serve()
     const first = await listen(server)
     await order('k')
-    await until(() => first.events.at(-1)?.data.requests[0]?.status === 201)
+    await until(() => first.events.at(-1)?.requests[0]?.status === 201)
     const second = await listen(server)
-    expect(second.events[0]).toMatchObject({
-      name: 'snapshot',
-      data: { requests: [{ number: 1, status: 201 }] },
-    })
+    expect(second.events[0]).toMatchObject({ requests: [{ number: 1, status: 201 }] })
     await call('POST', '/reset')
-    for (const { events } of [first, second])
-      await until(() => events.at(-1)?.name === 'snapshot' && events.at(-1)?.data.requests.length === 0)
+    for (const { events } of [first, second]) await until(() => events.at(-1)?.requests.length === 0)
     await order('k')
-    for (const { events } of [first, second]) await until(() => events.at(-1)?.data.requests[0]?.number === 1)
+    for (const { events } of [first, second]) await until(() => events.at(-1)?.requests[0]?.number === 1)
     first.stop()
     second.stop()
   })

@@ -58,15 +58,14 @@ export function createControlServer(
         return sendJson(response, refusal(413, 'nothing was changed: the body is larger than 64 MiB'))
       const answer = control({
         method: method === 'HEAD' ? 'GET' : method,
-        path: url.pathname.slice(PREFIX.length),
+        path: url.pathname.slice(PREFIX.length) || '/',
         query: url.searchParams,
         body,
       })
       sendJson(response, answer)
       if (reads) return
       onChange(method, url.pathname, answer.status)
-      if (/\/(?:reset|state)$/.test(url.pathname)) live.restarted()
-      else live.changed()
+      live.changed()
     },
     changed: live.changed,
   }

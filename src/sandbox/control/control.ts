@@ -4,7 +4,7 @@ import { readFaultRules } from '../service/fault-rules.ts'
 import { parseJson } from '../service/json.ts'
 import { anything, assertShape, number, oneOf, record, type Shape, text } from '../service/shape.ts'
 import { readState } from '../service/state.ts'
-import { isPreset, overviewOf, presetOf, withShortSecret } from './overview.ts'
+import { isPreset, presetOf } from './overview.ts'
 
 export interface ControlRequest {
   readonly method: string
@@ -23,192 +23,121 @@ export interface ControlAnswer {
   readonly allow?: string
 }
 
-const QUERY_PARAMETERS: Readonly<Record<string, readonly string[]>> = {
-  'GET /requests': ['after', 'limit'],
-  'GET /ledger': ['reference'],
-  'GET /state': ['secrets'],
-}
-
-/** Without this check, a misspelt filter would return every row. */
-function rejectUnknownParameters({ method, path, query }: ControlRequest): void {
-  const known = QUERY_PARAMETERS[`${method} ${path}`] ?? []
-  for (const name of query.keys()) {
-    if (known.includes(name)) continue
-    const which = known.length === 0 ? 'known: none' : `known: ${known.join(', ')}`
-    throw new TypeError(`query: unknown parameter ${JSON.stringify(name)} of ${method} ${path}; ${which}`)
-  }
-}
-
-type Action = (request: ControlRequest, pathParameters: readonly string[]) => ControlAnswer
+type Action = (request: ControlRequest, id: string) => ControlAnswer
 
 const topUpShape = record({ customer: text(), amount: number() })
 const statusShape = record({ status: text(/./, 'a status') })
 const behaviourShape = record({}, { preset: oneOf(...Object.keys(sandboxPresets)), behaviour: anything })
 
-export function createControl(
-  sandbox: Sandbox,
-  now: () => number = Date.now,
-): (request: ControlRequest) => ControlAnswer {
+/** By method, path and query parameters. `ID` stands for one segment of the path. */
+function actionsOf(sandbox: Sandbox): Readonly<Record<string, Action>> {
   const show = (): ControlAnswer => ok({ preset: presetOf(sandbox.behaviour), behaviour: sandbox.behaviour })
+  const actions: Readonly<Record<string, Action>> = {
+    'GET /': () => ok(Object.keys(actions)),
+    'GET /requests?after&limit': ({ query }) => {
+      const after = integer(query, 'after', 0)
+      const limit = integer(query, 'limit', 1000)
+      return ok(sandbox.requests.filter((request) => request.number > after).slice(0, limit))
+    },
+    'GET /ledger?reference': ({ query }) => {
+      const reference = query.get('reference')
+      return ok(
+        sandbox.ledger.filter(
+          ({ externalOrderId, idempotencyKey }) =>
+            reference === null || reference === externalOrderId || reference === idempotencyKey,
+        ),
+      )
+    },
+    'GET /faults': () => ok(sandbox.faults.list()),
+    'POST /faults': ({ body }) => {
+      const value = parseJson(body)
+      const rules = readFaultRules(Array.isArray(value) ? value : [value])
+      for (const rule of rules) sandbox.faults.add(rule)
+      const all = sandbox.faults.list()
+      return { status: 201, body: all.slice(all.length - rules.length) }
+    },
+    'DELETE /faults': () => {
+      sandbox.faults.clear()
+      return ok([])
+    },
+    'DELETE /faults/ID': (_, id) =>
+      sandbox.faults.remove(Number(id))
+        ? ok(sandbox.faults.list())
+        : refusal(404, `there is no fault rule ${id}; GET /__sandbox/faults lists all`),
+    'GET /behaviour': show,
+    'PUT /behaviour': ({ body }) => {
+      const value = parseJson(body)
+      assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
+      const preset = isPreset(value.preset) ? sandboxPresets[value.preset] : {}
+      sandbox.configure({ ...defaultBehaviour, ...preset, ...switchesOf(value.behaviour ?? {}) })
+      return show()
+    },
+    'PATCH /behaviour': ({ body }) => {
+      sandbox.configure(switchesOf(parseJson(body)))
+      return show()
+    },
+    'GET /state': () => ok(sandbox.dump()),
+    'PUT /state': ({ body }) => {
+      sandbox.load(readState(parseJson(body)))
+      return ok({})
+    },
+    'PUT /orders/ID/status': ({ body }, id) => {
+      const value = parseJson(body)
+      assertShape<{ status: string }>(value, statusShape, '$')
+      sandbox.setOrderStatus(id, value.status)
+      return ok(sandbox.orders().find((row) => row.id === id))
+    },
+    'POST /top-up': ({ body }) => {
+      const value = parseJson(body)
+      assertShape<{ customer: string; amount: number }>(value, topUpShape, '$')
+      sandbox.topUp(value.customer, value.amount)
+      return ok(sandbox.customer(value.customer))
+    },
+    'POST /forget-keys': () => {
+      sandbox.forgetKeys()
+      return ok({})
+    },
+    'POST /reset': () => {
+      sandbox.reset()
+      return ok({})
+    },
+  }
+  return actions
+}
 
-  const paths: readonly { readonly pattern: RegExp; readonly actions: Readonly<Record<string, Action>> }[] = [
-    { pattern: /^\/?$/, actions: { GET: () => ok(overviewOf(sandbox, now())) } },
-    {
-      pattern: /^\/requests$/,
-      actions: {
-        GET: ({ query }) => {
-          const after = integer(query, 'after', 0)
-          const limit = integer(query, 'limit', 1000)
-          return ok(sandbox.requests.filter((request) => request.number > after).slice(0, limit))
-        },
-      },
-    },
-    {
-      pattern: /^\/ledger$/,
-      actions: {
-        GET: ({ query }) => {
-          const reference = query.get('reference')
-          const isMeant = (value: string | undefined): boolean => reference === null || value === reference
-          return ok(
-            sandbox.ledger.filter(
-              (charge) => isMeant(charge.externalOrderId) || isMeant(charge.idempotencyKey),
-            ),
-          )
-        },
-      },
-    },
-    {
-      pattern: /^\/faults$/,
-      actions: {
-        GET: () => ok(sandbox.faults.list()),
-        POST: ({ body }) => {
-          const value = parseJson(body)
-          const rules = readFaultRules(Array.isArray(value) ? value : [value])
-          const before = new Set(sandbox.faults.list().map(({ id }) => id))
-          for (const rule of rules) sandbox.faults.add(rule)
-          return { status: 201, body: sandbox.faults.list().filter(({ id }) => !before.has(id)) }
-        },
-        DELETE: () => {
-          sandbox.faults.clear()
-          return ok([])
-        },
-      },
-    },
-    {
-      pattern: /^\/faults\/(\d{1,15})$/,
-      actions: {
-        DELETE: (_, [id]) => {
-          return sandbox.faults.remove(Number(id))
-            ? ok(sandbox.faults.list())
-            : refusal(404, `there is no fault rule ${id}; GET /__sandbox/faults lists all`)
-        },
-      },
-    },
-    {
-      pattern: /^\/behaviour$/,
-      actions: {
-        GET: show,
-        PUT: ({ body }) => {
-          const value = parseJson(body)
-          assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
-          const preset = isPreset(value.preset) ? sandboxPresets[value.preset] : {}
-          sandbox.configure({ ...defaultBehaviour, ...preset, ...switchesOf(value.behaviour ?? {}) })
-          return show()
-        },
-        PATCH: ({ body }) => {
-          sandbox.configure(switchesOf(parseJson(body)))
-          return show()
-        },
-      },
-    },
-    {
-      pattern: /^\/state$/,
-      actions: {
-        GET: ({ query }) => {
-          const state = sandbox.dump()
-          return ok(
-            query.get('secrets') === 'show'
-              ? state
-              : { ...state, apiKeys: state.apiKeys.map((apiKey) => withShortSecret(apiKey)) },
-          )
-        },
-        PUT: ({ body }) => {
-          sandbox.load(readState(parseJson(body)))
-          return ok(overviewOf(sandbox, now()))
-        },
-      },
-    },
-    {
-      pattern: /^\/api-keys\/([^/]+)$/,
-      actions: {
-        GET: (_, [id]) => {
-          const found = sandbox.apiKeys().find((apiKey) => apiKey.id === id)
-          return found === undefined
-            ? refusal(404, `there is no API key ${JSON.stringify(id)}; GET /__sandbox/state lists all`)
-            : ok(found)
-        },
-      },
-    },
-    {
-      pattern: /^\/orders\/([^/]+)\/status$/,
-      actions: {
-        PUT: ({ body }, [id = '']) => {
-          const value = parseJson(body)
-          assertShape<{ status: string }>(value, statusShape, '$')
-          sandbox.setOrderStatus(id, value.status)
-          return ok(sandbox.orders().find((row) => row.id === id))
-        },
-      },
-    },
-    {
-      pattern: /^\/top-up$/,
-      actions: {
-        POST: ({ body }) => {
-          const value = parseJson(body)
-          assertShape<{ customer: string; amount: number }>(value, topUpShape, '$')
-          sandbox.topUp(value.customer, value.amount)
-          return ok(sandbox.customer(value.customer))
-        },
-      },
-    },
-    {
-      pattern: /^\/forget-keys$/,
-      actions: {
-        POST: () => {
-          sandbox.forgetKeys()
-          return ok(overviewOf(sandbox, now()).keys)
-        },
-      },
-    },
-    {
-      pattern: /^\/reset$/,
-      actions: {
-        POST: () => {
-          sandbox.reset()
-          return ok(overviewOf(sandbox, now()))
-        },
-      },
-    },
-  ]
-
+export function createControl(sandbox: Sandbox): (request: ControlRequest) => ControlAnswer {
+  const routes = Object.entries(actionsOf(sandbox)).map(([name, action]) => {
+    const [method = '', path = '', parameters = ''] = name.split(/[ ?]/)
+    return { method, segments: path.split('/'), parameters: parameters.split('&').filter(Boolean), action }
+  })
   return (request) => {
-    for (const { pattern, actions } of paths) {
-      const match = pattern.exec(request.path)
-      if (match === null) continue
-      const action = Object.hasOwn(actions, request.method) ? actions[request.method] : undefined
-      if (action === undefined) {
-        const allow = Object.keys(actions).join(', ')
-        return { ...refusal(405, `this path does not support ${request.method}; use ${allow}`), allow }
-      }
-      try {
-        rejectUnknownParameters(request)
-        return action(request, match.slice(1).map(decoded))
-      } catch (error) {
-        if (error instanceof TypeError) return refusal(400, error.message)
-        throw error
-      }
+    const { method, path, query } = request
+    const given = path.split('/')
+    const there = routes.filter(
+      ({ segments }) =>
+        segments.length === given.length &&
+        segments.every((segment, index) => segment === 'ID' || segment === given[index]),
+    )
+    if (there.length === 0) return refusal(404, `the control API has no path ${JSON.stringify(path)}`)
+    const route = there.find((each) => each.method === method)
+    if (route === undefined) {
+      const allow = there.map((each) => each.method).join(', ')
+      return { ...refusal(405, `this path does not support ${method}; use ${allow}`), allow }
     }
-    return refusal(404, `the control API has no path ${JSON.stringify(request.path)}`)
+    try {
+      const { segments, parameters, action } = route
+      // Without this check, a misspelt filter would return every row.
+      for (const name of query.keys())
+        if (!parameters.includes(name))
+          throw new TypeError(
+            `query: unknown parameter ${JSON.stringify(name)} of ${method} ${path}; ` +
+              `known: ${parameters.join(', ') || 'none'}`,
+          )
+      return action(request, decoded(given[segments.indexOf('ID')] ?? ''))
+    } catch (error) {
+      if (error instanceof TypeError) return refusal(400, error.message)
+      throw error
+    }
   }
 }
 

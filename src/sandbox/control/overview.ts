@@ -37,7 +37,6 @@ export interface Overview {
   readonly preset: SandboxPreset | null
   readonly behaviour: SandboxBehaviour
   readonly customers: readonly SandboxCustomer[]
-  /** Each `secret` is shortened: the page shows a whole API key only on request. */
   readonly apiKeys: readonly SandboxApiKey[]
   readonly services: readonly SandboxService[]
   /** Each `status` is the one that the API returns now. */
@@ -64,7 +63,7 @@ export function overviewOf(sandbox: Sandbox, now: number): Overview {
     preset: presetOf(behaviour),
     behaviour,
     customers: sandbox.customers(),
-    apiKeys: sandbox.apiKeys().map(withShortSecret),
+    apiKeys: sandbox.apiKeys(),
     services: sandbox.services(),
     orders: {
       ...orders,
@@ -87,12 +86,6 @@ export function withShortBodies(request: SandboxRequest): SandboxRequest {
 
 function cut(text: string): string {
   return text.length > 2000 ? `${text.slice(0, 2000)}…` : text
-}
-
-/** Shows at most a quarter of the secret, so that a short secret does not appear almost whole. */
-export function withShortSecret(apiKey: SandboxApiKey): SandboxApiKey {
-  const { secret } = apiKey
-  return { ...apiKey, secret: `${secret.slice(0, Math.min(12, secret.length >> 2))}…` }
 }
 
 export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {

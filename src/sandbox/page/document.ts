@@ -131,7 +131,7 @@ ${table(
 )}
 ${table('orders', 'Orders', 'As their customers see them, newest first.')}
 ${table('keys', 'Idempotency keys', 'What a repeated request with the key gets.')}
-${table('api-keys', 'API keys', 'Shortened until you select Show.')}
+${table('api-keys', 'API keys', 'With what each may do.')}
 ${table('services', 'Services', 'The catalogue, unpublished services included.')}
     </div>
   </main>

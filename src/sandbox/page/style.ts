@@ -158,7 +158,6 @@ th, td {
 tr:last-child > td, tr:last-child > th[scope="row"] { border-bottom: 0; }
 th[scope="row"] { color: inherit; font-size: inherit; font-weight: 400; }
 td.number, th.number { text-align: right; padding-right: 1.4rem; white-space: nowrap; }
-td button, .copy { min-height: 1.65rem; padding: 0 .5rem; font-size: .84rem; }
 .filter { display: flex; gap: .6rem; align-items: center; margin: .4rem 0 .6rem; }
 .filter label { color: var(--muted); font-size: .9rem; }
 .filter input { flex: 1; min-width: 0; max-width: 24rem; }
@@ -183,8 +182,6 @@ details[open] > .line > .number::before { content: "▾ " / ""; }
 summary.line::-webkit-details-marker { display: none; }
 .exchange { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 20rem), 1fr)); gap: .2rem 1rem; padding: 0 0 .7rem; }
 .exchange > * { min-width: 0; }
-.title { display: flex; align-items: center; justify-content: space-between; min-height: 2rem; }
-.title h3 { margin: 0; }
 pre {
   margin: .2rem 0 0; padding: .5rem .6rem; background: var(--back); border-radius: .4rem;
   font-size: .82rem; overflow-x: auto;
@@ -215,7 +212,7 @@ pre {
 }
 /* Touch targets need 44 pixels. */
 @media (max-width: 62rem), (pointer: coarse) {
-  button, .copy, td button, .actions button, select, input[type="number"], input[type="search"] {
+  button, .actions button, select, input[type="number"], input[type="search"] {
     min-height: 44px; min-width: 44px;
   }
   summary { min-height: 44px; }

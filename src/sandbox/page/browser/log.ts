@@ -1,13 +1,10 @@
 import type { SandboxRequest } from '../../service/reply.ts'
 import { badge, code, time } from './cells.ts'
-import { copyButton } from './copy.ts'
-import { curlOf } from './curl.ts'
 import { byId, element } from './elements.ts'
 import { drawEach } from './keyed.ts'
 
-const MAX_REQUESTS = 200
-const requestsByNumber = new Map<number, SandboxRequest>()
-const firstNumberByKey = new Map<string, number>()
+/** Oldest first. */
+let latest: readonly SandboxRequest[] = []
 
 function responseOf({ status, delivery, charged, faults }: SandboxRequest): HTMLElement {
   const place = element('span', { class: 'response' })
@@ -33,29 +30,15 @@ function rowOf(request: SandboxRequest): HTMLElement {
     responseOf(request),
     keyOf(request),
   )
-  const full = element(
-    'div',
-    { class: 'exchange' },
-    message(
-      'Request',
-      request,
-      copyButton('Copy as curl', () => curlOf(number)),
-    ),
-  )
+  const full = element('div', { class: 'exchange' }, message('Request', request))
   if (response !== null) full.append(message('Response', response))
   return element('li', { 'data-number': String(number) }, element('details', {}, line, full))
 }
 
-function message(
-  title: string,
-  { headers, body }: Pick<SandboxRequest, 'headers' | 'body'>,
-  ...more: readonly Node[]
-): HTMLElement {
+function message(title: string, { headers, body }: Pick<SandboxRequest, 'headers' | 'body'>): HTMLElement {
   const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}`)
   const text = [...lines, ...(body === '' ? [] : ['', formatted(body)])].join('\n')
-  const heading = element('h3', {}, title)
-  const pre = element('pre', { tabindex: '0' }, text)
-  return element('div', {}, element('div', { class: 'title' }, heading, ...more), pre)
+  return element('div', {}, element('h3', {}, title), element('pre', { tabindex: '0' }, text))
 }
 
 /** JSON with a line for each field. Bodies that are cut or no JSON stay as they are. */
@@ -70,8 +53,9 @@ function formatted(body: string): string {
 function keyOf({ number, apiKeyId, idempotencyKey }: SandboxRequest): HTMLElement {
   const place = element('span', { class: 'key' })
   if (idempotencyKey === null) return place
-  const first = firstNumberByKey.get(JSON.stringify([apiKeyId, idempotencyKey])) ?? number
-  if (first !== number) place.append(badge('plain', `same key as No. ${first}`), ' ')
+  const first = latest.find((each) => each.apiKeyId === apiKeyId && each.idempotencyKey === idempotencyKey)
+  if (first !== undefined && first.number !== number)
+    place.append(badge('plain', `same key as No. ${first.number}`), ' ')
   place.append(code(idempotencyKey))
   return place
 }
@@ -82,7 +66,7 @@ function searchedText({ body, response, apiKeyId }: SandboxRequest, row: Element
 }
 
 export function showLog(): void {
-  const newest = [...requestsByNumber.values()].reverse()
+  const newest = latest.toReversed()
   const place = byId('log-rows')
   drawEach(place, newest, ({ number }) => number, rowOf)
   const field = byId('filter')
@@ -103,24 +87,11 @@ export function showLog(): void {
   byId('log-no-match').textContent = total > 0 && shown === 0 ? `No request matches “${wanted}”.` : ''
 }
 
-export function drawLog(requests: readonly SandboxRequest[], anew: boolean): void {
-  if (anew) {
-    requestsByNumber.clear()
-    firstNumberByKey.clear()
-  }
-  const [oldest = 0] = requestsByNumber.keys()
-  for (const request of requests) {
-    const { number, apiKeyId, idempotencyKey } = request
-    // Skip a request that ends after its row was removed.
-    if (number < oldest) continue
-    requestsByNumber.set(number, request)
-    const scoped = JSON.stringify([apiKeyId, idempotencyKey])
-    if (!firstNumberByKey.has(scoped)) firstNumberByKey.set(scoped, number)
-  }
-  for (const number of [...requestsByNumber.keys()].slice(0, -MAX_REQUESTS)) requestsByNumber.delete(number)
+export function drawLog(requests: readonly SandboxRequest[]): void {
+  latest = requests
   showLog()
   const last = requests.findLast(({ status }) => status !== 'running')
-  if (anew || last === undefined) return
+  if (last === undefined) return
   const how = last.status === 'dropped' ? 'response lost' : String(last.status)
   byId('announcement').textContent = `${last.method} ${last.path}: ${how}${last.charged ? ', charged' : ''}`
 }

@@ -1,5 +1,4 @@
 import type { LiveEvent } from '../../control/live.ts'
-import { drawApiKeys } from './api-keys.ts'
 import { drawBehaviour } from './behaviour.ts'
 import { act, call, report } from './control.ts'
 import { byId } from './elements.ts'
@@ -10,15 +9,14 @@ import { drawTables } from './tables.ts'
 import { drawToggles, makeToggles } from './toggles.ts'
 import { drawWallets } from './wallets.ts'
 
-function receive({ overview, requests }: LiveEvent, anew: boolean): void {
+function receive({ overview, requests }: LiveEvent): void {
   noteOverview(overview)
   drawWallets(overview.customers)
   drawToggles(overview.faults)
   drawRules(overview.faults)
   drawBehaviour(overview)
   drawTables(overview)
-  drawApiKeys(overview.apiKeys)
-  drawLog(requests, anew)
+  drawLog(requests)
 }
 
 function connection(kind: 'good' | 'bad', text: string): void {
@@ -35,11 +33,8 @@ function listen(): void {
     // If a proxy responded instead of the sandbox, the browser does not reconnect automatically.
     if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
   })
-  for (const name of ['snapshot', 'update'])
-    events.addEventListener(name, (event) =>
-      // The cast is safe: the sandbox that serves this page sends the event.
-      receive(JSON.parse(event.data) as LiveEvent, name === 'snapshot'),
-    )
+  // The cast is safe: the sandbox that serves this page sends the event.
+  events.addEventListener('message', (event) => receive(JSON.parse(event.data) as LiveEvent))
 }
 
 byId('address').textContent = location.origin

@@ -1,6 +1,5 @@
 import type { Overview } from '../../control/overview.ts'
 import { act } from './control.ts'
-import { copyOnClick, fieldOf } from './copy.ts'
 import { byId } from './elements.ts'
 
 let latest: Overview | undefined
@@ -9,7 +8,7 @@ export function noteOverview(overview: Overview): void {
   latest = overview
 }
 
-async function orderingKey(): Promise<string> {
+function orderingKey(): string {
   const apiKey = latest?.apiKeys.find(
     ({ permissions, revoked }) => !revoked && permissions.includes('orders:write'),
   )
@@ -17,14 +16,14 @@ async function orderingKey(): Promise<string> {
     throw new Error(
       'No active API key has the permission orders:write. Add such a key, or reset the sandbox.',
     )
-  return String(await fieldOf(`/api-keys/${encodeURIComponent(apiKey.id)}`, 'secret'))
+  return apiKey.secret
 }
 
 async function placeOrder(): Promise<void> {
   const service = latest?.services.find(({ published, stock }) => published && stock !== 0)
   if (service === undefined)
     throw new Error('No service is published and in stock. Add such a service, or reset the sandbox.')
-  const apiKey = await orderingKey()
+  const apiKey = orderingKey()
   const name = `page-${Date.now()}`
   await fetch('/v1/orders', {
     method: 'POST',
@@ -44,12 +43,26 @@ async function placeOrder(): Promise<void> {
     .catch(() => {})
 }
 
+function copyOnClick(id: string, make: () => string): void {
+  const button = byId(id)
+  const name = button.textContent
+  button.addEventListener('click', () =>
+    act(async () => {
+      await navigator.clipboard.writeText(make())
+      button.textContent = 'Copied'
+      setTimeout(() => {
+        button.textContent = name
+      }, 1500)
+    }),
+  )
+}
+
 export function makeProgramButtons(): void {
-  copyOnClick(byId('copy-address'), async () => location.origin)
-  copyOnClick(byId('copy-key'), orderingKey)
-  copyOnClick(byId('copy-env'), async () => {
-    const apiKey = await orderingKey()
-    return `export CUSTOMER_ORDERING_BASE_URL=${location.origin}\nexport CUSTOMER_ORDERING_API_KEY=${apiKey}\n`
+  copyOnClick('copy-address', () => location.origin)
+  copyOnClick('copy-key', orderingKey)
+  copyOnClick('copy-env', () => {
+    const address = `export CUSTOMER_ORDERING_BASE_URL=${location.origin}`
+    return `${address}\nexport CUSTOMER_ORDERING_API_KEY=${orderingKey()}\n`
   })
   byId('place').addEventListener('click', () => act(placeOrder))
 }

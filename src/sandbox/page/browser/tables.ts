@@ -1,5 +1,6 @@
 import type { Overview } from '../../control/overview.ts'
 import { badge, code, money, time } from './cells.ts'
+import { element } from './elements.ts'
 import { drawTable } from './table.ts'
 
 const replays = {
@@ -11,7 +12,7 @@ const replays = {
   free: ['warn', 'a new attempt, after a refusal'],
 } as const
 
-export function drawTables({ orders, ledger, keys, services }: Overview): void {
+export function drawTables({ orders, ledger, keys, apiKeys, services }: Overview): void {
   drawTable('orders', {
     columns: ['Order', 'Status', 'Service', 'Quantity', 'Amount', 'Reference', 'Customer', 'Created'],
     items: orders.newest,
@@ -53,6 +54,17 @@ export function drawTables({ orders, ledger, keys, services }: Overview): void {
       code(row.scope),
       time(row.startedAt),
     ],
+  })
+  drawTable('api-keys', {
+    columns: ['Name', 'Key', 'Customer', 'Permissions', 'Source system'],
+    items: apiKeys,
+    total: apiKeys.length,
+    keyOf: ({ id }) => id,
+    cellsOf: ({ id, customerId, permissions, revoked, secret, sourceSystem }) => {
+      const key = element('span', {}, code(secret))
+      if (revoked) key.append(' ', badge('bad', 'revoked'))
+      return [code(id), key, code(customerId), permissions.join(', '), sourceSystem ?? '']
+    },
   })
   drawTable('services', {
     columns: ['Service', 'Price', 'Quantities', 'Stock'],
