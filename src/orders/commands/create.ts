@@ -21,6 +21,7 @@ import { issuesText } from '../../schemas/check.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { callSettings, readArguments } from '../../settings/arguments.ts'
 import { unknownStep } from '../protocol/rules.ts'
+import { claim, type Ending, settle } from '../protocol/transitions.ts'
 import {
   CREATE_ORDER,
   type CreateJob,
@@ -164,7 +165,9 @@ async function ruledReply(
     case 'tell':
       return rememberedReply(job, record)
     case 'read':
-      return await readReply(context, job, { id, row, record })
+      return isNameless(job.intent.slot)
+        ? await readOnce(context, job, { id, row, record })
+        : await readReply(context, job, { id, row, record })
     case 'look_up': {
       const lookup = { found: { id, row, record }, reason: 'past_window', body: job.intent.body } as const
       const settings: CallSettings = {
@@ -226,8 +229,45 @@ function rememberedReply(job: CreateJob, record: OrderRecord): OrderReply<Order>
   })
 }
 
+/**
+ * Claims a nameless order before it is read. Of the calls that read it at the same time, only one may
+ * return it: each of the others wants an order of its own. The write of what was read comes too late
+ * to decide this: if it fails, the order must be returned nevertheless.
+ */
+export async function readOnce(
+  context: OrderContext,
+  job: CreateJob,
+  found: FoundRecord,
+): Promise<OrderReply<Order>> {
+  const { journal, connection } = context
+  const { deadline, callId } = job
+  const { record } = found
+  const now = connection.runtime.now()
+  const lease = { now, until: now + deadline.remaining(), claim: callId, apiKeyTag: record.apiKeyTag }
+  const written = await journal.write(found, claim(record, undefined, record, lease), deadline)
+  if (written.result === 'lost') throw refusedError(job, 'duplicate', undefined)
+  if (written.result !== 'written')
+    throw unclaimedError(job, { end: 'unclaimed', why: written, charged: 'yes', record, key: record.key })
+  const claimed = written.found
+  try {
+    return await readReply(context, job, claimed)
+  } catch (error) {
+    // Give the claim back, or the next call could not read the order until it ends.
+    await journal.writeOutcome(claimed, settle(claimed.record, UNCHANGED), deadline)
+    throw error
+  }
+}
+
+const UNCHANGED: Ending = {
+  rejection: undefined,
+  ambiguous: false,
+  hold: undefined,
+  attempts: 0,
+  unused: false,
+}
+
 /** Reads the order by its id: the service may have forgotten the key. */
-async function readReply(
+export async function readReply(
   context: OrderContext,
   job: CreateJob,
   found: FoundRecord,
@@ -240,8 +280,7 @@ async function readReply(
   const read = await readOrder(context, 'orders.retrieve', orderId, 'yes', settings, record)
   const proof = { id: orderId, order: read.value, claim: job.callId }
   const { record: stored, remembered, isDisplaced } = await proveFound(context, found, proof, deadline)
-  // Of nameless calls that read the same order, only the one that has stored it returns it: each of
-  // the others wants an order of its own.
+  // Another call took over the claim of a nameless order after its end, and returns the order.
   const isAnothers = isDisplaced || (remembered && stored.claim !== job.callId)
   if (isNameless(job.intent.slot) && isAnothers) throw refusedError(job, 'duplicate', undefined)
   const info = read.info()

@@ -28,6 +28,13 @@ async function leaveUnreadable(lab: Lab): Promise<void> {
   expect((await buy(lab)).error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
 }
 
+/** The response to the order shows its id, but is not usable. */
+async function leaveUnread(lab: Lab): Promise<void> {
+  const patch = [{ op: 'remove', path: '/status' }] as const
+  lab.fault({ type: 'transformBody', patch: [...patch] }, 1, 'createOrder')
+  expect((await buy(lab)).error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
+}
+
 /** Calls create(). Something happens before its claim is stored. */
 const buyBehind = (lab: Lab, act: () => unknown): Promise<Told> =>
   buy(lab, lab.client({ store: beforeUpdates(lab.rows, (count) => count === 1 && act()) }))
@@ -183,9 +190,7 @@ describe('an order without reference and key', () => {
     'two calls at the same time that read an unreadable order do not both return it, the second in %s',
     async (_where, clientOf) => {
       const lab = new Lab()
-      const patch = [{ op: 'remove', path: '/status' }] as const
-      lab.fault({ type: 'transformBody', patch: [...patch] }, 1, 'createOrder')
-      expect((await buy(lab)).error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
+      await leaveUnread(lab)
       // The second call begins while the first one reads the order.
       let second: Promise<Told> | undefined
       const onRequest = ({ operation }: { operation?: string }): void => {
@@ -199,6 +204,41 @@ describe('an order without reference and key', () => {
       lab.sandbox.expectCharges(2)
     },
   )
+
+  it.each(
+    PROCESSES.flatMap(([where, clientOf]) => [
+      [1, 'claimed', where, clientOf] as const,
+      [2, 'stored', where, clientOf] as const,
+    ]),
+  )(
+    'an unreadable order is returned once even if write %i of the first call fails, so that it is not %s, the second call in %s',
+    async (failing, _what, _where, clientOf) => {
+      const lab = new Lab()
+      await leaveUnread(lab)
+      let second: Promise<Told> | undefined
+      const begin = (): Promise<Told> => (second ??= buy(lab, clientOf(lab)))
+      const store = beforeUpdates(lab.rows, (count) => {
+        void begin()
+        if (count === failing) throw new Error('the store is gone for a moment')
+      })
+      const first = await buy(lab, lab.client({ store }))
+      const both = [first, await begin()]
+      expect(both.flatMap((one) => one.order?.id ?? [])).toEqual([lab.sandbox.ledger[0]?.orderId])
+      const [error] = both.flatMap((one) => one.error ?? [])
+      expect(error?.code).toBe(failing === 1 ? 'store' : 'duplicate_order')
+      expect(error?.charged).not.toBe('no')
+      lab.sandbox.expectCharges(1)
+    },
+  )
+
+  it('a call that could not read an order leaves it to the next call at once', async (lab) => {
+    await leaveUnread(lab)
+    lab.fault({ type: 'status', status: 503 }, 1, 'retrieveOrder')
+    const { error } = await buy(lab, lab.client({ maxRetries: 0 }))
+    expect(error).toMatchObject({ code: 'server', charged: 'yes' })
+    expect((await buy(lab)).info?.replayed).toBe(true)
+    lab.sandbox.expectCharges(1)
+  })
 
   it('an order whose response was unreadable is read, not bought again', async (lab) => {
     await leaveUnreadable(lab)

@@ -11,6 +11,7 @@ import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
+import { readOnce, readReply } from '../../../src/orders/commands/create.ts'
 import { advanceBy, lookUpById, readOrder, scanOrders } from '../../../src/orders/commands/look-up.ts'
 import { recoverOne } from '../../../src/orders/commands/recover.ts'
 import { outcomeOf, type RecoveryOutcome } from '../../../src/orders/commands/recovery-outcome.ts'
@@ -78,12 +79,7 @@ const BUGS = {
         job.command === 'create' ? undefined : await original(context, job),
       ),
     'the proof of an order is written over the next one in its slot': () => around(isAnother, () => false),
-    'every call without a name returns the order that it has read': () =>
-      around(proveFound, async (original, context, found, proof, ...time) => {
-        const { record, remembered } = await original(context, found, proof, ...time)
-        const own = proof.claim === undefined ? record : { ...record, claim: proof.claim }
-        return { record: own, remembered, isDisplaced: false }
-      }),
+    'a call without a name reads an order that it has not claimed': () => swap(readOnce, () => readReply),
   },
   'client/create/api-key-rotation': {
     'an order in doubt is repeated under another API key': () => around(sameApiKey, () => true),

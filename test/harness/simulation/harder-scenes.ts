@@ -302,7 +302,10 @@ const unreadOrder = (draw: Draw): Scene => {
 
 /** Several calls without a name read the same order by its id, because its response had a wrong amount. */
 const readTwice = (draw: Draw): Scene => ({
-  habits: [habit(draw.pick(['fetch'], ['update']), 'slow', draw.pick(0, 0.5))],
+  habits: [
+    habit(draw.pick(['fetch'], ['update']), 'slow', draw.pick(0, 0.5)),
+    habit(['update'], draw.pick('failed', 'late', 'slow answer'), draw.pick(0, 0.3)),
+  ],
   faults: [onOrders({ times: 1, action: { type: 'transformBody', transform: withoutAmount } })],
   changes: 0,
   workers: 3,
