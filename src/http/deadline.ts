@@ -88,48 +88,31 @@ export class Deadline {
     }
     return new Promise((resolve, reject) => {
       let settled = false
-      let stopWatching: (() => void) | undefined
-      const settle = (): void => {
-        settled = true
-        stopWatching?.()
-      }
-      pending.then(
-        (value) => {
-          settle()
-          resolve(value)
-        },
-        (error: unknown) => {
-          settle()
-          reject(error)
-        },
-      )
+      let stopWatching = (): void => {}
+      const settling =
+        <V>(how: (value: V) => void) =>
+        (value: V): void => {
+          settled = true
+          stopWatching()
+          how(value)
+        }
+      pending.then(settling(resolve), settling(reject))
+      const end = (): void => settling(resolve)(this.over() ?? new Interruption('deadline'))
       const watch = (ticks: number): void => {
         if (settled) return
         if (ticks > 0) Promise.resolve(ticks - 1).then(watch)
-        else
-          stopWatching = this.#watch((interruption) => {
-            settle()
-            resolve(interruption)
-          })
+        else if (this.over() !== undefined) end()
+        else {
+          const cancel = this.#runtime.setTimer(end, this.remaining())
+          this.signal?.addEventListener('abort', end)
+          stopWatching = () => {
+            cancel()
+            this.signal?.removeEventListener('abort', end)
+          }
+        }
       }
       watch(IMMEDIATE_TICKS)
     })
-  }
-
-  /** Calls back once the call must end, at most once. Returns a function that stops watching. */
-  #watch(onEnd: (interruption: Interruption) => void): (() => void) | undefined {
-    const ended = this.over()
-    if (ended !== undefined) {
-      onEnd(ended)
-      return undefined
-    }
-    const onAbort = (): void => onEnd(new Interruption(whyEnded(this.signal) ?? 'aborted'))
-    const cancel = this.#runtime.setTimer(() => onEnd(new Interruption('deadline')), this.remaining())
-    this.signal?.addEventListener('abort', onAbort)
-    return () => {
-      cancel()
-      this.signal?.removeEventListener('abort', onAbort)
-    }
   }
 
   async sleep(milliseconds: number): Promise<Interruption | undefined> {

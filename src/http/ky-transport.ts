@@ -13,35 +13,6 @@ import {
 /** Few options: ky copies all of them once for each one (measured). */
 const ONE_ATTEMPT = { retry: 0, timeout: false, throwHttpErrors: false } satisfies Options
 
-/**
- * Keeps ky and `Request` from reading options from a polluted `Object.prototype`. These options
- * need a value; for those in `NOT_GIVEN`, undefined is enough. Used only if `Object.prototype` is
- * polluted, because so many options make ky allocate 17 kB per call (measured).
- */
-const NOTHING_ELSE = {
-  headers: {},
-  totalTimeout: false,
-  prefix: '',
-  baseUrl: '',
-  context: {},
-  searchParams: '',
-  body: null,
-  window: null,
-  referrer: 'about:client',
-  signal: null,
-} satisfies Options
-const NOT_GIVEN = [
-  ...['json', 'onDownloadProgress', 'onUploadProgress', 'mode', 'credentials', 'cache', 'redirect'],
-  ...['referrerPolicy', 'integrity', 'keepalive', 'dispatcher'],
-]
-
-function nothingElse(): Options {
-  // Every value is undefined. ky's types allow undefined only for an absent property, hence
-  // `never`.
-  const notGiven: Readonly<Record<string, never>> = Object.fromEntries(NOT_GIVEN.map((name) => [name]))
-  return { ...notGiven, ...NOTHING_ELSE }
-}
-
 /** Failures of the caller's own fetch (`given`) never prove that nothing was sent. */
 export function kyTransport(given?: typeof fetch): Transport {
   // Detects a later patch of fetch. The client uses a patched fetch, but its failures do not prove
@@ -55,7 +26,7 @@ export function kyTransport(given?: typeof fetch): Transport {
     return Request?.prototype !== undefined && 'cache' in Request.prototype
   }
 
-  const send: Transport['send'] = (request) => {
+  const send: Transport['send'] = async (request) => {
     const { method, url } = request
     const reads = method === 'GET' || method === 'HEAD'
     let thrown: { readonly error: unknown } | undefined
@@ -70,17 +41,14 @@ export function kyTransport(given?: typeof fetch): Transport {
         throw error
       }
     }
-    // `FetchInit` contains the headers and the body. If ky got them too, it would create a second
-    // Request.
-    const options: Options = { ...ONE_ATTEMPT, fetch: sendOnce }
-    if (method !== 'GET') options.method = method
-    if (polluted()) Object.assign(options, nothingElse(), { method })
-    return ky(url, options).then(
-      (response) => new FetchedResponse(response),
-      () => {
-        throw thrown === undefined ? noResponse() : thrown.error
-      },
-    )
+    try {
+      // ky would read options from a polluted `Object.prototype`. It does not get the headers and
+      // the body, which are in `FetchInit`: it would copy them.
+      const sent = polluted() ? sendOnce() : ky(url, { ...ONE_ATTEMPT, method, fetch: sendOnce })
+      return new FetchedResponse(await sent)
+    } catch {
+      throw thrown === undefined ? noResponse() : thrown.error
+    }
   }
   if (given !== undefined) return bare({ send })
   return {
@@ -168,7 +136,11 @@ class FetchedResponse implements TransportResponse {
     const chunks: Uint8Array[] = []
     try {
       const reader = this.#response.body?.getReader?.()
-      if (reader === undefined) return await this.#readWhole(maxBytes)
+      if (reader === undefined) {
+        // A custom fetch may return a body without a stream, which arrives completely or not at all.
+        const text = await this.#response.text()
+        return text.length > maxBytes ? bodyText([], 'too_large') : { text, problem: undefined }
+      }
       let over = false
       this.#leave = () => {
         over = true
@@ -191,15 +163,5 @@ class FetchedResponse implements TransportResponse {
       if (isUndecodable(error)) return bodyText([], 'undecodable')
     }
     return bodyText(chunks, 'cut')
-  }
-
-  /** For React Native, whose bodies have no stream and arrive completely or not at all. */
-  async #readWhole(maxBytes: number): Promise<BodyText> {
-    const whole = await new Promise<string | undefined>((resolve, reject) => {
-      this.#leave = () => resolve(undefined)
-      this.#response.text().then(resolve, reject)
-    })
-    if (whole === undefined) return bodyText([], 'cut')
-    return whole.length > maxBytes ? bodyText([], 'too_large') : { text: whole, problem: undefined }
   }
 }

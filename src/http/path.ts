@@ -42,17 +42,8 @@ export function pathProblem(path: string): string | undefined {
 }
 
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
-  let text = ''
-  for (const name of Object.keys(query)) {
-    const value = query[name]
-    if (value !== undefined) text += `${text === '' ? '?' : '&'}${parameter(name, String(value))}`
-  }
-  return text
-}
-
-function parameter(name: string, value: string): string {
-  const plain = /^[\w-]*$/
-  return plain.test(name) && plain.test(value)
-    ? `${name}=${value}`
-    : new URLSearchParams([[name, value]]).toString()
+  const given = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
+  const text = given.toString()
+  return text && `?${text}`
 }

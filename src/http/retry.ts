@@ -52,29 +52,20 @@ const POLL_CAP = 5_000
  * Retries use exponential backoff with full jitter: the longest wait doubles from 250 ms to 10
  * seconds. Polls wait 0.5 to 5 seconds. `Retry-After` may lengthen any wait.
  */
-export function decide(situation: Situation): Decision {
-  const { pace, counts, maxRetries, retryAfter, remaining, random } = situation
-  let wait: number
-  let next: Counts
-  if (pace === 'poll') {
-    // Equal jitter waits at least half the step, because the service is still processing the order.
-    const step = Math.min(POLL_CAP, POLL_BASE * 2 ** counts.polls)
-    wait = counts.polls === 0 ? POLL_BASE : step / 2 + (random * step) / 2
-    next = { ...counts, polls: counts.polls + 1 }
-  } else if (pace === 'replay') {
-    if (counts.replays >= MAX_REPLAYS) return { stop: 'stopped' }
-    wait = counts.replays === 0 ? 0 : random * BACKOFF_BASE
-    next = { ...counts, replays: counts.replays + 1 }
-  } else {
-    if (counts.retries >= maxRetries) return { stop: 'stopped' }
-    const atOnce = pace === 'refresh' || (pace === 'now' && counts.retries === 0)
-    wait = atOnce ? 0 : random * Math.min(BACKOFF_CAP, BACKOFF_BASE * 2 ** counts.retries)
-    next = { ...counts, retries: counts.retries + 1 }
-  }
-  if (retryAfter !== undefined) wait = Math.max(wait, retryAfter)
+export function decide({ pace, counts, maxRetries, retryAfter = 0, remaining, random }: Situation): Decision {
+  const counter = pace === 'poll' ? 'polls' : pace === 'replay' ? 'replays' : 'retries'
+  const before = counts[counter]
+  const most = { polls: Number.POSITIVE_INFINITY, replays: MAX_REPLAYS, retries: maxRetries }
+  if (before >= most[counter]) return { stop: 'stopped' }
+  const step = Math.min(POLL_CAP, POLL_BASE * 2 ** before)
+  const backoff = random * Math.min(BACKOFF_CAP, BACKOFF_BASE * 2 ** before)
+  // A poll waits at least half the step, because the service is still processing the order.
+  const paced = pace === 'poll' ? (before === 0 ? step : step / 2 + (random * step) / 2) : backoff
+  const immediate = pace === 'refresh' || (before === 0 && (pace === 'now' || pace === 'replay'))
+  const wait = Math.max(immediate ? 0 : paced, retryAfter)
   // Stops if the wait would pass the deadline. A shorter wait could overload the server again, and
   // waiting until the deadline would replace the service's response with a timeout.
-  return wait >= remaining ? { stop: 'deadline' } : { wait, counts: next }
+  return wait >= remaining ? { stop: 'deadline' } : { wait, counts: { ...counts, [counter]: before + 1 } }
 }
 
 /** HTTP dates (RFC 9110 section 5.6.7): two forms that end in GMT, and one without a time zone. */

@@ -112,14 +112,14 @@ describe('asking again for a success that could not be read', () => {
   test.each([0, 4, 100])(
     'an unreadable success is repeated twice at most with maxRetries %i',
     (maxRetries) => {
-      expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 125], end: 'stopped' })
+      expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 250], end: 'stopped' })
       expect(MAX_REPLAYS).toBe(2)
     },
   )
 
   test('repeating an unreadable success uses no retry, and needs none left', () => {
     const counts: Counts = { retries: 4, polls: 7, replays: 1 }
-    expect(ask({ pace: 'replay', counts })).toEqual({ wait: 125, counts: { ...counts, replays: 2 } })
+    expect(ask({ pace: 'replay', counts })).toEqual({ wait: 250, counts: { ...counts, replays: 2 } })
   })
 })
 
