@@ -27,6 +27,8 @@ export const MAX_ERROR_BYTES: number = 256 * 1024
 /** After a body is discarded, milliseconds to wait for the part that has already arrived. */
 const DISCARD_WAIT = 100
 
+const CUT: BodyText = { text: '', problem: 'cut' }
+
 export type BodyProblem = NonNullable<BodyText['problem']> | 'timeout' | 'aborted'
 
 export type AttemptResult =
@@ -69,7 +71,6 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     if (signal?.aborted === true) return { kind: kindOfAbort() }
     const controller = new AbortController()
     let stopped: 'timeout' | 'aborted' | undefined
-    // Ends the current wait, even if the transport ignores its signal.
     let leave = (): void => {}
     const stop = (why: 'timeout' | 'aborted'): void => {
       if (stopped !== undefined) return
@@ -77,6 +78,14 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       controller.abort()
       leave()
     }
+    /** Waits, but no longer than until `stop`, even if the transport ignores its signal. */
+    const settled = <T>(pending: Promise<T>, onStop: (resolve: (value: T) => void) => void): Promise<T> =>
+      new Promise((resolve, reject) => {
+        leave = () => onStop(resolve)
+        pending.then(resolve, reject)
+        // The caller may have aborted since the last wait.
+        if (stopped !== undefined) leave()
+      })
     const onAbort = (): void => stop(kindOfAbort())
     signal?.addEventListener('abort', onAbort, { once: true })
     // Uses a timer instead of AbortSignal.any with AbortSignal.timeout, which never fires on some
@@ -84,42 +93,31 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     const cancelTimer = runtime.setTimer(() => stop('timeout'), timeout)
     try {
       const pending = transport.send({ method, url, headers, body, isLate, signal: controller.signal })
-      const response = await new Promise<TransportResponse | 'interrupted'>((resolve, reject) => {
-        leave = () => resolve('interrupted')
-        pending.then(resolve, reject)
-        // The caller may have aborted while the transport began to send.
-        if (stopped !== undefined) leave()
-      })
-      if (response === 'interrupted') {
+      const response = await settled<TransportResponse | undefined>(pending, (resolve) => resolve(undefined))
+      if (response === undefined && stopped !== undefined) {
         pending.then(discard, () => {})
-        return { kind: stopped ?? 'aborted' }
+        return { kind: stopped }
       }
-      const { status, headers: received } = response
       // A custom transport may return a response without a status. Such a response does not prove
       // whether the service processed the request.
-      if (!Number.isInteger(status)) {
+      if (response === undefined || !Number.isInteger(response.status)) {
         discard(response)
         return failed(new TypeError('the transport returned no status'), undefined)
       }
+      const { status, headers: received } = response
       if (status === 0 || (status >= 300 && status < 400)) {
         discard(response)
         return { kind: 'redirect', status, headers: received }
       }
       const most = status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES
-      const reading = (async () => await response.read(most))()
-      const { text, problem } = await new Promise<BodyText>((resolve) => {
-        const cut = (): void => resolve({ text: '', problem: 'cut' })
-        leave = () => {
-          discard(response)
-          // Limits the wait, because the transport's `read` may never end.
-          const cancel = runtime.setTimer(cut, DISCARD_WAIT)
-          reading.then(cancel, cancel)
-        }
-        // Reports any error of `read` as a lost connection: after a response, no error proves that
-        // nothing was sent.
-        reading.then(resolve, cut)
-        // The caller may have aborted between the response and this read.
-        if (stopped !== undefined) leave()
+      // Reports any error of `read` as a lost connection: after a response, no error proves that
+      // nothing was sent.
+      const reading = (async () => await response.read(most))().catch(() => CUT)
+      const { text, problem } = await settled(reading, (resolve) => {
+        discard(response)
+        // Limits the wait, because the transport's `read` may never end.
+        const cancel = runtime.setTimer(() => resolve(CUT), DISCARD_WAIT)
+        reading.finally(cancel)
       })
       return {
         kind: 'answer',
@@ -167,9 +165,9 @@ function framesOf(error: unknown): string | undefined {
   return places.length === 0 ? undefined : places.join('\n')
 }
 
-function discard(response: TransportResponse): void {
+function discard(response: TransportResponse | undefined): void {
   try {
-    response.discard()
+    response?.discard()
   } catch {
     // A custom transport may throw here, but the result of the attempt is already known.
   }

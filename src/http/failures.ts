@@ -22,7 +22,7 @@ import { readProblem } from '../schemas/problem.ts'
 import type { AttemptResult, BodyProblem } from './attempt.ts'
 import type { Ending, Endpoint, Trail } from './call.ts'
 import { isTimeout } from './deadline.ts'
-import { adviceFor, type FailureDetail } from './node.ts'
+import type { FailureDetail } from './node.ts'
 import { redact, requestIdOf } from './redact.ts'
 import type { Unsent } from './transport.ts'
 
@@ -79,13 +79,16 @@ const HTML_PAGE = {
   advice: ['Check baseUrl and the proxies in between', true],
 } as const
 
-const UNSENT: Readonly<Record<Unsent, readonly [what: string, advice?: Advice]>> = {
-  unreachable: ['could not connect'],
+const UNSENT: Readonly<Record<Unsent, readonly [what: string, advice: Advice]>> = {
+  unreachable: ['could not connect', NETWORK],
   certificate: [
     "could not connect: the server's certificate is not trusted",
     ['Check the certificate and baseUrl'],
   ],
-  transport_closed: ['could not be sent: the transport is closed'],
+  transport_closed: [
+    'could not be sent: the transport is closed',
+    ['Create a new transport and client', true],
+  ],
   late: ['connected too late to send', ['Keep the machine awake', true]],
 }
 
@@ -212,19 +215,11 @@ function notConnected(
 ): CustomerOrderingError {
   const { code, syscall, name } = detail
   const named = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
-  const [what, advice] = unsent === false ? [NO_RESPONSE] : UNSENT[unsent]
-  const sent =
-    unsent === false || charged === undefined || charged === 'yes' || endpoint.method === 'GET'
-      ? ''
-      : charged === 'no'
-        ? ', so this attempt sent nothing'
-        : ', but an earlier attempt may have sent the order'
-  return tell(
-    ConnectionError,
-    `${call} ${what}${sent} (${named}).${late}`,
-    advice ?? adviceFor(code) ?? NETWORK,
-    { cause: transportCause(named, detail) },
-  )
+  const [what, advice] = unsent === false ? [NO_RESPONSE, NETWORK] : UNSENT[unsent]
+  const isEarlier = unsent !== false && charged === 'unknown' && endpoint.method !== 'GET'
+  const earlier = isEarlier ? ', but an earlier attempt may have sent the order' : ''
+  const cause = transportCause(named, detail)
+  return tell(ConnectionError, `${call} ${what}${earlier} (${named}).${late}`, advice, { cause })
 }
 
 function refused(
@@ -243,10 +238,8 @@ function refused(
   const { error: Class, meaning, advice } = isPage ? { ...row, ...HTML_PAGE } : row
   const denied = Class === PermissionDeniedError ? endpoint.permission : undefined
   const needs = denied === undefined || isPage ? '' : ` The call needs the permission ${denied}.`
-  const asked =
-    late === '' || retryAfter === undefined ? '' : ` The service asked for a wait of ${retryAfter} ms.`
   const coded = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
-  const what = `${call} returned ${status} (${coded}).${needs}${asked}${late}`
+  const what = `${call} returned ${status} (${coded}).${needs}${late}`
   const facts: ErrorFacts = {
     serverCode,
     // Truncates after redaction, because half an API key would not be recognised.

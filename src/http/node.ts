@@ -3,7 +3,6 @@
  * sockets means. Builds for browsers have without-node.ts in place of this file.
  */
 import { bare, defined, isObject } from '../defined.ts'
-import type { Advice } from '../errors/statuses.ts'
 import type { Unsent } from './transport.ts'
 
 /** What the client remembers of an error. Never its message, which may contain a secret. */
@@ -62,21 +61,6 @@ export function provenUnsent(error: unknown, connecting: boolean): false | Unsen
 
 /** Our code for a port that the Fetch standard blocks: Node's fetch reports no code for it. */
 const BAD_PORT = 'BAD_PORT'
-
-const RENEW: Advice = ['Create a new transport and client', true]
-const NO_TLS: Advice = ['Check the scheme and port of baseUrl (the server may not speak TLS there)', true]
-
-const ADVICE: ReadonlyMap<string | undefined, Advice> = new Map([
-  ['UND_ERR_CLOSED', RENEW],
-  ['UND_ERR_DESTROYED', RENEW],
-  ['ERR_SSL_WRONG_VERSION_NUMBER', NO_TLS],
-  ['ERR_SSL_PACKET_LENGTH_TOO_LONG', NO_TLS],
-  [BAD_PORT, ['Use a port in baseUrl that fetch does not block', true]],
-])
-
-export function adviceFor(code: string | undefined): Advice | undefined {
-  return ADVICE.get(code)
-}
 
 function neverConnected(link: Link): boolean {
   const { code, syscall } = linkWords(link)

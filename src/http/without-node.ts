@@ -4,7 +4,6 @@ import type { FailureDetail } from './node.ts'
 
 export const isNodeFetch = (): false => false
 export const provenUnsent = (): false => false
-export const adviceFor = (): undefined => undefined
 export const isUndecodable = (): false => false
 
 export function wordsOf(error: unknown): FailureDetail {

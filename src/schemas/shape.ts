@@ -36,40 +36,38 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'array' : typeof value
 }
 
-function kind<T>(
-  what: string,
-  isOne: (value: unknown) => value is T,
-  base: (params: ReturnType<typeof mustBe>) => z.ZodMiniType<T>,
-  ...rules: readonly Rule<T>[]
-): Kind<T> {
+function kind<T>(what: string, isOne: (value: unknown) => value is T, ...rules: readonly Rule<T>[]): Kind<T> {
   return {
     fits: (value): value is T => {
       if (!isOne(value)) return false
       for (const [passes] of rules) if (!passes(value)) return false
       return true
     },
-    schema: () => base(mustBe(what)).check(...rules.map(([passes, problem]) => z.refine<T>(passes, problem))),
+    schema: () =>
+      z
+        .custom<T>(isOne, mustBe(what))
+        .check(...rules.map(([passes, problem]) => z.refine<T>(passes, problem))),
   }
 }
 
 const isText = (value: unknown): value is string => typeof value === 'string'
 const isNumber = (value: unknown): value is number => Number.isFinite(value)
 
-export const text: Kind<string> = /* @__PURE__ */ kind('a string', isText, z.string)
+export const text: Kind<string> = /* @__PURE__ */ kind('a string', isText)
 
 /** Rejects blank strings: with blank references or ids, different orders would look the same. */
-export const filled: Kind<string> = /* @__PURE__ */ kind('a non-blank string', isText, z.string, [
+export const filled: Kind<string> = /* @__PURE__ */ kind('a non-blank string', isText, [
   (value) => value.trim() !== '',
   'must not be blank',
 ])
 
-export const number: Kind<number> = /* @__PURE__ */ kind('a number', isNumber, z.number)
+export const number: Kind<number> = /* @__PURE__ */ kind('a number', isNumber)
 
 /**
  * `JSON.parse` rounds integers beyond 2^53, and a rounded integer must never pass as an amount of
  * money.
  */
-export const safeInteger: Kind<number> = /* @__PURE__ */ kind('an integer', isNumber, z.number, [
+export const safeInteger: Kind<number> = /* @__PURE__ */ kind('an integer', isNumber, [
   Number.isSafeInteger,
   'must be an integer between -(2^53 - 1) and 2^53 - 1',
 ])
@@ -77,7 +75,6 @@ export const safeInteger: Kind<number> = /* @__PURE__ */ kind('an integer', isNu
 export const quantity: Kind<number> = /* @__PURE__ */ kind(
   'an integer',
   isNumber,
-  z.number,
   [Number.isSafeInteger, 'must be a safe integer'],
   [(value) => value >= 1, 'must be at least 1'],
 )

@@ -10,7 +10,6 @@ test('without Node, no error proves anything, and an error keeps its name', () =
   expect(withoutNode.isNodeFetch()).toBe(false)
   expect(withoutNode.provenUnsent()).toBe(false)
   expect(withoutNode.isUndecodable()).toBe(false)
-  expect(withoutNode.adviceFor()).toBeUndefined()
   for (const thrown of [new TypeError('secret'), 'secret', undefined, { name: 'se cret' }])
     expect(withoutNode.wordsOf(thrown)).toEqual(node.wordsOf(thrown))
 })
