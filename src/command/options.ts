@@ -126,20 +126,12 @@ export function withEnvironment(
   return { ...flags, ...Object.fromEntries(values) }
 }
 
-export function wholeNumber(flags: Flags, name: 'limit'): number | undefined {
-  const given = flags[name]
-  if (given === undefined) return undefined
-  if (!/^\d{1,15}$/.test(given)) throw new UsageError(`--${name} must be a whole number, such as 20.`)
-  return Number(given)
-}
-
-export function milliseconds(
+export function wholeNumber(
   flags: Flags,
-  name: 'safe-retry-window' | 'timeout' | 'total-timeout',
+  name: 'limit' | 'safe-retry-window' | 'timeout' | 'total-timeout',
 ): number | undefined {
   const given = flags[name]
-  if (given === undefined) return undefined
-  if (!/^\d{1,15}$/.test(given))
-    throw new UsageError(`--${name} must be a whole number of milliseconds, such as 1200000.`)
-  return Number(given)
+  if (given === undefined || /^\d{1,15}$/.test(given)) return given === undefined ? given : Number(given)
+  const example = name === 'limit' ? ', such as 20' : ' of milliseconds, such as 1200000'
+  throw new UsageError(`--${name} must be a whole number${example}.`)
 }

@@ -11,11 +11,11 @@ import { help, OTHERS } from './help.ts'
 import { type OpenStore, openStore, secretsIn, storeName } from './open-store.ts'
 import {
   type Flags,
-  milliseconds,
   OPTIONS,
   type OptionName,
   readArguments,
   unknown,
+  wholeNumber,
   withEnvironment,
 } from './options.ts'
 import { printLines } from './print.ts'
@@ -93,7 +93,7 @@ async function runCommand(
   if (!baseUrl) throw new UsageError('CUSTOMER_ORDERING_BASE_URL is not set. Set it in the environment.')
   if (command.sends && !apiKey)
     throw new UsageError('CUSTOMER_ORDERING_API_KEY is not set. Set it in the environment.')
-  const safeRetryWindow = milliseconds(flags, 'safe-retry-window')
+  const safeRetryWindow = wholeNumber(flags, 'safe-retry-window')
   // There is no default: if the window outlasts the service's memory of keys, a second request
   // could charge an order twice.
   if (name === 'recover' && safeRetryWindow === undefined)
@@ -102,8 +102,8 @@ async function runCommand(
         'Use the value of your program, or 1200000 if it sets none.',
     )
   const settings = {
-    timeout: milliseconds(flags, 'timeout'),
-    totalTimeout: milliseconds(flags, 'total-timeout'),
+    timeout: wholeNumber(flags, 'timeout'),
+    totalTimeout: wholeNumber(flags, 'total-timeout'),
     remember: rememberOf(flags),
   }
   const opened = command.store ? await openStore(terminal, flags.store) : undefined

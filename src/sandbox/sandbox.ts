@@ -27,9 +27,11 @@ import { assertShape } from './service/shape.ts'
 import { sleepWithTimers } from './service/sleep.ts'
 import {
   allPermissions,
+  apiKeyShape,
   assertState,
+  customerShape,
+  orderShape,
   readState,
-  rowShapes,
   type SandboxApiKey,
   type SandboxCharge,
   type SandboxCustomer,
@@ -37,6 +39,7 @@ import {
   type SandboxOrder,
   type SandboxService,
   type SandboxState,
+  serviceShape,
   stateOf,
   tablesOf,
 } from './service/state.ts'
@@ -161,7 +164,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       published: true,
       ...service,
     }
-    assertShape<SandboxService>(row, rowShapes.service, 'service')
+    assertShape<SandboxService>(row, serviceShape, 'service')
     return row
   }
   const keyRowOf = (id: string, secret: string, customerId: string): SandboxApiKey => ({
@@ -223,7 +226,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const setBalance = (customer: string | { readonly id: string }, amount: number): void => {
     const row = customerOf(customer)
     const changed = { ...row, wallet: { amount, currency: row.wallet?.currency ?? currency } }
-    assertShape<SandboxCustomer>(changed, rowShapes.customer, 'customer')
+    assertShape<SandboxCustomer>(changed, customerShape, 'customer')
     world.tables.customers.set(row.id, changed)
   }
   const load = (state: SandboxState): void => {
@@ -268,7 +271,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
         type: customer.type ?? 'personal',
         wallet: customer.wallet === undefined ? { amount: 0, currency } : customer.wallet,
       }
-      assertShape<SandboxCustomer>(row, rowShapes.customer, 'customer')
+      assertShape<SandboxCustomer>(row, customerShape, 'customer')
       world.tables.customers.set(row.id, row)
       return row
     },
@@ -279,7 +282,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
         ...(permissions !== undefined && { permissions }),
         ...(sourceSystem !== undefined && { sourceSystem }),
       }
-      assertShape<SandboxApiKey>(row, rowShapes.apiKey, 'apiKey')
+      assertShape<SandboxApiKey>(row, apiKeyShape, 'apiKey')
       world.tables.apiKeys.set(row.secret, row)
       return row.secret
     },
@@ -308,7 +311,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
         createdAt: now(),
         ...order,
       }
-      assertShape<SandboxOrder>(row, rowShapes.order, 'order')
+      assertShape<SandboxOrder>(row, orderShape, 'order')
       world.tables.orders.set(row.id, row)
       return row
     },

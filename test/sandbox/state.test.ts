@@ -149,7 +149,7 @@ describe('dump and load', () => {
           ],
         }),
       ),
-      'state.keys[0].answer.kind: expected "order"',
+      'state.keys[0].answer: expected a remembered response',
     ],
   ])('load rejects %s and changes nothing', async (_, state, message) => {
     const sandbox = createSandbox()

@@ -2,7 +2,7 @@ import type { Sandbox } from '../sandbox.ts'
 import { defaultBehaviour, type SandboxBehaviour, sandboxPresets } from '../service/behaviour.ts'
 import { readFaultRules } from '../service/fault-rules.ts'
 import { parseJson } from '../service/json.ts'
-import { anything, assertShape, number, oneOf, record, type Shape, text } from '../service/shape.ts'
+import { anything, assertShape, fieldsOf, number, oneOf, record, text } from '../service/shape.ts'
 import { readState } from '../service/state.ts'
 import { isPreset, presetOf } from './overview.ts'
 
@@ -25,6 +25,7 @@ export interface ControlAnswer {
 
 type Action = (request: ControlRequest, id: string) => ControlAnswer
 
+const switchesShape = fieldsOf<Record<string, unknown>>(...Object.keys(defaultBehaviour))
 const topUpShape = record({ customer: text(), amount: number() })
 const statusShape = record({ status: text(/./, 'a status') })
 const behaviourShape = record({}, { preset: oneOf(...Object.keys(sandboxPresets)), behaviour: anything })
@@ -163,11 +164,6 @@ function decoded(segment: string): string {
     throw new TypeError(`the path has invalid percent-encoding: ${JSON.stringify(segment)}`)
   }
 }
-
-const switchesShape: Shape = record(
-  {},
-  Object.fromEntries(Object.keys(defaultBehaviour).map((name) => [name, anything])),
-)
 
 /** Checks only the names: `configure` checks all values before it changes a switch. */
 function switchesOf(value: unknown): Partial<SandboxBehaviour> {

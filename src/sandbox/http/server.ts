@@ -1,10 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { type ControlServer, createControlServer, MAX_CONTROL_BYTES } from '../control/control-server.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { MAX_BODY_BYTES } from '../service/handler.ts'
 import type { SandboxMessage, SandboxReply, SandboxRequest } from '../service/reply.ts'
-import { anything, assertShape, record, type Shape } from '../service/shape.ts'
+import { assertShape, fieldsOf } from '../service/shape.ts'
 
 /** Options of {@link serveSandbox}. */
 export interface ServeSandboxOptions {
@@ -34,15 +35,7 @@ export interface ServeSandboxOptions {
   readonly onNotice?: (notice: string) => void
 }
 
-const SERVE_OPTIONS: Readonly<Record<keyof ServeSandboxOptions, Shape>> = {
-  port: anything,
-  host: anything,
-  cors: anything,
-  control: anything,
-  onRequest: anything,
-  onNotice: anything,
-}
-const serveOptionsShape = record({}, SERVE_OPTIONS)
+const optionsShape = fieldsOf<ServeSandboxOptions>('port', 'host', 'cors', 'control', 'onRequest', 'onNotice')
 
 /** A running server for a sandbox. */
 export interface SandboxServer {
@@ -72,7 +65,7 @@ export async function serveSandbox(
   sandbox: Sandbox,
   options: ServeSandboxOptions = {},
 ): Promise<SandboxServer> {
-  assertShape<ServeSandboxOptions>(options, serveOptionsShape, 'options of serveSandbox')
+  assertShape<ServeSandboxOptions>(options, optionsShape, 'options of serveSandbox')
   const { port = 0, host = '127.0.0.1', cors = false, onRequest, onNotice = () => {} } = options
   let control: ControlServer | null = null
   const server = createServer((request, response) => {
@@ -90,7 +83,7 @@ export async function serveSandbox(
     })
     control?.changed()
   })
-  await listen(server, port, host)
+  await once(server.listen(port, host), 'listening')
   // The address is a string only for a pipe, and null only if the server is not listening.
   const address = server.address() as AddressInfo
   const loopback = isLoopback(address.address)
@@ -145,44 +138,36 @@ async function serveRequest(
   // For a body that is too large, pass a placeholder that the sandbox rejects for its size.
   const body = (await readBody(request, MAX_BODY_BYTES)) ?? ' '.repeat(MAX_BODY_BYTES + 1)
   const url = sandboxUrlOf(sandbox, request.url ?? '/')
-  const reply = await sandbox.handle(new ReceivedMessage(request, response, url, body))
+  const reply = await sandbox.handle(messageFrom(request, response, url, body))
   deliver(reply, request.socket, response)
   onRequest(reply.request)
 }
 
-class ReceivedMessage implements SandboxMessage {
-  readonly method: string
-  readonly url: string
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: string
-  readonly #response: ServerResponse
-
-  constructor(request: IncomingMessage, response: ServerResponse, url: string, body: string) {
-    const headers: Record<string, string> = {}
-    for (const [name, value] of Object.entries(request.headers))
-      if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value
-    this.method = request.method ?? 'GET'
-    this.url = url
-    this.headers = headers
-    this.body = body
-    this.#response = response
-  }
-
-  /**
-   * Fires when the caller disconnects.
-   *
-   * Reading this property creates the signal, because only a delayed response needs one.
-   */
-  get signal(): AbortSignal {
-    const gone = new AbortController()
-    const response = this.#response
-    if (response.destroyed) gone.abort()
-    else
-      response.once('close', () => {
-        // The connection also closes after a complete response, which is not an abort.
-        if (!response.writableFinished) gone.abort()
-      })
-    return gone.signal
+function messageFrom(
+  request: IncomingMessage,
+  response: ServerResponse,
+  url: string,
+  body: string,
+): SandboxMessage {
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined) headers[name] = String(value)
+  return {
+    method: request.method ?? 'GET',
+    url,
+    headers,
+    body,
+    /** Fires when the caller disconnects. Made on reading, because only a delayed response needs it. */
+    get signal(): AbortSignal {
+      const gone = new AbortController()
+      if (response.destroyed) gone.abort()
+      else
+        response.once('close', () => {
+          // The connection also closes after a complete response, which is not an abort.
+          if (!response.writableFinished) gone.abort()
+        })
+      return gone.signal
+    },
   }
 }
 
@@ -250,14 +235,4 @@ function deliver(reply: SandboxReply, socket: Socket, response: ServerResponse):
       response.write(body.subarray(0, delivery.after))
       return
   }
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
 }

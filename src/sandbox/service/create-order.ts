@@ -11,7 +11,7 @@ import {
   type SandboxService,
   type Tables,
 } from './state.ts'
-import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
+import { type Answer, errorAnswer, IN_PROGRESS, jsonAnswer, orderBody, type Refusal } from './wire.ts'
 import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
 
 export interface Creation {
@@ -122,15 +122,7 @@ function register(run: Run): Answer | null {
       },
       behaviour,
     )
-  if (known.answer === null || known.answer.kind === 'free')
-    return errorAnswer(
-      {
-        status: 409,
-        code: 'IDEMPOTENCY_IN_PROGRESS',
-        message: 'A request with this Idempotency-Key is still running.',
-      },
-      behaviour,
-    )
+  if (known.answer === null || known.answer.kind === 'free') return errorAnswer(IN_PROGRESS, behaviour)
   if (behaviour.keyLifetimeFrom === 'lastUse') tables.keys.set(row, { ...known, startedAt: world.now() })
   return replay(run, known.answer)
 }

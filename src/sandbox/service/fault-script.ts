@@ -10,13 +10,10 @@ import { type JsonObject, patchJson } from './json.ts'
 import type { Random } from './random.ts'
 import type { ListChanges } from './reading.ts'
 
+const COMBINABLE = ['delay', 'forgetKeys', 'transformBody', 'shortPage', 'mutateList'] as const
+
 /** Only one can apply to a request: each determines the response or how it is delivered. */
-export type FaultEnding = Exclude<
-  FaultAction,
-  {
-    readonly type: 'delay' | 'forgetKeys' | 'transformBody' | 'shortPage' | 'mutateList'
-  }
->
+export type FaultEnding = Exclude<FaultAction, { readonly type: (typeof COMBINABLE)[number] }>
 
 export interface FaultPlan {
   readonly forgetKeys: boolean
@@ -131,7 +128,7 @@ export function createFaultScript(random: Random, check: (rule: FaultRule) => vo
 }
 
 function isEnding(action: FaultAction): action is FaultEnding {
-  return !['delay', 'forgetKeys', 'transformBody', 'shortPage', 'mutateList'].includes(action.type)
+  return !COMBINABLE.some((type) => type === action.type)
 }
 
 function matches(match: FaultMatch, request: SandboxRequestView): boolean {

@@ -5,7 +5,7 @@ import { readJson } from './json.ts'
 import { listOrders, listServices, retrieveBalance, retrieveOrder, retrieveService } from './reading.ts'
 import type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
 import { logEntry, type Routed, route, viewOf } from './routing.ts'
-import { type Answer, errorAnswer, jsonAnswer, orderBody, type Refusal } from './wire.ts'
+import { type Answer, errorAnswer, IN_PROGRESS, jsonAnswer, orderBody, type Refusal } from './wire.ts'
 import { type Call, findApiKey, type World } from './world.ts'
 
 export const MAX_BODY_BYTES: number = 1024 * 1024
@@ -110,7 +110,7 @@ async function answerTo(
     plan.ending?.type === 'otherOrder' &&
     (routed.operation !== 'createOrder' || otherOrder(world, call) === undefined)
   const ending = isHarmless ? null : plan.ending
-  if (ending !== null && !commits(ending)) return replacement(world, ending, call, false)
+  if (ending !== null && !commits(ending)) return withFault(world, ending, call, null)
 
   let processed: Processed
   if (routed.refusal !== null) {
@@ -181,85 +181,48 @@ function read(world: World, routed: Routed, call: Call, plan: FaultPlan): Answer
 }
 
 function commits(ending: FaultEnding): boolean {
-  switch (ending.type) {
-    case 'drop':
-    case 'refuseConnection':
-      return false
-    case 'stall':
-    case 'status':
-    case 'inProgress':
-      return ending.commit ?? false
-    case 'bytes':
-    case 'otherOrder':
-      return ending.commit ?? true
-    default:
-      return true
-  }
+  const { type } = ending
+  if (type === 'drop' || type === 'refuseConnection') return false
+  const byDefault = type !== 'stall' && type !== 'status' && type !== 'inProgress'
+  return ('commit' in ending ? ending.commit : undefined) ?? byDefault
 }
 
-function withFault(world: World, ending: FaultEnding, call: Call, processed: Processed): Processed {
-  const { answer, charged } = processed
-  const length = (): number => byteLength(textOf(answer.body))
+/** What the caller gets. `processed` is null if the service does not process the request. */
+function withFault(world: World, ending: FaultEnding, call: Call, processed: Processed | null): Processed {
+  // The 500 is a placeholder that is never sent.
+  const { answer, charged } = processed ?? { answer: jsonAnswer(500, null), charged: false }
+  const delivered = (delivery: SandboxDelivery): Processed => ({ answer, charged, delivery })
+  const responded = (other: Answer): Processed => ({ answer: other, charged, delivery: { type: 'complete' } })
+  const half = (): number => byteLength(textOf(answer.body)) >> 1
   switch (ending.type) {
+    case 'refuseConnection':
+      return delivered({ type: 'refuse' })
+    case 'drop':
     case 'commitThenDrop':
     case 'crash':
-      return { ...processed, delivery: { type: 'drop' } }
+      return delivered({ type: 'drop' })
     case 'stall':
-      return { ...processed, delivery: { type: 'stall' } }
-    case 'cutBody': {
-      const delivery = {
-        type: 'cut',
-        after: ending.after ?? length() >> 1,
-        cleanly: ending.cleanly ?? false,
-      } as const
-      return { ...processed, delivery }
-    }
+      return delivered({ type: 'stall' })
+    case 'cutBody':
+      return delivered({ type: 'cut', after: ending.after ?? half(), cleanly: ending.cleanly ?? false })
     case 'stallBody':
-      return { ...processed, delivery: { type: 'stallBody', after: ending.after ?? length() >> 1 } }
-    case 'bytes': {
-      const contentType = ending.contentType ?? 'application/json'
-      const changed = { ...answer, status: ending.status ?? answer.status, contentType, body: ending.body }
-      return { ...processed, answer: changed }
-    }
-    default:
-      return replacement(world, ending, call, charged)
-  }
-}
-
-function replacement(world: World, ending: FaultEnding, call: Call, charged: boolean): Processed {
-  const { behaviour } = world
-  const reply = (answer: Answer): Processed => ({ answer, charged, delivery: { type: 'complete' } })
-  switch (ending.type) {
-    case 'refuseConnection':
-    case 'drop':
-    case 'stall':
-      return {
-        answer: jsonAnswer(500, null),
-        charged,
-        delivery: { type: ending.type === 'refuseConnection' ? 'refuse' : ending.type },
-      }
-    case 'inProgress': {
-      const message = 'A request with this Idempotency-Key is still running.'
-      return reply(errorAnswer({ status: 409, code: 'IDEMPOTENCY_IN_PROGRESS', message }, behaviour))
-    }
+      return delivered({ type: 'stallBody', after: ending.after ?? half() })
+    case 'inProgress':
+      return responded(errorAnswer(IN_PROGRESS, world.behaviour))
     case 'otherOrder':
-      return reply(otherOrder(world, call) ?? jsonAnswer(500, null))
-    case 'bytes':
-      return reply({
-        ...jsonAnswer(ending.status ?? 200, ending.body),
-        contentType: ending.contentType ?? 'application/json',
-      })
-    case 'status': {
-      const answer = faultAnswer(world, ending)
-      if (ending.status >= 500 && behaviour.rememberServerErrors) {
-        const body = textOf(answer.body)
-        const { status, contentType } = answer
-        rememberFault(world, call, { kind: 'fault', status, contentType, body }, charged)
-      }
-      return reply(answer)
+      return responded(otherOrder(world, call) ?? answer)
+    case 'bytes': {
+      const { body, contentType = 'application/json' } = ending
+      const status = ending.status ?? (processed === null ? 200 : answer.status)
+      return responded({ ...answer, status, contentType, body })
     }
-    default:
-      throw new Error(`the fault ${ending.type} has no response of its own. Please report this bug.`)
+    case 'status': {
+      const other = faultAnswer(world, ending)
+      const { status, contentType, body } = other
+      if (status >= 500 && world.behaviour.rememberServerErrors)
+        rememberFault(world, call, { kind: 'fault', status, contentType, body: textOf(body) }, charged)
+      return responded(other)
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { SandboxBehaviour, SandboxPreset } from './behaviour.ts'
 import type { FaultRule } from './faults.ts'
-import { anything, record, type Shape } from './shape.ts'
+import { fieldsOf, type Shape } from './shape.ts'
 import type { SandboxCustomer, SandboxOrder, SandboxPermission, SandboxService } from './state.ts'
 import type { SandboxSleep } from './world.ts'
 
@@ -42,25 +42,25 @@ export interface SandboxOptions {
   readonly sleep?: SandboxSleep
 }
 
-/** Checks only the names. `createSandbox` checks most of the values later. */
-const OPTIONS: Readonly<Record<keyof SandboxOptions, Shape>> = {
-  baseUrl: anything,
-  seed: anything,
-  preset: anything,
-  behaviour: anything,
-  faults: anything,
-  balance: anything,
-  currency: anything,
-  apiKey: anything,
-  organizationApiKey: anything,
-  services: anything,
-  keepRequests: anything,
-  now: anything,
-  sleep: anything,
-}
-
-/** Rejects unknown options: with `faults` misspelt, a test could pass without any fault. */
-export const optionsShape: Shape = record({}, OPTIONS)
+/**
+ * Rejects unknown options: with `faults` misspelt, a test could pass without any fault. Checks only
+ * the names. `createSandbox` checks most of the values later.
+ */
+export const optionsShape: Shape = fieldsOf<SandboxOptions>(
+  'baseUrl',
+  'seed',
+  'preset',
+  'behaviour',
+  'faults',
+  'balance',
+  'currency',
+  'apiKey',
+  'organizationApiKey',
+  'services',
+  'keepRequests',
+  'now',
+  'sleep',
+)
 
 /** A customer for `sandbox.addCustomer`. */
 export interface NewCustomer {

@@ -92,6 +92,11 @@ export function record(
   }
 }
 
+/** Checks only the names of the fields. */
+export function fieldsOf<T>(...names: readonly (keyof T & string)[]): Shape {
+  return record({}, Object.fromEntries(names.map((name) => [name, anything])))
+}
+
 export function dictionaryOf(element: Shape): Shape {
   return (value, path) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value))

@@ -3,6 +3,7 @@ import {
   anything,
   assertShape,
   dictionaryOf,
+  either,
   flag,
   listOf,
   number,
@@ -227,12 +228,12 @@ const moment = number({ fraction: true })
 const currency = text(/^[A-Z]{3}$/, 'a currency code such as "EUR"')
 const identifier = text(/^[\x21-\x7e]+$/, 'visible ASCII characters without spaces')
 
-const customerShape = record({
+export const customerShape: Shape = record({
   id: identifier,
   type: oneOf('personal', 'organization'),
   wallet: orNull(record({ amount, currency })),
 })
-const apiKeyShape = record({
+export const apiKeyShape: Shape = record({
   id: identifier,
   secret: identifier,
   customerId: identifier,
@@ -240,7 +241,7 @@ const apiKeyShape = record({
   sourceSystem: orNull(text()),
   revoked: flag,
 })
-const serviceShape = record({
+export const serviceShape: Shape = record({
   productId: identifier,
   amount,
   currency,
@@ -250,7 +251,7 @@ const serviceShape = record({
   stock: orNull(quantity),
   published: flag,
 })
-const orderShape = record({
+export const orderShape: Shape = record({
   id: identifier,
   customerId: identifier,
   serviceId: identifier,
@@ -263,18 +264,12 @@ const orderShape = record({
   status: orNull(text()),
   createdAt: moment,
 })
-const answerShapes: { readonly [Kind in SandboxKeyAnswer['kind']]: Shape } = {
-  order: record({ kind: text(), orderId: identifier, body: dictionaryOf(anything) }),
-  refusal: record({ kind: text(), status: number(), code: text(), message: text() }),
-  fault: record({ kind: text(), status: number(), contentType: text(), body: text() }),
-  free: record({ kind: text() }),
-}
-const answerShape: Shape = (value, path) => {
-  const kind: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'kind') : undefined
-  if (kind === 'order' || kind === 'refusal' || kind === 'fault' || kind === 'free')
-    return answerShapes[kind](value, path)
-  return `${path}.kind: expected "order" or "refusal" or "fault" or "free"`
-}
+const answers: readonly Shape[] = [
+  record({ kind: oneOf('order'), orderId: identifier, body: dictionaryOf(anything) }),
+  record({ kind: oneOf('refusal'), status: number(), code: text(), message: text() }),
+  record({ kind: oneOf('fault'), status: number(), contentType: text(), body: text() }),
+  record({ kind: oneOf('free') }),
+]
 const stateShape = record({
   version: oneOf(1),
   random: record({ ids: number(), lists: number(), faults: number() }),
@@ -289,7 +284,7 @@ const stateShape = record({
       payload: text(),
       startedAt: moment,
       orphanedAt: orNull(moment),
-      answer: orNull(answerShape),
+      answer: orNull(either('a remembered response', ...answers)),
     }),
   ),
   ledger: listOf(
@@ -307,13 +302,6 @@ const stateShape = record({
     ),
   ),
 })
-
-export const rowShapes: {
-  readonly customer: Shape
-  readonly apiKey: Shape
-  readonly service: Shape
-  readonly order: Shape
-} = { customer: customerShape, apiKey: apiKeyShape, service: serviceShape, order: orderShape }
 
 export function assertState(value: unknown): asserts value is SandboxState {
   assertShape<SandboxState>(value, stateShape, 'state')

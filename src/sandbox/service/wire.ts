@@ -18,6 +18,12 @@ export interface Refusal {
   readonly message: string
 }
 
+export const IN_PROGRESS: Refusal = {
+  status: 409,
+  code: 'IDEMPOTENCY_IN_PROGRESS',
+  message: 'A request with this Idempotency-Key is still running.',
+}
+
 export interface Page {
   readonly rows: readonly unknown[]
   /** Number of rows in the whole list. */
