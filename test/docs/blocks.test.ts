@@ -8,6 +8,7 @@ import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { isBuilt, root } from '../../tools/build/ensure-built.ts'
 import { sample } from '../support/effort.ts'
+import { compiled } from './support/compile.ts'
 import { type Block, blocksOf, readPages } from './support/pages.ts'
 
 const run = promisify(execFile)
@@ -43,28 +44,8 @@ describe('blocks of code in README.md and docs', () => {
   })
 
   test('blocks of TypeScript compile', async () => {
-    const config = join(folder, 'tsconfig.json')
-    await writeFile(
-      config,
-      JSON.stringify({
-        extends: '../../tsconfig.test.json',
-        // A reader's program may leave a variable unused.
-        compilerOptions: { noUnusedLocals: false, types: ['node'] },
-        include: ['*.ts'],
-      }),
-    )
-    const failure = await run(process.execPath, [
-      join(root, 'node_modules/typescript-native/bin/tsc'),
-      '-p',
-      config,
-      '--incremental',
-      '--tsBuildInfoFile',
-      join(root, '.tmp/tsc/blocks'),
-    ]).then(
-      () => '',
-      ({ stdout, message }) => String(stdout || message),
-    )
-    expect(failure).toBe('')
+    const buildInfo = { incremental: true, tsBuildInfoFile: join(root, '.tmp/tsc/blocks') }
+    expect(await compiled(folder, buildInfo)).toBe('')
   })
 
   test.concurrent.each(sample(modules, 8))(

@@ -2,14 +2,12 @@
  * Runs the blocks of docs/guide/frameworks.md, each in its framework. `tools/packages`
  * installs the frameworks.
  */
-import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { transform } from 'esbuild'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
@@ -17,6 +15,7 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { pglite } from '../stores/support/postgres-clients.ts'
 import { describeUnless } from '../support/needs.ts'
+import { compiled } from './support/compile.ts'
 import { readPages } from './support/pages.ts'
 
 const folder = join(root, '.tmp/frameworks')
@@ -99,25 +98,7 @@ describeUnless(missing, 'docs/guide/frameworks.md', () => {
   }
 
   test('the code of every framework compiles', async () => {
-    await writeFile(
-      join(folder, 'tsconfig.json'),
-      JSON.stringify({
-        extends: '../../tsconfig.test.json',
-        compilerOptions: {
-          noUnusedLocals: false,
-          skipLibCheck: true,
-          types: ['node'],
-          experimentalDecorators: true,
-        },
-        include: ['*.ts'],
-      }),
-    )
-    const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
-    const failure = await promisify(execFile)(process.execPath, [compiler, '-p', folder]).then(
-      () => '',
-      ({ stdout, message }) => String(stdout || message),
-    )
-    expect(failure).toBe('')
+    expect(await compiled(folder, { skipLibCheck: true, experimentalDecorators: true })).toBe('')
   })
 
   test('the page has a block for each framework', () => {

@@ -2,14 +2,12 @@
  * Tests the proxy for Node servers of docs/guide/proxy.md in real servers. `tools/packages`
  * installs Express and Fastify.
  */
-import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import type { RequestListener, Server } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { transform } from 'esbuild'
 import { createServer as createViteServer } from 'vite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -20,6 +18,7 @@ import { createSandbox, type Sandbox } from '../../src/sandbox/index.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { failure, order } from '../support/lab.ts'
 import { describeUnless } from '../support/needs.ts'
+import { compiled } from './support/compile.ts'
 import { programsOf } from './support/pages.ts'
 
 /** What the test needs of it: its types are installed with it. */
@@ -182,15 +181,7 @@ describeUnless(
     test('the documented code compiles with the types of the frameworks', async () => {
       await writeFile(join(folder, 'express.ts'), express)
       await writeFile(join(folder, 'fastify.ts'), fastify)
-      const compilerOptions = { noUnusedLocals: false, skipLibCheck: true, types: ['node'] }
-      const config = { extends: '../../tsconfig.test.json', compilerOptions, include: ['*.ts'] }
-      await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(config))
-      const compiler = join(root, 'node_modules/typescript-native/bin/tsc')
-      const failed = await promisify(execFile)(process.execPath, [compiler, '-p', folder]).then(
-        () => '',
-        ({ stdout, message }) => String(stdout || message),
-      )
-      expect(failed).toBe('')
+      expect(await compiled(folder, { skipLibCheck: true })).toBe('')
     })
   },
 )
