@@ -3,7 +3,6 @@ import {
   type AnyCustomerOrderingError,
   type ClientOptions,
   CustomerOrderingClient,
-  CustomerOrderingError,
   checkQuantity,
   formatAmount,
   isCustomerOrderingError,
@@ -65,20 +64,6 @@ async function errorOf(call: Promise<unknown>): Promise<AnyCustomerOrderingError
   return error
 }
 
-const STATUSES = [
-  [400, 'bad_request', 'no'],
-  [401, 'authentication', 'no'],
-  [402, 'payment_required', 'no'],
-  [403, 'permission_denied', 'no'],
-  [404, 'not_found', 'no'],
-  [409, 'conflict', 'unknown'],
-  [418, 'api', 'unknown'],
-  [422, 'order_not_accepted', 'no'],
-  [429, 'rate_limit', 'no'],
-  [500, 'server', 'unknown'],
-  [503, 'server', 'unknown'],
-] as const
-
 function suite(): void {
   describe('every endpoint', () => {
     it('answers', async () => {
@@ -101,16 +86,6 @@ function suite(): void {
   })
 
   describe('errors', () => {
-    it.each(STATUSES)('of status %i are typed: %s, charged: %s', async (status, code, charged) => {
-      const request = order()
-      await goWrong({ type: 'status', status })
-      const error = await errorOf(clientOf({ maxRetries: 0 }).orders.create(request))
-      expect(error).toMatchObject({ status, code, charged, attempts: 1 })
-      expect(error).toBeInstanceOf(CustomerOrderingError)
-      expect(error.externalOrderId).toBe(request.metadata.externalOrderId)
-      expect(await charges(request.metadata.externalOrderId)).toEqual([])
-    })
-
     it('show no API key, however they are printed', async () => {
       await goWrong({ type: 'status', status: 500, text: `Bearer ${apiKey}` })
       const error = await errorOf(clientOf({ maxRetries: 0 }).orders.create(order()))
@@ -119,12 +94,6 @@ function suite(): void {
       expect(shown.join()).not.toContain(apiKey)
       expect(JSON.parse(JSON.stringify(error))).toMatchObject({ name: 'ServerError', charged: 'unknown' })
       expect(String(error)).toContain('may have been charged')
-    })
-
-    it('of options are found at once, a literal API key among them', () => {
-      expect(() => clientOf({ apiKey: 'sk_live' })).toThrow('browser')
-      expect(() => clientOf({ timeout: -1 })).toThrow('timeout')
-      expect(() => clientOf({ account: undefined, store: storeOf() })).toThrow('account')
     })
   })
 
@@ -233,19 +202,6 @@ function suite(): void {
       expect(await charges(request.metadata.externalOrderId)).toHaveLength(1)
       await client.close()
       expect(await errorOf(client.orders.create(request))).toMatchObject({ code: 'configuration' })
-    })
-
-    it('are placed in numbers, each once, however often', async () => {
-      const client = clientOf({ store: storeOf() })
-      const rows = Array.from({ length: 12 }, () => order())
-      for (const replayed of [false, true]) {
-        const seen: unknown[] = []
-        for await (const result of client.orders.createMany(rows, { concurrency: 4 }))
-          seen.push('order' in result ? result.replayed === true : result.error)
-        expect(seen).toEqual(rows.map(() => replayed))
-      }
-      for (const { metadata } of rows) expect(await charges(metadata.externalOrderId)).toHaveLength(1)
-      await client.close()
     })
   })
 }
