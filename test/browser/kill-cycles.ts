@@ -24,7 +24,6 @@ import { Chromium } from './support/chromium.ts'
 import { type Site, serveSite } from './support/site.ts'
 import { WatchedRun, type WorkingPage } from './support/watched-run.ts'
 
-/** What a cycle kills. */
 export const ENDS = ['tab', 'renderer', 'browser'] as const
 export type End = (typeof ENDS)[number]
 
@@ -52,7 +51,6 @@ const FAULTS: readonly (readonly [probability: number, action: FaultAction])[] =
   [0.1, { type: 'delay', ms: 40, when: 'before' }],
 ]
 
-/** The results of a cycle. */
 export interface Cycle {
   readonly seed: number
   readonly end: End
@@ -208,7 +206,6 @@ export class Cycles {
   }
 }
 
-/** Crashes the process that a page runs in. */
 async function crash({ page, ended }: WorkingPage): Promise<void> {
   const session = await page.context().newCDPSession(page)
   // The browser never responds to this call, because the crashed process cannot.
@@ -216,7 +213,6 @@ async function crash({ page, ended }: WorkingPage): Promise<void> {
   await ended
 }
 
-/** Waits until the pages have done their work, then closes them. */
 async function finish(pages: readonly WorkingPage[]): Promise<void> {
   await Promise.all(pages.map(({ ended }) => ended))
   await Promise.all(pages.map(({ page }) => (page.isClosed() ? undefined : page.close())))

@@ -196,7 +196,6 @@ l stores/broken-stores.test.ts
   the store warns once when it remembers 100,000 orders
 `
 
-/** The titles by finding and file. */
 const TESTS = new Map<string, Map<string, string[]>>()
 for (const [, finding = '', path = '', titles = ''] of TITLES.matchAll(/^(\w+) (\S+)\n((?: {2}.+\n)+)/gm))
   TESTS.set(finding, (TESTS.get(finding) ?? new Map()).set(path, titles.trim().split('\n  ')))

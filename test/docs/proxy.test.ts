@@ -47,7 +47,6 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** What a block exports. */
 async function run(name: string, code: string) {
   const { code: javascript } = await transform(code, { loader: 'ts', target: 'es2022' })
   const file = join(folder, `${name}.mjs`)

@@ -9,17 +9,14 @@ import { engines } from './node-versions.ts'
 /** A runtime, bundler or compiler to try the package with. */
 export interface Tool {
   readonly name: string
-  /** Its version, or undefined if it is not installed. */
   readonly version: string | undefined
 }
 
-/** A program that prints its version for `--version`. */
 export function program(name: string, path: string): Tool {
   if (!existsSync(path)) return { name, version: undefined }
   return { name, version: execFileSync(path, ['--version'], { encoding: 'utf8' }).trim().replace(/^v/, '') }
 }
 
-/** A package in a folder's `node_modules`. */
 export function installed(name: string, folder: string, packageName = name.toLowerCase()): Tool {
   const file = join(folder, 'node_modules', packageName, 'package.json')
   return { name, version: existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')).version : undefined }

@@ -13,7 +13,6 @@ export function nodeVersions(): readonly string[] {
   return process.platform === 'linux' ? [process.versions.node, ...OTHERS] : [process.versions.node]
 }
 
-/** Path of the program. */
 export function nodeBinary(version: string): string {
   return version === process.versions.node
     ? process.execPath

@@ -29,7 +29,6 @@ const ENDS: Readonly<Record<keyof typeof ranges, readonly [oldest: string, newes
   undici: [versionOf(others['undici-6']), ours.undici],
 }
 
-/** The output of a consumer's program with this peer. */
 async function printed(program: string, peer: string): Promise<unknown> {
   const env = { ...process.env, PEER: peer, NODE_OPTIONS: '', NODE_NO_WARNINGS: '1' }
   const { stdout } = await run(process.execPath, [program], { cwd: inject('consumer'), env })

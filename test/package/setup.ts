@@ -14,7 +14,6 @@ const run = promisify(execFile)
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Paths in the packed file. */
     readonly packedFiles: readonly string[]
     /** Project with only the package and its dependencies. */
     readonly consumer: string

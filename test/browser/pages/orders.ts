@@ -15,7 +15,6 @@ import type { StoredRow } from '../../../src/stores/store.ts'
 import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
 import { storeOver } from '../../support/stores.ts'
 
-/** The page's instructions. */
 export interface Placing {
   readonly baseUrl: string
   readonly apiKey: string
@@ -24,7 +23,6 @@ export interface Placing {
   readonly forgetful?: boolean
   readonly orders: readonly { readonly reference: string; readonly serviceId: string }[]
   readonly concurrency: number
-  /** Time limits of the client, in milliseconds. */
   readonly timeout: number
   readonly totalTimeout: number
   /** True to recover orders of other pages, before and after the page's own. */
@@ -33,7 +31,6 @@ export interface Placing {
   readonly scope: string | undefined
 }
 
-/** A report of the page. `rows` are the rows in the store at that time. */
 export type PageEvent =
   | { readonly type: 'opened'; readonly rows: readonly StoredRow[] }
   | { readonly type: 'begin'; readonly kind: 'create'; readonly intent: string; readonly time: number }

@@ -13,7 +13,6 @@ import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import { describe, expect, it } from 'vitest'
 import { ask, runAndReport } from '../support/page-report.ts'
 
-/** The page's parameters. */
 export type Question =
   | { readonly type: 'fault'; readonly rule: FaultRule }
   | { readonly type: 'charges'; readonly externalOrderId: string }
@@ -21,7 +20,6 @@ export type Question =
   | { readonly type: 'orderMade'; readonly externalOrderId: string }
   | { readonly type: 'statusChanged'; readonly orderId: string; readonly status: string }
 
-/** The page's report about its one order. */
 export interface ToldQuestion {
   readonly told: { readonly code?: string; readonly charged: string; readonly attempts: number | undefined }
 }

@@ -4,7 +4,6 @@ import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import type { StoredRow } from '../../../src/stores/store.ts'
 
-/** A row with the given text. */
 function makeRow(id: string, data = 'text'): StoredRow {
   return { scope: 'scope', id, version: 1, open: true, state: 'open', createdAt: 1, updatedAt: 1, data }
 }

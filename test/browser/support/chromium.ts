@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 import { cutIncompleteRecords } from './leveldb-logs.ts'
 
-/** The program to run: a name on the PATH, or a path. */
 const program = process.env['CHROMIUM'] ?? 'chromium'
 
 /**

@@ -17,9 +17,7 @@ export interface CrossOriginService {
   readonly url: string
   /** Headers that browsers requested in preflights, in lower case. */
   readonly asked: ReadonlySet<string>
-  /** The number of preflight requests. */
   readonly preflights: number
-  /** All POST requests. */
   readonly arrivals: readonly Arrival[]
   close(): Promise<void>
 }
@@ -30,7 +28,6 @@ export interface FrontOptions {
    * True to return 504 instead of 408 and 421, after which a browser may resend a request unseen.
    */
   readonly gateway?: boolean
-  /** Headers to add to every successful read. */
   readonly read?: Readonly<Record<string, string>>
 }
 
@@ -54,7 +51,6 @@ const OF_ONE_CONNECTION = [
   'upgrade',
 ]
 
-/** The end-to-end headers, which are forwarded. */
 function passedOn(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const named = String(headers.connection ?? '').split(',')
   const dropped = new Set([...OF_ONE_CONNECTION, ...named.map((name) => name.trim().toLowerCase())])

@@ -14,7 +14,6 @@ const HEADER = 7
 /** Types of a whole record and of the last part of one. Longer records continue in the next block. */
 const LAST_PARTS: ReadonlySet<number | undefined> = new Set([1, 4])
 
-/** The logs of all origins in a profile. */
 function logsIn(profile: string): string[] {
   const origins = join(profile, 'Default', 'IndexedDB')
   if (!existsSync(origins)) return []

@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net'
 /** Starts a server on a free port of a loopback address, which browsers treat as secure. */
 export interface Listening {
   readonly url: string
-  /** Closes the server and its connections. */
   close(): Promise<void>
 }
 

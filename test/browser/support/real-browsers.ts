@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import puppeteer from 'puppeteer-core'
 import { Chromium, missingChromium } from './chromium.ts'
 
-/** A running browser. */
 export interface OpenBrowser {
   readonly version: string
   /** Opens a page in a new window, or replaces the last one. */
@@ -14,7 +13,6 @@ export interface OpenBrowser {
   close(): Promise<void>
 }
 
-/** A browser that may be installed. */
 export interface RealBrowser {
   readonly name: string
   /** True if it resends a POST on its own when a used connection ends without a response. */

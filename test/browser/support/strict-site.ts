@@ -7,7 +7,6 @@ import { clientFiles } from './client-files.ts'
 import { listen } from './listen.ts'
 import type { FileReport } from './page-tests.ts'
 
-/** A page's report at its end. */
 export interface PageReport {
   readonly files: readonly FileReport[]
   /** Violations of the page's policy, in words. */
@@ -16,12 +15,10 @@ export interface PageReport {
   readonly trustedTypes: boolean
 }
 
-/** Responds to a page's request to the test. */
 export type Control = (question: unknown) => unknown
 
 /** Pages under the strictest possible policy, which report the results of their tests. */
 export interface StrictSite {
-  /** Origin of its pages. */
   readonly origin: string
   /** Opens a page and waits for its report. `control` handles the page's requests meanwhile. */
   run(page: string, open: (url: string) => Promise<void>, options?: RunOptions): Promise<PageReport>
@@ -29,7 +26,6 @@ export interface StrictSite {
 }
 
 export interface RunOptions {
-  /** Passed to the page in its address. */
   readonly query?: Readonly<Record<string, string>>
   /** The only other origin that the page may call. */
   readonly service?: string

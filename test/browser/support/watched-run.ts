@@ -6,7 +6,6 @@ import type { PageEvent, Placing } from '../pages/orders.ts'
 
 const MAX_RETRIES = 4
 
-/** A page at work. */
 export interface WorkingPage {
   readonly page: Page
   /**

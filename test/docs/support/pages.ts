@@ -2,18 +2,14 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../../../tools/build/ensure-built.ts'
 
-/** A page of the documentation. */
 export interface Page {
-  /** Path below the project's folder. */
   readonly path: string
   readonly text: string
 }
 
-/** A block of code in a page. */
 export interface Block {
   /** Page and line of its opening fence, for example `docs/errors.md:12`. */
   readonly at: string
-  /** The text after the fence's backticks. */
   readonly info: string
   readonly code: string
 }
@@ -33,7 +29,6 @@ export function readPages(): readonly Page[] {
   return [...top, ...docs].toSorted().map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }))
 }
 
-/** The blocks of code of a page. */
 export function blocksOf({ path, text }: Page): readonly Block[] {
   const blocks: Block[] = []
   let open: { readonly line: number; readonly info: string; readonly lines: string[] } | undefined
@@ -51,12 +46,10 @@ export function blocksOf({ path, text }: Page): readonly Block[] {
   return blocks
 }
 
-/** A page's text without its blocks of code. */
 export function proseOf({ text }: Page): string {
   return text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
 }
 
-/** The blocks of TypeScript of the page with this path. */
 export const programsOf = (path: string): readonly string[] =>
   readPages()
     .filter((page) => page.path === path)

@@ -70,7 +70,6 @@ const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8'
   .toSorted()
   .map((name) => wordsOf(`src/${name}`))
 
-/** All comments of `src`. */
 export const comments: readonly Words[] = files.flatMap((file) => file.comments)
 /** All messages of `src`: the strings with several words. */
 export const messages: readonly Words[] = files.flatMap((file) => file.messages)

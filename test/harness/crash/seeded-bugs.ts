@@ -576,7 +576,6 @@ export function sow(name: string): void {
   bug()
 }
 
-/** Gives every journal a store with some changed operations. */
 function overStore(change: (store: OrderStore) => Partial<OrderStore>): void {
   const changed = new WeakMap<OrderStore, OrderStore>()
   const over = (store: OrderStore): OrderStore => {
@@ -645,7 +644,6 @@ function overOutcomes(change: (write: () => Promise<Written>, found: FoundRecord
   })
 }
 
-/** Changes every request below ky. */
 function eachFetch(change: (init: RequestInit) => RequestInit): void {
   around(kyTransport, (original, given) =>
     original((url, init) => (given ?? fetch)(url, change({ ...init }))),
@@ -669,7 +667,6 @@ function insteadOfRecovery(say: (record: JournalRecord) => RecoveryOutcome): voi
   })
 }
 
-/** Makes recovery report another outcome. */
 function afterRecovery(say: (outcome: RecoveryOutcome) => RecoveryOutcome): void {
   around(recoverOne, async (original, context, job) => {
     const step = await original(context, job)

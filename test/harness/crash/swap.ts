@@ -71,7 +71,6 @@ export function dropRule(rules: Cells, condition: unknown, of?: string): void {
   )
 }
 
-/** Removes a guard of `create()`. */
 export function dropGuard(guards: readonly (readonly [string, unknown])[], condition: string): void {
   const kept = guards.filter(([when]) => when !== condition)
   Object.assign(guards, kept, { length: kept.length })

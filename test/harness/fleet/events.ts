@@ -11,7 +11,6 @@ export function machineTime(): number {
 /** The header that identifies the process of a request. */
 export const CALL_HEADER = 'x-fleet-call'
 
-/** The settings of a process's client. */
 export interface Limits {
   readonly timeout: number
   readonly totalTimeout: number
@@ -27,7 +26,6 @@ export interface Task extends Limits {
   readonly baseUrl: string
   readonly apiKey: string
   readonly store: StoreAddress
-  /** The file for the events. */
   readonly log: string
   readonly references: readonly string[]
   /** The references that the wallet cannot pay for. */
@@ -44,7 +42,6 @@ export interface Task extends Limits {
 
 /** One line. `call` is missing if no call is running. */
 export type FleetEvent = {
-  /** {@link machineTime}. */
   readonly at: number
   /** The clock of the claims. */
   readonly wall: number
@@ -61,23 +58,17 @@ export type FleetEvent = {
   | { readonly event: 'told'; readonly call: string; readonly told: Told; readonly waiting: boolean }
   | { readonly event: 'recovered'; readonly call: string; readonly recovered: readonly Recovered[] }
   | { readonly event: 'resolved'; readonly call: string }
-  /** Calls the store. */
   | { readonly event: 'asked'; readonly call?: string }
-  /** Starts to write a row. */
   | { readonly event: 'writing'; readonly call?: string; readonly row: StoredRow }
-  /** The store confirmed that it wrote the row. */
   | { readonly event: 'wrote'; readonly call?: string; readonly row: StoredRow }
-  /** The store returned the row. */
   | { readonly event: 'saw'; readonly call?: string; readonly row: StoredRow }
   | { readonly event: 'store_failed'; readonly call?: string }
   /** The result could not be stored, and is retried in the background. */
   | { readonly event: 'unstored'; readonly call?: string }
   /** Is about to send an order with this key. */
   | { readonly event: 'sending'; readonly call?: string; readonly key: string }
-  /** A response was read. */
   | { readonly event: 'heard'; readonly call?: string; readonly requestId: string }
 )
 
 type WithoutTime<Event> = Event extends FleetEvent ? Omit<Event, 'at' | 'wall'> : never
-/** A line without its times. */
 export type Happening = WithoutTime<FleetEvent>

@@ -18,19 +18,15 @@ import {
 import { CLOCK_SKEW } from '../core.ts'
 import { CALL_HEADER, type FleetEvent, type Limits } from './events.ts'
 
-/** A process as observed by its parent. */
 export interface Life {
   readonly name: string
   readonly events: readonly FleetEvent[]
-  /** When it ended. */
   readonly endedAt: number
   readonly killed: boolean
-  /** When it was paused. */
   readonly stops: readonly { readonly from: number; readonly to: number }[]
   readonly limits: Limits
 }
 
-/** An order request as received by the service. */
 export interface Arrival {
   readonly at: number
   readonly call: string
@@ -48,21 +44,18 @@ export interface Arrival {
   }
 }
 
-/** A read request for orders, as received by the service. */
 export interface Reading {
   readonly at: number
   readonly call: string
   readonly path: string
 }
 
-/** All logs of a round. */
 export interface Records {
   readonly references: readonly string[]
   readonly lives: readonly Life[]
   readonly arrivals: readonly Arrival[]
   readonly readings: readonly Reading[]
   readonly ledger: readonly SandboxCharge[]
-  /** Rows as they were at the end. */
   readonly rows: readonly StoredRow[]
 }
 
@@ -150,7 +143,6 @@ interface Call {
   readonly rows: StoredRow[]
   /** When it first read or stored that the order exists. */
   knewAt: number
-  /** When it last called the store. */
   lastAsked: number
   storeFailed: boolean
 }
@@ -347,7 +339,6 @@ export function sentAfterClaim({ lives }: Records): string[] {
   return broken
 }
 
-/** The history of one order. */
 export function historyOf(records: Records, reference: string): string[] {
   const start = Math.min(...records.lives.flatMap(({ events }) => events[0]?.at ?? []))
   const lines: { readonly at: number; readonly text: string }[] = []

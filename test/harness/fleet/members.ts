@@ -7,7 +7,6 @@ import { type FleetEvent, machineTime, type Task } from './events.ts'
 import type { Life } from './history.ts'
 import { openStore, type StoreAddress } from './open-store.ts'
 
-/** A started process, and how it ended. */
 export interface Member {
   readonly task: Task
   readonly child: ChildProcess
@@ -15,7 +14,6 @@ export interface Member {
   readonly ended: Promise<void>
   endedAt?: number
   killed: boolean
-  /** Its error output, if it failed on its own. */
   failure?: string
 }
 
@@ -63,7 +61,6 @@ export function lifeOf({ task, stops, killed, endedAt = machineTime() }: Member)
   }
 }
 
-/** All rows in the store at the end. */
 export async function allRows(address: StoreAddress, members: readonly Member[]): Promise<StoredRow[]> {
   const { store, close } = await openStore(address)
   try {

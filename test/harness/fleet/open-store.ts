@@ -13,20 +13,17 @@ import { type ClientName, connect } from '../../stores/support/redis-clients.ts'
 export const STORE_NAMES = ['sqlite', 'postgres', 'mysql', 'redis', 'd1'] as const
 export type StoreName = (typeof STORE_NAMES)[number]
 
-/** The data that a process needs to open the store. */
 export type StoreAddress =
   | { readonly store: 'sqlite'; readonly path: string }
   | { readonly store: 'postgres' | 'mysql'; readonly url: string; readonly table: string }
   | { readonly store: 'redis'; readonly port: number; readonly prefix: string; readonly client: ClientName }
   | { readonly store: 'd1'; readonly url: string; readonly tables: string }
 
-/** An open store, and a function that releases everything under it. */
 export interface OpenStore {
   readonly store: OrderStore
   close(): Promise<void>
 }
 
-/** Opens the store for one process. */
 export async function openStore(address: StoreAddress): Promise<OpenStore> {
   switch (address.store) {
     case 'sqlite': {

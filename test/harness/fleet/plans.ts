@@ -4,10 +4,8 @@ import { seeded } from '../../../src/stores/contract/seeded.ts'
 import { CLOCK_SKEW } from '../core.ts'
 import type { Limits, Task } from './events.ts'
 
-/** Price of one order in the sandbox. */
 export const PRICE = 250
 
-/** A disturbance of the fleet after a number of order requests. */
 export type Disturbance = { readonly after: number } & (
   | {
       readonly does: 'kill'
@@ -31,7 +29,6 @@ export interface Plan {
   readonly concurrency: number
   /** Settings of the processes, and of the last one after all disturbances. */
   readonly limits: Readonly<Record<Task['role'], Limits>>
-  /** The processes' first actions, except for replacements. */
   readonly recover: Task['recover']
   readonly disturbances: readonly Disturbance[]
   readonly faults: readonly (readonly [probability: number, action: FaultAction])[]
@@ -73,7 +70,6 @@ const FLEET_FAULTS: Plan['faults'] = [
   [0.015, { type: 'delay', ms: 600, when: 'after' }],
 ]
 
-/** A fleet that races for the same orders. */
 export function fleetPlan(seed: number): Plan {
   const random = seeded(seed)
   // Count requests, not milliseconds from the start, so that slow machines are disturbed during

@@ -25,19 +25,14 @@ import { watchedSandbox } from './watched-sandbox.ts'
 /** Time limit of a round that does not end, in milliseconds. Correct rounds do not depend on it. */
 const PATIENCE = 300_000
 
-/** The results of a round. */
 export interface Round {
   readonly store: StoreName
   readonly seed: number
   readonly charges: number
   readonly kills: number
-  /** Number of processes that were paused and resumed. */
   readonly stops: number
-  /** Number of times the store's server was killed. */
   readonly crashes: number
-  /** Order requests that reached the service. */
   readonly requests: number
-  /** Number of results that callers received. */
   readonly told: Readonly<Record<'yes' | 'no' | 'unknown', number>>
   readonly milliseconds: number
   /** Broken promises in words, each with the history of its order. Empty if all held. */
@@ -47,7 +42,6 @@ export interface Round {
 /** The API key of all rounds. Stored data is searched for it. */
 export const API_KEY = 'sk_live_Kq7-fleet-of-workers_Zx94'
 
-/** Runs one round with the store. */
 export async function fleetRound(
   shared: SharedStore,
   seed: number,
@@ -270,7 +264,6 @@ function judge(records: Records, dear: readonly string[]): string[] {
   })
 }
 
-/** The sums of rounds, also in words. */
 export function totalsOf(rounds: readonly Round[]) {
   const sum = (of: (round: Round) => number): number => rounds.reduce((total, round) => total + of(round), 0)
   const kills = sum((round) => round.kills)
@@ -290,7 +283,6 @@ export function totalsOf(rounds: readonly Round[]) {
   }
 }
 
-/** One line about a round. */
 export function summaryOf(round: Round): string {
   const { store, seed, charges, kills, stops, crashes, requests, told, milliseconds, violations } = round
   const server = store === 'sqlite' ? '' : `, server ended ${crashes}×`

@@ -9,10 +9,8 @@ import { temporaryFolder, Workerd } from '../../stores/workers/workerd.ts'
 import { bundleOf } from '../simulation/bundle.ts'
 import type { StoreAddress, StoreName } from './open-store.ts'
 
-/** A shared store for many rounds. */
 export interface SharedStore {
   readonly name: StoreName
-  /** The file that its processes run. */
   readonly program: string
   /** The folders with all files of the store or its server. */
   readonly folder: string

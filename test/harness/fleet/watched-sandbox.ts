@@ -3,10 +3,8 @@ import { createSandbox, type Sandbox, type SandboxOptions } from '../../../src/s
 import { machineTime } from './events.ts'
 import type { Arrival } from './history.ts'
 
-/** A sandbox that is watched. */
 export interface Watched {
   readonly sandbox: Sandbox
-  /** The handler for the server. */
   readonly served: Sandbox
   /** The time and kind of each response, by the request's number. */
   readonly answers: Map<number, NonNullable<Arrival['answer']>>

@@ -38,7 +38,6 @@ const planOf = (intent: IntentPlan): Plan => ({
   ...{ latency: 0, stores: 'shared', otherOrders: 0, cached: false, resends: false, ending: 'soon' },
 })
 
-/** What happens in a lane, one after the other. */
 export type LaneStep = Action | { readonly kind: 'pass'; readonly minutes: number }
 
 /** One order, and what happens at the same time. */
@@ -47,7 +46,6 @@ export interface Setting {
   readonly intent: IntentPlan
   readonly lanes: readonly (readonly LaneStep[])[]
   readonly plan?: Partial<Plan>
-  /** How many effects have a mishap. */
   readonly mishaps: number
 }
 
@@ -221,7 +219,6 @@ export interface Found {
   readonly runs: number
   /** False if the search stopped before every order was run. */
   readonly whole: boolean
-  /** The first broken promise, with what happened. */
   readonly broken: string | undefined
 }
 

@@ -1,6 +1,5 @@
 import { type ConnectionAge, FAULTS, type Fault, type TransportName } from './faults.ts'
 
-/** One cell of the matrix, for one version of Node. */
 export interface Cell {
   /** The row of the outcome table that it checks, and the fault that causes it. */
   readonly name: string
@@ -23,7 +22,6 @@ export const CELLS: readonly Cell[] = FAULTS.flatMap((fault) =>
   ),
 )
 
-/** The result of a cell: the problems found, if any. */
 export interface CellResult {
   readonly name: string
   readonly problems: readonly string[]

@@ -8,7 +8,6 @@ export interface ServiceAnswer {
   readonly body: string
 }
 
-/** One complete request, and actions for it. */
 export interface Exchange {
   readonly socket: Socket
   readonly request: RawRequest
@@ -22,7 +21,6 @@ export interface Exchange {
   afterNext(act: () => Promise<unknown>): void
 }
 
-/** A place in a request: after its headers, or within its body. */
 export type Inside = 'behind the head' | 'amid the body'
 
 /** Actions between a caller and the service. They react only to events and never to time. */

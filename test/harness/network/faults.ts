@@ -5,10 +5,8 @@ import { answerText } from '../../support/raw-server.ts'
 import type { OutcomeKind } from '../core.ts'
 import { type Behaviour, bytesOf, type Exchange, headOf, type ServiceAnswer } from './fault-proxy.ts'
 
-/** The age of a connection when the fault strikes. */
 export type ConnectionAge = 'fresh' | 'reused'
 
-/** The address for the client instead of the proxy's. */
 export type Elsewhere =
   | 'unknown host'
   | 'full backlog'
@@ -21,18 +19,15 @@ type ErrorCode = 'connection' | 'timeout' | 'invalid_response' | 'server' | 'api
 
 export type TransportName = 'global fetch' | 'undici'
 
-/** One fault and its expected result. */
 export interface Fault {
   readonly name: string
   /** Row of the outcome table. Two rows if the system's timing decides between them. */
   readonly row: OutcomeKind | readonly [OutcomeKind, OutcomeKind]
-  /** The caller's error code. Undefined if the order is returned. */
   readonly code?: ErrorCode | readonly ErrorCode[]
   /** Number of requests of one attempt that reach the service. */
   readonly reaches: 0 | 1 | 2
   /** The transport with this result. Default: both. */
   readonly transport?: TransportName
-  /** Possible ages of the connection. Default: both. */
   readonly ages?: readonly ConnectionAge[]
   readonly behaviour?: Behaviour
   readonly elsewhere?: Elsewhere
@@ -108,7 +103,6 @@ const REUSED: readonly ConnectionAge[] = ['reused']
 const reaching = (reaches: Fault['reaches'], faults: readonly Omit<Fault, 'reaches'>[]): Fault[] =>
   faults.map((fault) => ({ ...fault, reaches }))
 
-/** Faults before anything is sent. */
 const CONNECTING = reaching(0, [
   { ...UNREACHABLE, name: 'the connection is refused', ages: FRESH, before: 'refuse' },
   {
@@ -353,7 +347,6 @@ const LATE: readonly Fault[] = (
   },
 ])
 
-/** Faults of a 201 response. */
 const CUT: readonly Fault[] = (
   [
     ['is ended amid a body of known length', ({ socket }, answer) => socket.end(halfOf(answer))],

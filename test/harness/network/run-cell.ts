@@ -74,7 +74,6 @@ function onHeadersRead(url: string, callback: () => void): () => void {
   return () => unsubscribe('undici:request:headers', listener)
 }
 
-/** Runs one cell. `problems` lists the deviations. */
 export async function runCell({ name, fault, age, transport }: Cell): Promise<CellResult> {
   const problems: string[] = []
   const check = (what: string, found: unknown, ...expected: readonly unknown[]): void => {
@@ -133,7 +132,6 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
         runtime,
       )
 
-    // Places the order while the fault lasts.
     let cause: string | undefined
     let strikes = false
     const onRequest = (): void => {
@@ -193,7 +191,6 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     // a refusal.
     if (told.charged === 'no') check("row of an order that was told 'no'", kind, 'unreachable', 'untrusted')
 
-    // Checks the service's requests and charges.
     await proxy.quiet()
     check('requests at the service', arrivedOf('r1').length, fault.reaches * told.attempts)
     const charges = (): number =>
@@ -252,7 +249,6 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
   }
 }
 
-/** Prepares the proxy before the fault strikes. */
 async function begin(proxy: FaultProxy, before: Fault['before']): Promise<void> {
   if (before === 'refuse' || before === 'refuse and end idle connections') await proxy.refuse()
   if (before === 'end idle connections' || before === 'refuse and end idle connections')
@@ -270,7 +266,6 @@ interface Place {
   readonly close: () => Promise<void> | void
 }
 
-/** An address without a working service. */
 async function goElsewhere(where: Elsewhere): Promise<Place> {
   if (where === 'unknown host') return { url: 'https://customer-ordering.invalid', close: () => {} }
   if (where === 'full backlog') return fullBacklog()

@@ -12,7 +12,6 @@ import { bundleWithSeams, runSeeds } from './threads.ts'
 /** A bug that is not detected within this many runs counts as missed. */
 export const MOST_SEEDS = 20_000
 
-/** The seed that detected a bug. */
 export interface Noticed {
   readonly seed: number
   /** Runs of all threads until then. */
@@ -21,7 +20,6 @@ export interface Noticed {
 }
 
 export interface Hunt {
-  /** Absent if the bug was missed. */
   readonly noticed?: Noticed
   /**
    * The first error that a run threw. A bug that does not work proves nothing about the simulation.
@@ -29,7 +27,6 @@ export interface Hunt {
   readonly threw?: string
 }
 
-/** Runs seeds with a bug until a promise is broken. */
 export async function hunt(
   built: Bundle,
   bug: string,

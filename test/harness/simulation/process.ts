@@ -93,7 +93,6 @@ export class Process {
   readonly #draw: Draw
   readonly #client: CustomerOrderingClient
   readonly #worker: number
-  /** The wall clock. */
   readonly #now = (): number => this.#world.time.now + this.#world.offset(this.#worker)
   readonly #death: Promise<'died'>
   readonly #running = new Set<Running>()
@@ -646,7 +645,6 @@ export class Process {
     this.#world.note(this.name, () => `hears ${reply.status} ${code ?? ''}${whole ? '' : ', not as a whole'}`)
   }
 
-  /** Replaces ky and fetch. */
   readonly #transport: Transport = {
     send: async (request) => {
       const { method, url, headers, body = '', signal } = request
@@ -689,7 +687,6 @@ export class Process {
     this.#world.log.hidden.push({ key, wall: this.#now(), call: Number(call) })
   }
 
-  /** Replaces fetch, below ky. */
   #fetch = (input: RequestInfo | URL, init?: RequestInit): Promise<Response> =>
     this.#send(new Request(input, init))
 
@@ -763,7 +760,6 @@ function answerHeaders(headers: SandboxReply['headers']): ResponseHeaders {
   }
 }
 
-/** A response that has begun. */
 function responseOf({ delivery, status, headers, body }: SandboxReply): TransportResponse {
   const text = 'after' in delivery ? body.slice(0, delivery.after) : body
   const isWhole = delivery.type === 'complete' || (delivery.type === 'cut' && delivery.cleanly)

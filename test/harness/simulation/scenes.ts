@@ -19,7 +19,6 @@ export interface Swarm
   readonly kinds: Partial<Record<Action['kind'], number>>
   /** Weights of the times between steps: immediately, soon, after the call, late. */
   readonly gaps: Gaps
-  /** Probability that a caller aborts. */
   readonly aborts: number
   /** A fixed order of steps, if any: their kinds, the time before each, and their workers. */
   readonly script?: readonly Scripted[]
@@ -64,7 +63,6 @@ export const onOrders = (rule: Omit<FaultRule, 'match'>): FaultRule => ({
   match: { operation: 'createOrder' },
   ...rule,
 })
-/** A pause of this many minutes. */
 export const minutes = (from: number, to: number): Minutes => ({ from, to })
 
 /** Defaults of scenes: only the named mishaps and the scripted steps happen. */

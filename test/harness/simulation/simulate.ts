@@ -180,7 +180,6 @@ async function buyAgain(world: World, broken: string[]): Promise<void> {
 /** How many calls it takes at most to leave a key whose refusal the service remembers. */
 const CALLS_TO_BUY = 3
 
-/** Does a step. */
 export async function act(world: World, step: Step): Promise<void> {
   const { sandbox, time } = world
   // A sleeping process acts when it wakes.

@@ -7,7 +7,6 @@ import { type Bundle, bundleOf } from './bundle.ts'
 
 const BATCH = new URL('./batch.ts', import.meta.url)
 
-/** Bundles the simulation. */
 export async function bundle(): Promise<Bundle> {
   return await bundleOf('simulation', { entryPoints: [fileURLToPath(BATCH)] })
 }
@@ -22,7 +21,6 @@ export async function bundleWithSeams(program: URL = BATCH): Promise<Bundle> {
   return await bundleOf('simulation', { stdin: { contents, resolveDir: root }, plugins: [seamsForEsbuild] })
 }
 
-/** A test program in this process, with a seeded bug. */
 export async function withBug<Program>(
   name: string,
   program: URL,
@@ -53,7 +51,6 @@ export interface RunOptions {
    * promise.
    */
   readonly untilFailure?: boolean
-  /** A seeded bug, for a bundle with seams. */
   readonly bug?: string
   readonly onProgress?: (summary: Summary) => void
 }

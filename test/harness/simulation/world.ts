@@ -16,20 +16,17 @@ import { Process, type Running } from './process.ts'
 /** Steps and mishaps that a run omits, to shrink a failing run. */
 export type Without = ReadonlySet<string>
 
-/** One intended purchase. */
 export interface Intent {
   readonly plan: IntentPlan
   readonly logged: LoggedIntent
 }
 
-/** An effect of a process that has not left it. */
 export interface Offer {
   readonly process: Process
   readonly kind: EffectKind
   readonly happen: (mishap: Mishap | undefined) => void
 }
 
-/** A request at the service, and the service's result. */
 interface Processing {
   readonly logged: LoggedRequest
   readonly entry: SandboxRequest
@@ -51,7 +48,6 @@ export class World {
   readonly sandbox: Sandbox
   /** The store of all processes, unless each has its own. */
   store: MemoryStore = new MemoryStore()
-  /** Reads in an HTTP cache, by address. */
   readonly cache: Map<string, SandboxReply> = new Map()
   readonly intents: readonly Intent[]
   readonly without: Without
@@ -61,7 +57,6 @@ export class World {
   /** Mishaps that happened, by their names in {@link Without}. */
   readonly mishaps: string[] = []
   readonly rotates: boolean
-  /** API keys in the order of their creation. */
   readonly apiKeys: string[]
   /** Effects that wait for a choice, if something chooses the order of all effects. */
   offers: Offer[] | undefined
@@ -69,7 +64,6 @@ export class World {
   troubled = true
   /** Requests and writes in transit, including those of dead processes. */
   underWay = 0
-  /** Requests that have not arrived. */
   readonly flying: Set<LoggedRequest> = new Set()
   readonly running: Set<Running> = new Set()
   readonly #workers: (Process | undefined)[] = []
@@ -210,7 +204,6 @@ export class World {
     this.log.lose(rows)
   }
 
-  /** A worker turns to the customer's new API key. */
   rotate(worker: number): void {
     if (this.apiKeys.length === 1)
       this.apiKeys.push(
@@ -237,7 +230,6 @@ export class World {
     return known?.logged.name ?? record.slot
   }
 
-  /** The newest record of an intent, as stored. */
   recordOf({ logged }: Intent): StoredRecord | undefined {
     return this.log.rows.findLast(({ record }) => record !== undefined && logged.slots.includes(record.slot))
       ?.record

@@ -25,7 +25,6 @@ export type Leak = (typeof LEAKS)[number]
 
 const KEPT = 2048
 
-/** Reports removals of old rows. */
 class PrunedStore extends MemoryStore {
   readonly #onPrune: (pruned: Promise<number>) => void
 
@@ -127,7 +126,6 @@ export class Clients {
   }
 }
 
-/** Clears the service's memory of orders. */
 export function forgetHistory(sandbox: Sandbox): void {
   sandbox.load({ ...sandbox.dump(), orders: [], ledger: [], keys: [] })
 }

@@ -5,7 +5,6 @@ export interface Look {
   /** Bytes in use after a collection, inside and outside the heap. */
   readonly bytes: number
   readonly objects: number
-  /** Listeners of the caller's signal. */
   readonly listeners: number
   readonly rows: number
   /**
@@ -26,7 +25,6 @@ const WARM_UP = 3
  */
 const SLACK = { bytes: 80_000, objects: 40, listeners: 0.5, rows: 5, resources: 0.5 } as const
 
-/** Describes what grew over the later samples of a run. */
 export function grown(looks: readonly Look[]): string[] {
   const later = looks.slice(Math.ceil(looks.length / WARM_UP))
   const [first] = later

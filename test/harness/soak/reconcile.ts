@@ -70,7 +70,6 @@ async function fill(path: string, records: number): Promise<void> {
   database.close()
 }
 
-/** Runs in the small heap. */
 async function reconcileAll(path: string, records: number): Promise<void> {
   const list: typeof fetch = (input) => {
     const { searchParams } = new URL(input instanceof Request ? input.url : input)

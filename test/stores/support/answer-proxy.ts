@@ -15,7 +15,6 @@ export interface AnswerProxyOptions {
  * before the client receives the response.
  */
 export class AnswerProxy {
-  /** Number of responses lost so far. */
   lost = 0
   readonly #server = createServer()
   readonly #sockets = new Set<Socket>()
@@ -36,7 +35,6 @@ export class AnswerProxy {
     return typeof address === 'object' && address !== null ? address.port : 0
   }
 
-  /** Loses the next response and its connection. */
   loseNextAnswer(): void {
     this.#cutting = true
   }

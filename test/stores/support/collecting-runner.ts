@@ -1,6 +1,5 @@
 import type { ContractRunner } from 'customer-ordering-sdk/stores/contract'
 
-/** A test runner that returns results instead of reporting them, to check how a suite fails. */
 export class CollectingRunner implements ContractRunner {
   readonly #tests: { readonly title: string; readonly body: () => Promise<void> }[] = []
 
@@ -17,7 +16,6 @@ export class CollectingRunner implements ContractRunner {
     if (this.#only === undefined || this.#only === title) this.#tests.push({ title, body })
   }
 
-  /** Titles of all registered tests. */
   get titles(): readonly string[] {
     return this.#tests.map(({ title }) => title)
   }

@@ -6,7 +6,6 @@ import type { OrderStore } from '../../../src/stores/store.ts'
 import { type Ran, runHere } from '../../command/terminal.ts'
 import { failure, order } from '../../support/lab.ts'
 
-/** Runs the command in this process. */
 export async function command(
   line: string,
   folder: string,

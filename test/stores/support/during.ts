@@ -31,7 +31,6 @@ export const redisServers = (...settings: Parameters<typeof RedisServers.start>)
     (servers) => servers.stop(),
   )
 
-/** An embedded database. */
 export const embedded = (): (() => PGliteDatabase) =>
   during(
     () => pglite().PGlite.create(),

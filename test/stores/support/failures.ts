@@ -19,7 +19,6 @@ export async function failureOf(action: () => unknown): Promise<StoreError> {
   throw new Error('it did not fail')
 }
 
-/** The code of the database in a store's error. */
 export const codeOf = ({ cause }: StoreError): unknown =>
   cause instanceof Error ? Reflect.get(cause, 'code') : undefined
 

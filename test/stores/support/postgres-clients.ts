@@ -20,7 +20,6 @@ export interface PgPool extends PostgresClient {
   on(event: 'error' | 'connect', listener: (subject: never) => void): unknown
 }
 
-/** Options of pg's clients and pools. */
 export interface PgOptions {
   readonly connectionString?: string
   readonly max?: number
@@ -46,7 +45,6 @@ interface PGliteModule {
   readonly PGlite: { create(directory?: string): Promise<PGliteDatabase> }
 }
 
-/** The part of postgres.js that the tests use. */
 export interface PostgresJs {
   unsafe(text: string, parameters?: PostgresParameter[]): Promise<readonly unknown[]>
   end(options?: { timeout: number }): Promise<void>
@@ -63,7 +61,6 @@ export function makePool(url: string, options: PgOptions = {}): PgPool {
   return pool
 }
 
-/** Runs one statement on a separate connection. */
 export async function execute(url: string, sql: string): Promise<readonly Record<string, unknown>[]> {
   const client = new (pg().Client)({ connectionString: url })
   client.on('error', () => {})

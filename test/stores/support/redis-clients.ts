@@ -34,7 +34,6 @@ interface IoredisModule {
 export const nodeRedis = (name: 'redis' | 'redis-5' = 'redis'): NodeRedisModule => engine(name)
 export const ioredis = (name: 'ioredis' | 'ioredis-5' = 'ioredis'): IoredisModule => engine(name)
 
-/** A client, and a function that closes it. */
 export interface Connection {
   readonly client: RedisClient
   close(): void

@@ -11,7 +11,6 @@ const script = serviceScript('redis')
 /** A private server, or a private cluster of three; see tools/services/redis.sh. */
 export class RedisServers {
   readonly ports: readonly number[]
-  /** The servers' directory. */
   readonly directory: string
 
   private constructor(directory: string, ports: readonly number[]) {
@@ -27,7 +26,6 @@ export class RedisServers {
     return new RedisServers(directory, stdout.trim().split('\n').map(Number))
   }
 
-  /** The port of the first server. */
   get port(): number {
     return this.ports[0] ?? 0
   }

@@ -10,7 +10,6 @@ export const HOOK_TIMEOUT = 120_000
 export class SqlServer {
   readonly #script: string
   readonly url: string
-  /** The server's directory. */
   readonly directory: string
 
   private constructor(script: string, directory: string, url: string) {

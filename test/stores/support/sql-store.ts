@@ -11,7 +11,6 @@ export interface SqlEngine {
   readonly query: (sql: string) => Promise<readonly Record<string, unknown>[]>
   /** The name of the table of versions. */
   readonly versions: string
-  /** Removes the index of open rows. */
   readonly dropIndex: string
   /** A query whose result changes with every table or index. */
   readonly schema: string

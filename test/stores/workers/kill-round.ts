@@ -10,7 +10,6 @@ import { temporaryFolder, Workerd } from './workerd.ts'
 export interface KillRound {
   readonly acknowledged: number
   readonly charges: number
-  /** Orders that the kill interrupted. */
   readonly interrupted: number
   /** What the client promised and did not keep. */
   readonly broken: readonly string[]

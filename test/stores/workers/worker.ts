@@ -148,7 +148,6 @@ export class Orders extends DurableObject<Env> {
   }
 }
 
-/** The open stores of each test. */
 const handles = new Map<string, OrderStore>()
 
 const siteOfD1 = ({ DB }: Env): Site => ({

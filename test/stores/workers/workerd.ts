@@ -17,7 +17,6 @@ export interface Miniflare {
     fetch(url: string, init: object): Promise<Response>
     scheduled(options: object): Promise<object>
   }>
-  /** Kills workerd with SIGKILL. */
   dispose(): Promise<void>
 }
 
@@ -122,7 +121,6 @@ export class Workerd {
     }
   }
 
-  /** Kills the runtime with SIGKILL. */
   async kill(): Promise<void> {
     await this.#miniflare.dispose()
   }

@@ -34,7 +34,6 @@ function note(happening: Happening): void {
   writeSync(log, `${JSON.stringify({ at: machineTime(), wall: Date.now(), ...happening })}\n`)
 }
 
-/** The current call, if any. */
 function ofCall(): { readonly call?: string } {
   const call = calls.getStore()
   return call === undefined ? {} : { call }
@@ -136,7 +135,6 @@ async function called<T>(
   return await ending
 }
 
-/** Calls create(). Returns the result for the caller. */
 function create(reference: string): Promise<Told> {
   return called('create', reference, async (call) => {
     const told = await client.orders
@@ -171,7 +169,6 @@ function recover(takeOver: boolean): Promise<readonly Recovered[]> {
   })
 }
 
-/** The remaining orders, in this process's own sequence. */
 async function race(references: readonly string[], tries: number): Promise<readonly string[]> {
   const waiting = references.map((reference) => ({ reference, left: tries }))
   for (let last = waiting.length - 1; last > 0; last--) {
