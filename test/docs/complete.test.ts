@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
+import { answerOf } from '../../examples/hono-backend/answer.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { environmentName, OPTIONS } from '../../src/command/options.ts'
 import { EXIT } from '../../src/command/terminal.ts'
@@ -134,18 +135,37 @@ test('the pages name every environment variable that the source reads, and no ot
   expect(named).toEqual(used)
 })
 
-test('each list of refusals in the docs and TSDoc has every status that is a refusal', () => {
-  const refusals = Object.keys(STATUSES).filter((status) => statusRow(Number(status)).outcome === 'refused')
-  const sources = globSync('**/*.ts', { cwd: join(root, 'src') }).map((path) => ({
-    path,
-    text: sourceOf(path),
-  }))
+const refusals = Object.keys(STATUSES).filter((status) => statusRow(Number(status)).outcome === 'refused')
+
+test('each list of refusals in the docs, TSDoc and examples has every status that is a refusal', () => {
+  const sources = globSync('{src,examples}/**/*.ts', { cwd: root, exclude: ['**/node_modules'] }).map(
+    (path) => ({ path, text: readFileSync(join(root, path), 'utf8') }),
+  )
   const lists = [...pages, ...sources].flatMap(({ path, text }) =>
     [...text.matchAll(/\b400, 402, 404(?:,? (?:or |and )?\d{3})*/g)].map(([list]) => `${path}: ${list}`),
   )
   const found = lists.map((list) => list.split(': ')[1]?.match(/\d{3}/g)?.join())
+  expect(lists.join()).toContain('examples/worker-fleet/worker.ts')
   expect(found.length).toBeGreaterThan(3)
   expect(lists.filter((_list, index) => found[index] !== refusals.join())).toEqual([])
+})
+
+test.each(refusals)('examples/hono-backend passes the refusal %s on', (status) => {
+  const error = new (statusRow(Number(status)).error)('', { charged: 'no' })
+  if (!errors.isCustomerOrderingError(error)) throw error
+  expect(answerOf(error)).toEqual({ status: Number(status), body: { state: 'refused', reason: error.code } })
+})
+
+test('the test of habits misspells every option of the client, of create() and of a list', () => {
+  const habits = readFileSync(join(root, 'test/client/setup/habits.test.ts'), 'utf8')
+  const [, lists = ''] = habits.split("describe('misspellings'")
+  const [client, create, list] = [...lists.matchAll(/^ {4}'(\w+(?: \w+)+)',$/gm)].map(([, names]) => names)
+  const [options, call] = [fieldsOf('options.ts'), fieldsOf('call-options.ts')]
+  const of = (...names: string[]): string =>
+    names.flatMap((name) => call.get(name) ?? options.get(name) ?? []).join(' ')
+  expect(client).toBe(of('ClientOptions'))
+  expect(create).toBe(of('RequestOptions', 'CreateOptions'))
+  expect(list).toBe(of('RequestOptions', 'ListOptions', 'ListParams', 'ListOrdersParams'))
 })
 
 test.each([

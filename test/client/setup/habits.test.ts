@@ -147,8 +147,8 @@ describe('methods of other SDKs', () => {
 
 describe('misspellings', () => {
   it.each([
-    'baseUrl apiKey account store timeout totalTimeout maxRetries safeRetryWindow idempotencyScope retention defaultHeaders logLevel',
-    'signal timeout totalTimeout maxRetries headers allowDuplicate idempotencyKey',
+    'baseUrl allowInsecureHttp apiKey account store server timeout totalTimeout maxRetries safeRetryWindow idempotencyScope remember retention codec transport fetch defaultHeaders hooks logger logLevel schemas listEnvelope dangerouslyAllowBrowser',
+    'signal timeout totalTimeout maxRetries headers idempotencyKey allowDuplicate',
     'signal timeout totalTimeout maxRetries headers prefetch limit offset sourceSystem',
   ])('a name with one wrong letter is never taken for a habit: %s', (names) => {
     const known = names.split(' ')
