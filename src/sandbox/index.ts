@@ -20,7 +20,7 @@ export type {
   SandboxOperation,
   SandboxRequestView,
 } from './service/faults.ts'
-export type { JsonObject, JsonPatchStep } from './service/json.ts'
+export type { JsonObject } from './service/json.ts'
 export { type SandboxAssertion, SandboxAssertionError, type SandboxAssertions } from './service/ledger.ts'
 export type { NewApiKey, NewCustomer, NewOrder, NewService, SandboxOptions } from './service/options.ts'
 export type {

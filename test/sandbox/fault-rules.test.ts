@@ -23,7 +23,7 @@ const everyAction: { readonly [Type in FaultAction['type']]: Extract<FaultAction
   },
   inProgress: { type: 'inProgress', commit: false },
   forgetKeys: { type: 'forgetKeys' },
-  transformBody: { type: 'transformBody', patch: [{ op: 'add', path: '/a', value: null }] },
+  transformBody: { type: 'transformBody', patch: { a: null } },
   shortPage: { type: 'shortPage', fewer: 1 },
   mutateList: { type: 'mutateList', change: 'shuffle' },
   bytes: { type: 'bytes', body: '', contentType: 'text/plain', status: 200, commit: false },
@@ -86,10 +86,7 @@ describe('fault rules from a file', () => {
       '$[0].action.headers.a: expected a valid header value, got "b\\r\\nc"',
     ],
     ['[{"action":{"type":"transformBody"}}]', '$[0].action: needs "patch"'],
-    [
-      '[{"action":{"type":"transformBody","patch":[{"op":"add","path":"a"}]}}]',
-      '$[0].action.patch[0].path: expected a JSON pointer',
-    ],
+    ['[{"action":{"type":"transformBody","patch":[]}}]', '$[0].action.patch: expected an object'],
     ['[{"action":{"type":"mutateList","change":"sort"}}]', '$[0].action.change: expected "dropFirst" or'],
     ['[{"action":{"type":"mutateList","change":[]}}]', '$[0].action.change: expected "dropFirst" or'],
   ])('the fault file %s is rejected with the place and the reason', (text, message) => {

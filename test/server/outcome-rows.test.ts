@@ -82,7 +82,7 @@ const status = (code: number, name?: string): Scenario => ({
 const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   created: { commits: true },
   created_flawed: {
-    fault: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: 'much' }] },
+    fault: { type: 'transformBody', patch: { amount: 'much' } },
     commits: true,
   },
   created_unreadable: { fault: { type: 'cutBody' }, commits: true },
@@ -93,10 +93,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   contradicted: {
     fault: {
       type: 'transformBody',
-      patch: [
-        { op: 'replace', path: '/id', value: 'ord_of_another' },
-        { op: 'replace', path: '/metadata/externalOrderId', value: 'r2' },
-      ],
+      patch: { id: 'ord_of_another', metadata: { externalOrderId: 'r2' } },
     },
     commits: true,
   },

@@ -23,21 +23,7 @@ const plain = record({})
 
 /** Requires `transform` or `patch`, or both, which `record` cannot express. */
 const transformBody: Shape = (value, path) =>
-  record(
-    { type: text() },
-    {
-      transform: isFunction,
-      patch: listOf(
-        record(
-          {
-            op: oneOf('add', 'replace', 'remove'),
-            path: text(/^(\/|$)/, 'a JSON pointer such as "/amount"'),
-          },
-          { value: anything },
-        ),
-      ),
-    },
-  )(value, path) ??
+  record({ type: text() }, { transform: isFunction, patch: dictionaryOf(anything) })(value, path) ??
   (isJsonObject(value) && value['transform'] === undefined && value['patch'] === undefined
     ? `${path}: needs "patch" (or, in code, "transform")`
     : null)

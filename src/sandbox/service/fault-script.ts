@@ -6,7 +6,7 @@ import type {
   SandboxFaults,
   SandboxRequestView,
 } from './faults.ts'
-import { type JsonObject, patchJson } from './json.ts'
+import { isJsonObject, type JsonObject, mergePatch } from './json.ts'
 import type { Random } from './random.ts'
 import type { ListChanges } from './reading.ts'
 
@@ -150,7 +150,7 @@ function transformed(
   action: Extract<FaultAction, { type: 'transformBody' }>,
   request: SandboxRequestView,
 ): unknown {
-  const patched = patchJson(body, action.patch ?? [])
+  const patched = isJsonObject(body) ? mergePatch(body, action.patch ?? {}) : body
   return action.transform === undefined ? patched : action.transform(patched, request)
 }
 

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonPatchStep } from './json.ts'
+import type { JsonObject } from './json.ts'
 
 /** An endpoint of the API document. */
 export type SandboxOperation =
@@ -122,12 +122,13 @@ export type FaultAction =
   /** Before processing the request, the service forgets the keys of requests that have ended. */
   | { readonly type: 'forgetKeys' }
   /**
-   * Changes the JSON body of the response: first with the JSON patch steps, then with the function.
+   * Changes the JSON body of the response: first with the merge patch (RFC 7396: null removes a
+   * field), which leaves a body alone that is no object, then with the function.
    */
   | {
       readonly type: 'transformBody'
       readonly transform?: (body: unknown, request: SandboxRequestView) => unknown
-      readonly patch?: readonly JsonPatchStep[]
+      readonly patch?: JsonObject
     }
   /** Lists: pages have at most their limit minus `fewer` rows. Default 1. */
   | { readonly type: 'shortPage'; readonly fewer?: number }

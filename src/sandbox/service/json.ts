@@ -43,59 +43,14 @@ export function sortedJson(value: unknown): string {
   return JSON.stringify(value) ?? 'null'
 }
 
-/** One step of a JSON patch (RFC 6902). `move`, `copy` and `test` are not supported. */
-export interface JsonPatchStep {
-  /** The kind of change. `replace` also adds a missing field. */
-  readonly op: 'add' | 'replace' | 'remove'
-  /** JSON pointer (RFC 6901), for example `/amount` or `/data/0/id`. */
-  readonly path: string
-  /** The new value, for `add` and `replace`. */
-  readonly value?: unknown
-}
-
-/**
- * A step changes nothing if the parent of its path does not exist, because a fault rule may match
- * responses of different shapes.
- */
-export function patchJson(document: unknown, steps: readonly JsonPatchStep[]): unknown {
-  let result: unknown = structuredClone(document)
-  for (const step of steps) {
-    const names = step.path
-      .split('/')
-      .slice(1)
-      .map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'))
-    const last = names.pop()
-    if (last === undefined) {
-      result = step.op === 'remove' ? null : step.value
-      continue
-    }
-    let parent: unknown = result
-    for (const name of names) parent = isContainer(parent) ? Reflect.get(parent, name) : undefined
-    if (isContainer(parent)) patchField(parent, last, step)
-  }
-  return result
-}
-
-function patchField(parent: object, name: string, step: JsonPatchStep): void {
-  if (Array.isArray(parent)) {
-    const index = name === '-' ? parent.length : Number(name)
-    if (!Number.isInteger(index) || index < 0 || index > parent.length) return
-    parent.splice(index, step.op === 'add' ? 0 : 1, ...(step.op === 'remove' ? [] : [step.value]))
-  } else if (step.op === 'remove') {
-    Reflect.deleteProperty(parent, name)
-  } else {
-    // Assigning to a field named `__proto__` would change the prototype.
-    Object.defineProperty(parent, name, {
-      value: step.value,
-      writable: true,
-      enumerable: true,
-      configurable: true,
-    })
-  }
-}
-
-function isContainer(value: unknown): value is object {
-  return typeof value === 'object' && value !== null
+/** JSON merge patch (RFC 7396): null removes a field. */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isJsonObject(patch)) return patch
+  const merged = new Map(isJsonObject(target) ? Object.entries(target) : [])
+  for (const [name, value] of Object.entries(patch))
+    if (value === null) merged.delete(name)
+    else merged.set(name, mergePatch(merged.get(name), value))
+  return Object.fromEntries(merged)
 }
 
 function nestsDeeperThan(text: string, limit: number): boolean {

@@ -250,11 +250,7 @@ describe('an order that was created but never readable', () => {
   })
 
   it('an unreadable order is read past the window by its id, if known', async (lab) => {
-    const remove = lab.fault(
-      { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: 'much' }] },
-      'always',
-      'createOrder',
-    )
+    const remove = lab.fault({ type: 'transformBody', patch: { amount: 'much' } }, 'always', 'createOrder')
     const flawed = await failure(lab.create())
     expect(flawed).toMatchObject({ code: 'invalid_response', charged: 'yes', orderId: expect.any(String) })
     remove()

@@ -138,11 +138,7 @@ export const SCENES: readonly Scene[] = [
   ['created, of which only the id is kept', NAMED, asks([], { remember: 'id' })],
   ['created under its second key', NAMED, refused, asks([NO_FUNDS])],
   ['created, unreadable, its id unknown', NAMED, unread],
-  [
-    'created, unreadable, its id known',
-    NAMED,
-    asksWhile({ type: 'transformBody', patch: [{ op: 'remove', path: '/status' }] }),
-  ],
+  ['created, unreadable, its id known', NAMED, asksWhile({ type: 'transformBody', patch: { status: null } })],
   ['created, unreadable, and busy', NAMED, unread, killed],
   ['refused', NAMED, refused],
   ['refused, with a random key', UNLABELLED, asks([NO_FUNDS])],

@@ -211,7 +211,7 @@ describe('the sandbox behind Prism', { timeout: 120_000 }, () => {
   test('Prism rejects a response that the description forbids', async () => {
     sandbox.reset()
     sandbox.faults.add({
-      action: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: '12.50' }] },
+      action: { type: 'transformBody', patch: { amount: '12.50' } },
     })
     await assert.rejects(pass({ path: '/v1/balance' }), /prism\/errors#VIOLATIONS/)
     sandbox.faults.add({ action: { type: 'status', status: 418 } })

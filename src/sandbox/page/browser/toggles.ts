@@ -57,7 +57,7 @@ const toggles: readonly {
     hint: 'orders: "12.50" instead of an integer',
     rule: {
       match: { operation: 'createOrder' },
-      action: { type: 'transformBody', patch: [{ op: 'replace', path: '/amount', value: '12.50' }] },
+      action: { type: 'transformBody', patch: { amount: '12.50' } },
     },
   },
   {
