@@ -13,7 +13,7 @@ import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering
 import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { scopeOf } from '../../src/identity/keys.ts'
-import { OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
+import { judgeOutcome, OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
 import { isPending, type JournalRecord } from '../../src/orders/record/record.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
@@ -21,6 +21,7 @@ import { MemoryStore } from '../../src/stores/memory.ts'
 import { transportUnderTest } from '../support/attempt.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
 import { sample } from '../support/effort.ts'
+import { MEANING } from '../support/meaning.ts'
 import { listening, type RawRequest, rawServer } from '../support/raw-server.ts'
 import { recordIn, storeOver } from '../support/stores.ts'
 import { refusing } from './refusing.ts'
@@ -265,8 +266,8 @@ describe('the outcome table over a real socket', () => {
     const inOneCall = elsewhere === undefined && transport === undefined && abort !== 'at the claim'
     return Object.entries(HISTORIES).flatMap(([when, { earlierCall, sameCall }]) => {
       if (sameCall !== undefined && !inOneCall) return []
-      const meaning =
-        (earlierCall ?? sameCall) === undefined ? OUTCOMES[kind].clean : OUTCOMES[kind].ambiguous
+      const before = { ambiguous: (earlierCall ?? sameCall) !== undefined, proven: false }
+      const meaning = MEANING[judgeOutcome(kind, before).shows]
       return [{ kind, when, earlierCall, sameCall, meaning, ...meaning }]
     })
   })

@@ -13,10 +13,11 @@ import manifest from '../../package.json' with { type: 'json' }
 import { ApiError } from '../../src/errors/classes.ts'
 import { CONFLICTS, STATUSES, type StatusRow, statusRow } from '../../src/errors/statuses.ts'
 import {
-  type Meaning,
+  judgeOutcome,
   OUTCOMES,
   type OutcomeKind,
   type OutcomeRow,
+  type Shown,
 } from '../../src/orders/protocol/outcome.ts'
 import { CONDITIONS, type Command, GUARDS, type Phase, RULES } from '../../src/orders/protocol/rules.ts'
 import { root } from '../build/ensure-built.ts'
@@ -32,15 +33,23 @@ const next: Readonly<Record<OutcomeRow['next'], string>> = {
   replay: 'replay to read it, at most twice',
 }
 
-const rejections: Readonly<Record<NonNullable<Meaning['rejection']>, string>> = {
-  refused: 'rejected',
-  not_processed: 'rejected',
-  cancelled: 'rejected',
-  abandoned: 'rejected',
+const CHARGED = {
+  charge: 'yes',
+  doubt: 'unknown',
+  refused: 'no',
+  not_processed: 'no',
+  cancelled: 'no',
+} as const
+const STATE = { yes: 'created', unknown: 'open', no: 'rejected' } as const
+
+function meaning(shows: Shown): string {
+  const charged = CHARGED[shows]
+  return `\`'${charged}'\`, ${STATE[charged]}`
 }
 
-function meaning({ charged, state, rejection }: Meaning): string {
-  return `\`'${charged}'\`, ${rejection === undefined ? state : rejections[rejection]}`
+/** What the outcome means after an attempt under the same key that may have been charged. */
+function afterDoubt(kind: OutcomeKind): string {
+  return meaning(judgeOutcome(kind, { ambiguous: true, proven: false }).shows)
 }
 
 /** Returns the outcome table, with one line for each entry of `OUTCOMES`. */
@@ -51,7 +60,7 @@ function outcomeTable(): string {
     '| --- | --- | --- | --- |',
     ...entries.map(
       ([kind, row]) =>
-        `| ${outcomeWords(kind)} | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} |`,
+        `| ${outcomeWords(kind)} | ${meaning(row.shows)} | ${afterDoubt(kind)} | ${next[row.next]} |`,
     ),
   ].join('\n')
 }
@@ -64,9 +73,9 @@ function statusClasses(): readonly (readonly [statuses: string, StatusRow])[] {
   return [...classes, ['5xx', statusRow(500)], ['any other', statusRow(0)]]
 }
 
-const chargedBy = ({ outcome }: StatusRow): string => `\`'${OUTCOMES[outcome].clean.charged}'\``
+const chargedBy = ({ outcome }: StatusRow): string => `\`'${CHARGED[OUTCOMES[outcome].shows]}'\``
 function nextStep({ advice: [next], outcome }: StatusRow): string {
-  const again = OUTCOMES[outcome].clean.charged === 'no' ? 'call again' : 'make the same call again'
+  const again = CHARGED[OUTCOMES[outcome].shows] === 'no' ? 'call again' : 'make the same call again'
   const then = outcome === 'conflict' ? '' : `, then ${again}`
   return `${next[0]?.toLowerCase()}${next.slice(1)}${then}`
 }
@@ -118,7 +127,9 @@ function stepText(step: object): string {
 }
 
 function cellText(cell: readonly unknown[]): string {
-  const entries = cell.map((entry) => {
+  // The guards begin every cell of `create()`, and have a list of their own.
+  const own = cell.filter((entry) => !GUARDS.some((guard) => guard === entry))
+  const entries = own.map((entry) => {
     if (!Array.isArray(entry)) return stepText(Object(entry))
     const [when, step]: unknown[] = entry
     return `${words(String(when))}: ${stepText(Object(step))}`
@@ -156,7 +167,7 @@ function guardList(): string {
 /** The conditions, and what makes them true. */
 function conditionTable(): string {
   const lines = Object.keys(CONDITIONS).map(
-    (name) => `| ${words(name)} | ${commentOf('protocol/rules.ts', `const ${name}: Condition`)} |`,
+    (name) => `| ${words(name)} | ${commentOf('protocol/rules.ts', `  ${name}: (`)} |`,
   )
   return ['| condition | when it is true, and why it matters |', '| --- | --- |', ...lines].join('\n')
 }
@@ -179,7 +190,7 @@ function recordTable(): string {
     '| --- | --- | --- | --- | --- |',
     ...entries.map(
       ([kind, row]) =>
-        `| \`${kind}\` | ${meaning(row.clean)} | ${meaning(row.ambiguous)} | ${next[row.next]} | ${row.hold ?? ''} |`,
+        `| \`${kind}\` | ${meaning(row.shows)} | ${afterDoubt(kind)} | ${next[row.next]} | ${row.hold ?? ''} |`,
     ),
   ].join('\n')
 }

@@ -30,11 +30,11 @@ import {
   orderEvent,
 } from '../record/context.ts'
 import { type Intent, readIntent } from '../record/intent.ts'
-import type { FoundRecord } from '../record/journal.ts'
+import type { Found, FoundRecord } from '../record/journal.ts'
 import { type OrderRecord, orderOf } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
 import { drive, type EndStep } from '../sending/drive.ts'
-import { proveFound } from '../sending/evidence.ts'
+import { proveCreated } from '../sending/evidence.ts'
 import {
   argumentError,
   named,
@@ -156,20 +156,19 @@ async function ruledReply(
   context: OrderContext,
   job: CreateJob,
   step: EndStep,
-  { id, row, record }: Partial<FoundRecord>,
+  found: Found,
 ): Promise<OrderReply<Order>> {
-  if (step.step === 'refuse') throw refusedError(job, step.because, record)
-  if (id === undefined || row === undefined || record === undefined)
-    throw new TypeError(`unreachable: ${step.step} without a record`)
+  if (step.step === 'refuse') throw refusedError(job, step.because, found.record)
+  if (found.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
   switch (step.step) {
     case 'tell':
-      return rememberedReply(job, record)
+      return rememberedReply(job, found.record)
     case 'read':
       return isNameless(job.intent.slot)
-        ? await readOnce(context, job, { id, row, record })
-        : await readReply(context, job, { id, row, record })
+        ? await readOnce(context, job, found)
+        : await readReply(context, job, found)
     case 'look_up': {
-      const lookup = { found: { id, row, record }, reason: 'past_window', body: job.intent.body } as const
+      const lookup = { found, reason: 'past_window', body: job.intent.body } as const
       const settings: CallSettings = {
         ...job.settings,
         // A getter, because each page may use only the time that is left.
@@ -278,8 +277,8 @@ export async function readReply(
   if (orderId === undefined) throw unresolvedError(job, 'unreadable', record)
   const settings = { ...job.settings, totalTimeout: Math.max(1, deadline.remaining()) }
   const read = await readOrder(context, 'orders.retrieve', orderId, 'yes', settings, record)
-  const proof = { id: orderId, order: read.value, claim: job.callId }
-  const { record: stored, remembered, isDisplaced } = await proveFound(context, found, proof, deadline)
+  const evidence = { orderId, order: read.value, claim: job.callId }
+  const { record: stored, remembered, isDisplaced } = await proveCreated(context, found, evidence, deadline)
   // Another call took over the claim of a nameless order after its end, and returns the order.
   const isAnothers = isDisplaced || (remembered && stored.claim !== job.callId)
   if (isNameless(job.intent.slot) && isAnothers) throw refusedError(job, 'duplicate', undefined)

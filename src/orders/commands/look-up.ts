@@ -19,7 +19,7 @@ import {
   differencesFound,
   type Echo,
   echoOf,
-  proveFound,
+  proveCreated,
   sourceSystemOf,
 } from '../sending/evidence.ts'
 import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from './recovery-outcome.ts'
@@ -83,7 +83,7 @@ export async function lookUpById(
   try {
     const once = { ...settings, maxRetries: 0 }
     const { value: order } = await readOrder(context, operation, orderId, 'yes', once, found.record)
-    const { record } = await proveFound(context, found, { id: order.id, order }, storeTime(context))
+    const { record } = await proveCreated(context, found, { orderId: order.id, order }, storeTime(context))
     return outcomeOf(record, { order })
   } catch (error) {
     return outcomeOf(found.record, { error: failureOf(error) })
@@ -132,7 +132,12 @@ export async function* lookUp(
           doubts.set(externalOrderId, { orderId: listed.id, differs })
           continue
         }
-        const { record } = await proveFound(context, found, listed, storeTime(context))
+        const { record } = await proveCreated(
+          context,
+          found,
+          { orderId: listed.id, order: listed.order },
+          storeTime(context),
+        )
         wanted.delete(externalOrderId)
         yield outcomeOf(record, listed)
         if (wanted.size === 0) break

@@ -7,7 +7,6 @@ import { errorOf } from '../../http/failures.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
-import type { FoundRecord } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
 import { unusableError } from '../record/row.ts'
@@ -162,12 +161,11 @@ function isOvertakenByWindow(context: OrderContext, job: Job, { outcome, record 
 async function ruledOutcome(
   context: OrderContext,
   { settings }: Job,
-  { step, found: { id, row, record } }: Ruled,
+  { step, found }: Ruled,
 ): Promise<RecoveryOutcome | Lookup | undefined> {
   if (step.step === 'nothing') return undefined
-  if (row === undefined || record === undefined)
-    throw new TypeError(`unreachable: ${step.step} without a record`)
-  const found: FoundRecord = { id, row, record }
+  if (found.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
+  const { record } = found
   switch (step.step) {
     case 'tell':
       return outcomeOf(record)
@@ -189,9 +187,8 @@ async function ruledOutcome(
 function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): RecoveryOutcome {
   if (why instanceof Interruption) throw interrupted(why.why, record, settings.signal)
   if ('error' in why) throw interrupted('credentials', record, settings.signal, why.error)
-  const repair = why.result === 'failed' ? why.repair : 'Repair the store,'
   const error = new StoreError(
-    `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${repair} then run recovery again.`,
+    `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${why.repair} and run recovery again.`,
     { ...recordFacts(record), cause: why.cause },
   )
   if (record === undefined) throw error

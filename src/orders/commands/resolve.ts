@@ -9,10 +9,10 @@ import {
 import { moneySentence } from '../../errors/messages.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { isFromFuture, nextKey } from '../protocol/keys.ts'
-import { type Facts, PLAIN_FACTS, type Refusal, ruleFor, unknownStep } from '../protocol/rules.ts'
+import { type Facts, PLAIN_FACTS, type RefusalOf, ruleFor, unknownStep } from '../protocol/rules.ts'
 import { abandon, distrust } from '../protocol/transitions.ts'
 import type { OrderContext } from '../record/context.ts'
-import type { Found, FoundRecord } from '../record/journal.ts'
+import type { Found } from '../record/journal.ts'
 import {
   type JournalRecord,
   type OrderRecord,
@@ -20,7 +20,7 @@ import {
   type RecordContent,
   recordFacts,
 } from '../record/record.ts'
-import { differencesFound, echoOf, proveFound, rememberedOrder } from '../sending/evidence.ts'
+import { differencesFound, echoOf, proveCreated, rememberedOrder } from '../sending/evidence.ts'
 import { readOrder } from './look-up.ts'
 import {
   EVERYWHERE,
@@ -76,14 +76,8 @@ async function confirmed(
       attempts,
     )
   }
-  if (found.row === undefined || record === undefined) return await adopted(context, found, name, order, call)
-  const proven = await proveFound(
-    context,
-    { ...found, row: found.row, record },
-    { id: order.id, order },
-    deadline,
-    deadline.signal,
-  )
+  if (found.record === undefined) return await adopted(context, found, name, order, call)
+  const proven = await proveCreated(context, found, { orderId, order }, deadline, deadline.signal)
   if (!proven.remembered && !proven.isDisplaced) throw notStored(record)
   return publicRecord(proven.record)
 }
@@ -141,7 +135,7 @@ export async function forget(
 ): Promise<boolean> {
   const call = namedCall(context, 'orders.forget', settings)
   const found = await findNamed(context, name, call, EVERYWHERE)
-  const { row, record } = found
+  const { record } = found
   const step = ruleFor('forget', record, factsOf(context, found, settings, {}))
   switch (step.step) {
     case 'refuse':
@@ -149,8 +143,7 @@ export async function forget(
     case 'nothing':
       return false
     case 'empty':
-      if (row === undefined || record === undefined) return false
-      return await context.journal.empty({ id: found.id, row, record } satisfies FoundRecord, call.deadline)
+      return found.record !== undefined && (await context.journal.empty(found, call.deadline))
     default:
       return unknownStep(step)
   }
@@ -174,7 +167,7 @@ function factsOf(
 }
 
 function refused(
-  because: Extract<Refusal, 'unknown' | 'busy' | 'created' | 'other_order' | 'changed' | 'unsettled'>,
+  because: RefusalOf<'confirm' | 'abandon' | 'forget'>,
   name: OrderName,
   record: JournalRecord | undefined,
 ): CustomerOrderingError {

@@ -1,6 +1,6 @@
 /** What one attempt shows: the outcome table, and how an attempt's result finds its row. */
 import { defined, isObject, ownValue } from '../../defined.ts'
-import type { Charged, Issue } from '../../errors/classes.ts'
+import type { Issue } from '../../errors/classes.ts'
 import { outcomeOfStatus, type StatusOutcome } from '../../errors/statuses.ts'
 import type { AttemptResult } from '../../http/attempt.ts'
 import type { Pace } from '../../http/retry.ts'
@@ -8,7 +8,7 @@ import { checkNow, parseJson, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { readProblem } from '../../schemas/problem.ts'
 import { filled } from '../../schemas/shape.ts'
-import type { Hold, RecordState, RejectionKind } from '../record/record.ts'
+import type { Hold, RejectionKind } from '../record/record.ts'
 
 /** Outcome of one attempt to create an order; `not_sent` if the call ended before the attempt. */
 export type OutcomeKind =
@@ -28,71 +28,52 @@ export type OutcomeKind =
   | 'aborted'
   | 'not_sent'
 
-export interface Meaning {
-  readonly charged: Charged
-  readonly state: RecordState
-  readonly rejection?: RejectionKind
-}
+/** A charge, nothing certain, or why nothing was charged. */
+export type Shown = 'charge' | 'doubt' | Exclude<RejectionKind, 'abandoned'>
 
 export interface OutcomeRow {
-  /** Applies if no earlier attempt under the key can have been charged. */
-  readonly clean: Meaning
-  /** Applies if an earlier attempt under the key may have been charged. */
-  readonly ambiguous: Meaning
+  /** After an attempt in doubt, everything but a charge shows only doubt. */
+  readonly shows: Shown
   readonly next: Pace | 'stop'
-  /** True if the attempt may have reached the service, and its outcome is unknown. */
-  readonly leavesDoubt: boolean
   readonly hold?: Hold
-}
-
-const YES: Meaning = { charged: 'yes', state: 'created' }
-const UNKNOWN: Meaning = { charged: 'unknown', state: 'open' }
-const REFUSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'refused' }
-const NOT_PROCESSED: Meaning = { charged: 'no', state: 'rejected', rejection: 'not_processed' }
-const NOT_SENT: Meaning = { charged: 'no', state: 'rejected', rejection: 'cancelled' }
-
-/** After an ambiguous attempt, every outcome except a proven charge means `UNKNOWN`. */
-function row(clean: Meaning, next: OutcomeRow['next'], hold?: Hold): OutcomeRow {
-  const ambiguous = clean === YES ? YES : UNKNOWN
-  return { clean, ambiguous, next, leavesDoubt: clean === UNKNOWN, ...defined({ hold }) }
 }
 
 /** Printed in `docs/guide/responses.md` by `npm run docs:tables`. */
 export const OUTCOMES: Readonly<Record<OutcomeKind, OutcomeRow>> = {
-  created: row(YES, 'stop'),
-  created_flawed: row(YES, 'stop'),
-  created_unreadable: row(YES, 'replay'),
+  created: { shows: 'charge', next: 'stop' },
+  created_flawed: { shows: 'charge', next: 'stop' },
+  created_unreadable: { shows: 'charge', next: 'replay' },
   // Captive portals and proxies return 200 for anything: a 200 without an order does not show
   // whether the wallet was charged.
-  success_unreadable: row(UNKNOWN, 'replay'),
+  success_unreadable: { shows: 'doubt', next: 'replay' },
   // A proxy may have returned the response to another request.
-  contradicted: row(UNKNOWN, 'replay'),
-  redirected: row(UNKNOWN, 'stop'),
+  contradicted: { shows: 'doubt', next: 'replay' },
+  redirected: { shows: 'doubt', next: 'stop' },
   // After an ambiguous attempt, do not repeat the order: that attempt may have used up the balance
   // or the stock, and so caused this refusal.
-  refused: row(REFUSED, 'stop', 'refused'),
-  refused_unprocessed: row(NOT_PROCESSED, 'stop', 'refused'),
-  unauthorized: row(NOT_PROCESSED, 'stop'),
-  forbidden: row(NOT_PROCESSED, 'stop'),
-  too_early: row(NOT_PROCESSED, 'backoff'),
-  rate_limited: row(NOT_PROCESSED, 'backoff'),
+  refused: { shows: 'refused', next: 'stop', hold: 'refused' },
+  refused_unprocessed: { shows: 'not_processed', next: 'stop', hold: 'refused' },
+  unauthorized: { shows: 'not_processed', next: 'stop' },
+  forbidden: { shows: 'not_processed', next: 'stop' },
+  too_early: { shows: 'not_processed', next: 'backoff' },
+  rate_limited: { shows: 'not_processed', next: 'backoff' },
   // This payload was not bought, but the payload that owns the key may have been.
-  conflict: row(UNKNOWN, 'stop', 'conflict'),
-  in_progress: row(UNKNOWN, 'poll'),
-  conflict_unknown: row(UNKNOWN, 'backoff'),
-  request_timeout: row(UNKNOWN, 'backoff'),
-  server_error: row(UNKNOWN, 'backoff'),
+  conflict: { shows: 'doubt', next: 'stop', hold: 'conflict' },
+  in_progress: { shows: 'doubt', next: 'poll' },
+  conflict_unknown: { shows: 'doubt', next: 'backoff' },
+  request_timeout: { shows: 'doubt', next: 'backoff' },
+  server_error: { shows: 'doubt', next: 'backoff' },
   // A gateway may have replaced the service's response after the order was created.
-  unrecognised: row(UNKNOWN, 'stop'),
-  unreachable: row(NOT_PROCESSED, 'backoff'),
-  untrusted: row(NOT_PROCESSED, 'stop'),
+  unrecognised: { shows: 'doubt', next: 'stop' },
+  unreachable: { shows: 'not_processed', next: 'backoff' },
+  untrusted: { shows: 'not_processed', next: 'stop' },
   // A closed transport stays closed, so a retry is useless.
-  transport_closed: row(NOT_PROCESSED, 'stop'),
-  connection_closed: row(UNKNOWN, 'now'),
-  connection_lost: row(UNKNOWN, 'backoff'),
-  timed_out: row(UNKNOWN, 'backoff'),
-  aborted: row(UNKNOWN, 'stop', 'aborted'),
-  not_sent: row(NOT_SENT, 'stop'),
+  transport_closed: { shows: 'not_processed', next: 'stop' },
+  connection_closed: { shows: 'doubt', next: 'now' },
+  connection_lost: { shows: 'doubt', next: 'backoff' },
+  timed_out: { shows: 'doubt', next: 'backoff' },
+  aborted: { shows: 'doubt', next: 'stop', hold: 'aborted' },
+  not_sent: { shows: 'cancelled', next: 'stop' },
 }
 
 /** What earlier attempts under the current key prove. */
@@ -103,22 +84,20 @@ export interface History {
   readonly proven: boolean
 }
 
-export interface Verdict extends Meaning {
-  readonly next: Pace | 'stop'
-  readonly history: History
-  readonly hold?: Hold
-}
+/** What the attempts under a key prove together, and what follows. */
+export interface Verdict extends History, OutcomeRow {}
 
-export function judgeOutcome(kind: OutcomeKind, history: History): Verdict {
-  const row = OUTCOMES[kind]
-  const meaning = history.proven ? YES : history.ambiguous ? row.ambiguous : row.clean
-  const proven = history.proven || row.clean.charged === 'yes'
+export function judgeOutcome(kind: OutcomeKind, before: History): Verdict {
+  const { shows: alone, next, hold } = OUTCOMES[kind]
+  const proven = before.proven || alone === 'charge'
+  const shows = proven ? 'charge' : before.ambiguous ? 'doubt' : alone
   return {
-    ...meaning,
+    shows,
     // After a proven charge, further attempts only replay the response, to read the order.
-    next: proven && row.next !== 'stop' ? 'replay' : row.next,
-    history: { ambiguous: history.ambiguous || row.leavesDoubt, proven },
-    ...(meaning.state === 'open' ? defined({ hold: row.hold }) : {}),
+    next: proven && next !== 'stop' ? 'replay' : next,
+    ambiguous: before.ambiguous || alone === 'doubt',
+    proven,
+    ...(shows === 'doubt' ? defined({ hold }) : {}),
   }
 }
 

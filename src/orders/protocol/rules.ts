@@ -22,32 +22,9 @@ export type KnownPhase = 'busy' | 'open' | 'stale' | 'created' | 'unread' | 'rej
 /** A person confirms that the order exists (`resolve`), or closes its record without an order. */
 export type Command = 'create' | 'recover' | 'confirm' | 'abandon' | 'forget'
 
-/** Why a command ends without sending or settling the order. */
-export type Refusal =
-  | 'payload'
-  | 'key'
-  /** Another call is placing the same order, and neither has a reference or key. */
-  | 'duplicate'
-  /** The service may have forgotten the key. */
-  | 'window'
-  /** The service may have forgotten the caller's key of a refused order. */
-  | 'spent'
-  /** Another API key sent the order. */
-  | 'api_key'
-  /** The order was bought, but can neither be read by its id nor be sent again. */
-  | 'unreadable'
-  | 'unknown'
-  | 'busy'
-  | 'created'
-  /** The record has an order with another id. */
-  | 'other_order'
-  /** A call wrote the record after a person decided to abandon the order. */
-  | 'changed'
-  | 'unsettled'
-
-interface Refuse<R extends Refusal> {
+interface Refuse<Because extends string> {
   readonly step: 'refuse'
-  readonly because: R
+  readonly because: Because
 }
 /** Searches the service's list for the order. */
 interface LookUp {
@@ -76,6 +53,9 @@ export interface StepOf {
   readonly forget: Plain<'empty' | 'nothing'> | Refuse<'unsettled'>
 }
 
+/** Why a command ends without sending or settling the order. */
+export type RefusalOf<C extends Command> = Extract<StepOf[C], { readonly step: 'refuse' }>['because']
+
 export interface Facts extends Timing {
   /** What the caller of `create()` wants. */
   readonly wanted: Intent | undefined
@@ -103,67 +83,6 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   orderId: undefined,
 }
 
-/** Names and comments are printed in `docs/protocol.md`. */
-type Condition = (record: JournalRecord, facts: Facts) => boolean
-
-/** The caller gives another key. A key belongs to its order until the record is forgotten. */
-const otherKey: Condition = ({ key }, { wanted }) =>
-  wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
-
-/**
- * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very payload that is
- * asked for now. An order that only `resolve()` has recorded has no payload to compare.
- */
-const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }) =>
-  wanted !== undefined &&
-  state !== 'rejected' &&
-  hold !== 'conflict' &&
-  Object.keys(fingerprint).length > 0 &&
-  differingFields(fingerprint, wanted.fingerprint).length > 0
-
-/** The order has no reference or key. Identical nameless orders share one record. */
-const nameless: Condition = ({ slot }) => isNameless(slot)
-
-/** The caller aborted the order, or the service refused it after doubt, or reported a conflict. */
-const held: Condition = ({ hold }) => hold !== undefined
-
-/** The record has the order's id, and a path can contain it. */
-const idKnown: Condition = ({ order }) => order?.id !== undefined && pathProblem(order.id) === undefined
-
-/** The request is gone, or the window of its key is over. */
-const notRepeatable: Condition = ({ body, firstSentAt }, facts) =>
-  body === undefined || !mayAttempt(firstSentAt, facts)
-
-/** A caller's key never changes, and its window is over. */
-const spent: Condition = (record, facts) => startOf(record, facts, facts.wanted?.idempotencyKey) === undefined
-
-/**
- * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
- * its key.
- */
-const maybeHidden: Condition = ({ externalOrderId, attempts, firstSentAt }, facts) =>
-  facts.mayResend &&
-  !facts.isNotListed &&
-  attempts > 0 &&
-  externalOrderId !== undefined &&
-  !mayAttempt(firstSentAt, facts)
-
-/**
- * A call whose key would be replaced may still send it, or was still sending when the person decided:
- * the machine may have slept since.
- */
-const running: Condition = (record, { decidedAt, now }) =>
-  mayBeRunning(record, now) || mayBeRunning(record, decidedAt)
-
-/** A call wrote the record after a person called `resolve()`, and may have sent the order. */
-const changedSince: Condition = ({ updatedAt }, { decidedAt, now }) =>
-  // If the clock was set back, assume a change. Ignore an `updatedAt` far in the future: it comes
-  // from a wrong clock.
-  decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
-
-/** The record has another order's id. */
-const otherOrder: Condition = ({ order }, { orderId }) => order?.id !== undefined && order.id !== orderId
-
 export type ConditionName =
   | 'otherKey'
   | 'otherPayload'
@@ -177,18 +96,54 @@ export type ConditionName =
   | 'changedSince'
   | 'otherOrder'
 
+type Condition = (record: JournalRecord, facts: Facts) => boolean
+
+/** Names and comments are printed in `docs/protocol.md`. */
 export const CONDITIONS: Readonly<Record<ConditionName, Condition>> = {
-  otherKey,
-  otherPayload,
-  nameless,
-  held,
-  idKnown,
-  notRepeatable,
-  spent,
-  maybeHidden,
-  running,
-  changedSince,
-  otherOrder,
+  /** The caller gives another key. A key belongs to its order until the record is forgotten. */
+  otherKey: ({ key }, { wanted }) => wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key,
+  /**
+   * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very payload that is
+   * asked for now. An order that only `resolve()` has recorded has no payload to compare.
+   */
+  otherPayload: ({ state, hold, fingerprint }, { wanted }) =>
+    wanted !== undefined &&
+    state !== 'rejected' &&
+    hold !== 'conflict' &&
+    Object.keys(fingerprint).length > 0 &&
+    differingFields(fingerprint, wanted.fingerprint).length > 0,
+  /** The order has no reference or key. Identical nameless orders share one record. */
+  nameless: ({ slot }) => isNameless(slot),
+  /** The caller aborted the order, or the service refused it after doubt, or reported a conflict. */
+  held: ({ hold }) => hold !== undefined,
+  /** The record has the order's id, and a path can contain it. */
+  idKnown: ({ order }) => order?.id !== undefined && pathProblem(order.id) === undefined,
+  /** The request is gone, or the window of its key is over. */
+  notRepeatable: ({ body, firstSentAt }, facts) => body === undefined || !mayAttempt(firstSentAt, facts),
+  /** A caller's key never changes, and its window is over. */
+  spent: (record, facts) => startOf(record, facts, facts.wanted?.idempotencyKey) === undefined,
+  /**
+   * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
+   * its key.
+   */
+  maybeHidden: ({ externalOrderId, attempts, firstSentAt }, facts) =>
+    facts.mayResend &&
+    !facts.isNotListed &&
+    attempts > 0 &&
+    externalOrderId !== undefined &&
+    !mayAttempt(firstSentAt, facts),
+  /**
+   * A call whose key would be replaced may still send it, or was still sending when the person decided:
+   * the machine may have slept since.
+   */
+  running: (record, { decidedAt, now }) => mayBeRunning(record, now) || mayBeRunning(record, decidedAt),
+  /** A call wrote the record after a person called `resolve()`, and may have sent the order. */
+  changedSince: ({ updatedAt }, { decidedAt, now }) =>
+    // If the clock was set back, assume a change. Ignore an `updatedAt` far in the future: it comes
+    // from a wrong clock.
+    decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW),
+  /** The record has another order's id. */
+  otherOrder: ({ order }, { orderId }) => order?.id !== undefined && order.id !== orderId,
 }
 
 /** Conditions with their steps. The first true condition decides; the last entry is the default. */
@@ -200,10 +155,13 @@ const tell = { step: 'tell' } as const
 const read = { step: 'read' } as const
 const verify = { step: 'verify' } as const
 const nothing = { step: 'nothing' } as const
-const refuse = <const R extends Refusal>(because: R): Refuse<R> => ({ step: 'refuse', because })
+const refuse = <const Because extends string>(because: Because): Refuse<Because> => ({
+  step: 'refuse',
+  because,
+})
 const lookUp = (because: LookUp['because']): LookUp => ({ step: 'look_up', because })
 
-/** Come before every cell of `create()` for an order with a record. */
+/** Begin every cell of `create()` for an order with a record. */
 export const GUARDS: readonly (readonly [when: ConditionName, step: Refuse<Differs>])[] = [
   ['otherKey', refuse('key')],
   ['otherPayload', refuse('payload')],
@@ -227,42 +185,42 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     forget: [nothing],
   },
   busy: {
-    create: [['nameless', refuse('duplicate')], { step: 'wait' }],
+    create: [...GUARDS, ['nameless', refuse('duplicate')], { step: 'wait' }],
     recover: [{ step: 'in_progress' }],
     confirm: [refuse('busy')],
     abandon: [refuse('busy')],
     forget: [refuse('unsettled')],
   },
   open: {
-    create: [send],
+    create: [...GUARDS, send],
     recover: [['held', lookUp('held')], send],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],
   },
   stale: {
-    create: [refuse('window')],
+    create: [...GUARDS, refuse('window')],
     recover: [['held', lookUp('held')], lookUp('past_window')],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],
   },
   created: {
-    create: [['nameless', send], tell],
+    create: [...GUARDS, ['nameless', send], tell],
     recover: [tell],
     confirm: [['otherOrder', refuse('other_order')], verify],
     abandon: [refuse('created')],
     forget: [{ step: 'empty' }],
   },
   unread: {
-    create: [['idKnown', read], ['notRepeatable', refuse('unreadable')], send],
+    create: [...GUARDS, ['idKnown', read], ['notRepeatable', refuse('unreadable')], send],
     recover: [['idKnown', read], ['notRepeatable', lookUp('past_window')], send],
     confirm: [['otherOrder', refuse('other_order')], verify],
     abandon: [refuse('created')],
     forget: [refuse('unsettled')],
   },
   rejected: {
-    create: [['maybeHidden', lookUp('past_window')], ['spent', refuse('spent')], send],
+    create: [...GUARDS, ['maybeHidden', lookUp('past_window')], ['spent', refuse('spent')], send],
     recover: [tell],
     confirm: [verify],
     abandon: [tell],
@@ -276,11 +234,6 @@ export function phaseOf(record: JournalRecord, facts: Facts): KnownPhase {
   if (facts.isLive || (!facts.outwaited && isBusy(record, facts.now))) return 'busy'
   if (record.state === 'created') return 'unread'
   return mayAttempt(record.firstSentAt, facts) ? 'open' : 'stale'
-}
-
-/** The guards of `create()`: a conflict ends the call before the table is asked. */
-export function guard(record: JournalRecord, facts: Facts): Refuse<Differs> | undefined {
-  return GUARDS.find(([when]) => CONDITIONS[when](record, facts))?.[1]
 }
 
 export function ruleFor<C extends Command>(

@@ -116,18 +116,20 @@ export function settle(
 
 export interface Proof {
   /** The record as this call sent it. Undefined if the order was found in a list or by its id. */
-  readonly sent: RecordContent | undefined
-  /** The part of the order that is remembered. */
+  readonly sent?: RecordContent
+  /** The order, if it was readable. */
   readonly order: Partial<Order> | undefined
   readonly orderId: string | undefined
-  readonly attempts: number
-  readonly claim: string
+  readonly attempts?: number
+  /** Id of the call, if it has one. */
+  readonly claim?: string
 }
 
 /** An order exists and was charged. A proof of a charge beats every other outcome. */
 export function prove(
   newest: RecordContent,
-  { sent, order, orderId, attempts, claim }: Proof,
+  { sent, order, orderId, attempts = 0 }: Proof,
+  id: string,
 ): RecordContent {
   const { slot, externalOrderId, order: known } = newest
   // The order exists under the key that this call sent, even if another call has changed the key.
@@ -142,7 +144,7 @@ export function prove(
     attempts: newest.attempts + attempts,
     fingerprint,
     apiKeyTag,
-    claim,
+    claim: id,
     ...defined({
       externalOrderId,
       order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),

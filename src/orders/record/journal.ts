@@ -6,26 +6,18 @@ import type { Codec } from '../../options.ts'
 import type { Runtime } from '../../runtime.ts'
 import type { OrderStore, RowPage, StoredRow } from '../../stores/store.ts'
 import type { JournalRecord, RecordContent } from './record.ts'
-import {
-  decodeRow,
-  emptyRow,
-  encodeRecord,
-  RoundTripError,
-  type Unusable,
-  unusableError,
-  withRoundTrip,
-} from './row.ts'
+import { checkedCodec, decodeRow, emptyRow, encodeRecord, type Unusable, unusableError } from './row.ts'
 
 const STORE_TIMEOUT = 10_000
 
-export interface Found {
+/** A row as it was read or written last, which the next write replaces. */
+export type Found =
+  | FoundRecord
+  | { readonly id: string; readonly row?: StoredRow; readonly record?: undefined }
+
+export interface FoundRecord {
   readonly id: string
   readonly row?: StoredRow
-  readonly record?: JournalRecord
-}
-
-export interface FoundRecord extends Found {
-  readonly row: StoredRow
   readonly record: JournalRecord
 }
 
@@ -33,17 +25,18 @@ export interface FoundRecord extends Found {
  * - `lost`: another writer was faster.
  * - `refused`: the write can never be applied ({@link StoreError.applied} is false).
  * - `doubt`: the write may still be applied, because a database may continue a statement after its
- *   client has stopped waiting.
- * - `failed`: the record could not be encrypted, so nothing reached the store.
+ *   client has stopped waiting. An earlier write may still be applied if the codec failed.
  */
-export type Unwritten =
-  | { readonly result: 'refused' | 'doubt'; readonly cause: unknown }
-  | { readonly result: 'failed'; readonly repair: string; readonly cause: unknown }
+export interface Unwritten {
+  readonly result: 'refused' | 'doubt'
+  readonly cause: unknown
+  /** What to do before another call. */
+  readonly repair: string
+}
 
-export type Written =
-  | { readonly result: 'written'; readonly found: FoundRecord }
-  | { readonly result: 'lost' }
-  | Unwritten
+type Failed = { readonly result: 'lost' } | Unwritten
+
+export type Written = { readonly result: 'written'; readonly found: FoundRecord } | Failed
 
 /** What clients that share a store and a scope must know of each other. */
 export interface Shared {
@@ -56,8 +49,6 @@ export interface Shared {
 }
 
 const shared = new WeakMap<OrderStore, Map<string, Shared>>()
-
-type Applied = { readonly result: 'written' } | Exclude<Written, { readonly result: 'written' }>
 
 /** `open`: rows with work left for recovery. `since`: rows written since a time. */
 export type Which = { readonly open: true } | { readonly since: number }
@@ -83,22 +74,19 @@ export class Journal {
     shared.set(store, scopes)
     this.shared = scopes.get(scope) ?? { live: new Map(), cuts: new Map() }
     scopes.set(scope, this.shared)
-    this.#codec = codec && withRoundTrip(codec)
+    this.#codec = codec && checkedCodec(codec)
     this.#runtime = runtime
   }
 
   async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
     const row = await this.#read(id, deadline)
     if (row instanceof Interruption || row === undefined) return row ?? { id }
-    const record = await this.#decoded(row, deadline)
-    if (record instanceof Interruption) {
-      const over = deadline.over()
-      if (over !== undefined) return over
-      throw unusableError('unanswered')
-    }
+    const record = await this.decode(row, deadline)
     if (typeof record === 'object') return { id, row, record }
     if (record === 'forgotten') return { id, row }
-    throw unusableError(record)
+    const over = record === 'unanswered' ? deadline.over() : undefined
+    if (over === undefined) throw unusableError(record)
+    return over
   }
 
   /** The record as it is now, or undefined if it cannot be read in time. */
@@ -107,18 +95,18 @@ export class Journal {
     return found instanceof Interruption ? undefined : found
   }
 
-  async decode(row: StoredRow): Promise<JournalRecord | 'forgotten' | Unusable> {
-    const decoded = await this.#decoded(row, this.#time(STORE_TIMEOUT))
+  /** Has a deadline because a codec may call a key service that never responds. */
+  async decode(
+    row: StoredRow,
+    deadline: Deadline = this.#time(STORE_TIMEOUT),
+  ): Promise<JournalRecord | 'forgotten' | Unusable> {
+    const decoding = decodeRow(row, this.#codec)
+    const decoded = this.#codec === undefined ? await decoding : await this.#bounded(decoding, deadline)
     return decoded instanceof Interruption ? 'unanswered' : decoded
   }
 
   /** Replaces the version that was found. Nothing is sent before such a write was confirmed. */
-  async write(
-    found: Found,
-    content: RecordContent,
-    deadline: Deadline,
-    codecTime: Deadline = deadline,
-  ): Promise<Written> {
+  async write(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
     const now = this.#runtime.now()
     const version = (found.row?.version ?? 0) + 1
     const createdAt = found.record?.createdAt ?? now
@@ -126,18 +114,13 @@ export class Journal {
     let row: StoredRow | Interruption
     try {
       const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
-      row = this.#codec === undefined ? await encoded : await this.#bounded(encoded, codecTime)
+      row = this.#codec === undefined ? await encoded : await this.#bounded(encoded, deadline)
+      if (row instanceof Interruption) throw new TypeError('codec.encrypt() did not finish in time')
     } catch (cause) {
-      const why =
-        cause instanceof RoundTripError ? 'cannot decrypt what it encrypts' : 'could not encrypt the record'
-      return { result: 'failed', repair: `Repair the codec, which ${why},`, cause }
+      return { result: 'doubt', repair: 'Repair the codec, which did not encrypt the record,', cause }
     }
-    if (row instanceof Interruption) {
-      const repair = 'Repair the codec, which did not encrypt the record in time,'
-      return { result: 'failed', repair, cause: undefined }
-    }
-    const applied = await this.#apply(found.row, row, deadline)
-    return applied.result === 'written' ? { ...applied, found: { id: found.id, row, record } } : applied
+    const failed = await this.#apply(found.row, row, deadline)
+    return failed ?? { result: 'written', found: { id: found.id, row, record } }
   }
 
   /** Writes an outcome, also after the call's end: what was learnt must be stored before it is told. */
@@ -147,10 +130,9 @@ export class Journal {
     deadline: Deadline,
     signal?: AbortSignal,
   ): Promise<Written> {
-    const over = deadline.over() !== undefined
-    const time = over ? this.#time(0) : this.#time(deadline.remaining(), signal)
-    // The codec has time even after the call's end: without encryption, no outcome is stored.
-    return this.write(found, content, time, this.#time(Math.max(deadline.remaining(), GRACE)))
+    const isOver = deadline.over() !== undefined
+    const time = Math.max(GRACE / 2, isOver ? 0 : deadline.remaining())
+    return this.write(found, content, this.#time(time, isOver ? undefined : signal))
   }
 
   /**
@@ -164,14 +146,14 @@ export class Journal {
       base === undefined
         ? emptyRow(this.scope, id, now)
         : { ...base, version: base.version + 1, updatedAt: now }
-    const { result } = await this.#apply(base, row, deadline)
-    return result === 'written' || result === 'refused'
+    const failed = await this.#apply(base, row, deadline)
+    return failed === undefined || failed.result === 'refused'
   }
 
   /** Forgets the record, and keeps its row. Returns false if another call has changed the record. */
-  async empty({ id, row }: FoundRecord, deadline: Deadline): Promise<boolean> {
+  async empty({ id, row, record }: FoundRecord, deadline: Deadline): Promise<boolean> {
     const emptied = (): Promise<boolean> =>
-      this.store.update(emptyRow(this.scope, id, this.#runtime.now(), row), row.version)
+      this.store.update(emptyRow(this.scope, id, this.#runtime.now(), row), record.version)
     const message =
       'The store did not confirm the removal of the record. Nothing was sent. Repair the store, then call again.'
     return await this.confirmed(emptied, message, deadline)
@@ -216,18 +198,19 @@ export class Journal {
     message: string,
     deadline: Deadline,
   ): Promise<T | Interruption> {
-    let result: T | Interruption
+    let failure: unknown
     try {
-      result = await this.#bounded(begun(operation), deadline)
+      const result = await this.#bounded(begun(operation), deadline)
+      // If the call still has time, only the store was too slow.
+      if (!(result instanceof Interruption) || deadline.over() !== undefined) return result
     } catch (cause) {
-      throw storeError(message, cause)
+      failure = cause
     }
-    // The call still has time: only the store was too slow.
-    if (result instanceof Interruption && deadline.over() === undefined) throw storeError(message)
-    return result
+    throw storeError(message, failure)
   }
 
-  async #apply(base: StoredRow | undefined, row: StoredRow, deadline: Deadline): Promise<Applied> {
+  /** Undefined if the row was written. */
+  async #apply(base: StoredRow | undefined, row: StoredRow, deadline: Deadline): Promise<Failed | undefined> {
     const pending = begun(async () =>
       base === undefined
         ? (await this.store.insert(row)).inserted
@@ -243,7 +226,7 @@ export class Journal {
         grace = this.#time(GRACE)
         applied = await this.#time(GRACE / 2).race(pending)
       }
-      if (applied === true) return { result: 'written' }
+      if (applied === true) return undefined
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
@@ -253,22 +236,13 @@ export class Journal {
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
     // The content tells whose write it is: it has the random id of the call that wrote it.
-    if (current?.version === row.version && current.data === row.data) return { result: 'written' }
+    if (current?.version === row.version && current.data === row.data) return undefined
     if (applied === false || (current !== undefined && current.version >= row.version))
       return { result: 'lost' }
     // Trust a rejection only if the row was read afterwards: a database client may repeat a
     // statement that was applied, and report that the repetition was rejected.
     const refused = !unread && failure instanceof StoreError && failure.applied === false
-    return { result: refused ? 'refused' : 'doubt', cause: failure }
-  }
-
-  /** Has a deadline because a codec may call a key service that never responds. */
-  #decoded(
-    row: StoredRow,
-    deadline: Deadline,
-  ): Promise<JournalRecord | 'forgotten' | Unusable | Interruption> {
-    const decoded = decodeRow(row, this.#codec)
-    return this.#codec === undefined ? decoded : this.#bounded(decoded, deadline)
+    return { result: refused ? 'refused' : 'doubt', cause: failure, repair: 'Repair the store' }
   }
 
   #bounded<T>(pending: Promise<T>, deadline: Deadline): Promise<T | Interruption> {

@@ -27,21 +27,8 @@ export async function encodeRecord(
   const { version, createdAt, updatedAt, ...content } = record
   const { state } = content
   const text = withSum(scope, id, textOf(content))
-  const data = codec === undefined ? text : SEALED + (await encrypted(codec, text))
+  const data = codec === undefined ? text : SEALED + (await codec.encrypt(text))
   return { scope, id, version, open: isPending(record), state, createdAt, updatedAt, data }
-}
-
-/** Rejects a value that a store may change, because the record could then never be decrypted. */
-async function encrypted(codec: Codec, text: string): Promise<string> {
-  const sealed: unknown = await codec.encrypt(text)
-  if (!isStorable(sealed))
-    throw new TypeError('codec.encrypt() must return a non-empty string without lone surrogates')
-  return sealed
-}
-
-/** True for a non-empty string without lone surrogates, which every store returns unchanged. */
-function isStorable(sealed: unknown): sealed is string {
-  return typeof sealed === 'string' && sealed !== '' && !/[\ud800-\udfff]/u.test(sealed)
 }
 
 function textOf(content: RecordContent): string {
@@ -122,28 +109,21 @@ export function unusableError(why: Unusable): StoreError {
   )
 }
 
-/** Does not quote the codec's own error, which may contain a secret. */
-export class RoundTripError extends TypeError {
-  constructor() {
-    super('codec.decrypt() did not return the string that codec.encrypt() was given')
-  }
-}
-
 /**
- * Makes the codec decrypt its first encrypted string before anything is stored. Without this check,
- * an unreadable record would be noticed only after its order was charged.
+ * Rejects an encrypted value that a store may change, and makes the codec decrypt its first one before
+ * anything is stored: an unreadable record would be noticed only after its order was charged.
  */
-export function withRoundTrip(codec: Codec): Codec {
+export function checkedCodec(codec: Codec): Codec {
   let proven = false
   return {
     encrypt: async (text) => {
-      const sealed = await codec.encrypt(text)
-      // `encrypted()` rejects a value that cannot be stored.
-      if (proven || !isStorable(sealed)) return sealed
-      const opened = await Promise.resolve(sealed)
-        .then((given) => codec.decrypt(given))
-        .catch(() => undefined)
-      if (opened !== text) throw new RoundTripError()
+      const sealed: unknown = await codec.encrypt(text)
+      if (typeof sealed !== 'string' || sealed === '' || /[\ud800-\udfff]/u.test(sealed))
+        throw new TypeError('codec.encrypt() must return a non-empty string without lone surrogates')
+      // Do not quote the codec's own error, which may contain a secret.
+      const opened = proven || (await (async () => codec.decrypt(sealed))().catch(() => undefined)) === text
+      if (!opened)
+        throw new TypeError('codec.decrypt() did not return the string that codec.encrypt() was given')
       proven = true
       return sealed
     },

@@ -2,15 +2,16 @@
  * The one way to send an order: wait for a twin, then claim the order or end by the rules, then
  * send it, then store what the responses have shown.
  */
+import { defined } from '../../defined.ts'
 import type { Charged } from '../../errors/classes.ts'
 import { askCredential } from '../../http/call.ts'
 import { CLOCK_SKEW, Interruption } from '../../http/deadline.ts'
 import { isNameless } from '../../identity/keys.ts'
 import { continued, isFromFuture, type Key, sameApiKey, startKey, tagOf, timingOf } from '../protocol/keys.ts'
-import { type Facts, guard, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
+import { type Facts, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
 import { claim, distrust, refusalOf } from '../protocol/transitions.ts'
 import { type Job, type OrderContext, orderEvent } from '../record/context.ts'
-import type { Found, Unwritten } from '../record/journal.ts'
+import type { Found, FoundRecord, Unwritten } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, type Rejection } from '../record/record.ts'
 import { type Claimed, type Sent, send } from './send.ts'
 
@@ -93,7 +94,7 @@ async function claimOrEnd(
   for (;;) {
     const loaded = await journal.load(rowId, deadline)
     if (loaded instanceof Interruption) return await unclaimed(context, job, loaded)
-    const found = loaded.record ? await withTrustedTimes(context, loaded, loaded.record, job) : loaded
+    const found = loaded.record === undefined ? loaded : await withTrustedTimes(context, loaded, job)
     const { record } = found
     const facts: Facts = {
       ...PLAIN_FACTS,
@@ -106,11 +107,18 @@ async function claimOrEnd(
       },
       isNotListed: job.isNotListed,
     }
-    const conflict = job.command === 'create' && record ? guard(record, facts) : undefined
-    const step: Step = conflict ?? ruleFor(job.command, record, facts)
+    const step: Step = ruleFor(job.command, record, facts)
     pause = Math.min(LONGEST_LOOK, pause * 2)
     if (step.step === 'wait') {
-      if (waited === 0) reportWait(context, job, record?.key)
+      // Without this event, the wait for another process would look like a hang.
+      if (waited === 0)
+        connection.reporter.retry({
+          ...orderEvent(callId, job.operation),
+          ...defined({ idempotencyKey: record?.key }),
+          attempt: 0,
+          reason: 'claimed',
+          delayMs: Math.max(0, Math.min(LONGEST_WAIT, deadline.remaining())),
+        })
       const most = Math.min(pause, LONGEST_WAIT - waited)
       waited += most
       await deadline.sleep(most)
@@ -120,14 +128,12 @@ async function claimOrEnd(
 
     const base = continued(record)
     const credential = await askCredential(connection.credentials, deadline)
-    if (credential !== null && typeof credential === 'object')
-      return await unclaimed(
-        context,
-        job,
-        credential,
-        isNameless(base?.slot ?? '') ? { asked: base?.key } : {},
-      )
     const continues = base !== undefined && isPending(base)
+    if (credential !== null && typeof credential === 'object')
+      // Another order may be in the row by now, and it proves nothing about the one that this call continues.
+      return continues
+        ? { end: 'unclaimed', why: credential, charged: chargedOf(base), record: base, key: base.key }
+        : await unclaimed(context, job, credential)
     if (continues && !sameApiKey(context, base, credential))
       return { end: 'ruled', step: OTHER_API_KEY[job.command], found }
     const key = startKey(context, intent, base, facts)
@@ -152,7 +158,7 @@ async function claimOrEnd(
       const unused = key.firstSentAt === undefined
       return { end: 'claimed', found: written.found, credential, earlier, unused, continues }
     }
-    if (written.result !== 'lost') return await unclaimed(context, job, written, { over, key: key.key })
+    if (written.result !== 'lost') return await unclaimed(context, job, written, over, key.key)
     if (job.command === 'recover') return { end: 'ruled', step: IN_PROGRESS, found }
     // A nameless call decides once whether it repeats the order before it. That order may have been
     // bought meanwhile, and the next look would take this call for one that wants another.
@@ -183,64 +189,40 @@ export function earlierRefusal(record: JournalRecord, key: Key, startedAt: numbe
  * If the record's times are in the future, marks the age of its keys as unknown. If the store does
  * not accept the mark, this call still treats the keys as marked.
  */
-async function withTrustedTimes(
-  context: OrderContext,
-  found: Found,
-  record: JournalRecord,
-  job: Job,
-): Promise<Found> {
+async function withTrustedTimes(context: OrderContext, found: FoundRecord, job: Job): Promise<Found> {
+  const { record } = found
   const now = context.connection.runtime.now()
   if (!isFromFuture(record, now)) return found
   const content = distrust(record, now, job.callId)
-  const { busyUntil: _busy, ...released } = record
-  const distrusted = { ...released, ...content }
-  if (!isPending(record)) return { ...found, record: distrusted }
-  const written = await context.journal.write(found, content, job.deadline)
-  return written.result === 'written' ? written.found : { ...found, record: distrusted }
-}
-
-interface Unstored {
-  /** The version that the call has tried to replace. */
-  readonly over?: Found
-  readonly key?: string
-  /** The key of the unfinished nameless order that this call continues. */
-  readonly asked?: string | undefined
+  if (isPending(record)) {
+    const written = await context.journal.write(found, content, job.deadline)
+    if (written.result === 'written') return written.found
+  }
+  const { version, createdAt, updatedAt } = record
+  return { ...found, record: { ...content, version, createdAt, updatedAt } }
 }
 
 /**
  * Determines `charged` for a call that ends without a claim. Says `'no'` only after a write that
  * shuts the door: a late write of this or another call could still open the order, and recovery
  * would send it.
+ *
+ * @param over the version that the call has tried to replace
  */
 async function unclaimed(
-  context: OrderContext,
+  { journal }: OrderContext,
   { rowId, deadline }: Job,
   why: Unclaimed['why'],
-  { over, key, asked }: Unstored = {},
+  over?: Found,
+  key?: string,
 ): Promise<Unclaimed> {
-  const { journal } = context
   // The read and the write share one grace period, so that the call ends soon after its deadline.
-  const grace = over === undefined ? deadline.grace(LAST_LOOK) : deadline.grace(0)
+  const grace = deadline.grace(over === undefined ? LAST_LOOK : 0)
   const found = over ?? (await journal.newest(rowId, grace))
-  if (asked !== undefined && found?.record?.key === asked)
-    return { end: 'unclaimed', why, charged: chargedOf(found.record), record: found.record, key: asked }
-  // Another order in the row proves nothing about the order that this call continues.
-  if (asked !== undefined) return { end: 'unclaimed', why, charged: 'unknown', record: undefined, key: asked }
-  if (found === undefined) return { end: 'unclaimed', why, charged: 'unknown', record: undefined, key }
-  const record = continued(found.record)
-  const charged = chargedOf(record)
-  const isRefused = 'result' in why && why.result === 'refused'
-  const shut = charged !== 'no' || isRefused || (await journal.fence(found, grace))
-  return { end: 'unclaimed', why, charged: shut ? charged : 'unknown', record, key: key ?? record?.key }
-}
-
-/** Without this event, the wait for another process would look like a hang. */
-function reportWait({ connection }: OrderContext, job: Job, key: string | undefined): void {
-  connection.reporter.retry({
-    ...orderEvent(job.callId, job.operation),
-    ...(key === undefined ? {} : { idempotencyKey: key }),
-    attempt: 0,
-    reason: 'claimed',
-    delayMs: Math.max(0, Math.min(LONGEST_WAIT, job.deadline.remaining())),
-  })
+  const record = continued(found?.record)
+  let charged = found === undefined ? 'unknown' : chargedOf(record)
+  const isShut = 'result' in why && why.result === 'refused'
+  if (found !== undefined && charged === 'no' && !isShut && !(await journal.fence(found, grace)))
+    charged = 'unknown'
+  return { end: 'unclaimed', why, charged, record, key: key ?? record?.key }
 }

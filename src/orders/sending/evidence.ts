@@ -4,7 +4,7 @@
  * customer may use the same references.
  */
 import type { EchoedField } from '../../call-options.ts'
-import { isObject, ownValue } from '../../defined.ts'
+import { defined, isObject, ownValue } from '../../defined.ts'
 import { Deadline, GRACE } from '../../http/deadline.ts'
 import { REDACTED } from '../../http/redact.ts'
 import { CanonicalJsonError } from '../../identity/canonical.ts'
@@ -13,7 +13,7 @@ import { parseJson } from '../../schemas/check.ts'
 import type { Order } from '../../schemas/order.ts'
 import { isAnother, isProven, type Proof, prove } from '../protocol/transitions.ts'
 import type { OrderContext } from '../record/context.ts'
-import type { Found, FoundRecord } from '../record/journal.ts'
+import type { FoundRecord } from '../record/journal.ts'
 import type { JournalRecord } from '../record/record.ts'
 
 /** The repeated fields that have the expected type. */
@@ -125,14 +125,18 @@ const MAX_MERGES = 8
  * @param signal ends the write; by default, it goes on even if the caller aborts the call
  */
 export async function proveCreated(
-  { journal, connection }: OrderContext,
+  context: OrderContext,
   mine: FoundRecord,
-  proof: Proof,
+  shown: Proof,
   deadline: Deadline,
   signal?: AbortSignal,
 ): Promise<Proven> {
+  const { journal, connection } = context
+  // Without an id of its own, a lost write could be taken for the one that was stored.
+  const claim = shown.claim ?? connection.runtime.randomId()
+  const proof = { ...shown, order: shown.order && rememberedOrder(context, shown.order) }
   const last = new Deadline(connection.runtime, Math.max(deadline.remaining(), 0) + GRACE, undefined)
-  let newest: Found & { readonly record: JournalRecord } = mine
+  let newest = mine
   let isDisplaced = false
   for (let round = 0; round < MAX_MERGES; round++) {
     const { record } = newest
@@ -140,7 +144,7 @@ export async function proveCreated(
     isDisplaced = isAnother(record, mine.record) && record.state !== 'rejected'
     if (isDisplaced) break
     if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
-    const written = await journal.writeOutcome(newest, prove(record, proof), deadline, signal)
+    const written = await journal.writeOutcome(newest, prove(record, proof, claim), deadline, signal)
     if (written.result === 'written') return { record: written.found.record, remembered: true, isDisplaced }
     const current = written.result === 'lost' ? await journal.newest(mine.id, last) : undefined
     if (current === undefined) break
@@ -148,34 +152,10 @@ export async function proveCreated(
     // must not get lost.
     newest = { ...current, record: current.record ?? record }
   }
-  return { record: { ...mine.record, ...prove(mine.record, proof) }, remembered: false, isDisplaced }
+  return { record: { ...mine.record, ...prove(mine.record, proof, claim) }, remembered: false, isDisplaced }
 }
 
-interface FoundOrder {
-  readonly id: string
-  readonly order?: Order | undefined
-  /** The call that writes the record. */
-  readonly claim?: string
-}
-
-/** Stores an order that was found in the list or read by its id. */
-export async function proveFound(
-  context: OrderContext,
-  found: FoundRecord,
-  { id, order, claim = context.connection.runtime.randomId() }: FoundOrder,
-  deadline: Deadline,
-  signal?: AbortSignal,
-): Promise<Proven> {
-  const proof: Proof = {
-    sent: undefined,
-    order: order && rememberedOrder(context, order),
-    orderId: id,
-    attempts: 0,
-    claim,
-  }
-  return await proveCreated(context, found, proof, deadline, signal)
-}
-
-export function rememberedOrder(context: OrderContext, order: Order): Partial<Order> {
-  return context.remember === 'order' ? order : { id: order.id, status: order.status, amount: order.amount }
+export function rememberedOrder({ remember }: OrderContext, order: Partial<Order>): Partial<Order> {
+  const { id, status, amount } = order
+  return remember === 'order' ? order : defined({ id, status, amount })
 }

@@ -16,7 +16,7 @@ import { type Deadline, Interruption } from '../../http/deadline.ts'
 import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.ts'
 import { factsOf } from '../../http/request.ts'
 import { differingFields, rowIdOf } from '../../identity/keys.ts'
-import type { StepOf } from '../protocol/rules.ts'
+import type { RefusalOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, type CreateJob, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
@@ -24,8 +24,7 @@ import { chargedOf, isPending, type JournalRecord, type OrderRecord, recordFacts
 import type { Unclaimed } from './drive.ts'
 import type { Sent } from './send.ts'
 
-type Refusal = Extract<StepOf['create'], { readonly step: 'refuse' }>['because']
-type Unresolved = Exclude<Refusal, 'payload' | 'key' | 'duplicate' | 'spent'>
+type Unresolved = Exclude<RefusalOf<'create'>, 'payload' | 'key' | 'duplicate' | 'spent'>
 
 const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
   window: 'is past its safe-retry window (or the clock went back), so the service may have forgotten the key',
@@ -33,7 +32,11 @@ const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
   unreadable: 'created it, but the response was never readable',
 }
 
-export function refusedError(job: CreateJob, because: Refusal, record: JournalRecord | undefined): Error {
+export function refusedError(
+  job: CreateJob,
+  because: RefusalOf<'create'>,
+  record: JournalRecord | undefined,
+): Error {
   const { intent } = job
   if (because === 'duplicate') {
     // A settled order in the row is the one before.
@@ -94,13 +97,12 @@ export function unclaimedError(
   if ('error' in why) return errorOf({ end: 'credentials', error: why.error, trail: noTrail(true) }, context)
   const over = job.deadline.over()
   if (over !== undefined) return errorOf({ end: over.why, trail: noTrail(true) }, context)
-  const repair = why.result === 'failed' ? why.repair : 'Repair the store'
   const what =
     charged === 'unknown' && why.result !== 'refused'
       ? 'It is unknown whether the order was stored'
       : 'The order could not be stored'
   return new StoreError(
-    `${what}. This call sent nothing. ${chargedSentence(charged, false)} ${repair} and call again${changeOf(job)}.${reasonOf(why.cause)}`,
+    `${what}. This call sent nothing. ${chargedSentence(charged, false)} ${why.repair} and call again${changeOf(job)}.${reasonOf(why.cause)}`,
     {
       ...namesOf(job, record),
       charged,

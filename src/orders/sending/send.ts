@@ -17,11 +17,11 @@ import {
   type OutcomeKind,
   type Verdict,
 } from '../protocol/outcome.ts'
-import { claim, isAnother, type Proof, type Ending as RecordEnding, settle } from '../protocol/transitions.ts'
+import { claim, isAnother, settle } from '../protocol/transitions.ts'
 import { CREATE_ORDER, type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
-import type { JournalRecord, Rejection } from '../record/record.ts'
-import { contradiction, echoOf, proveCreated, rememberedOrder } from './evidence.ts'
+import { chargedOf, type JournalRecord, type Rejection } from '../record/record.ts'
+import { contradiction, echoOf, proveCreated } from './evidence.ts'
 
 /** What a call has claimed. */
 export interface Claimed {
@@ -57,8 +57,6 @@ export interface Sent {
 /** The attempts under one key, and what they have shown. */
 interface Tried {
   readonly ending: Ending<Order>
-  /** The record when this key was claimed. */
-  readonly claimed: JournalRecord
   /** The record as last written: an attempt may change its `apiKeyTag`. */
   readonly mine: FoundRecord
   readonly outcome: Outcome | undefined
@@ -72,8 +70,8 @@ interface Tried {
 }
 
 export async function send(context: OrderContext, job: Job, claimed: Claimed): Promise<Sent> {
+  const { journal, connection } = context
   const { deadline, callId, command } = job
-  const { runtime } = context.connection
   let { earlier } = claimed
   let attempts = 0
   // Recovery sends a request once.
@@ -81,47 +79,58 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
   let next: Pick<Claimed, 'found' | 'unused' | 'credential'> = claimed
   for (;;) {
     const tried = await attemptsUnder(context, job, next, attempts, retriesLeft)
-    const { mine, verdict, outcome, ending } = tried
+    const { mine, verdict, outcome, ending, unused, taggedFor } = tried
     const { trail } = ending
+    const { record } = mine
     attempts += trail.attempts
     retriesLeft -= trail.retries + 1
-    const shown = { outcome, ending, attempts }
+    const sent = { end: 'sent', outcome, ending, attempts } as const
     // Before the order may move on: whatever came after the proof, another key would buy again.
-    if (verdict.state === 'created') return await proven(context, job, claimed, tried, shown)
-    const moves = movesOn(context, tried, heard('refused', tried), earlier)
-    const rejection = moves ? heard('refused', tried) : verdict.rejection && heard(verdict.rejection, tried)
+    if (verdict.shows === 'charge') {
+      const orderId = outcome?.orderId ?? record.order?.id
+      const evidence = { orderId, order: outcome?.order, sent: record, attempts: trail.attempts }
+      const proven = await proveCreated(context, mine, { ...evidence, claim: callId }, deadline)
+      const { remembered } = proven
+      const replayed = claimed.continues || isReplay(next.found.record, trail)
+      return { ...sent, charged: 'yes', record: proven.record, remembered, replayed }
+    }
+    const code = outcome?.code === undefined ? undefined : redact(outcome.code, trail.secrets)
+    const heard = { kind: 'refused', ...defined({ status: outcome?.status, code }) } as const
+    const moves = movesOn(context, tried, heard, earlier)
     // The attempt under a new key is a retry. Without a retry left, the order stays refused.
-    if (moves && rejection !== undefined && retriesLeft >= 0 && deadline.over() === undefined) {
-      const refused = { ...mine.record, rejection, attempts: mine.record.attempts + trail.attempts }
+    if (moves && retriesLeft >= 0 && deadline.over() === undefined) {
+      const refused = { ...record, rejection: heard, attempts: record.attempts + trail.attempts }
       const key = nextKey(context, refused)
-      const now = runtime.now()
-      const credential = tried.taggedFor
-      const content = claim(refused, undefined, key, {
-        now,
-        until: refused.busyUntil ?? now,
-        claim: callId,
-        apiKeyTag: tagOf(context, key.key, credential),
-      })
-      const written = await context.journal.write(mine, content, deadline)
+      const now = connection.runtime.now()
+      const apiKeyTag = tagOf(context, key.key, taggedFor)
+      const lease = { now, until: record.busyUntil ?? now, claim: callId, apiKeyTag }
+      const written = await journal.write(mine, claim(refused, undefined, key, lease), deadline)
       if (written.result === 'written') {
-        next = { found: written.found, unused: true, credential }
+        next = { found: written.found, unused: true, credential: taggedFor }
         earlier = undefined
         continue
       }
       // The failed write may still be applied later. Closing the record below prevents that.
     }
-    const charged = moves ? 'no' : verdict.charged
-    const { ambiguous } = verdict.history
-    // A caller who aborts a recovery does not abort the order, so a later recovery may repeat it.
-    const hold = ending.end !== 'aborted' ? verdict.hold : command === 'recover' ? undefined : 'aborted'
+    const kind = moves ? 'refused' : verdict.shows
     const end = {
-      rejection: rejection && keptRefusal(rejection, earlier),
-      ambiguous,
-      hold,
+      rejection: kind === 'doubt' ? undefined : keptRefusal({ ...heard, kind }, earlier),
+      ambiguous: verdict.ambiguous,
+      // A caller who aborts a recovery does not abort the order, so a later recovery may repeat it.
+      hold: ending.end !== 'aborted' ? verdict.hold : command === 'recover' ? undefined : 'aborted',
       attempts: trail.attempts,
-      unused: tried.unused,
+      unused,
+    } as const
+    const written = await journal.writeOutcome(mine, settle(record, end), deadline)
+    if (written.result === 'written') {
+      const settled = written.found.record
+      return { ...sent, charged: chargedOf(settled), record: settled, remembered: true, replayed: undefined }
     }
-    return await settled(context, job, mine, end, charged, shown)
+    // Another call may have settled the record while this call was sending.
+    const newest = written.result === 'lost' ? await journal.newest(mine.id, deadline.grace()) : undefined
+    const current = newest?.record
+    const known = current === undefined || isAnother(current, record) ? record : current
+    return { ...sent, charged: 'unknown', record: known, remembered: false, replayed: undefined }
   }
 }
 
@@ -157,8 +166,7 @@ async function attemptsUnder(
     const tag = isUnchanged ? record.apiKeyTag : tagOf(context, record.key, apiKey, record.apiKeyTag)
     if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
     if (tag === record.apiKeyTag && !isUntold) return true
-    const { ambiguous, proven } = verdict.history
-    if ((ambiguous || proven) && !sameApiKey(context, record, apiKey)) return false
+    if ((verdict.ambiguous || verdict.proven) && !sameApiKey(context, record, apiKey)) return false
     // Claim again with the tag of the new API key before it is sent, or another process would assume
     // that the old API key sent the order.
     const until = record.busyUntil ?? 0
@@ -186,7 +194,7 @@ async function attemptsUnder(
       (order) => contradiction(claimed, echoOf(order)),
     )
     unused &&= !mayHaveProcessed(outcome.kind) && !connection.mayResend
-    before = verdict.history
+    before = verdict
     verdict = judgeOutcome(outcome.kind, before)
     if (outcome.order !== undefined) return { next: 'done', value: outcome.order }
     return verdict.next === 'stop' || job.command === 'recover'
@@ -210,18 +218,22 @@ async function attemptsUnder(
     beforeSend,
     isLate: isLateNow,
   })
-  return { ending, claimed, mine, outcome, verdict, before, unused, taggedFor }
+  return { ending, mine, outcome, verdict, before, unused, taggedFor }
 }
 
 /** False if the attempt ended before the service could check the order and its key. */
 export function mayHaveProcessed(kind: OutcomeKind): boolean {
-  const { rejection } = OUTCOMES[kind].clean
-  return rejection !== 'not_processed' && rejection !== 'cancelled'
+  const { shows } = OUTCOMES[kind]
+  return shows !== 'not_processed' && shows !== 'cancelled'
 }
 
-function heard(kind: Rejection['kind'], { outcome, ending }: Tried): Rejection {
-  const code = outcome?.code === undefined ? undefined : redact(outcome.code, ending.trail.secrets)
-  return { kind, ...defined({ status: outcome?.status, code }) }
+/** True if the response says that the order existed before, undefined if nobody can know. */
+function isReplay({ origin, ambiguous, attempts }: JournalRecord, trail: Trail): boolean | undefined {
+  const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
+  if (told === 'true') return true
+  // The first response to a key that only this call can have sent is no replay.
+  const isFirst = origin === 'random' && !ambiguous && attempts === 0 && trail.attempts === 1
+  return told === 'false' || isFirst ? false : undefined
 }
 
 /**
@@ -245,58 +257,10 @@ export function movesOn(
   // bought the order.
   if (outcome?.kind === 'conflict')
     return !before.ambiguous && !isShared(context, mine.record) && !context.connection.mayResend
-  return verdict.rejection === 'refused' && status === earlier.status && code === earlier.code
+  return verdict.shows === 'refused' && status === earlier.status && code === earlier.code
 }
 
 /** After a refusal that says nothing of the order, an earlier refusal of its key still counts. */
 export function keptRefusal(rejection: Rejection, earlier: Rejection | undefined): Rejection {
   return rejection.kind !== 'refused' && earlier?.kind === 'refused' ? earlier : rejection
-}
-
-type Shown = Pick<Sent, 'outcome' | 'ending' | 'attempts'>
-
-/** Stores a proof of the charge, over whatever another call has written meanwhile. */
-async function proven(
-  context: OrderContext,
-  { deadline }: Job,
-  { continues }: Claimed,
-  { claimed, mine, outcome, ending }: Tried,
-  shown: Shown,
-): Promise<Sent> {
-  const { trail } = ending
-  const proof: Proof = {
-    sent: mine.record,
-    order: outcome?.order && rememberedOrder(context, outcome.order),
-    orderId: outcome?.orderId ?? claimed.order?.id,
-    attempts: trail.attempts,
-    claim: mine.record.claim,
-  }
-  const { record, remembered } = await proveCreated(context, mine, proof, deadline)
-  const told = answerOf(trail.last)?.headers.get('idempotent-replayed')
-  // The first response to a key that only this call can have sent is no replay.
-  const isFresh = claimed.origin === 'random' && !claimed.ambiguous && claimed.attempts === 0
-  const isFirst = told === 'false' || (isFresh && trail.attempts === 1)
-  const replayed = continues || told === 'true' ? true : isFirst ? false : undefined
-  return { end: 'sent', ...shown, charged: 'yes', record, remembered, replayed }
-}
-
-/** Stores an outcome without a proof. `'no'` is said only if the record was closed. */
-async function settled(
-  context: OrderContext,
-  { deadline }: Job,
-  mine: FoundRecord,
-  end: RecordEnding,
-  charged: Charged,
-  shown: Shown,
-): Promise<Sent> {
-  const nothing = { ...shown, end: 'sent', replayed: undefined } as const
-  const written = await context.journal.writeOutcome(mine, settle(mine.record, end), deadline)
-  if (written.result === 'written')
-    return { ...nothing, charged, record: written.found.record, remembered: true }
-  // Another call may have settled the record while this call was sending.
-  const newest =
-    written.result === 'lost' ? await context.journal.newest(mine.id, deadline.grace()) : undefined
-  const current = newest?.record
-  const record = current === undefined || isAnother(current, mine.record) ? mine.record : current
-  return { ...nothing, charged: 'unknown', record, remembered: false }
 }

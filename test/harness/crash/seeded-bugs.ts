@@ -28,7 +28,7 @@ import {
   tagOf,
 } from '../../../src/orders/protocol/keys.ts'
 import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/protocol/outcome.ts'
-import { GUARDS, RULES } from '../../../src/orders/protocol/rules.ts'
+import { RULES } from '../../../src/orders/protocol/rules.ts'
 import { claim, isAnother, prove, settle } from '../../../src/orders/protocol/transitions.ts'
 import type { Job } from '../../../src/orders/record/context.ts'
 import type { Intent } from '../../../src/orders/record/intent.ts'
@@ -53,13 +53,12 @@ import {
   differences,
   differencesFound,
   proveCreated,
-  proveFound,
 } from '../../../src/orders/sending/evidence.ts'
 import { keptRefusal, mayHaveProcessed, movesOn, send } from '../../../src/orders/sending/send.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
-import { around, changeCells, dropGuard, dropRule, put, swap, swapMethod } from './swap.ts'
+import { around, changeCells, dropRule, put, swap, swapMethod } from './swap.ts'
 
 /**
  * The bugs by the test file that detects them, below `test`. Each function disables one safeguard
@@ -111,8 +110,13 @@ const BUGS = {
   },
   'client/create/conflicts': {
     'a conflict moves to another key although stores are not shared': () => around(isShared, () => false),
+    'a key that belongs to another payload is told as not charged': () =>
+      around(send, async (original, ...args) => {
+        const sent = await original(...args)
+        return sent.outcome?.kind === 'conflict' ? { ...sent, charged: 'no' as const } : sent
+      }),
     'a conflict is settled as if the order were refused': () =>
-      put(OUTCOMES, 'conflict', { clean: OUTCOMES.refused.clean }),
+      put(OUTCOMES, 'conflict', { shows: 'refused' }),
     'recovery repeats an order whose key belongs to another payload': () =>
       dropRule(RULES, 'held', 'recover'),
     'a conflict after an unreadable order counts as if nothing were proven': () =>
@@ -147,7 +151,7 @@ const BUGS = {
         const start = original(record, timing, given)
         return start === 'first' && mayAttempt(record.firstSentAt, timing) ? 'same' : start
       }),
-    'another key of the caller takes over an order that has one': () => dropGuard(GUARDS, 'otherKey'),
+    'another key of the caller takes over an order that has one': () => dropRule(RULES, 'otherKey'),
   },
   'client/create/hidden-retries': {
     'a refusal restarts the window of a key that something else may have sent again': () =>
@@ -184,7 +188,7 @@ const BUGS = {
       }),
     "a resumed order is sent with the new call's body": () =>
       whereResumed((_record, intent) => (intent === undefined ? {} : { body: intent.body })),
-    'whoever asks for another quantity gets the order that there is': () => dropGuard(GUARDS, 'otherPayload'),
+    'whoever asks for another quantity gets the order that there is': () => dropRule(RULES, 'otherPayload'),
   },
   'client/create/retry': {
     'a call retries once more than it may': () =>
@@ -379,13 +383,20 @@ const BUGS = {
         ),
       ),
     'a decision that an order exists is not stored': () =>
-      around(proveFound, async (_original, _context, { record }) => ({
-        record: { ...record, state: 'created' as const },
-        remembered: true,
-        isDisplaced: false,
-      })),
+      around(proveCreated, async (original, context, found, proof, ...time) =>
+        proof.sent === undefined
+          ? {
+              record: { ...found.record, state: 'created' as const },
+              remembered: true,
+              isDisplaced: false,
+            }
+          : await original(context, found, proof, ...time),
+      ),
     'a proof that the store did not take counts as stored': () =>
-      around(proveFound, async (original, ...args) => ({ ...(await original(...args)), remembered: true })),
+      around(proveCreated, async (original, context, found, proof, ...time) => {
+        const proven = await original(context, found, proof, ...time)
+        return proof.sent === undefined ? { ...proven, remembered: true } : proven
+      }),
     'a decision that the store does not take is told as not charged': () =>
       around(resolve, async (original, ...args) => {
         try {
@@ -444,7 +455,12 @@ const BUGS = {
   'unit/orders/record/journal': {
     'a late proof of a charge gives way to what was stored meanwhile': () =>
       around(proveCreated, async (_original, { journal }, mine, proof, deadline, signal) => {
-        const written = await journal.writeOutcome(mine, prove(mine.record, proof), deadline, signal)
+        const written = await journal.writeOutcome(
+          mine,
+          prove(mine.record, proof, mine.record.claim),
+          deadline,
+          signal,
+        )
         return written.result === 'written'
           ? { record: written.found.record, remembered: true, isDisplaced: false }
           : { record: mine.record, remembered: false, isDisplaced: false }
@@ -475,26 +491,25 @@ const BUGS = {
       })),
   },
   'unit/orders/protocol/outcome': {
-    'an attempt in doubt leaves no doubt': () => {
-      for (const kind of Object.keys(OUTCOMES))
-        put<{ leavesDoubt: boolean }, string>(OUTCOMES, kind, { leavesDoubt: false })
-    },
+    'an attempt in doubt leaves no doubt': () =>
+      around(judgeOutcome, (original, kind, before) => ({
+        ...original(kind, before),
+        ambiguous: before.ambiguous,
+      })),
     'a refusal after doubt does not keep recovery from repeating the request': () =>
       around(judgeOutcome, (original, kind, history) => {
         const { hold: _hold, ...verdict } = original(kind, history)
         return verdict
       }),
     'a refusal settles what an earlier attempt left in doubt': () =>
-      put(OUTCOMES, 'refused', { ambiguous: OUTCOMES.refused.clean }),
+      around(judgeOutcome, (original, kind, before) =>
+        original(kind, kind === 'refused' ? { ...before, ambiguous: false } : before),
+      ),
     'an attempt without an answer in time counts as not sent': () => countsAsUnsent('timed_out'),
     'a connection that closes before an answer counts as not sent': () => countsAsUnsent('connection_closed'),
     'an error of the server counts as a refusal': () => countsAsUnsent('server_error'),
-    'an order in progress counts as refused': () => {
-      const { clean } = OUTCOMES.refused
-      put(OUTCOMES, 'in_progress', { clean, ambiguous: clean, next: 'stop', leavesDoubt: false })
-    },
-    'a key that belongs to another payload is told as not charged': () =>
-      put(OUTCOMES, 'conflict', { clean: { ...OUTCOMES.conflict.clean, charged: 'no' } }),
+    'an order in progress counts as refused': () =>
+      put(OUTCOMES, 'in_progress', { shows: 'refused', next: 'stop' }),
   },
   'unit/orders/protocol/rules': {
     'a refused order past its window is sent although something else may have bought it': () =>
@@ -652,8 +667,7 @@ function eachFetch(change: (init: RequestInit) => RequestInit): void {
 
 /** Treats such an attempt as one that was never made. */
 function countsAsUnsent(kind: OutcomeKind): void {
-  const { clean, ambiguous, leavesDoubt } = OUTCOMES.unreachable
-  put(OUTCOMES, kind, { clean, ambiguous, leavesDoubt })
+  put(OUTCOMES, kind, { shows: OUTCOMES.unreachable.shows })
 }
 
 /** Makes recovery report this for every open order, and do nothing. */

@@ -70,8 +70,3 @@ export function dropRule(rules: Cells, condition: unknown, of?: string): void {
     (cell) => cell.filter((entry) => !(Array.isArray(entry) && entry[0] === condition)),
   )
 }
-
-export function dropGuard(guards: readonly (readonly [string, unknown])[], condition: string): void {
-  const kept = guards.filter(([when]) => when !== condition)
-  Object.assign(guards, kept, { length: kept.length })
-}

@@ -14,6 +14,7 @@ import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { KEY, VALID } from '../../support/certificates.ts'
+import { MEANING } from '../../support/meaning.ts'
 import { answerText, listening } from '../../support/raw-server.ts'
 import { recordIn } from '../../support/stores.ts'
 import { nextLoop } from '../../support/virtual-time.ts'
@@ -173,14 +174,16 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     const record = await recordIn(store, scopeOf(LABELS.server, LABELS.account), 'ref:r1')
     if (record === undefined) throw new Error('there is no record')
     const kinds: readonly OutcomeKind[] = [fault.row].flat()
-    const kind = kinds.find((each) => OUTCOMES[each].clean.charged === told.charged) ?? kinds[0] ?? 'created'
+    const kind =
+      kinds.find((each) => MEANING[OUTCOMES[each].shows].charged === told.charged) ?? kinds[0] ?? 'created'
     const row = OUTCOMES[kind]
-    check('charged', told.charged, row.clean.charged)
+    const meaning = MEANING[row.shows]
+    check('charged', told.charged, meaning.charged)
     check('error code', told.code, ...[fault.code].flat())
     check('error class', told.name, told.code && ERROR_NAMES[told.code])
-    check('state of the record', record.state, row.clean.state)
-    check('rejection', record.rejection?.kind, row.clean.rejection)
-    check('doubt in the record', record.ambiguous, row.clean.state === 'open')
+    check('state of the record', record.state, meaning.state)
+    check('rejection', record.rejection?.kind, meaning.rejection)
+    check('doubt in the record', record.ambiguous, meaning.state === 'open')
     check('claim on the record', record.busyUntil, undefined)
     check('attempts in the record', record.attempts, told.attempts)
     check('attempts', told.attempts, row.next === 'replay' ? 3 : 1)

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { classify, OUTCOMES } from '../../../src/orders/protocol/outcome.ts'
+import { MEANING } from '../../support/meaning.ts'
 import { DEFINITE, REFUSALS_ALONE, REFUSALS_WITH_BODY } from '../../support/statuses.ts'
 
 const ERRORS = Array.from({ length: 200 }, (_, index) => 400 + index)
@@ -8,7 +9,7 @@ const ERRORS = Array.from({ length: 200 }, (_, index) => 400 + index)
 const refusalsIn = (text: string): readonly number[] =>
   ERRORS.filter((status) => {
     const { kind } = classify({ kind: 'answer', status, headers: new Headers(), text }, () => undefined)
-    return OUTCOMES[kind].clean.charged === 'no'
+    return MEANING[OUTCOMES[kind].shows].charged === 'no'
   })
 
 const sorted = (statuses: Iterable<number>): readonly number[] => [...statuses].sort((a, b) => a - b)

@@ -4,7 +4,7 @@
  */
 
 import { CLOCK_SKEW } from '../../../../src/http/deadline.ts'
-import { type Command, type Facts, guard, ruleFor } from '../../../../src/orders/protocol/rules.ts'
+import { type Command, type Facts, ruleFor } from '../../../../src/orders/protocol/rules.ts'
 import { MINUTE, NOW, ORDER } from '../../../support/order-context.ts'
 import { type Changes, changed, here, intent, record } from './found.ts'
 
@@ -29,7 +29,15 @@ const CALLERS = { origin: 'caller' } as const
 export const given = { wanted: { ...intent, idempotencyKey: record().key } }
 
 type Line = readonly [when: string, expected: string, found?: Changes, facts?: Partial<Facts>]
+const OTHER_KEY = { wanted: { ...intent, idempotencyKey: 'other' } }
+const OTHER_PAYLOAD = { wanted: changed }
 const CREATE: readonly Line[] = [
+  ...Object.entries({ busy, open: {}, stale, created, unread, refused }).flatMap(([phase, its]): Line[] => [
+    [`${phase}, under another key`, 'refuse key', its, OTHER_KEY],
+    ...(phase === 'refused'
+      ? []
+      : [[`${phase}, with another payload`, 'refuse payload', its, OTHER_PAYLOAD] as const]),
+  ]),
   ['busy', 'wait', busy],
   ['busy in this process', 'wait', {}, { isLive: true }],
   ['busy, past the window', 'wait', { ...busy, ...stale }],
@@ -166,26 +174,12 @@ export const ABSENT: readonly (readonly [Command, string])[] = [
   ['forget', 'nothing'],
 ]
 
-const OTHER_KEY = { wanted: { ...intent, idempotencyKey: 'other' } }
-const OTHER_PAYLOAD = { wanted: changed }
-const GUARDED: readonly Line[] = [
-  ['open under another key', 'refuse key', {}, OTHER_KEY],
-  ['refused under another key', 'refuse key', refused, OTHER_KEY],
-  ['open with another payload', 'refuse payload', {}, OTHER_PAYLOAD],
-  ['created with another payload', 'refuse payload', created, OTHER_PAYLOAD],
-]
-
 /** The first line that the current rules do not match. */
 export function wrongLine(): string | undefined {
   for (const [command, expected] of ABSENT)
     if (said(ruleFor(command, undefined, factsOf())) !== expected) return `${command} without a record`
-  const guarded = GUARDED.map(
-    ([when, expected, changes, facts]) => ({ command: 'create', when, expected, changes, facts }) as const,
-  )
-  for (const { command, when, expected, changes, facts } of [...LINES, ...guarded]) {
-    const [is, at] = [record(changes), factsOf(facts)]
-    const refusal = command === 'create' ? guard(is, at) : undefined
-    if (said(refusal ?? ruleFor(command, is, at)) !== expected) return `${command} of an order ${when}`
-  }
+  for (const { command, when, expected, changes, facts } of LINES)
+    if (said(ruleFor(command, record(changes), factsOf(facts))) !== expected)
+      return `${command} of an order ${when}`
   return undefined
 }

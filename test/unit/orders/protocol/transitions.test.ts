@@ -240,7 +240,7 @@ describe('a settlement', () => {
   })
 })
 
-const proof: Proof = { sent: undefined, order: ORDER, orderId: 'o1', attempts: 1, claim: 'new' }
+const proof: Proof = { order: ORDER, orderId: 'o1', attempts: 1 }
 const idOnly: Proof = { ...proof, order: undefined }
 const nothing: Proof = { ...idOnly, orderId: undefined }
 
@@ -270,7 +270,7 @@ describe('a proof', () => {
       idOnly,
     ],
   ])('a proof %s changes: %s', (_what, expected, before, its) => {
-    expect(changes(content(before), prove(content(before), its))).toBe(expected)
+    expect(changes(content(before), prove(content(before), its, 'new'))).toBe(expected)
   })
 
   it('a proof is of the key and the body that were sent, whatever was written meanwhile', () => {
@@ -287,8 +287,8 @@ describe('a proof', () => {
     })
     const { key, origin, generation, fingerprint, apiKeyTag, firstSentAt, body } = sent
     const its = { key, origin, generation, fingerprint, apiKeyTag, firstSentAt, attempts: 8, claim: 'new' }
-    expect(prove(newest, { ...proof, sent })).toMatchObject(its)
-    expect(prove(newest, { ...idOnly, sent })).toMatchObject({ ...its, body })
+    expect(prove(newest, { ...proof, sent }, 'new')).toMatchObject(its)
+    expect(prove(newest, { ...idOnly, sent }, 'new')).toMatchObject({ ...its, body })
   })
 
   const unread: Changes = { ...clean, state: 'created', order: { id: 'o1' }, busyUntil: 99 }
