@@ -1,7 +1,6 @@
 /**
- * Canonical JSON (RFC 8785): equal values give equal strings. The body of an order is canonical
- * JSON, so every attempt in every process sends the same bytes. Keys and fingerprints are hashes of
- * canonical JSON.
+ * Canonical JSON (RFC 8785): equal values give equal strings. Every attempt in every process sends
+ * the same bytes, and keys and fingerprints are hashes of them.
  */
 
 const MAX_DEPTH = 200

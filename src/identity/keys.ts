@@ -1,9 +1,9 @@
 /**
  * Decides which calls are for the same order, and which key the service gets for that order.
  *
- * Never change a rule in this folder. These rules named all stored records. After a store is lost,
- * only the same derived key prevents a second charge. Give a new rule a new version tag (`k2`, …),
- * and keep the old rule. Test vectors pin the current rules.
+ * Never change a rule in this folder: they named all stored records, and after a store is lost, only
+ * the same derived key prevents a second charge. Give a new rule a new version tag (`k2`, …), and keep
+ * the old rule. Test vectors pin the current rules.
  */
 import { canonicalJson } from './canonical.ts'
 
@@ -18,10 +18,7 @@ export type Derive = (name: string) => string
 
 const NAMELESS = 'anon:'
 
-/**
- * Calls in one scope with a reference or key are for the same order if and only if they have the
- * same slot. The prefixes prevent a reference, a key and a digest from having the same slot.
- */
+/** Calls in one scope are for the same order if they have the same slot. */
 export function slotOf(
   externalOrderId: string | undefined,
   idempotencyKey: string | undefined,
@@ -31,12 +28,11 @@ export function slotOf(
   return idempotencyKey === undefined ? NAMELESS + digest() : `key:${idempotencyKey}`
 }
 
-/** True for an order without a reference or key. Identical nameless orders share one slot. */
+/** True for an order without a reference or key. Identical ones share one slot. */
 export function isNameless(slot: string): boolean {
   return slot.startsWith(NAMELESS)
 }
 
-/** The reference in a slot, or undefined if the order has another name. */
 export function referenceIn(slot: string): string | undefined {
   return slot.startsWith('ref:') ? slot.slice('ref:'.length) : undefined
 }
@@ -53,10 +49,8 @@ export interface DerivedKeyParts {
 
 /**
  * A process that has lost the store computes the same first key, so that the service recognises a
- * repeated order (docs/guide/lost-store.md).
- *
- * The key does not depend on the payload. If it did, the same reference with another quantity would
- * have another key, and the wallet would be charged twice.
+ * repeated order (docs/guide/lost-store.md). If the key depended on the payload, the same reference
+ * with another quantity would be charged a second time.
  */
 export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
   return derive(canonicalJson(['k1', parts.server, parts.account, parts.externalOrderId, parts.generation]))
@@ -73,9 +67,9 @@ export function rowIdOf(derive: Derive, slot: string): string {
 }
 
 /**
- * Returns what is wrong with a key, without quoting the key. The API document states only "string".
- * 255 characters is the widest published limit of comparable services. Characters that are not
- * visible ASCII may be trimmed or re-encoded in a header, so that two keys become equal.
+ * Returns what is wrong with a key. 255 characters is the widest published limit of comparable
+ * services. Other characters than visible ASCII may be trimmed or re-encoded in a header, so that two
+ * keys become equal.
  */
 export function checkIdempotencyKey(key: unknown): string | undefined {
   if (typeof key !== 'string') return 'is not a string'
@@ -85,10 +79,7 @@ export function checkIdempotencyKey(key: unknown): string | undefined {
   return undefined
 }
 
-/**
- * Returns what is wrong with a reference, without quoting it. References are compared byte by byte,
- * so two that look alike would place two orders.
- */
+/** References are compared byte by byte, so two that look alike would place two orders. */
 export function checkReference(reference: unknown): string | undefined {
   if (typeof reference !== 'string') return 'is not a string'
   if (reference.trim() === '') return 'is blank'
@@ -99,7 +90,7 @@ export function checkReference(reference: unknown): string | undefined {
   return undefined
 }
 
-/** The tag of each top-level field of a request except `metadata`. Equal for equal payloads. */
+/** The tag of each top-level field of a request except `metadata`. */
 export type Fingerprint = Readonly<Record<string, string>>
 
 /**
@@ -107,7 +98,6 @@ export type Fingerprint = Readonly<Record<string, string>>
  * after its body is dropped, so that a conflict can still name the fields that differ.
  *
  * @param slot salt of the tags: one precomputed table cannot find known values in many records
- * @param members canonical JSON of each field
  */
 export function fingerprintOf(slot: string, members: ReadonlyMap<string, string>): Fingerprint {
   const salt = saltOf(slot)
@@ -140,7 +130,6 @@ export function digestOf(derive: Derive, members: ReadonlyMap<string, string>): 
   return derive(`["f1",{${fields.map(([field, json]) => `${canonicalJson(field)}:${json}`).join(',')}}]`)
 }
 
-/** Returns the names of the fields that differ. Empty for equal payloads. */
 export function differingFields(a: Fingerprint, b: Fingerprint): string[] {
   const fields = new Set([...Object.keys(a), ...Object.keys(b)])
   return [...fields].filter((field) => own(a, field) !== own(b, field)).sort()
@@ -151,10 +140,8 @@ function own(fingerprint: Fingerprint, field: string): string | undefined {
 }
 
 /**
- * An ambiguous order is repeated only under the API key that sent it, because the service may scope
- * idempotency keys by API key. 32 bits detect a rotation (1 miss in 4 billion), but are too few to
- * search for the API key: many keys have the same tag. With a salt for each record, the tags of two
- * records cannot be compared.
+ * 32 bits detect a rotation of the API key (1 miss in 4 billion), but are too few to search for the
+ * API key: many keys have the same tag. With a salt, the tags of two records cannot be compared.
  *
  * @param apiKey null if a proxy adds the API key
  */

@@ -19,7 +19,7 @@ import {
   type OutcomeRow,
   type Shown,
 } from '../../src/orders/protocol/outcome.ts'
-import { CONDITIONS, type Command, GUARDS, type Phase, RULES } from '../../src/orders/protocol/rules.ts'
+import { type Command, GUARDS, type Phase, RULES } from '../../src/orders/protocol/rules.ts'
 import { root } from '../build/ensure-built.ts'
 import { type CreatePath, pathOfCreate } from './create-path.ts'
 import { outcomeWords } from './outcome-words.ts'
@@ -132,7 +132,7 @@ function cellText(cell: readonly unknown[]): string {
   const entries = own.map((entry) => {
     if (!Array.isArray(entry)) return stepText(Object(entry))
     const [when, step]: unknown[] = entry
-    return `${words(String(when))}: ${stepText(Object(step))}`
+    return `${words(Object(when).name)}: ${stepText(Object(step))}`
   })
   return entries.length === 1
     ? String(entries[0])
@@ -161,14 +161,20 @@ function phaseList(): string {
 }
 
 function guardList(): string {
-  return GUARDS.map(([when, step], index) => `${index + 1}. ${words(when)}: ${stepText(step)}`).join('\n')
+  return GUARDS.map(([when, step], index) => `${index + 1}. ${words(when.name)}: ${stepText(step)}`).join(
+    '\n',
+  )
 }
 
 /** The conditions, and what makes them true. */
 function conditionTable(): string {
-  const lines = Object.keys(CONDITIONS).map(
-    (name) => `| ${words(name)} | ${commentOf('protocol/rules.ts', `  ${name}: (`)} |`,
-  )
+  const entries = Object.values(RULES).flatMap((row) => Object.values<readonly unknown[]>(row).flat())
+  const names = new Set(entries.flatMap((entry) => (Array.isArray(entry) ? [String(entry[0].name)] : [])))
+  const lines = [...names].map((name) => {
+    const declared = `const ${name}: Condition`
+    const isExported = source('protocol/rules.ts').includes(`export ${declared}`)
+    return `| ${words(name)} | ${commentOf('protocol/rules.ts', isExported ? `export ${declared}` : declared)} |`
+  })
   return ['| condition | when it is true, and why it matters |', '| --- | --- |', ...lines].join('\n')
 }
 

@@ -19,7 +19,6 @@ export interface Timing {
   readonly attempt: number
 }
 
-/** The times of a call's next attempt. */
 export function timingOf({ connection, safeRetryWindow }: OrderContext, { settings, deadline }: Job): Timing {
   const attempt = Math.min(settings.timeout, Math.max(0, deadline.remaining()))
   return { now: connection.runtime.now(), safeRetryWindow, attempt }
@@ -44,10 +43,7 @@ export function isBusy({ busyUntil = 0, updatedAt }: JournalRecord, now: number)
   return now < busyUntil && now >= updatedAt - CLOCK_SKEW
 }
 
-/**
- * True if a call that claimed the record must not send it now: another call may have claimed the
- * order meanwhile, or the window of its key is over.
- */
+/** True if another call may have claimed the order meanwhile, or the window of its key is over. */
 export function isLate(record: JournalRecord, timing: Timing): boolean {
   return !isBusy(record, timing.now) || !mayAttempt(record.firstSentAt, timing)
 }
@@ -64,7 +60,7 @@ export function mayBeRunning(
   return length > 0 && Math.abs(now - updatedAt) <= length + PERSON_SKEW
 }
 
-/** If true, the clock was set back, so it is unknown when the record's keys were first sent. */
+/** True if the clock was set back, so that the age of the record's keys is unknown. */
 export function isFromFuture(
   { firstSentAt = 0, firstKeySentAt = 0, updatedAt }: JournalRecord,
   now: number,
@@ -82,10 +78,7 @@ export interface Key {
   readonly firstSentAt?: number | undefined
 }
 
-/**
- * Which key a refused order is sent under: its current key, its derived first key, or one that was
- * never sent. Undefined if no key may be sent: a caller's key never changes.
- */
+/** Which key a refused order is sent under. Undefined if none may be: a caller's key never changes. */
 export function startOf(
   record: RecordContent,
   timing: Timing,

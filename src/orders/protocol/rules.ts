@@ -83,71 +83,71 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   orderId: undefined,
 }
 
-export type ConditionName =
-  | 'otherKey'
-  | 'otherPayload'
-  | 'nameless'
-  | 'held'
-  | 'idKnown'
-  | 'notRepeatable'
-  | 'spent'
-  | 'maybeHidden'
-  | 'running'
-  | 'changedSince'
-  | 'otherOrder'
-
-type Condition = (record: JournalRecord, facts: Facts) => boolean
-
 /** Names and comments are printed in `docs/protocol.md`. */
-export const CONDITIONS: Readonly<Record<ConditionName, Condition>> = {
-  /** The caller gives another key. A key belongs to its order until the record is forgotten. */
-  otherKey: ({ key }, { wanted }) => wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key,
-  /**
-   * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very payload that is
-   * asked for now. An order that only `resolve()` has recorded has no payload to compare.
-   */
-  otherPayload: ({ state, hold, fingerprint }, { wanted }) =>
-    wanted !== undefined &&
-    state !== 'rejected' &&
-    hold !== 'conflict' &&
-    Object.keys(fingerprint).length > 0 &&
-    differingFields(fingerprint, wanted.fingerprint).length > 0,
-  /** The order has no reference or key. Identical nameless orders share one record. */
-  nameless: ({ slot }) => isNameless(slot),
-  /** The caller aborted the order, or the service refused it after doubt, or reported a conflict. */
-  held: ({ hold }) => hold !== undefined,
-  /** The record has the order's id, and a path can contain it. */
-  idKnown: ({ order }) => order?.id !== undefined && pathProblem(order.id) === undefined,
-  /** The request is gone, or the window of its key is over. */
-  notRepeatable: ({ body, firstSentAt }, facts) => body === undefined || !mayAttempt(firstSentAt, facts),
-  /** A caller's key never changes, and its window is over. */
-  spent: (record, facts) => startOf(record, facts, facts.wanted?.idempotencyKey) === undefined,
-  /**
-   * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
-   * its key.
-   */
-  maybeHidden: ({ externalOrderId, attempts, firstSentAt }, facts) =>
-    facts.mayResend &&
-    !facts.isNotListed &&
-    attempts > 0 &&
-    externalOrderId !== undefined &&
-    !mayAttempt(firstSentAt, facts),
-  /**
-   * A call whose key would be replaced may still send it, or was still sending when the person decided:
-   * the machine may have slept since.
-   */
-  running: (record, { decidedAt, now }) => mayBeRunning(record, now) || mayBeRunning(record, decidedAt),
-  /** A call wrote the record after a person called `resolve()`, and may have sent the order. */
-  changedSince: ({ updatedAt }, { decidedAt, now }) =>
-    // If the clock was set back, assume a change. Ignore an `updatedAt` far in the future: it comes
-    // from a wrong clock.
-    decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW),
-  /** The record has another order's id. */
-  otherOrder: ({ order }, { orderId }) => order?.id !== undefined && order.id !== orderId,
-}
+export type Condition = (record: JournalRecord, facts: Facts) => boolean
+
+/** The caller gives another key. A key belongs to its order until the record is forgotten. */
+export const otherKey: Condition = ({ key }, { wanted }) =>
+  wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
+
+/**
+ * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very payload that is
+ * asked for now. An order that only `resolve()` has recorded has no payload to compare.
+ */
+export const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }) =>
+  wanted !== undefined &&
+  state !== 'rejected' &&
+  hold !== 'conflict' &&
+  Object.keys(fingerprint).length > 0 &&
+  differingFields(fingerprint, wanted.fingerprint).length > 0
+
+/** The order has no reference or key. Identical nameless orders share one record. */
+const nameless: Condition = ({ slot }) => isNameless(slot)
+
+/** The caller aborted the order, or the service refused it after doubt, or reported a conflict. */
+export const held: Condition = ({ hold }) => hold !== undefined
+
+/** The record has the order's id, and a path can contain it. */
+export const idKnown: Condition = ({ order }) =>
+  order?.id !== undefined && pathProblem(order.id) === undefined
+
+/** The request is gone, or the window of its key is over. */
+const notRepeatable: Condition = ({ body, firstSentAt }, facts) =>
+  body === undefined || !mayAttempt(firstSentAt, facts)
+
+/** A caller's key never changes, and its window is over. */
+export const spent: Condition = (record, facts) =>
+  startOf(record, facts, facts.wanted?.idempotencyKey) === undefined
+
+/**
+ * Behind the refusal, a hidden retry may have bought the order, and the service may have forgotten
+ * its key.
+ */
+export const maybeHidden: Condition = ({ externalOrderId, attempts, firstSentAt }, facts) =>
+  facts.mayResend &&
+  !facts.isNotListed &&
+  attempts > 0 &&
+  externalOrderId !== undefined &&
+  !mayAttempt(firstSentAt, facts)
+
+/**
+ * A call whose key would be replaced may still send it, or was still sending when the person decided:
+ * the machine may have slept since.
+ */
+export const running: Condition = (record, { decidedAt, now }) =>
+  mayBeRunning(record, now) || mayBeRunning(record, decidedAt)
+
+/** A call wrote the record after a person called `resolve()`, and may have sent the order. */
+export const changedSince: Condition = ({ updatedAt }, { decidedAt, now }) =>
+  // If the clock was set back, assume a change. Ignore an `updatedAt` far in the future: it comes
+  // from a wrong clock.
+  decidedAt > now || (updatedAt > decidedAt && updatedAt <= now + CLOCK_SKEW)
+
+/** The record has another order's id. */
+const otherOrder: Condition = ({ order }, { orderId }) => order?.id !== undefined && order.id !== orderId
 
 /** Conditions with their steps. The first true condition decides; the last entry is the default. */
-export type Cell<Step> = readonly [...(readonly [when: ConditionName, step: Step])[], otherwise: Step]
+export type Cell<Step> = readonly [...(readonly [when: Condition, step: Step])[], otherwise: Step]
 type Row = { readonly [C in Command]: Cell<StepOf[C]> }
 
 const send = { step: 'send' } as const
@@ -162,14 +162,14 @@ const refuse = <const Because extends string>(because: Because): Refuse<Because>
 const lookUp = (because: LookUp['because']): LookUp => ({ step: 'look_up', because })
 
 /** Begin every cell of `create()` for an order with a record. */
-export const GUARDS: readonly (readonly [when: ConditionName, step: Refuse<Differs>])[] = [
-  ['otherKey', refuse('key')],
-  ['otherPayload', refuse('payload')],
+export const GUARDS: readonly (readonly [when: Condition, step: Refuse<Differs>])[] = [
+  [otherKey, refuse('key')],
+  [otherPayload, refuse('payload')],
 ]
 
 const CLOSE: Cell<StepOf['abandon']> = [
-  ['running', refuse('busy')],
-  ['changedSince', refuse('changed')],
+  [running, refuse('busy')],
+  [changedSince, refuse('changed')],
   { step: 'close' },
 ]
 /** Printed in `docs/protocol.md` by `npm run docs:tables`. */
@@ -185,7 +185,7 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     forget: [nothing],
   },
   busy: {
-    create: [...GUARDS, ['nameless', refuse('duplicate')], { step: 'wait' }],
+    create: [...GUARDS, [nameless, refuse('duplicate')], { step: 'wait' }],
     recover: [{ step: 'in_progress' }],
     confirm: [refuse('busy')],
     abandon: [refuse('busy')],
@@ -193,34 +193,34 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
   },
   open: {
     create: [...GUARDS, send],
-    recover: [['held', lookUp('held')], send],
+    recover: [[held, lookUp('held')], send],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],
   },
   stale: {
     create: [...GUARDS, refuse('window')],
-    recover: [['held', lookUp('held')], lookUp('past_window')],
+    recover: [[held, lookUp('held')], lookUp('past_window')],
     confirm: [verify],
     abandon: CLOSE,
     forget: [refuse('unsettled')],
   },
   created: {
-    create: [...GUARDS, ['nameless', send], tell],
+    create: [...GUARDS, [nameless, send], tell],
     recover: [tell],
-    confirm: [['otherOrder', refuse('other_order')], verify],
+    confirm: [[otherOrder, refuse('other_order')], verify],
     abandon: [refuse('created')],
     forget: [{ step: 'empty' }],
   },
   unread: {
-    create: [...GUARDS, ['idKnown', read], ['notRepeatable', refuse('unreadable')], send],
-    recover: [['idKnown', read], ['notRepeatable', lookUp('past_window')], send],
-    confirm: [['otherOrder', refuse('other_order')], verify],
+    create: [...GUARDS, [idKnown, read], [notRepeatable, refuse('unreadable')], send],
+    recover: [[idKnown, read], [notRepeatable, lookUp('past_window')], send],
+    confirm: [[otherOrder, refuse('other_order')], verify],
     abandon: [refuse('created')],
     forget: [refuse('unsettled')],
   },
   rejected: {
-    create: [...GUARDS, ['maybeHidden', lookUp('past_window')], ['spent', refuse('spent')], send],
+    create: [...GUARDS, [maybeHidden, lookUp('past_window')], [spent, refuse('spent')], send],
     recover: [tell],
     confirm: [verify],
     abandon: [tell],
@@ -243,18 +243,10 @@ export function ruleFor<C extends Command>(
 ): StepOf[C] {
   if (record === undefined) return RULES.absent[command][0]
   const cell: Cell<StepOf[C]> = RULES[phaseOf(record, facts)][command]
-  return firstStep(cell, record, facts)
-}
-
-function firstStep<Step extends { readonly step: string }>(
-  cell: Cell<Step>,
-  record: JournalRecord,
-  facts: Facts,
-): Step {
   for (const entry of cell) {
     if ('step' in entry) return entry
     const [when, step] = entry
-    if (CONDITIONS[when](record, facts)) return step
+    if (when(record, facts)) return step
   }
   throw new TypeError('unreachable: the last entry of a cell is a step')
 }

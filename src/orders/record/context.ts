@@ -1,4 +1,4 @@
-/** What every command on orders needs, what one call wants, and the endpoint that places orders. */
+/** What every command on orders needs, and what one call wants. */
 import type { CallEvent } from '../../hooks.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import type { Deadline } from '../../http/deadline.ts'
@@ -32,11 +32,10 @@ export interface Job {
   readonly callId: string
   /** True to claim records even if a call of another process may still be placing their orders. */
   readonly takeOver: boolean
-  /** True if this call has read the whole list of the service and did not find the order. */
+  /** True if this call has read the service's whole list and did not find the order. */
   readonly isNotListed: boolean
 }
 
-/** One call of `create()`. */
 export interface CreateJob extends Job {
   readonly intent: Intent
 }

@@ -127,31 +127,33 @@ function invalidFor(issues: readonly Issue[]): InvalidRequestError {
   })
 }
 
-/** Where the known names of a request and of its options belong. */
-const PLACES: Readonly<Record<string, string>> = {
-  serviceId: 'serviceId',
-  productId: 'serviceId',
-  target: 'target',
-  quantity: 'quantity',
-  metadata: 'metadata',
-  externalOrderId: 'metadata.externalOrderId',
-  idempotencyKey: 'options',
-  allowDuplicate: 'options',
-  signal: 'options',
-  timeout: 'options',
-  totalTimeout: 'options',
-  maxRetries: 'options',
-  headers: 'options',
-}
+const OPTIONS = [
+  'idempotencyKey',
+  'allowDuplicate',
+  'signal',
+  'timeout',
+  'totalTimeout',
+  'maxRetries',
+  'headers',
+]
+
+/** The known names, where they belong in a request, and how they are compared. */
+const KNOWN = [
+  ...['serviceId', 'target', 'quantity', 'metadata'].map((name) => ({ name, place: name })),
+  { name: 'productId', place: 'serviceId' },
+  { name: 'externalOrderId', place: 'metadata.externalOrderId' },
+  ...OPTIONS.map((name) => ({ name, place: 'options' })),
+].map(({ name, place }) => ({ name, place, folded: folded(name) }))
 
 /** With one wrong letter, a shorter name may be another word: `readers` is not `headers`. */
 const LONG_NAME = 8
 
-const KNOWN = Object.keys(PLACES).map((name) => ({ name, place: PLACES[name] ?? '', folded: folded(name) }))
-
-/** Names that were found harmless. Programs use few names, so a call rarely compares any. */
-const harmless = { '': new Set<string>(), 'metadata.': new Set<string>() }
-const MAX_HARMLESS = 1000
+/** Names that are right, or were found harmless. Programs use few names, so a call rarely compares any. */
+const harmless = {
+  '': new Set(['serviceId', 'target', 'quantity', 'metadata']),
+  'metadata.': new Set(['externalOrderId']),
+}
+const MOST_HARMLESS = 1000
 
 /**
  * A misspelled reference or key does not identify the order: a repeated call could place, and
@@ -166,31 +168,20 @@ export function misnamedFields(request: unknown): readonly Issue[] {
     if (!isObject(fields)) continue
     for (const name of Object.keys(fields)) {
       if (seen.has(name)) continue
-      const path = prefix + name
-      if (PLACES[name] === path) continue
       const form = folded(name)
       const meant = KNOWN.find(
-        ({ name, place, folded }) =>
-          place.startsWith(prefix) &&
-          means(form, folded) &&
+        (known) =>
+          known.place.startsWith(prefix) &&
+          (form === known.folded || (known.folded.length >= LONG_NAME && isOneEdit(form, known.folded))) &&
           // An order with both may well have a field of this name.
-          !(name === 'productId' && Object.hasOwn(fields, place)),
+          !(known.name === 'productId' && Object.hasOwn(fields, known.place)),
       )
-      if (meant === undefined) {
-        if (seen.size === MAX_HARMLESS) seen.clear()
-        seen.add(name)
-        continue
-      }
-      const message =
-        meant.place === 'options'
-          ? `is a call option: pass ${meant.name} in the second argument of create()`
-          : `must be named ${meant.place}`
-      issues.push({ path, message })
+      if (meant !== undefined) {
+        const { name: option, place } = meant
+        const call = `is a call option: pass ${option} in the second argument of create()`
+        issues.push({ path: prefix + name, message: place === 'options' ? call : `must be named ${place}` })
+      } else if (seen.size < MOST_HARMLESS) seen.add(name)
     }
   }
   return issues
-}
-
-function means(a: string, b: string): boolean {
-  return a === b || (b.length >= LONG_NAME && isOneEdit(a, b))
 }

@@ -81,11 +81,7 @@ export interface OrderRecord {
   readonly version: number
 }
 
-/**
- * Who chose the key: the caller, this package by derivation from the reference, or chance.
- *
- * A derived key is the same in every process, even without the store.
- */
+/** Who chose the key. A derived key is the same in every process, even without the store. */
 export type KeyOrigin = 'caller' | 'derived' | 'random'
 
 /**
@@ -100,10 +96,7 @@ export interface JournalRecord extends Omit<OrderRecord, 'request'> {
   readonly origin: KeyOrigin
   /** Highest generation that was ever used. Absent if that is the current generation. */
   readonly highest?: number
-  /**
-   * When the derived first key was first sent, while a later key is current. 0 if that key must
-   * not be sent again.
-   */
+  /** First send of the derived first key while a later key is current. 0: must not be sent again. */
   readonly firstKeySentAt?: number
   /** How the service refused the derived first key, while a later key is current. */
   readonly firstRejection?: Rejection
@@ -111,21 +104,12 @@ export interface JournalRecord extends Omit<OrderRecord, 'request'> {
   readonly fingerprint: Fingerprint
   /** Canonical JSON. Dropped once the request need not be sent again. */
   readonly body?: string
-  /**
-   * Time by which all calls end whose claims another call took over, in milliseconds since 1970.
-   *
-   * Until then, they may still send the order.
-   */
+  /** Until then, calls whose claims were taken over may still send the order. */
   readonly othersUntil?: number
   /** 32-bit tag of the API key that sends `key`. */
   readonly apiKeyTag: string
-  /**
-   * Random id of the call that last wrote the record.
-   *
-   * After a lost response, it shows which write was stored.
-   */
+  /** Random id of the call that last wrote the record. Shows which of two writes was stored. */
   readonly claim: string
-  /** Milliseconds since 1970. */
   readonly updatedAt: number
 }
 
@@ -142,7 +126,7 @@ export function orderOf({ state, order }: Pick<OrderRecord, 'state' | 'order'>):
   return state === 'created' && isWhole(order) ? order : undefined
 }
 
-/** What is stored is an order that matched the schema, or only the id of one that did not. */
+/** An order that did not match the schema is stored as its id alone. */
 function isWhole(order: Partial<Order> | undefined): order is Order {
   return order !== undefined && Object.hasOwn(order, 'status') && Object.hasOwn(order, 'amount')
 }
@@ -153,27 +137,16 @@ export function isPending(record: Pick<OrderRecord, 'state' | 'order'>): boolean
 }
 
 export function publicRecord(record: JournalRecord): OrderRecord {
-  const { slot, key, generation, state, ambiguous, externalOrderId, order, rejection, hold } = record
-  const request = parseJson(record.body ?? '')?.json
-  const { attempts, firstSentAt, busyUntil, createdAt, version } = record
-  return {
-    slot,
-    key,
-    generation,
-    state,
-    ambiguous,
-    attempts,
-    createdAt,
-    version,
-    ...(isObject(request) && { request }),
-    ...defined({ externalOrderId, order, rejection, hold, firstSentAt, busyUntil }),
-  }
+  const { slot, key, generation, state, ambiguous, attempts, createdAt, version } = record
+  const { externalOrderId, order, rejection, hold, firstSentAt, busyUntil } = record
+  const view = { slot, key, generation, state, ambiguous, attempts, createdAt, version }
+  const json = parseJson(record.body ?? '')?.json
+  const request = isObject(json) ? json : undefined
+  return { ...view, ...defined({ externalOrderId, request, order, rejection, hold, firstSentAt, busyUntil }) }
 }
 
 /** What an error says of a record. */
-type RecordFacts = ErrorFacts & { readonly charged: Charged }
-
-export function recordFacts(record: OrderRecord | undefined): RecordFacts {
+export function recordFacts(record: OrderRecord | undefined): ErrorFacts & { readonly charged: Charged } {
   return {
     charged: record === undefined ? 'unknown' : chargedOf(record),
     idempotencyKey: record?.key,

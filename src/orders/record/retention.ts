@@ -18,10 +18,8 @@ const PRUNE_INTERVAL = 60 * 60 * 1000
 const UNPRUNED = 'The store could not remove old records. Nothing was sent. Call again.'
 
 /**
- * `close()` waits for the removal, so that the store can be closed.
- *
- * The first `create()` only begins the hour: a worker with a client for each request would search
- * for old records at each order.
+ * `close()` waits for the removal, so that the store can be closed. The first `create()` only begins
+ * the hour: a worker with a client for each request would search for old records at each order.
  */
 export function pruneHourly(
   command: 'create' | 'recover',
@@ -49,10 +47,9 @@ export async function prune(journal: Journal, kept: Retention, runtime: Runtime)
 }
 
 /**
- * Returns the time before which records may be removed, or 0 if none may be. If this process's
- * clock is far ahead, every record looks old. So a record must also be older than another record,
- * the witness, by three quarters of the retention. The witness must be at least a quarter of the
- * retention old: a newer one may have been written with the wrong clock.
+ * Returns the time before which records may be removed, or 0. To a clock that is far ahead, every
+ * record looks old, so a record must also be older than another one, the witness, by three quarters
+ * of the retention. A witness less than a quarter of the retention old may have the wrong clock's time.
  */
 async function prunableBefore(journal: Journal, retention: number, now: number): Promise<number> {
   const { store, scope } = journal

@@ -7,9 +7,8 @@ import type { StoredRow } from '../../stores/store.ts'
 import { isPending, type JournalRecord, type RecordContent } from './record.ts'
 
 /**
- * Layout of `data`. Increase the number for a new value of a known field, such as another `hold`:
- * otherwise, older versions of this package report the row as damaged. A new optional field needs
- * no new number if older versions may ignore the field.
+ * Layout of `data`. A new value of a known field, such as another `hold`, needs a new number. A new
+ * optional field needs none if older versions of this package may ignore it.
  */
 const LAYOUT = 1
 
@@ -17,7 +16,6 @@ const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-/** Keeps fields that a newer version of this package added to the same layout. */
 export async function encodeRecord(
   scope: string,
   id: string,
@@ -73,7 +71,8 @@ export async function decodeRow(
     const sealed = data.startsWith(SEALED) && codec !== undefined
     // Without a codec, encrypted data is not JSON, so the row is reported as corrupt.
     const text = sealed ? await codec.decrypt(data.slice(SEALED.length)) : data
-    const { layout, sum: _sum, ...content }: StoredContent = JSON.parse(text)
+    const parsed: RecordContent & { readonly layout: number; readonly sum: number } = JSON.parse(text)
+    const { layout, sum: _sum, ...content } = parsed
     if (layout > LAYOUT) return 'newer_version'
     const json = `${text.slice(0, text.lastIndexOf(',"sum":'))}}`
     const isWhole = withSum(scope, id, json) === text
@@ -82,9 +81,6 @@ export async function decodeRow(
     return 'corrupt'
   }
 }
-
-/** What the text contains if its sum is right. */
-type StoredContent = RecordContent & { readonly layout: number; readonly sum: number }
 
 const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next: string }>> = {
   corrupt: {

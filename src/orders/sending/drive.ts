@@ -159,7 +159,7 @@ async function claimOrEnd(
       return { end: 'claimed', found: written.found, credential, earlier, unused, continues }
     }
     if (written.result !== 'lost') return await unclaimed(context, job, written, over, key.key)
-    if (job.command === 'recover') return { end: 'ruled', step: IN_PROGRESS, found }
+    if (job.command === 'recover') return { end: 'ruled', step: { step: 'in_progress' }, found }
     // A nameless call decides once whether it repeats the order before it. That order may have been
     // bought meanwhile, and the next look would take this call for one that wants another.
     if (isNameless(content.slot)) return { end: 'ruled', step: DUPLICATE, found: { id: rowId } }
@@ -169,7 +169,6 @@ async function claimOrEnd(
 }
 
 const DUPLICATE: EndStep = { step: 'refuse', because: 'duplicate' }
-const IN_PROGRESS: EndStep = { step: 'in_progress' }
 
 const OTHER_API_KEY: Readonly<Record<Job['command'], EndStep>> = {
   create: { step: 'refuse', because: 'api_key' },

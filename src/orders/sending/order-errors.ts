@@ -37,7 +37,6 @@ export function refusedError(
   because: RefusalOf<'create'>,
   record: JournalRecord | undefined,
 ): Error {
-  const { intent } = job
   if (because === 'duplicate') {
     // A settled order in the row is the one before.
     const asked = record !== undefined && isPending(record) ? record : undefined
@@ -54,7 +53,7 @@ export function refusedError(
     case 'key':
     case 'payload': {
       const isKey = because === 'key'
-      const fields = isKey ? ['idempotencyKey'] : differingFields(record.fingerprint, intent.fingerprint)
+      const fields = isKey ? ['idempotencyKey'] : differingFields(record.fingerprint, job.intent.fingerprint)
       const forget =
         isKey && charged === 'no' ? ' To give the refused order another key, forget() it first.' : ''
       return new IdempotencyConflictError(
@@ -92,30 +91,26 @@ export function unclaimedError(
   job: CreateJob,
   { why, charged, record, key }: Unclaimed,
 ): CustomerOrderingError {
-  const context = contextOf(job, charged, key)
-  if (why instanceof Interruption) return errorOf({ end: why.why, trail: noTrail(true) }, context)
-  if ('error' in why) return errorOf({ end: 'credentials', error: why.error, trail: noTrail(true) }, context)
+  const context = contextOf(job, charged, record, key)
+  const trail = noTrail(true)
+  if ('error' in why) return errorOf({ end: 'credentials', error: why.error, trail }, context)
+  if (why instanceof Interruption) return errorOf({ end: why.why, trail }, context)
   const over = job.deadline.over()
-  if (over !== undefined) return errorOf({ end: over.why, trail: noTrail(true) }, context)
+  if (over !== undefined) return errorOf({ end: over.why, trail }, context)
   const what =
     charged === 'unknown' && why.result !== 'refused'
       ? 'It is unknown whether the order was stored'
       : 'The order could not be stored'
   return new StoreError(
     `${what}. This call sent nothing. ${chargedSentence(charged, false)} ${why.repair} and call again${changeOf(job)}.${reasonOf(why.cause)}`,
-    {
-      ...namesOf(job, record),
-      charged,
-      cause: why.cause,
-      idempotencyKey: key ?? namesOf(job, record).idempotencyKey,
-    },
+    { ...namesOf(job, record, key), charged, cause: why.cause },
   )
 }
 
 /** The order was sent, and this call has no order to return. */
 export function sentError(job: CreateJob, sent: Sent, charged: Charged): CustomerOrderingError {
   const { ending, outcome, record, attempts } = sent
-  const context = { ...contextOf(job, charged, record.key), orderId: record.order?.id }
+  const context = contextOf(job, charged, record)
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
   if (unreadable && ending.end !== 'aborted') {
@@ -136,14 +131,14 @@ export function sentError(job: CreateJob, sent: Sent, charged: Charged): Custome
 export function named(job: CreateJob, error: unknown): unknown {
   if (!(error instanceof StoreError) || error.externalOrderId !== undefined) return error
   const { message, charged, attempts, applied, cause } = error
-  const { externalOrderId, idempotencyKey: given } = namesOf(job, undefined)
+  const { externalOrderId, idempotencyKey: given } = namesOf(job)
   const { idempotencyKey = given } = error
   return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
 }
 
-function namesOf({ intent }: CreateJob, record: OrderRecord | undefined): ErrorFacts {
+function namesOf({ intent }: CreateJob, record?: OrderRecord, key: string = record?.key ?? ''): ErrorFacts {
   return {
-    idempotencyKey: (record?.key || undefined) ?? intent.idempotencyKey ?? intent.duplicateKey,
+    idempotencyKey: key === '' ? (intent.idempotencyKey ?? intent.duplicateKey) : key,
     externalOrderId: intent.externalOrderId,
     orderId: record?.order?.id,
   }
@@ -156,10 +151,9 @@ function changeOf({ intent }: CreateJob): string {
     : " with this error's idempotencyKey in place of allowDuplicate"
 }
 
-function contextOf(job: CreateJob, charged: Charged, key: string | undefined): CallContext {
-  const { idempotencyKey: given, externalOrderId, orderId } = namesOf(job, undefined)
-  const known = { charged, idempotencyKey: key ?? given, externalOrderId, orderId }
-  return { ...orderCall(CREATE_ORDER.operation, known, job.settings.signal), change: changeOf(job) }
+function contextOf(job: CreateJob, charged: Charged, record?: OrderRecord, key?: string): CallContext {
+  const names = { ...namesOf(job, record, key), charged }
+  return { ...orderCall(CREATE_ORDER.operation, names, job.settings.signal), change: changeOf(job) }
 }
 
 export function orderCall(
@@ -167,9 +161,8 @@ export function orderCall(
   { charged, idempotencyKey, externalOrderId, orderId }: ErrorFacts,
   signal: AbortSignal | undefined,
 ): CallContext {
-  const names = { charged, idempotencyKey, externalOrderId, orderId }
-  const endpoint = { ...CREATE_ORDER, operation }
-  return { endpoint, path: ORDERS_PATH, ...names, reason: signal?.reason, change: '' }
+  const names = { charged, idempotencyKey, externalOrderId, orderId, reason: signal?.reason }
+  return { endpoint: { ...CREATE_ORDER, operation }, path: ORDERS_PATH, ...names, change: '' }
 }
 
 /**

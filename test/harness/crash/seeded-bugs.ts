@@ -28,7 +28,14 @@ import {
   tagOf,
 } from '../../../src/orders/protocol/keys.ts'
 import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/protocol/outcome.ts'
-import { RULES } from '../../../src/orders/protocol/rules.ts'
+import {
+  changedSince,
+  held,
+  maybeHidden,
+  otherKey,
+  otherPayload,
+  RULES,
+} from '../../../src/orders/protocol/rules.ts'
 import { claim, isAnother, prove, settle } from '../../../src/orders/protocol/transitions.ts'
 import type { Job } from '../../../src/orders/record/context.ts'
 import type { Intent } from '../../../src/orders/record/intent.ts'
@@ -117,8 +124,7 @@ const BUGS = {
       }),
     'a conflict is settled as if the order were refused': () =>
       put(OUTCOMES, 'conflict', { shows: 'refused' }),
-    'recovery repeats an order whose key belongs to another payload': () =>
-      dropRule(RULES, 'held', 'recover'),
+    'recovery repeats an order whose key belongs to another payload': () => dropRule(RULES, held, 'recover'),
     'a conflict after an unreadable order counts as if nothing were proven': () =>
       around(judgeOutcome, (original, kind, history) =>
         original(kind, kind === 'conflict' ? { ...history, proven: false } : history),
@@ -151,7 +157,7 @@ const BUGS = {
         const start = original(record, timing, given)
         return start === 'first' && mayAttempt(record.firstSentAt, timing) ? 'same' : start
       }),
-    'another key of the caller takes over an order that has one': () => dropRule(RULES, 'otherKey'),
+    'another key of the caller takes over an order that has one': () => dropRule(RULES, otherKey),
   },
   'client/create/hidden-retries': {
     'a refusal restarts the window of a key that something else may have sent again': () =>
@@ -188,7 +194,7 @@ const BUGS = {
       }),
     "a resumed order is sent with the new call's body": () =>
       whereResumed((_record, intent) => (intent === undefined ? {} : { body: intent.body })),
-    'whoever asks for another quantity gets the order that there is': () => dropRule(RULES, 'otherPayload'),
+    'whoever asks for another quantity gets the order that there is': () => dropRule(RULES, otherPayload),
   },
   'client/create/retry': {
     'a call retries once more than it may': () =>
@@ -365,7 +371,7 @@ const BUGS = {
       }),
   },
   'client/recover/resolve': {
-    'a person gives up what another call has worked on since': () => dropRule(RULES, 'changedSince'),
+    'a person gives up what another call has worked on since': () => dropRule(RULES, changedSince),
     'a person gives up what an overtaken call may still send': () =>
       around(claim, (original, ...args) => {
         const { othersUntil: _others, ...content } = original(...args)
@@ -513,7 +519,7 @@ const BUGS = {
   },
   'unit/orders/protocol/rules': {
     'a refused order past its window is sent although something else may have bought it': () =>
-      dropRule(RULES, 'maybeHidden'),
+      dropRule(RULES, maybeHidden),
   },
   'unit/orders/protocol/keys': {
     'a claim from the future never ends': () =>

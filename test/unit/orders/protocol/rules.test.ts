@@ -2,13 +2,16 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isBusy, mayAttempt, startOf } from '../../../../src/orders/protocol/keys.ts'
 import {
-  CONDITIONS,
-  type ConditionName,
+  type Condition,
+  changedSince,
   type Facts,
   GUARDS,
+  idKnown,
   phaseOf,
   RULES,
   ruleFor,
+  running,
+  spent,
   unknownStep,
 } from '../../../../src/orders/protocol/rules.ts'
 import type { Intent } from '../../../../src/orders/record/intent.ts'
@@ -51,9 +54,7 @@ describe('what a command does with an order', () => {
       const [is, at] = [record(changes), factsOf(facts)]
       const phase = phaseOf(is, at)
       const cell: readonly unknown[] = RULES[phase][command]
-      const entry = cell.findIndex(
-        (each) => !Array.isArray(each) || CONDITIONS[each[0] as ConditionName](is, at),
-      )
+      const entry = cell.findIndex((each) => !Array.isArray(each) || (each[0] as Condition)(is, at))
       met.add(`${phase} ${command} ${entry}`)
     }
     const { absent: _absent, ...rows } = RULES
@@ -109,24 +110,24 @@ describe('the guards of create()', () => {
   })
 
   it('the guards are checked in their order', () => {
-    expect(GUARDS.map(([when]) => when)).toEqual(['otherKey', 'otherPayload'])
+    expect(GUARDS.map(([when]) => when.name)).toEqual(['otherKey', 'otherPayload'])
   })
 })
 
-it.each<[ConditionName, boolean, Changes, Partial<Facts>]>([
-  ['idKnown', true, { order: { id: 'o1' } }, {}],
-  ['idKnown', false, { order: { id: '..' } }, {}],
-  ['idKnown', false, { order: undefined }, {}],
-  ['spent', true, { ...refused, ...stale, origin: 'caller' }, { wanted: undefined }],
-  ['changedSince', true, { updatedAt: NOW - 1 }, { decidedAt: NOW + 1 }],
-  ['changedSince', false, { updatedAt: NOW - 1 }, { decidedAt: NOW }],
-  ['changedSince', false, { updatedAt: NOW - 1 }, { decidedAt: NOW - 1 }],
-  ['changedSince', true, { updatedAt: NOW }, { decidedAt: NOW - 1 }],
+it.each<[Condition, boolean, Changes, Partial<Facts>]>([
+  [idKnown, true, { order: { id: 'o1' } }, {}],
+  [idKnown, false, { order: { id: '..' } }, {}],
+  [idKnown, false, { order: undefined }, {}],
+  [spent, true, { ...refused, ...stale, origin: 'caller' }, { wanted: undefined }],
+  [changedSince, true, { updatedAt: NOW - 1 }, { decidedAt: NOW + 1 }],
+  [changedSince, false, { updatedAt: NOW - 1 }, { decidedAt: NOW }],
+  [changedSince, false, { updatedAt: NOW - 1 }, { decidedAt: NOW - 1 }],
+  [changedSince, true, { updatedAt: NOW }, { decidedAt: NOW - 1 }],
   // The machine of the person slept for an hour after the decision.
-  ['running', true, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW - HOUR + 2 }],
-  ['running', false, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW }],
-])('at its edge, the condition %s is %s for %j with %j', (name, holds, changes, further) => {
-  expect(CONDITIONS[name](record(changes), { ...here, ...further })).toBe(holds)
+  [running, true, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW - HOUR + 2 }],
+  [running, false, { updatedAt: NOW - HOUR, busyUntil: NOW - HOUR + 1 }, { decidedAt: NOW }],
+])('at its edge, the condition $0.name is %s for %j with %j', (condition, holds, changes, further) => {
+  expect(condition(record(changes), { ...here, ...further })).toBe(holds)
 })
 
 it.each([
