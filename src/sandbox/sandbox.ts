@@ -1,12 +1,11 @@
 import { createFetch, messageOf, type SandboxFetch } from './http/fetch.ts'
-import { defineAccessors } from './service/accessors.ts'
 import {
   defaultBehaviour,
   type SandboxBehaviour,
   type SandboxPreset,
   withBehaviour,
 } from './service/behaviour.ts'
-import { defaultCatalogue } from './service/catalogue.ts'
+import { defaultCatalogue, serviceRow } from './service/catalogue.ts'
 import { checkFaultRule } from './service/fault-rules.ts'
 import { createFaultScript } from './service/fault-script.ts'
 import type { SandboxFaults } from './service/faults.ts'
@@ -39,7 +38,6 @@ import {
   type SandboxOrder,
   type SandboxService,
   type SandboxState,
-  serviceShape,
   stateOf,
   tablesOf,
 } from './service/state.ts'
@@ -154,19 +152,6 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const apiKey = options.apiKey ?? ids.id('personal')
   const organizationApiKey = options.organizationApiKey ?? ids.id('organization')
   const wallet = { amount: options.balance ?? 1_000_000, currency }
-  const serviceRow = (service: NewService): SandboxService => {
-    const row: SandboxService = {
-      currency,
-      minQuantity: 1,
-      maxQuantity: 1000,
-      stepQuantity: 1,
-      stock: null,
-      published: true,
-      ...service,
-    }
-    assertShape<SandboxService>(row, serviceShape, 'service')
-    return row
-  }
   const keyRowOf = (id: string, secret: string, customerId: string): SandboxApiKey => ({
     id,
     secret,
@@ -186,7 +171,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       keyRowOf('key_personal', apiKey, 'cus_personal'),
       keyRowOf('key_organization', organizationApiKey, 'cus_organization'),
     ],
-    services: (options.services ?? defaultCatalogue(currency)).map(serviceRow),
+    services: (options.services ?? defaultCatalogue).map((service) => serviceRow(service, currency)),
     orders: [],
     keys: [],
     ledger: [],
@@ -204,6 +189,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   }
   const faults = createFaultScript(faultDraws, checkFaultRule)
   for (const rule of options.faults ?? []) faults.add(rule)
+  const { plan: _, ...shownFaults } = faults
   const requests: SandboxRequest[] = []
   const answer = createHandler(
     world,
@@ -235,9 +221,23 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     ids.restore(random.ids)
     lists.restore(random.lists)
     faultDraws.restore(random.faults)
+    show()
+  }
+  const secretOf = (id: string): string | undefined =>
+    [...world.tables.apiKeys.values()].find((row) => row.id === id)?.secret
+  /**
+   * Copies what changes over time into the sandbox. A getter in an object literal would keep the
+   * sandbox's clock, and everything that the clock references, in memory until the next full
+   * garbage collection (measured with Node 24).
+   */
+  const show = (): void => {
+    sandbox.apiKey = secretOf('key_personal') ?? apiKey
+    sandbox.organizationApiKey = secretOf('key_organization') ?? organizationApiKey
+    sandbox.behaviour = world.behaviour
+    sandbox.ledger = world.tables.ledger
   }
 
-  const sandbox: Sandbox = {
+  const sandbox: { -readonly [Name in keyof Sandbox]: Sandbox[Name] } = {
     baseUrl: baseUrl.href.replace(/\/+$/, ''),
     apiKey,
     organizationApiKey,
@@ -248,16 +248,11 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     behaviour: startBehaviour,
     configure(changes) {
       world.behaviour = withBehaviour(world.behaviour, changes)
+      show()
     },
-    faults: {
-      add: faults.add,
-      clear: faults.clear,
-      pending: faults.pending,
-      list: faults.list,
-      remove: faults.remove,
-    },
+    faults: shownFaults,
     requests,
-    ledger: initial.ledger,
+    ledger: world.tables.ledger,
     ...createAssertions({ ledger: () => world.tables.ledger, customerOf }),
     customers: () => [...world.tables.customers.values()],
     apiKeys: () => [...world.tables.apiKeys.values()],
@@ -292,7 +287,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
       world.tables.apiKeys.set(secret, { ...row, revoked: true })
     },
     addService(service) {
-      const row = serviceRow(service)
+      const row = serviceRow(service, currency)
       world.tables.services.set(row.productId, row)
       return row
     },
@@ -330,16 +325,23 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     },
     load,
     reset() {
-      load(initial)
       world.behaviour = startBehaviour
+      load(initial)
       faults.clear()
       for (const rule of options.faults ?? []) faults.add(rule)
       requests.length = 0
       world.requestIds.restore(seed ^ 0x1b873593)
     },
   }
-  return defineAccessors(sandbox, { world, apiKey, organizationApiKey })
+  // A copy has only what a client takes: `new CustomerOrderingClient({ ...sandbox })`. The
+  // descriptor inherits nothing from a polluted `Object.prototype`.
+  const hidden = Object.assign(Object.create(null), { enumerable: false })
+  for (const name of Object.keys(sandbox))
+    if (!COPIED.includes(name)) Object.defineProperty(sandbox, name, hidden)
+  return sandbox
 }
+
+const COPIED: readonly string[] = ['baseUrl', 'apiKey', 'fetch']
 
 function noSuch(what: string, id: string, list: string): TypeError {
   return new TypeError(`there is no ${what} ${JSON.stringify(id)}; ${list} lists all`)
