@@ -83,30 +83,27 @@ describe.each(['default', 'strict-gateway', 'minimal-answers'] as const)(
     test.each([
       { body: 'with its reference', lostRequest: requestOf('invoice-4') },
       { body: 'without a reference', lostRequest: withoutReference },
-    ])(
-      'after the steps of the page, an order of the old code $body is not charged again',
-      async ({ lostRequest }) => {
-        const { sandbox, client, placed, lost } = await oldShop(preset, lostRequest)
-        expect(await page.adopt(client, placed)).toEqual([])
-        const settled = await page.settle(client, 'invoice-4', lost.request, lost.key)
-        expect(settled === undefined).toBe(preset === 'strict-gateway')
-        const orderId = sandbox.ledger.at(-1)?.orderId ?? ''
-        if (settled === undefined) {
-          expect(await page.adopt(client, [{ reference: 'invoice-4', orderId }])).toEqual([])
-          if (lost.request === withoutReference)
-            await client.orders.resolve({ idempotencyKey: lost.key }, { as: 'created', orderId })
-        }
+    ])('after the steps of the page, an old order $body is not charged again', async ({ lostRequest }) => {
+      const { sandbox, client, placed, lost } = await oldShop(preset, lostRequest)
+      expect(await page.adopt(client, placed)).toEqual([])
+      const settled = await page.settle(client, 'invoice-4', lost.request, lost.key)
+      expect(settled === undefined).toBe(preset === 'strict-gateway')
+      const orderId = sandbox.ledger.at(-1)?.orderId ?? ''
+      if (settled === undefined) {
+        expect(await page.adopt(client, [{ reference: 'invoice-4', orderId }])).toEqual([])
+        if (lost.request === withoutReference)
+          await client.orders.resolve({ idempotencyKey: lost.key }, { as: 'created', orderId })
+      }
 
-        expect((await page.settle(client, 'invoice-4', lost.request, lost.key))?.id).toBe(orderId)
-        const requests = sandbox.requests.length
-        expect(await client.orders.unresolved()).toEqual([])
-        for (const row of [...placed, { reference: 'invoice-4', orderId }])
-          expect((await client.orders.create(requestOf(row.reference))).id).toBe(row.orderId)
-        expect(await page.adopt(client, placed)).toEqual([])
-        expect(sandbox.requests).toHaveLength(requests)
-        expect(sandbox.ledger).toHaveLength(4)
-      },
-    )
+      expect((await page.settle(client, 'invoice-4', lost.request, lost.key))?.id).toBe(orderId)
+      const requests = sandbox.requests.length
+      expect(await client.orders.unresolved()).toEqual([])
+      for (const row of [...placed, { reference: 'invoice-4', orderId }])
+        expect((await client.orders.create(requestOf(row.reference))).id).toBe(row.orderId)
+      expect(await page.adopt(client, placed)).toEqual([])
+      expect(sandbox.requests).toHaveLength(requests)
+      expect(sandbox.ledger).toHaveLength(4)
+    })
   },
 )
 

@@ -3,24 +3,13 @@ import ts from 'typescript'
 import { expect, test } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
 
-const ENTRIES = [
-  'index',
-  'stores/sqlite',
-  'stores/postgres',
-  'stores/mysql',
-  'stores/redis',
-  'stores/indexeddb',
-  'stores/d1',
-  'stores/durable-object',
-  'stores/contract',
-  'undici/index',
-  'proxy/index',
-  'proxy/node',
-  'opentelemetry/index',
-  'sandbox/index',
-  'sandbox/http/server',
-  'sandbox/http/msw',
-].map((name) => join(root, `src/${name}.ts`))
+const ENTRIES = `
+  index undici/index proxy/index proxy/node opentelemetry/index sandbox/index sandbox/http/server sandbox/http/msw
+  ${'sqlite postgres mysql redis indexeddb d1 durable-object contract'.replaceAll(/\S+/g, 'stores/$&')}
+`
+  .trim()
+  .split(/\s+/)
+  .map((name) => join(root, `src/${name}.ts`))
 
 /** Methods called by the language, or by the client through an interface that documents them. */
 const NOT_FOR_CALLERS = new Set(['toJSON', 'then', 'catch', 'finally'])

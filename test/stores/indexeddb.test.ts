@@ -144,7 +144,7 @@ describe('a transaction of IndexedDbStore', () => {
     ['UnknownError', 'the outcome is unknown', UNKNOWN],
     ['SomethingNewError', 'the outcome is unknown', UNKNOWN],
   ])(
-    'if a transaction fails with %s, the error states that %s, and the store recovers',
+    'if a transaction fails with %s, the error says that %s, and the store recovers',
     async (name, _, reason) => {
       const store = open()
       await abortNextInsert(store, name)

@@ -15,20 +15,8 @@ describe('MemoryStore', () => {
 
   const uuid = '3238d733-d540-4db8-b103-5da778d71489'
   const texts = [
-    [
-      '',
-      'not JSON',
-      '"',
-      '\\"',
-      '{}',
-      '"a":',
-      '12-3e+4',
-      '!',
-      ' ',
-      '! "! " "#',
-      '\u0001\u0002\u0003',
-      'a\nb',
-    ],
+    ['', 'not JSON', '"', '\\"', '{}', '"a":', '12-3e+4', '!', ' ', '! "! " "#'],
+    ['\u0001\u0002\u0003', 'a\nb'],
     [JSON.stringify({ slot: `ref:${uuid}`, reference: uuid, again: [uuid, uuid.toUpperCase()] })],
     [JSON.stringify({ 'key1 "quoted"': '"\\', b: { c: '\u0000\n\u0001é✓😀', d: -1.5e-7 }, e: [true, null] })],
     [JSON.stringify({ slot: 'ref:invoice-1001', reference: 'invoice-1001', other: '1001-invoice-1001' })],

@@ -38,18 +38,10 @@ export const REPEATED_STATUSES = [408, 421] as const
  * Headers that RFC 9110 (7.6.1) and its predecessors limit to one connection. `host` names this
  * server.
  */
-const OF_ONE_CONNECTION = [
-  'connection',
-  'host',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-]
+const OF_ONE_CONNECTION =
+  'connection host keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade'.split(
+    ' ',
+  )
 
 function passedOn(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const named = String(headers.connection ?? '').split(',')

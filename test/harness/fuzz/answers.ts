@@ -30,14 +30,9 @@ const service = {
   stock: 'in_stock',
 }
 const CODES = [
-  'IDEMPOTENCY_CONFLICT',
-  'IDEMPOTENCY_IN_PROGRESS',
-  'INSUFFICIENT_FUNDS',
-  'https://errors.example.com/IDEMPOTENCY_IN_PROGRESS',
-  'not found',
-  '',
-  ECHO,
-] as const
+  ...['IDEMPOTENCY_CONFLICT', 'IDEMPOTENCY_IN_PROGRESS', 'INSUFFICIENT_FUNDS'],
+  ...['https://errors.example.com/IDEMPOTENCY_IN_PROGRESS', 'not found', '', ECHO],
+]
 
 const TEMPLATES: Readonly<Record<string, unknown>> = {
   order,
@@ -82,32 +77,9 @@ const parsed = (text: string): unknown => JSON.parse(text) as unknown
 
 /** Replacement values. Numbers that JavaScript cannot write are inserted into the text later. */
 const VALUES: readonly unknown[] = [
-  null,
-  true,
-  false,
-  '',
-  ' ',
-  0,
-  -1,
-  1.5,
-  1e21,
-  Number.MAX_SAFE_INTEGER,
-  '@@9007199254740993@@',
-  '@@1e400@@',
-  '@@-0@@',
-  '@@-1e400@@',
-  '@@NaN@@',
-  '@@0x10@@',
-  '@@1E2@@',
-  'NaN',
-  'Infinity',
-  '100',
-  '1e3',
-  [],
-  {},
-  [null],
-  [[]],
-  { length: 3 },
+  ...[null, true, false, '', ' ', 0, -1, 1.5, 1e21, Number.MAX_SAFE_INTEGER],
+  ...['@@9007199254740993@@', '@@1e400@@', '@@-0@@', '@@-1e400@@', '@@NaN@@', '@@0x10@@', '@@1E2@@'],
+  ...['NaN', 'Infinity', '100', '1e3', [], {}, [null], [[]], { length: 3 }],
   parsed('{"__proto__":{"polluted":true,"id":"ord_p","amount":1}}'),
   parsed('{"constructor":{"prototype":{"polluted":true}}}'),
   parsed('{"toString":null,"valueOf":1,"toJSON":"x","then":"y"}'),
@@ -115,13 +87,8 @@ const VALUES: readonly unknown[] = [
   nest(60),
   'x'.repeat(3000),
   '\0\u202e\ud800\udfff\ufeff😀\u2028',
-  'ord_1',
-  '../../balance',
-  '%2e%2e%2f',
-  'a\r\nx-evil: 1',
-  ECHO,
-  [order, order],
-  order,
+  ...['ord_1', '../../balance', '%2e%2e%2f', 'a\r\nx-evil: 1', ECHO],
+  ...[[order, order], order],
 ]
 
 function nest(depth: number): unknown {
@@ -198,19 +165,8 @@ type TextChange = keyof typeof TEXT_CHANGES
 const TEXT_CHANGE_NAMES = Object.keys(TEXT_CHANGES) as TextChange[]
 
 const DELIVERIES = [
-  'whole',
-  'chunks',
-  'breaks',
-  'stops',
-  'drips',
-  'text only',
-  'text that breaks',
-  'no body',
-  'texts for bytes',
-  'reader that throws',
-  'refused',
-  'silent',
-  'endless',
+  ...(['whole', 'chunks', 'breaks', 'stops', 'drips', 'text only', 'text that breaks', 'no body'] as const),
+  ...(['texts for bytes', 'reader that throws', 'refused', 'silent', 'endless'] as const),
 ] as const
 
 /** One response as plain data. */
@@ -235,32 +191,13 @@ const HEADERS: readonly string[] = `
   .trim()
   .split(/\s+/)
 const HEADER_VALUES: readonly string[] = [
-  'application/json',
-  'application/problem+json; charset=utf-16',
-  'text/html',
+  ...['application/json', 'application/problem+json; charset=utf-16', 'text/html'],
   'application/json; charset=nonsense',
-  '0',
-  '1',
-  '5',
-  '-1',
-  '1.5',
-  '1e400',
-  '99999999999999999999',
-  'NaN',
-  'Wed, 21 Oct 2099 07:28:00 GMT',
-  'Wed, 21 Oct 1999 07:28:00 GMT',
-  'soon',
-  '2026-01-01',
-  '',
-  'gzip',
-  'br, gzip, deflate',
-  'true',
-  'false',
-  `https://elsewhere.example/?key=${ECHO}`,
-  ECHO,
-  `Bearer realm="${ECHO}"`,
-  'x'.repeat(2000),
-  '\xff\x80',
+  ...['0', '1', '5', '-1', '1.5', '1e400', '99999999999999999999', 'NaN'],
+  ...['Wed, 21 Oct 2099 07:28:00 GMT', 'Wed, 21 Oct 1999 07:28:00 GMT', 'soon', '2026-01-01', ''],
+  ...['gzip', 'br, gzip, deflate', 'true', 'false'],
+  ...[`https://elsewhere.example/?key=${ECHO}`, ECHO, `Bearer realm="${ECHO}"`],
+  ...['x'.repeat(2000), '\xff\x80'],
 ]
 
 const ECHOES: readonly ((text: string) => string)[] = [

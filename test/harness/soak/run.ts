@@ -1,6 +1,5 @@
 /** Runs the soak as a program. `--help` prints the usage. */
-import { decimal, oneOf, readArguments, UsageError, wholeNumber } from '../../../tools/programs/arguments.ts'
-import { LEAKS } from './clients.ts'
+import { decimal, readArguments, UsageError, wholeNumber } from '../../../tools/programs/arguments.ts'
 import { grown, type Look } from './flat.ts'
 import { soak } from './sockets.ts'
 import { liveThrough } from './virtual.ts'
@@ -11,19 +10,17 @@ import { liveThrough } from './virtual.ts'
  */
 const LOOKS_OVER_SOCKETS = 27
 
-const { hours, minutes, leak } = readArguments(
+const { hours, minutes } = readArguments(
   {
-    usage: `npx node test/harness/soak/run.ts [HOURS] [MINUTES] [--leak WHAT]
-  lives through hours of work in virtual time (default 168; 0: none), and then minutes over sockets (default 30; 0: none)
-  --leak keeps something for ever, to see that it is noticed; WHAT: ${LEAKS.join('; ')}`,
+    usage: `npx node test/harness/soak/run.ts [HOURS] [MINUTES]
+  lives through hours of work in virtual time (default 168; 0: none), and then minutes over sockets (default 30; 0: none)`,
     positionals: 2,
-    options: { leak: { type: 'string' } },
+    options: {},
   },
-  ({ values, positionals: [hours = '168', minutes = '30'] }) => {
+  ({ positionals: [hours = '168', minutes = '30'] }) => {
     const read = {
       hours: wholeNumber('HOURS', hours),
       minutes: decimal('MINUTES', minutes),
-      leak: values.leak === undefined ? undefined : oneOf('--leak', values.leak, LEAKS),
     }
     if (read.hours === 0 && read.minutes === 0) throw new UsageError('HOURS and MINUTES are not both 0.')
     return read
@@ -37,9 +34,9 @@ function print({ orders, bytes, objects, listeners, rows, resources }: Look): vo
   )
 }
 
-const virtual = hours === 0 ? [] : await liveThrough(hours, 1, leak)
+const virtual = hours === 0 ? [] : await liveThrough(hours, 1)
 virtual.forEach(print)
-const real = minutes === 0 ? [] : await soak(minutes * 60_000, LOOKS_OVER_SOCKETS, leak)
+const real = minutes === 0 ? [] : await soak(minutes * 60_000, LOOKS_OVER_SOCKETS)
 real.forEach(print)
 const found = [virtual, real].filter(({ length }) => length > 0).flatMap(grown)
 const ordersOf = (looks: readonly Look[]): number => looks.at(-1)?.orders ?? 0

@@ -600,23 +600,20 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         '55P03',
         'longer than lock_timeout allows. End that transaction. Nothing was written.',
       ],
-    ])(
-      'a write rejects if it takes longer than %s, and the connection stays usable',
-      async (setting, code, text) => {
-        const pool = openPool({ max: 1, options: `-c ${setting}=700` })
-        const store = new PostgresStore({ client: pool })
-        await store.insert(makeRow(1))
-        const backend = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows
-        const before = await backend()
-        const locker = await lockRow(makeRow(1).id)
-        const error = await expectFailure(() => store.update(nextVersion(makeRow(1)), 1), text, code)
-        expect(error.applied).toBe(false)
-        expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-        await locker.query('ROLLBACK')
-        expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
-        expect(await backend()).toEqual(before)
-      },
-    )
+    ])('a write rejects if it exceeds %s, and the connection stays usable', async (setting, code, text) => {
+      const pool = openPool({ max: 1, options: `-c ${setting}=700` })
+      const store = new PostgresStore({ client: pool })
+      await store.insert(makeRow(1))
+      const backend = async () => (await pool.query('SELECT pg_backend_pid() AS pid')).rows
+      const before = await backend()
+      const locker = await lockRow(makeRow(1).id)
+      const error = await expectFailure(() => store.update(nextVersion(makeRow(1)), 1), text, code)
+      expect(error.applied).toBe(false)
+      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      await locker.query('ROLLBACK')
+      expect(await store.update(nextVersion(makeRow(1)), 1)).toBe(true)
+      expect(await backend()).toEqual(before)
+    })
 
     it('a call rejects if the client stops waiting for the response', async () => {
       const store = await openWithRow({ query_timeout: 1_500 })
@@ -727,17 +724,14 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['user', { user: 'nobody' }, '28P01', 'the login failed'],
       ['password', { password: 'wrong-secret' }, '28P01', 'the login failed'],
       ['database', { database: 'missing' }, '3D000', 'the database does not exist'],
-    ])(
-      'the error names a wrong %s, and reveals nothing of the connection string',
-      async (_, change, code, text) => {
-        const client = openPool({}, server().urlFor(change))
-        const error = await expectFailure(() => new PostgresStore({ client }).migrate(), text, code)
-        const { password, host } = new URL(server().url)
-        const shown = `${inspect(error, { depth: 9, showHidden: true })} ${JSON.stringify(error)}`
-        for (const secret of [password, host, 'wrong-secret', 'nobody', '127.0.0.1'])
-          expect(shown).not.toContain(secret)
-      },
-    )
+    ])('the error names a wrong %s, and nothing of the connection string', async (_, change, code, text) => {
+      const client = openPool({}, server().urlFor(change))
+      const error = await expectFailure(() => new PostgresStore({ client }).migrate(), text, code)
+      const { password, host } = new URL(server().url)
+      const shown = `${inspect(error, { depth: 9, showHidden: true })} ${JSON.stringify(error)}`
+      for (const secret of [password, host, 'wrong-secret', 'nobody', '127.0.0.1'])
+        expect(shown).not.toContain(secret)
+    })
 
     it('the cause of an error has only a name and a code', async () => {
       const store = await openWithRow()

@@ -14,7 +14,7 @@ import { expectHistoryThrough } from '../support/disaster.ts'
 import { redisServers } from '../support/during.ts'
 import { expectFailure, failureOf } from '../support/failures.ts'
 import { RedisServers } from '../support/redis.ts'
-import { type ClientName, type Connection, connect } from '../support/redis-clients.ts'
+import { CLIENTS, type ClientName, type Connection, connect } from '../support/redis-clients.ts'
 import { expectIndexed } from '../support/redis-indexes.ts'
 import { describeWith } from '../support/services.ts'
 
@@ -77,28 +77,25 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     expect((await places()).full).toHaveLength(servers().ports.length)
   })
 
-  it.each<ClientName>(['node-redis', 'ioredis'])(
-    'the store inspects the server that has the scope, through %s',
-    async (name) => {
-      const [wrong = 0] = servers().ports
-      await servers().askAt(wrong, 'config', 'set', 'appendonly', 'no')
-      const store = await storeWith(name)
-      const scopes = Array.from({ length: 12 }, (_, shop) => `shop ${shop}`)
-      const refusals: string[] = []
-      for (const scope of scopes) {
-        await store.insert(makeRow(1, { scope })).catch((error) => refusals.push(String(error)))
-      }
-      expect(refusals.length).toBeGreaterThan(0)
-      expect(refusals.length).toBeLessThan(scopes.length)
-      for (const refusal of refusals) expect(refusal).toContain('`appendonly no`')
-      expect(await keysAt(wrong)).toEqual([])
-      await servers().askAt(wrong, 'config', 'set', 'appendonly', 'yes')
-      await Promise.all(scopes.map((scope) => store.insert(makeRow(1, { scope }))))
-      for (const scope of scopes) expect(await store.get(scope, makeRow(1).id)).toBeDefined()
-    },
-  )
+  it.each(CLIENTS)('the store inspects the server of the scope, through %s', async (name) => {
+    const [wrong = 0] = servers().ports
+    await servers().askAt(wrong, 'config', 'set', 'appendonly', 'no')
+    const store = await storeWith(name)
+    const scopes = Array.from({ length: 12 }, (_, shop) => `shop ${shop}`)
+    const refusals: string[] = []
+    for (const scope of scopes) {
+      await store.insert(makeRow(1, { scope })).catch((error) => refusals.push(String(error)))
+    }
+    expect(refusals.length).toBeGreaterThan(0)
+    expect(refusals.length).toBeLessThan(scopes.length)
+    for (const refusal of refusals) expect(refusal).toContain('`appendonly no`')
+    expect(await keysAt(wrong)).toEqual([])
+    await servers().askAt(wrong, 'config', 'set', 'appendonly', 'yes')
+    await Promise.all(scopes.map((scope) => store.insert(makeRow(1, { scope }))))
+    for (const scope of scopes) expect(await store.get(scope, makeRow(1).id)).toBeDefined()
+  })
 
-  it.each<ClientName>(['node-redis', 'ioredis'])(
+  it.each(CLIENTS)(
     "while a scope's slot moves to another server, %s rejects writes instead of splitting its rows",
     async (name) => {
       // ioredis retries on its own, many more times unless limited.
@@ -146,19 +143,16 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     },
   )
 
-  it.each<ClientName>(['node-redis', 'ioredis'])(
-    'all rows survive a kill and restart of all servers, through %s',
-    async (name) => {
-      const store = await storeWith(name)
-      const rows = [1, 2, 3, 4, 5, 6].flatMap((shop) => makeRows(5, { scope: `shop ${shop}` }))
-      await insertAll(store, rows)
-      await servers().crash()
-      for (const row of rows) {
-        await expect.poll(() => store.get(row.scope, row.id), { timeout: 90_000 }).toEqual(row)
-      }
-      for (const port of servers().ports) await expectIndexed(port)
-    },
-  )
+  it.each(CLIENTS)('all rows survive a kill and restart of all servers, through %s', async (name) => {
+    const store = await storeWith(name)
+    const rows = [1, 2, 3, 4, 5, 6].flatMap((shop) => makeRows(5, { scope: `shop ${shop}` }))
+    await insertAll(store, rows)
+    await servers().crash()
+    for (const row of rows) {
+      await expect.poll(() => store.get(row.scope, row.id), { timeout: 90_000 }).toEqual(row)
+    }
+    for (const port of servers().ports) await expectIndexed(port)
+  })
 
   it('the history of all clients is linearizable through crashes', async () => {
     await expectHistoryThrough(

@@ -36,7 +36,7 @@ describeWith('redis', 'the command over Redis', () => {
     ['ioredis', () => only('ioredis')],
     ['ioredis 5.0', () => only('ioredis-5')],
   ])(
-    "the command settles an order in doubt with the project's %s, and closes its connection",
+    "the command settles an order with the project's %s, and closes its connection",
     async (_name, folder) => {
       const before = await connections()
       const url = `redis://127.0.0.1:${servers().port}`
@@ -48,16 +48,13 @@ describeWith('redis', 'the command over Redis', () => {
   it.each([
     ['node-redis', () => engines],
     ['ioredis', () => only('ioredis')],
-  ])(
-    'the command exits with 1 if no server listens, instead of reconnecting endlessly: %s',
-    async (_name, folder) => {
-      const line = 'unresolved --store redis://:secret-word@127.0.0.1:1 --account shop'
-      const { code, out, err } = await command(line, folder())
-      expect({ code, out }).toEqual({ code: 1, out: '' })
-      expect(err).toMatch(/^customer-ordering-sdk: /)
-      expect(err).not.toContain('secret-word')
-    },
-  )
+  ])('the command exits with 1 if no server listens, and does not reconnect: %s', async (_name, folder) => {
+    const line = 'unresolved --store redis://:secret-word@127.0.0.1:1 --account shop'
+    const { code, out, err } = await command(line, folder())
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/^customer-ordering-sdk: /)
+    expect(err).not.toContain('secret-word')
+  })
 
   async function connections(): Promise<number> {
     const lines = await servers().ask('client', 'list')

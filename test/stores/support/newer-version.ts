@@ -39,7 +39,7 @@ export function keepsFromNewerTables({ open, query, versions, schema }: SqlEngin
   })
 
   it.each(UPDATES.slice(1))(
-    'reads report the newer version, not damage, after an update of %s',
+    'reads report a newer version, not damage, after an update of %s',
     async (_, sql) => {
       const store = open()
       await store.insert(makeRow(1))

@@ -39,7 +39,8 @@ export interface Connection {
   close(): void
 }
 
-export type ClientName = 'node-redis' | 'ioredis'
+export const CLIENTS = ['node-redis', 'ioredis'] as const
+export type ClientName = (typeof CLIENTS)[number]
 
 /**
  * Connects to the servers with these ports: to one with a plain client, to several with a cluster

@@ -78,7 +78,7 @@ describeWith('clients', 'the workers that the documentation shows', () => {
   })
 
   it.each(['d1', 'durable-object'])(
-    'the worker of the page %s settles what a request left open',
+    'the worker of page %s settles what a request left open',
     async (page) => {
       const { sandbox, run } = await start(page)
       const worker = run()

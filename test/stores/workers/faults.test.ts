@@ -207,7 +207,7 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
   })
 
   it.each(['before', 'after'] as const)(
-    'an order is charged once if every third write is lost %s it runs',
+    'an order is charged once if each third write is lost %s it runs',
     async (moment) => {
       let writes = 0
       const database = open((sql, when) => {
