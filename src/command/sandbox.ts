@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { type SandboxServer, serveSandbox } from '../sandbox/http/server.ts'
 import { createSandbox, type Sandbox } from '../sandbox/sandbox.ts'
-import { type SandboxPreset, sandboxPresets } from '../sandbox/service/behaviour.ts'
+import { isPreset, type SandboxPreset, sandboxPresets } from '../sandbox/service/behaviour.ts'
 import { parseFaultRules } from '../sandbox/service/fault-rules.ts'
 import { parseJson } from '../sandbox/service/json.ts'
 import type { SandboxOptions } from '../sandbox/service/options.ts'
@@ -61,8 +61,7 @@ function integer(flag: string, text: string | undefined, fallback: number, max: 
 }
 
 function presetNamed(name: string): SandboxPreset {
-  const known = Object.keys(sandboxPresets).find((preset): preset is SandboxPreset => preset === name)
-  if (known !== undefined) return known
+  if (isPreset(name)) return name
   throw new UsageError(`--preset: expected one of ${PRESETS}, got ${JSON.stringify(name)}`)
 }
 

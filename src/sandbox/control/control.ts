@@ -1,10 +1,15 @@
 import type { Sandbox } from '../sandbox.ts'
-import { defaultBehaviour, type SandboxBehaviour, sandboxPresets } from '../service/behaviour.ts'
+import {
+  defaultBehaviour,
+  type SandboxBehaviour,
+  type SandboxPreset,
+  withBehaviour,
+} from '../service/behaviour.ts'
 import { readFaultRules } from '../service/fault-rules.ts'
 import { parseJson } from '../service/json.ts'
-import { anything, assertShape, fieldsOf, number, oneOf, record, text } from '../service/shape.ts'
+import { anything, assertShape, fieldsOf, number, record, text } from '../service/shape.ts'
 import { readState } from '../service/state.ts'
-import { isPreset, presetOf } from './overview.ts'
+import { presetOf } from './overview.ts'
 
 export interface ControlRequest {
   readonly method: string
@@ -25,10 +30,15 @@ export interface ControlAnswer {
 
 type Action = (request: ControlRequest, id: string) => ControlAnswer
 
-const switchesShape = fieldsOf<Record<string, unknown>>(...Object.keys(defaultBehaviour))
 const topUpShape = record({ customer: text(), amount: number() })
 const statusShape = record({ status: text(/./, 'a status') })
-const behaviourShape = record({}, { preset: oneOf(...Object.keys(sandboxPresets)), behaviour: anything })
+/** Checks only the names: `withBehaviour` checks the values. */
+const behaviourShape = fieldsOf<NewBehaviour>('preset', 'behaviour')
+
+interface NewBehaviour {
+  readonly preset?: SandboxPreset
+  readonly behaviour?: Partial<SandboxBehaviour>
+}
 
 /** By method, path and query parameters. `ID` stands for one segment of the path. */
 function actionsOf(sandbox: Sandbox): Readonly<Record<string, Action>> {
@@ -68,13 +78,15 @@ function actionsOf(sandbox: Sandbox): Readonly<Record<string, Action>> {
     'GET /behaviour': show,
     'PUT /behaviour': ({ body }) => {
       const value = parseJson(body)
-      assertShape<{ preset?: unknown; behaviour?: unknown }>(value, behaviourShape, '$')
-      const preset = isPreset(value.preset) ? sandboxPresets[value.preset] : {}
-      sandbox.configure({ ...defaultBehaviour, ...preset, ...switchesOf(value.behaviour ?? {}) })
+      assertShape<NewBehaviour>(value, behaviourShape, '$')
+      const { preset = 'default', behaviour = {} } = value
+      sandbox.configure(withBehaviour(withBehaviour(defaultBehaviour, preset), behaviour))
       return show()
     },
     'PATCH /behaviour': ({ body }) => {
-      sandbox.configure(switchesOf(parseJson(body)))
+      const value = parseJson(body)
+      assertShape<Partial<SandboxBehaviour>>(value, anything, '$')
+      sandbox.configure(value)
       return show()
     },
     'GET /state': () => ok(sandbox.dump()),
@@ -163,10 +175,4 @@ function decoded(segment: string): string {
   } catch {
     throw new TypeError(`the path has invalid percent-encoding: ${JSON.stringify(segment)}`)
   }
-}
-
-/** Checks only the names: `configure` checks all values before it changes a switch. */
-function switchesOf(value: unknown): Partial<SandboxBehaviour> {
-  assertShape<Partial<SandboxBehaviour>>(value, switchesShape, 'behaviour')
-  return value
 }

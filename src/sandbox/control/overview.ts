@@ -1,6 +1,7 @@
 import type { Sandbox } from '../sandbox.ts'
 import {
   defaultBehaviour,
+  isPreset,
   type SandboxBehaviour,
   type SandboxPreset,
   sandboxPresets,
@@ -93,10 +94,6 @@ export function presetOf(behaviour: SandboxBehaviour): SandboxPreset | null {
   for (const [name, changes] of Object.entries(sandboxPresets))
     if (isPreset(name) && sortedJson({ ...defaultBehaviour, ...changes }) === text) return name
   return null
-}
-
-export function isPreset(name: unknown): name is SandboxPreset {
-  return typeof name === 'string' && Object.hasOwn(sandboxPresets, name)
 }
 
 function newest<Row>(rows: readonly Row[]): Newest<Row> {

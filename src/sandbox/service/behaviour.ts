@@ -261,14 +261,12 @@ export const sandboxPresets: { readonly [Name in SandboxPreset]: Partial<Sandbox
   forgetful: { keyLifetime: 60_000, orphanedMarkLifetime: 30_000 },
 }
 
-const checkNames: readonly SandboxCheck[] = ['auth', 'key', 'validation', 'service', 'balance']
-
 const duration = number({ min: 0, fraction: true })
 
 const allChecks: Shape = (value, path) =>
-  Array.isArray(value) && value.length === 5 && checkNames.every((name) => value.includes(name))
+  Array.isArray(value) && value.length === 5 && defaults.checks.every((name) => value.includes(name))
     ? null
-    : `${path}: expected each of ${checkNames.join(', ')} exactly once`
+    : `${path}: expected each of ${defaults.checks.join(', ')} exactly once`
 
 const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
   priceIs: oneOf('perUnit', 'perOrder'),
@@ -306,12 +304,16 @@ const switches: { readonly [Name in keyof SandboxBehaviour]: Shape } = {
   readLag: duration,
 }
 
+export function isPreset(name: string): name is SandboxPreset {
+  return Object.hasOwn(sandboxPresets, name)
+}
+
 export function withBehaviour(
   base: SandboxBehaviour,
   changes: SandboxPreset | Partial<SandboxBehaviour>,
 ): SandboxBehaviour {
   if (typeof changes === 'string') {
-    if (!Object.hasOwn(sandboxPresets, changes))
+    if (!isPreset(changes))
       throw new TypeError(
         `unknown preset ${JSON.stringify(changes)}; known: ${Object.keys(sandboxPresets).join(', ')}`,
       )

@@ -1,6 +1,7 @@
 import type { SandboxBehaviour, SandboxCheck } from './behaviour.ts'
 import { forgetExpired, isSamePayload, refuseKeyText, scopeOf } from './idempotency.ts'
 import { isJsonObject, type JsonObject } from './json.ts'
+import type { Call } from './routing.ts'
 import {
   keyRow,
   type SandboxApiKey,
@@ -12,7 +13,7 @@ import {
   type Tables,
 } from './state.ts'
 import { type Answer, errorAnswer, IN_PROGRESS, jsonAnswer, orderBody, type Refusal } from './wire.ts'
-import { type Call, findApiKey, refuseApiKey, type World } from './world.ts'
+import { findApiKey, refuseApiKey, type World } from './world.ts'
 
 export interface Creation {
   /** Null if the creation died before it had a response. */

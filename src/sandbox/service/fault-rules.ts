@@ -1,4 +1,4 @@
-import type { FaultAction, FaultRule } from './faults.ts'
+import { type FaultAction, type FaultRule, operations } from './faults.ts'
 import { isJsonObject, parseJson } from './json.ts'
 import {
   anything,
@@ -75,22 +75,13 @@ const action: Shape = (value, path) => {
   return isJsonObject(value) ? oneOf(...Object.keys(actions))(name, `${path}.type`) : plain(value, path)
 }
 
-const operations = oneOf(
-  'createOrder',
-  'listOrders',
-  'retrieveOrder',
-  'listServices',
-  'retrieveService',
-  'retrieveBalance',
-)
-
 const rule: Shape = record(
   { action },
   {
     match: record(
       {},
       {
-        operation: operations,
+        operation: oneOf(...operations),
         method: text(/^[A-Z]+$/, 'an HTTP method in upper case'),
         path: either(
           'the beginning of a path, such as "/v1/orders" (or, in code, a RegExp)',

@@ -1,13 +1,16 @@
 import type { JsonObject } from './json.ts'
 
+export const operations = [
+  'createOrder',
+  'listOrders',
+  'retrieveOrder',
+  'listServices',
+  'retrieveService',
+  'retrieveBalance',
+] as const
+
 /** An endpoint of the API document. */
-export type SandboxOperation =
-  | 'createOrder'
-  | 'listOrders'
-  | 'retrieveOrder'
-  | 'listServices'
-  | 'retrieveService'
-  | 'retrieveBalance'
+export type SandboxOperation = (typeof operations)[number]
 
 /** The parts of a request that fault rules can match. */
 export interface SandboxRequestView {

@@ -1,12 +1,11 @@
 import { createOrder } from './create-order.ts'
 import type { FaultEnding, FaultPlan, FaultScript } from './fault-script.ts'
 import { forgetKeys, rememberFault } from './idempotency.ts'
-import { readJson } from './json.ts'
 import { listOrders, listServices, retrieveBalance, retrieveOrder, retrieveService } from './reading.ts'
 import type { SandboxDelivery, SandboxMessage, SandboxReply, SandboxRequest } from './reply.ts'
-import { logEntry, type Routed, route, viewOf } from './routing.ts'
+import { type Call, callOf, logEntry, viewOf } from './routing.ts'
 import { type Answer, errorAnswer, IN_PROGRESS, jsonAnswer, orderBody, type Refusal } from './wire.ts'
-import { type Call, findApiKey, type World } from './world.ts'
+import { findApiKey, type World } from './world.ts'
 
 export const MAX_BODY_BYTES: number = 1024 * 1024
 
@@ -31,16 +30,9 @@ export function createHandler(
 ): (message: SandboxMessage) => Promise<SandboxReply> {
   return async (message) => {
     const { tables, behaviour } = world
-    const routed = route(message, baseUrl)
-    const call: Call = {
-      authorization: message.headers['authorization'] ?? null,
-      idempotencyKey: message.headers['idempotency-key'] ?? null,
-      contentType: message.headers['content-type'] ?? null,
-      body: message.body,
-      reading: readJson(message.body),
-    }
-    const view = viewOf(message, routed, call, world)
-    const entry = logEntry((requests.at(-1)?.number ?? 0) + 1, message, routed, view, world.now())
+    const call = callOf(message, baseUrl)
+    const view = viewOf(call, world)
+    const entry = logEntry((requests.at(-1)?.number ?? 0) + 1, message, view, world.now())
     requests.push(entry)
     if (requests.length > keep) requests.shift()
 
@@ -49,7 +41,7 @@ export function createHandler(
       entry.faults = plan.actions
       return plan
     }
-    const processed = await answerTo(world, planned, message, routed, call).catch(
+    const processed = await answerTo(world, planned, call).catch(
       (error: unknown): Processed => ({
         answer: sandboxFailed(error, world),
         charged: false,
@@ -81,13 +73,7 @@ export function createHandler(
   }
 }
 
-async function answerTo(
-  world: World,
-  planned: () => FaultPlan,
-  message: SandboxMessage,
-  routed: Routed,
-  call: Call,
-): Promise<Processed> {
+async function answerTo(world: World, planned: () => FaultPlan, call: Call): Promise<Processed> {
   const complete: SandboxDelivery = { type: 'complete' }
   const refuse = (refusal: Refusal, headers: Record<string, string> = {}): Processed => {
     const answer = errorAnswer(refusal, world.behaviour)
@@ -98,7 +84,7 @@ async function answerTo(
     }
   }
   // A UTF-16 code unit takes at most three bytes in UTF-8, so a short body need not be encoded.
-  if (message.body.length > MAX_BODY_BYTES / 3 && byteLength(message.body) > MAX_BODY_BYTES)
+  if (call.body.length > MAX_BODY_BYTES / 3 && byteLength(call.body) > MAX_BODY_BYTES)
     return refuse({ status: 413, code: 'PAYLOAD_TOO_LARGE', message: 'The body is larger than 1 MiB.' })
 
   const plan = planned()
@@ -108,14 +94,14 @@ async function answerTo(
   if (plan.delay.before > 0) await world.sleep(plan.delay.before)
   const isHarmless =
     plan.ending?.type === 'otherOrder' &&
-    (routed.operation !== 'createOrder' || otherOrder(world, call) === undefined)
+    (call.operation !== 'createOrder' || otherOrder(world, call) === undefined)
   const ending = isHarmless ? null : plan.ending
   if (ending !== null && !commits(ending)) return withFault(world, ending, call, null)
 
   let processed: Processed
-  if (routed.refusal !== null) {
-    processed = refuse(routed.refusal, routed.allow === null ? {} : { allow: routed.allow })
-  } else if (routed.operation === 'createOrder') {
+  if (call.refusal !== null) {
+    processed = refuse(call.refusal, call.allow === null ? {} : { allow: call.allow })
+  } else if (call.operation === 'createOrder') {
     const { answer, charge } = await createOrder(world, call, {
       extraMs: plan.delay.during,
       dies: ending?.type === 'crash',
@@ -125,7 +111,7 @@ async function answerTo(
     processed = { answer, charged: charge !== null, delivery: complete }
   } else {
     if (plan.delay.during > 0) await world.sleep(plan.delay.during)
-    const answer = read(world, routed, call, plan)
+    const answer = read(world, call, plan)
     processed = { answer, charged: false, delivery: complete }
   }
   if (plan.transforms.length > 0)
@@ -165,16 +151,16 @@ function sandboxFailed(error: unknown, world: World): Answer {
   return errorAnswer({ status: 500, code: 'INTERNAL_ERROR', message }, world.behaviour)
 }
 
-function read(world: World, routed: Routed, call: Call, plan: FaultPlan): Answer {
-  switch (routed.operation) {
+function read(world: World, call: Call, plan: FaultPlan): Answer {
+  switch (call.operation) {
     case 'listOrders':
-      return listOrders(world, call, routed.query, plan.list)
+      return listOrders(world, call, plan.list)
     case 'retrieveOrder':
-      return retrieveOrder(world, call, routed.id)
+      return retrieveOrder(world, call)
     case 'listServices':
-      return listServices(world, call, routed.query, plan.list)
+      return listServices(world, call, plan.list)
     case 'retrieveService':
-      return retrieveService(world, call, routed.id)
+      return retrieveService(world, call)
     default:
       return retrieveBalance(world, call)
   }

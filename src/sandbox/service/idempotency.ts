@@ -1,8 +1,9 @@
 import type { SandboxBehaviour } from './behaviour.ts'
 import { isJsonObject, readJson, sortedJson } from './json.ts'
+import type { Call } from './routing.ts'
 import { keyRow, type SandboxApiKey, type SandboxKeyAnswer, type Tables } from './state.ts'
 import type { Refusal } from './wire.ts'
-import { type Call, findApiKey, type World } from './world.ts'
+import { findApiKey, type World } from './world.ts'
 
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i

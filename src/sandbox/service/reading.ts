@@ -1,5 +1,6 @@
 import type { SandboxBehaviour } from './behaviour.ts'
 import type { JsonObject } from './json.ts'
+import type { Call } from './routing.ts'
 import type { SandboxApiKey, SandboxOrder, SandboxPermission } from './state.ts'
 import {
   type Answer,
@@ -10,7 +11,7 @@ import {
   orderBody,
   serviceBody,
 } from './wire.ts'
-import { type Call, findApiKey, refuseApiKey, UNAUTHORIZED, type World } from './world.ts'
+import { findApiKey, refuseApiKey, UNAUTHORIZED, type World } from './world.ts'
 
 export interface ListChanges {
   /** Subtracted from the limit of the page. */
@@ -18,10 +19,10 @@ export interface ListChanges {
   readonly change: ((rows: readonly JsonObject[]) => readonly JsonObject[]) | null
 }
 
-export function listOrders(world: World, call: Call, query: URLSearchParams, changes: ListChanges): Answer {
+export function listOrders(world: World, call: Call, changes: ListChanges): Answer {
   return authenticated(world, call, 'orders:read', (apiKey) => {
     const { tables, behaviour } = world
-    const sourceSystem = query.get('sourceSystem')
+    const sourceSystem = call.query.get('sourceSystem')
     const orders = [...tables.orders.values()].filter(
       (order) =>
         order.customerId === apiKey.customerId &&
@@ -29,15 +30,15 @@ export function listOrders(world: World, call: Call, query: URLSearchParams, cha
         (sourceSystem === null || order.sourceSystem === sourceSystem),
     )
     const now = world.now()
-    return pageOf(world, 'orders', query, inOrder(world, orders), changes, (order) =>
+    return pageOf(world, 'orders', call.query, inOrder(world, orders), changes, (order) =>
       orderBody(order, behaviour, now),
     )
   })
 }
 
-export function retrieveOrder(world: World, call: Call, orderId: string): Answer {
+export function retrieveOrder(world: World, call: Call): Answer {
   return authenticated(world, call, 'orders:read', (apiKey) => {
-    const order = world.tables.orders.get(orderId)
+    const order = world.tables.orders.get(call.id)
     // Respond as if another customer's order did not exist.
     if (order === undefined || order.customerId !== apiKey.customerId || !isReadable(world, order))
       return notFound(world, 'ORDER_NOT_FOUND', 'Order not found.')
@@ -45,17 +46,19 @@ export function retrieveOrder(world: World, call: Call, orderId: string): Answer
   })
 }
 
-export function listServices(world: World, call: Call, query: URLSearchParams, changes: ListChanges): Answer {
+export function listServices(world: World, call: Call, changes: ListChanges): Answer {
   return authenticated(world, call, 'services:read', () => {
     const published = [...world.tables.services.values()].filter((service) => service.published)
     const rows = world.behaviour.ordering === 'random' ? shuffled(world, published) : published
-    return pageOf(world, 'services', query, rows, changes, (service) => serviceBody(service, world.behaviour))
+    return pageOf(world, 'services', call.query, rows, changes, (service) =>
+      serviceBody(service, world.behaviour),
+    )
   })
 }
 
-export function retrieveService(world: World, call: Call, serviceId: string): Answer {
+export function retrieveService(world: World, call: Call): Answer {
   return authenticated(world, call, 'services:read', () => {
-    const service = world.tables.services.get(serviceId)
+    const service = world.tables.services.get(call.id)
     return service?.published === true
       ? jsonAnswer(200, serviceBody(service, world.behaviour))
       : notFound(world, 'SERVICE_NOT_FOUND', 'Service not found.')
@@ -127,16 +130,9 @@ function pageOf<Row>(
   const offset = behaviour.ignoreOffset ? 0 : asked.offset
   const end = offset + Math.max(0, limit - changes.fewer)
   // Render all rows only if a fault changes the list: a list may be long.
-  if (changes.change !== null) {
-    const changed = changes.change(rows.map(show))
-    return listAnswer(
-      name,
-      { rows: changed.slice(offset, end), total: changed.length, limit, offset },
-      behaviour,
-    )
-  }
-  const page = { rows: rows.slice(offset, end).map(show), total: rows.length, limit, offset }
-  return listAnswer(name, page, behaviour)
+  const changed = changes.change?.(rows.map(show))
+  const shown = changed === undefined ? rows.slice(offset, end).map(show) : changed.slice(offset, end)
+  return listAnswer(name, { rows: shown, total: (changed ?? rows).length, limit, offset }, behaviour)
 }
 
 /** With the switch `invalidPaging: 'refuse'`, returns a message for an invalid value. */

@@ -1,10 +1,20 @@
 import type { SandboxOperation, SandboxRequestView } from './faults.ts'
-import { isJsonObject } from './json.ts'
+import { isJsonObject, type JsonReading, readJson } from './json.ts'
 import type { SandboxMessage, SandboxRequest } from './reply.ts'
 import type { Refusal } from './wire.ts'
-import { type Call, findApiKey, type World } from './world.ts'
+import { findApiKey, type World } from './world.ts'
 
-export interface Routed {
+/** A request, read and routed. */
+export interface Call extends Routed {
+  readonly method: string
+  readonly authorization: string | null
+  readonly idempotencyKey: string | null
+  readonly contentType: string | null
+  readonly body: string
+  readonly reading: JsonReading
+}
+
+interface Routed {
   readonly operation: SandboxOperation | null
   readonly id: string
   /** The requested path, without the path of the base URL. */
@@ -28,7 +38,20 @@ const paths: readonly {
   { pattern: /^\/v1\/balance$/, methods: { GET: 'retrieveBalance' } },
 ]
 
-export function route(message: SandboxMessage, baseUrl: URL): Routed {
+export function callOf(message: SandboxMessage, baseUrl: URL): Call {
+  const { method, headers, body } = message
+  return {
+    ...route(message, baseUrl),
+    method,
+    authorization: headers['authorization'] ?? null,
+    idempotencyKey: headers['idempotency-key'] ?? null,
+    contentType: headers['content-type'] ?? null,
+    body,
+    reading: readJson(body),
+  }
+}
+
+function route(message: SandboxMessage, baseUrl: URL): Routed {
   const nowhere = { operation: null, id: '', allow: null }
   const target = targetOf(message.url, baseUrl)
   if (target === null) {
@@ -55,46 +78,41 @@ export function route(message: SandboxMessage, baseUrl: URL): Routed {
   return { ...found, refusal: { status: 404, code: 'NOT_FOUND', message: 'The API has no such path.' } }
 }
 
-export function viewOf(
-  message: SandboxMessage,
-  routed: Routed,
-  call: Call,
-  world: World,
-): SandboxRequestView {
+export function viewOf(call: Call, world: World): SandboxRequestView {
+  const { operation, method, path, query, idempotencyKey } = call
   const body = call.reading.ok ? call.reading.value : undefined
   const metadata = isJsonObject(body) ? body['metadata'] : undefined
   const reference = isJsonObject(metadata) ? metadata['externalOrderId'] : undefined
   return {
-    operation: routed.operation,
-    method: message.method,
-    path: routed.path,
-    query: routed.query,
-    apiKeyId: findApiKey(world.tables, call.authorization)?.id ?? null,
-    idempotencyKey: call.idempotencyKey,
-    externalOrderId: typeof reference === 'string' ? reference : null,
+    operation,
+    method,
+    path,
+    query,
+    idempotencyKey,
     body,
+    apiKeyId: findApiKey(world.tables, call.authorization)?.id ?? null,
+    externalOrderId: typeof reference === 'string' ? reference : null,
   }
 }
 
 export function logEntry(
   number: number,
   message: SandboxMessage,
-  routed: Routed,
-  view: SandboxRequestView,
+  { operation, method, path, query, idempotencyKey, apiKeyId }: SandboxRequestView,
   at: number,
 ): LogEntry {
   const { authorization: _, ...headers } = message.headers
-  const query = routed.query.toString()
+  const text = query.toString()
   return {
     number,
-    operation: routed.operation,
-    method: message.method,
-    path: query === '' ? routed.path : `${routed.path}?${query}`,
-    idempotencyKey: view.idempotencyKey,
-    apiKeyId: view.apiKeyId,
+    operation,
+    method,
+    path: text === '' ? path : `${path}?${text}`,
+    idempotencyKey,
+    apiKeyId,
     headers,
-    body: message.body,
     at,
+    body: message.body,
     status: 'running',
     response: null,
     delivery: 'complete',

@@ -1,5 +1,4 @@
 import type { SandboxBehaviour } from './behaviour.ts'
-import type { JsonReading } from './json.ts'
 import type { Random } from './random.ts'
 import type { SandboxApiKey, SandboxPermission, Tables } from './state.ts'
 import type { Refusal } from './wire.ts'
@@ -20,14 +19,6 @@ export interface World {
   readonly lists: Random
   /** Separate from `ids`, so that reading does not change the ids of later orders. */
   readonly requestIds: Random
-}
-
-export interface Call {
-  readonly authorization: string | null
-  readonly idempotencyKey: string | null
-  readonly contentType: string | null
-  readonly body: string
-  readonly reading: JsonReading
 }
 
 /** Also finds revoked keys, which `refuseApiKey` rejects. */
