@@ -101,10 +101,12 @@ export type Fingerprint = Readonly<Record<string, string>>
  */
 export function fingerprintOf(slot: string, members: ReadonlyMap<string, string>): Fingerprint {
   const salt = saltOf(slot)
-  const tags: [string, string][] = []
-  for (const [field, json] of members) if (field !== 'metadata') tags.push([field, tagOf(salt, field, json)])
-  // An assignment would lose a field called `__proto__`.
-  return Object.fromEntries(tags)
+  // Has no prototype, or an assignment would lose a field called `__proto__`.
+  const tags: Record<string, string> = Object.create(null)
+  members.forEach((json, field) => {
+    if (field !== 'metadata') tags[field] = tagOf(salt, field, json)
+  })
+  return tags
 }
 
 export function fieldTag(slot: string, field: string, value: unknown): string {
@@ -183,4 +185,33 @@ export function hashOf(...parts: readonly string[]): number {
   high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)
   low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)
   return 0x100000000 * (low & 0x1fffff) + (high >>> 0)
+}
+
+/**
+ * Equivalent URLs have the same label (RFC 3986 6.2.2). Leaves out user name, password, query and
+ * fragment, because the label is stored.
+ */
+export function normalizeServer(baseUrl: string): string {
+  const url = parseUrl(baseUrl)
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    throw new TypeError('baseUrl is not an absolute http or https address')
+  }
+  const host = url.hostname.replace(/\.$/, '')
+  const path = url.pathname.replace(/%[0-9a-f]{2}/gi, normalizedEscape).replace(/\/+$/, '')
+  return `${url.protocol}//${host}${url.port === '' ? '' : `:${url.port}`}${path}`
+}
+
+function parseUrl(text: string): URL | undefined {
+  try {
+    return new URL(text)
+  } catch {
+    // The runtime's own error quotes the URL, which may contain a password.
+    return undefined
+  }
+}
+
+/** Decodes characters that never need an escape (RFC 3986 2.3). */
+function normalizedEscape(escaped: string): string {
+  const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16))
+  return /[\w.~-]/.test(character) ? character : escaped.toUpperCase()
 }

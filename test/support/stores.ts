@@ -1,7 +1,6 @@
 import { StoreError } from '../../src/errors/classes.ts'
 import { rowIdOf } from '../../src/identity/keys.ts'
-import { type JournalRecord, orderOf } from '../../src/orders/record/record.ts'
-import { decodeRow } from '../../src/orders/record/row.ts'
+import { decodeRow, type JournalRecord, orderOf } from '../../src/orders/record/record.ts'
 import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import type { OrderStore, StoredRow } from '../../src/stores/store.ts'
 

@@ -99,8 +99,7 @@ export async function createOrder<Output>(
  * rules are in docs/protocol.md.
  */
 async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): Promise<OrderReply<Output>> {
-  const { journal, retention, connection } = context
-  const { runtime, reporter } = connection
+  const { reporter } = context.connection
   const { callId, operation, settings, deadline } = job
   let placed: OrderReply<Order> | undefined
   let settled: Omit<SettledEvent, keyof ReturnType<typeof orderEvent> | 'durationMs'> | undefined
@@ -108,7 +107,7 @@ async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): P
     placed = await place(context, job)
     const { info, remembered } = placed
     const { attempts, status, supportReference } = info
-    pruneHourly('create', journal, retention, runtime, reporter)
+    pruneHourly('create', context)
     const known = { attempts, ...answerFacts(info), ...supportReference }
     const value = await fitOrder(context, placed.value, operation, settings, known)
     const paid = { ok: true, attempts, charged: 'yes', remembered } as const

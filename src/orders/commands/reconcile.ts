@@ -4,8 +4,13 @@ import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import type { Order } from '../../schemas/order.ts'
 import type { OrderContext, OrdersContext } from '../record/context.ts'
-import { type JournalRecord, type OrderRecord, publicRecord } from '../record/record.ts'
-import { type Unusable, unusableError } from '../record/row.ts'
+import {
+  type JournalRecord,
+  type OrderRecord,
+  publicRecord,
+  type Unusable,
+  unusableError,
+} from '../record/record.ts'
 import { differencesFound } from '../sending/evidence.ts'
 import { fitOrder } from './create.ts'
 import { type ListedOrder, scanOrders } from './look-up.ts'

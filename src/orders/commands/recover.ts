@@ -7,9 +7,15 @@ import { errorOf } from '../../http/failures.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
-import { chargedOf, isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
+import {
+  chargedOf,
+  isPending,
+  type JournalRecord,
+  publicRecord,
+  recordFacts,
+  unusableError,
+} from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
-import { unusableError } from '../record/row.ts'
 import { drive, type Ruled, type Unclaimed } from '../sending/drive.ts'
 import { orderCall } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
@@ -41,7 +47,7 @@ export async function* recover<Output>(
 ): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
   const { settings } = options
   const { lifetime, connection } = context
-  const { runtime, reporter } = connection
+  const { runtime } = connection
   const checkOpen = (): void => lifetime.check('unknown')
   const { ids, unusable } = await pendingRecords(context, settings)
   for (const outcome of unusable) yield await report(context, outcome, settings)
@@ -87,7 +93,7 @@ export async function* recover<Output>(
   const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
   for await (const looked of lookUp(context, lookups, { ...how, sweeps, checkOpen }))
     yield await report(context, looked, settings)
-  pruneHourly('recover', context.journal, context.retention, runtime, reporter)
+  pruneHourly('recover', context)
 }
 
 /** Sorts the ids by the end of the safe-retry window, the most urgent record first. */

@@ -17,8 +17,9 @@ import {
   type OrderRecord,
   publicRecord,
   recordFacts,
+  type Unusable,
+  unusableError,
 } from '../record/record.ts'
-import { type Unusable, unusableError } from '../record/row.ts'
 
 export async function* remembered(
   context: OrderContext,

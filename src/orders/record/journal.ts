@@ -5,8 +5,16 @@ import { Deadline, GRACE, Interruption } from '../../http/deadline.ts'
 import type { Codec } from '../../options.ts'
 import type { Runtime } from '../../runtime.ts'
 import type { OrderStore, RowPage, StoredRow } from '../../stores/store.ts'
-import type { JournalRecord, RecordContent } from './record.ts'
-import { checkedCodec, decodeRow, emptyRow, encodeRecord, type Unusable, unusableError } from './row.ts'
+import {
+  checkedCodec,
+  decodeRow,
+  emptyRow,
+  encodeRecord,
+  type JournalRecord,
+  type RecordContent,
+  type Unusable,
+  unusableError,
+} from './record.ts'
 
 const STORE_TIMEOUT = 10_000
 
@@ -200,7 +208,7 @@ export class Journal {
   ): Promise<T | Interruption> {
     let failure: unknown
     try {
-      const result = await this.#bounded(begun(operation), deadline)
+      const result = await this.#bounded(Promise.resolve(operation()), deadline)
       // If the call still has time, only the store was too slow.
       if (!(result instanceof Interruption) || deadline.over() !== undefined) return result
     } catch (cause) {
@@ -211,11 +219,12 @@ export class Journal {
 
   /** Undefined if the row was written. */
   async #apply(base: StoredRow | undefined, row: StoredRow, deadline: Deadline): Promise<Failed | undefined> {
-    const pending = begun(async () =>
+    // Turns a synchronous throw of a store into a rejection.
+    const put = async (): Promise<boolean> =>
       base === undefined
         ? (await this.store.insert(row)).inserted
-        : await this.store.update(row, base.version),
-    )
+        : await this.store.update(row, base.version)
+    const pending = put()
     let failure: unknown
     let applied: boolean | Interruption | undefined
     let grace: Deadline | undefined
@@ -252,11 +261,6 @@ export class Journal {
   #time(milliseconds: number, signal?: AbortSignal): Deadline {
     return new Deadline(this.#runtime, milliseconds, signal)
   }
-}
-
-/** Turns a synchronous throw of a store into a rejection, which is all that callers handle. */
-async function begun<T>(operation: () => Promise<T>): Promise<T> {
-  return await operation()
 }
 
 const UNREADABLE =

@@ -1,14 +1,7 @@
 /** Removes old closed records. Open records are never removed. */
-import type { Reporter } from '../../hooks.ts'
-import type { Runtime } from '../../runtime.ts'
 import type { StoredRow } from '../../stores/store.ts'
+import type { OrderContext } from './context.ts'
 import type { Journal } from './journal.ts'
-
-/** Milliseconds for which closed records are remembered. */
-export interface Retention {
-  readonly created: number
-  readonly rejected: number
-}
 
 /** How far back to search for a witness, in multiples of its minimum age. */
 const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
@@ -21,26 +14,22 @@ const UNPRUNED = 'The store could not remove old records. Nothing was sent. Call
  * `close()` waits for the removal, so that the store can be closed. The first `create()` only begins
  * the hour: a worker with a client for each request would search for old records at each order.
  */
-export function pruneHourly(
-  command: 'create' | 'recover',
-  journal: Journal,
-  kept: Retention,
-  runtime: Runtime,
-  reporter: Reporter,
-): void {
-  const { shared } = journal
+export function pruneHourly(command: 'create' | 'recover', context: OrderContext): void {
+  const { runtime, reporter } = context.connection
+  const { shared } = context.journal
   const since = runtime.monotonic()
   if (command === 'create') shared.pruning ??= { since, ended: Promise.resolve() }
   if (shared.pruning !== undefined && since - shared.pruning.since < PRUNE_INTERVAL) return
-  const ended = prune(journal, kept, runtime).catch(({ code }: { readonly code?: string }) => {
+  const ended = prune(context).catch(({ code }: { readonly code?: string }) => {
     reporter.log('warn', 'old records could not be removed; no new attempt for an hour', { code })
   })
   shared.pruning = { since, ended }
 }
 
-export async function prune(journal: Journal, kept: Retention, runtime: Runtime): Promise<void> {
-  const createdBefore = await prunableBefore(journal, kept.created, runtime.now())
-  const rejectedBefore = await prunableBefore(journal, kept.rejected, runtime.now())
+export async function prune({ journal, retention, connection }: OrderContext): Promise<void> {
+  const now = connection.runtime.now()
+  const createdBefore = await prunableBefore(journal, retention.created, now)
+  const rejectedBefore = await prunableBefore(journal, retention.rejected, now)
   const { store, scope } = journal
   const limits = { createdBefore, rejectedBefore }
   await journal.confirmed(() => store.prune(scope, limits), UNPRUNED)

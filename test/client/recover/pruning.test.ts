@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
-import { emptyRow } from '../../../src/orders/record/row.ts'
+import { emptyRow } from '../../../src/orders/record/record.ts'
 import type { OrderStore, PruneOptions } from '../../../src/stores/store.ts'
 import { throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'

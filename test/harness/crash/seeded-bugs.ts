@@ -47,13 +47,13 @@ import {
   type Written,
 } from '../../../src/orders/record/journal.ts'
 import {
+  decodeRow,
   isPending,
   type JournalRecord,
   publicRecord,
   type RecordContent,
 } from '../../../src/orders/record/record.ts'
 import { prune } from '../../../src/orders/record/retention.ts'
-import { decodeRow } from '../../../src/orders/record/row.ts'
 import { drive, earlierRefusal, ruledByTwin } from '../../../src/orders/sending/drive.ts'
 import {
   contradiction,
@@ -292,8 +292,10 @@ const BUGS = {
   },
   'client/recover/pruning': {
     'one clock decides what is old enough to be removed': () =>
-      around(prune, async (_original, { store, scope }, { created, rejected }, runtime) => {
-        const now = runtime.now()
+      around(prune, async (_original, { journal, retention, connection }) => {
+        const { store, scope } = journal
+        const { created, rejected } = retention
+        const now = connection.runtime.now()
         await store.prune(scope, { createdBefore: now - created, rejectedBefore: now - rejected })
       }),
   },

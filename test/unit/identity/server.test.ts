@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { normalizeServer } from '../../../src/identity/server.ts'
+import { normalizeServer } from '../../../src/identity/keys.ts'
 
 describe('server labels', () => {
   test.each([

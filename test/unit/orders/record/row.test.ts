@@ -2,14 +2,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { rowIdOf } from '../../../../src/identity/keys.ts'
 import type { Codec } from '../../../../src/options.ts'
-import type { JournalRecord } from '../../../../src/orders/record/record.ts'
 import {
   checkedCodec,
   decodeRow,
   emptyRow,
   encodeRecord,
+  type JournalRecord,
   unusableError,
-} from '../../../../src/orders/record/row.ts'
+} from '../../../../src/orders/record/record.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
 import { effort } from '../../../support/effort.ts'
