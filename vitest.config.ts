@@ -88,6 +88,7 @@ export default defineConfig({
       harness('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
       harness('simulation', { testTimeout: 900_000 }),
       project('package', {
+        ...together,
         include: ['test/package/{bench,files,generated-code,quickstart,start}.test.ts'],
         testTimeout: 120_000,
         globalSetup: ['test/package/setup.ts'],
@@ -97,7 +98,7 @@ export default defineConfig({
         testTimeout: 120_000,
         globalSetup: ['test/package/setup-runtimes.ts'],
       }),
-      project('docs', { testTimeout: 120_000 }),
+      project('docs', { ...together, testTimeout: 120_000 }),
       {
         resolve: { alias },
         test: {

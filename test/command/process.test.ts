@@ -135,6 +135,8 @@ describe('customer-ordering-sdk as a process', () => {
     for (const reference of ['first', 'second']) sandbox.expectChargedOnce(reference)
   })
 
+  if (!FULL) return
+
   it('the command ends quietly if the reader of its output is gone', async () => {
     const script = `(exec 3>&1; { "$NODE" "$MAIN" services; echo $? >&3; } | true)`
     const env = environment({ NODE: process.execPath, MAIN: main })
@@ -151,8 +153,6 @@ describe('customer-ordering-sdk as a process', () => {
     expect(code).toBe(141)
     for (const record of await unresolved()) expect(record.busyUntil).toBeUndefined()
   })
-
-  if (!FULL) return
 
   it.runIf(process.platform === 'linux')(
     'the command uses colours on a terminal, and none with NO_COLOR or in a pipe',

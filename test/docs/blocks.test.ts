@@ -48,7 +48,7 @@ describe('blocks of code in README.md and docs', () => {
     expect(await compiled(folder, buildInfo)).toBe('')
   })
 
-  test.concurrent.each(sample(modules, 8))('the block at $at prints the documented output', async (block) => {
+  test.concurrent.each(sample(modules, 16))('the block at $at prints the documented output', async (block) => {
     // Each block has its own server, so blocks may run in any sequence.
     const sandbox = createSandbox()
     const server = await serveSandbox(sandbox)

@@ -56,13 +56,18 @@ describe('the programs', () => {
     expect(stderr.endsWith(`\n\n${help.stdout}`), stderr).toBe(true)
   })
 
-  it.each([
-    ['tools/test/verify.ts', ['all', 'foo'], {}],
-    ['test/harness/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
-    ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
-    ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
-    ['test/harness/fuzz/run.ts', ['10', '--seed', '2'], {}],
-  ])('programs reject ambiguous arguments: %s %j %j', (program, args, environment) => {
+  it.each(
+    sample<[string, string[], Record<string, string>]>(
+      [
+        ['tools/test/verify.ts', ['all', 'foo'], {}],
+        ['test/harness/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
+        ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
+        ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
+        ['test/harness/fuzz/run.ts', ['10', '--seed', '2'], {}],
+      ],
+      5,
+    ),
+  )('programs reject ambiguous arguments: %s %j %j', (program, args, environment) => {
     expect(run(program, args, environment)).toMatchObject({ status: 2, stdout: '' })
   })
 

@@ -167,7 +167,7 @@ describe('malformed bytes on a connection', () => {
       ),
       body: json,
     })
-    const numRuns = effort(250, 1000)
+    const numRuns = effort(100, 1000)
     await fc.assert(
       fc.asyncProperty(message, async (input) => {
         const before = sandbox.ledger.length

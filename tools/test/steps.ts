@@ -43,6 +43,11 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project runtimes',
   },
   {
+    what: 'the quick start of the packed file',
+    files: ['test/package/quickstart.test.ts'],
+    command: 'npx vitest run --project package quickstart',
+  },
+  {
     what: 'faults of the network on every version of Node',
     files: ['test/harness/network/**'],
     command: 'npx vitest run --project network',
@@ -50,6 +55,11 @@ export const LEFT_OUT: readonly {
   {
     what: 'the server tests again, with undici',
     command: 'npx vitest run --project server-undici',
+  },
+  {
+    what: 'killed processes; a fleet over SQLite, whose processes are killed too, runs once',
+    files: ['test/harness/crash/sigkill.test.ts'],
+    command: 'npm run verify kills',
   },
   {
     what: 'seeded bugs against the tests and the simulation',
@@ -74,12 +84,11 @@ export const LEFT_OUT: readonly {
     what: 'most histories over a socket, blocks of the docs, prototypes; the contract under node:test',
     command: 'npm run test:all',
   },
-  { what: 'all but 1 of the rounds of killed processes', command: 'npm run verify kills' },
   { what: 'all but 1 of the rounds of a fleet', command: 'npm run verify fleet' },
-  { what: 'all but 1,000 seeds of the simulation', command: 'npm run verify simulation' },
+  { what: 'all but 500 seeds of the simulation', command: 'npm run verify simulation' },
   { what: 'crashes in pairs, and mishaps among concurrent calls', command: 'npm run verify model' },
-  { what: 'all but 150 broken responses', command: 'npm run verify fuzz' },
-  { what: 'reconcile() of 100,000 records in a small heap', command: 'npm run verify soak' },
+  { what: 'all but one seed of broken responses', command: 'npm run verify fuzz' },
+  { what: 'a client that lives long, and reconcile() of 100,000 records', command: 'npm run verify soak' },
   { what: 'examples', command: 'npm run example all' },
   { what: 'the OpenAPI file and Prism', command: 'npm run check:openapi' },
   { what: 'the site of the docs', command: 'npm run check:docs' },

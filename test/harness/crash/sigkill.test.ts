@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { effort } from '../../support/effort.ts'
 import { killPlan } from '../fleet/plans.ts'
 import { fleetRound, type Round, totalsOf } from '../fleet/rounds.ts'
 import { startSharedStore } from '../fleet/shared-store.ts'
 
 /** `npm run verify kills` runs 500 rounds, or those from a given seed. */
-const ROUNDS = effort(1, 50)
+const ROUNDS = 50
 const FIRST_SEED = 1
 const AT_ONCE = 2
 
