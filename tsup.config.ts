@@ -83,6 +83,19 @@ const withoutNode: Plugin = {
   },
 }
 
+/**
+ * The command runs on Node, where the client can say why it could not connect: it imports the client as programs do, and
+ * so gets the build for Node.
+ */
+const clientOfPrograms: Plugin = {
+  name: 'client-of-programs',
+  setup(build) {
+    build.onResolve({ filter: /^\.\.\/client\.ts$/ }, ({ importer }) =>
+      /src[\\/]command[\\/]/.test(importer) ? { path: 'customer-ordering-sdk', external: true } : undefined,
+    )
+  },
+}
+
 const common: Options = {
   format: ['esm', 'cjs'],
   target: 'es2022',
@@ -110,7 +123,7 @@ export default defineConfig([
         ]),
       ),
     },
-    esbuildPlugins: [withoutNode, builtPage, sourcesWithoutComments],
+    esbuildPlugins: [clientOfPrograms, withoutNode, builtPage, sourcesWithoutComments],
     // Not what the other build writes at the same time.
     clean: ['!node/**'],
   },

@@ -89,7 +89,7 @@ export default defineConfig({
       harness('simulation', { testTimeout: 900_000 }),
       project('package', {
         ...together,
-        include: ['test/package/{bench,files,generated-code,quickstart,start}.test.ts'],
+        include: ['test/package/{bench,command,files,generated-code,quickstart,start}.test.ts'],
         testTimeout: 120_000,
         globalSetup: ['test/package/setup.ts'],
       }),
