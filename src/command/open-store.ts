@@ -8,6 +8,8 @@ import { type PostgresClient, PostgresStore } from '../stores/postgres.ts'
 import { scopeOfKey } from '../stores/redis/rows.ts'
 import { type IoredisClient, type NodeRedisClient, RedisStore } from '../stores/redis.ts'
 import { DEFAULT_BUSY_TIMEOUT, open } from '../stores/sqlite/database.ts'
+import { explain } from '../stores/sqlite/failure.ts'
+import { nodeModule } from '../stores/sqlite/node-module.ts'
 import { SqliteStore } from '../stores/sqlite.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { Failure, type Terminal, UsageError } from './terminal.ts'
@@ -18,6 +20,14 @@ export interface OpenStore {
   close(): Promise<void>
 }
 
+/** A store on a database server. */
+interface ServerStore extends OpenStore {
+  /** A store creates missing tables, so a mistyped address would look like a store without orders. */
+  hasTables(): Promise<boolean>
+}
+
+const TABLE = 'customer_ordering_rows'
+
 export async function openStore(terminal: Terminal, address: string | undefined): Promise<OpenStore> {
   if (address === undefined)
     throw new UsageError(
@@ -25,7 +35,8 @@ export async function openStore(terminal: Terminal, address: string | undefined)
         'postgres://, mysql:// or redis://, or set CUSTOMER_ORDERING_STORE.',
     )
   const openServer = Object.entries(SERVERS).find(([protocol]) => address.startsWith(`${protocol}://`))?.[1]
-  if (openServer !== undefined) return await named(openServer(terminal, checked(address)), address)
+  if (openServer !== undefined)
+    return await named(withTables(openServer(terminal, checked(address)), address), address)
   if (/^[a-z][a-z\d+.-]+:\/\//i.test(address))
     throw new UsageError(
       '--store must be a path, or begin with postgres://, mysql://, redis:// or rediss://.',
@@ -34,7 +45,26 @@ export async function openStore(terminal: Terminal, address: string | undefined)
   // SqliteStore creates missing files, so a mistyped path would look like a store without open
   // orders.
   if (!existsSync(path)) throw new UsageError(`The file ${path} does not exist. Check the path.`)
+  if (!sqliteHasTables(path)) throw withoutTables(path)
   return { store: new SqliteStore({ path }), scopes: async () => sqliteScopes(path), close: async () => {} }
+}
+
+async function withTables(opening: Promise<ServerStore>, address: string): Promise<OpenStore> {
+  const opened = await opening
+  try {
+    if (await opened.hasTables()) return opened
+  } catch (error) {
+    await opened.close()
+    throw error
+  }
+  await opened.close()
+  throw withoutTables(storeName(address))
+}
+
+function withoutTables(name: string): UsageError {
+  return new UsageError(
+    `${name} has no order store: it lacks the table ${TABLE}. Check --store. Nothing was changed.`,
+  )
 }
 
 const SERVERS = {
@@ -86,10 +116,27 @@ export function storeName(address: string): string {
 
 const scopesIn = (table: string): string => `SELECT DISTINCT scope FROM ${table} ORDER BY scope`
 
+/** Opens the file only for reading, because it may belong to another program. */
+function sqliteHasTables(path: string): boolean {
+  const sqlite = nodeModule('node:sqlite')
+  // SqliteStore reports the missing module.
+  if (sqlite === undefined) return true
+  try {
+    const database = new sqlite.DatabaseSync(path, { readOnly: true })
+    try {
+      return database.prepare('SELECT 1 FROM sqlite_schema WHERE name = ?').get(TABLE) !== undefined
+    } finally {
+      database.close()
+    }
+  } catch (error) {
+    throw explain(error, 'open', path)
+  }
+}
+
 function sqliteScopes(path: string): string[] {
   const database = open(path, DEFAULT_BUSY_TIMEOUT)
   try {
-    return database.prepare(scopesIn('customer_ordering_rows')).all().map(scopeOfRow)
+    return database.prepare(scopesIn(TABLE)).all().map(scopeOfRow)
   } finally {
     database.close()
   }
@@ -106,7 +153,7 @@ interface Pg {
   }) => PostgresClient & { on(event: 'error', listener: () => void): unknown; end(): Promise<void> }
 }
 
-async function openPostgres(terminal: Terminal, connectionString: string): Promise<OpenStore> {
+async function openPostgres(terminal: Terminal, connectionString: string): Promise<ServerStore> {
   const pg = await loadFromProject<Pg>(terminal, 'pg')
   if (pg === undefined) throw missing('pg')
   const pool = new pg.Pool({ connectionString, max: 2 })
@@ -114,10 +161,14 @@ async function openPostgres(terminal: Terminal, connectionString: string): Promi
   // the error.
   pool.on('error', () => {})
   const scopes = async (): Promise<string[]> => {
-    const { rows } = await pool.query(scopesIn('public.customer_ordering_rows'), [])
+    const { rows } = await pool.query(scopesIn(`public.${TABLE}`), [])
     return rows.map((row) => fromStored(scopeOfRow(row)))
   }
-  return { store: new PostgresStore({ client: pool }), scopes, close: () => pool.end() }
+  const hasTables = async (): Promise<boolean> => {
+    const { rows } = await pool.query('SELECT 1 WHERE to_regclass($1) IS NOT NULL', [`public.${TABLE}`])
+    return rows.length > 0
+  }
+  return { store: new PostgresStore({ client: pool }), scopes, hasTables, close: () => pool.end() }
 }
 
 interface Mysql2 {
@@ -127,16 +178,20 @@ interface Mysql2 {
   }): MysqlPool & Pick<MysqlConnection, 'query'> & { end(): Promise<void> }
 }
 
-async function openMysql(terminal: Terminal, address: string): Promise<OpenStore> {
+async function openMysql(terminal: Terminal, address: string): Promise<ServerStore> {
   const mysql = await loadFromProject<Mysql2>(terminal, 'mysql2/promise')
   if (mysql === undefined) throw missing('mysql2')
   const uri = address.replace(/^mariadb:/, 'mysql:')
   const pool = mysql.createPool({ uri, connectionLimit: 2 })
   const scopes = async (): Promise<string[]> => {
-    const [rows] = await pool.query(scopesIn('customer_ordering_rows'))
+    const [rows] = await pool.query(scopesIn(TABLE))
     return Array.isArray(rows) ? rows.map(scopeOfRow) : []
   }
-  return { store: new MysqlStore({ client: pool }), scopes, close: () => pool.end() }
+  const hasTables = async (): Promise<boolean> => {
+    const [rows] = await pool.query(`SHOW TABLES LIKE '${TABLE}'`)
+    return Array.isArray(rows) && rows.length > 0
+  }
+  return { store: new MysqlStore({ client: pool }), scopes, hasTables, close: () => pool.end() }
 }
 
 interface NodeRedis {
@@ -163,7 +218,7 @@ interface Ioredis {
   }
 }
 
-async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
+async function openRedis(terminal: Terminal, url: string): Promise<ServerStore> {
   const nodeRedis = await loadFromProject<NodeRedis>(terminal, 'redis')
   if (nodeRedis !== undefined) {
     // By default, node-redis reconnects forever, and the command would never end.
@@ -171,15 +226,18 @@ async function openRedis(terminal: Terminal, url: string): Promise<OpenStore> {
     client.on('error', () => {})
     await client.connect()
     const scopes = () => redisScopes(client.scanIterator({ MATCH: LISTS, COUNT: 1000 }))
-    return { store: new RedisStore({ client }), scopes, close: async () => client.destroy() }
+    return { store: new RedisStore({ client }), scopes, hasTables, close: async () => client.destroy() }
   }
   const ioredis = await loadFromProject<Ioredis>(terminal, 'ioredis')
   if (ioredis === undefined) throw missing('redis')
   const client = new ioredis.default(url, { maxRetriesPerRequest: 1 })
   client.on('error', () => {})
   const scopes = () => redisScopes(client.scanStream({ match: LISTS, count: 1000 }))
-  return { store: new RedisStore({ client }), scopes, close: async () => client.disconnect() }
+  return { store: new RedisStore({ client }), scopes, hasTables, close: async () => client.disconnect() }
 }
+
+/** Redis has no tables. */
+const hasTables = async (): Promise<boolean> => true
 
 /** Each scope that has orders has exactly one key of this pattern. */
 const LISTS = 'customer-ordering:{*}:list'

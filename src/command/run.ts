@@ -135,7 +135,7 @@ async function runCommand(
         say,
         json: flags.json === true,
       })
-      if (opened !== undefined) await checkScope(opened, scopeOfFlags(flags, baseUrl))
+      if (opened !== undefined) await checkScope(opened, flags, baseUrl, say)
       return exit
     } finally {
       await client.close()
@@ -202,16 +202,26 @@ function argumentOf(
   return given ?? ''
 }
 
-function scopeOfFlags({ server, account }: Flags, baseUrl: string): string {
-  return scopeOf(server?.trim() ?? normalizeServer(baseUrl), account?.trim())
-}
-
 /** Without this check, a mistyped --account would look like a store without open orders. */
-async function checkScope({ store, scopes }: OpenStore, scope: string): Promise<void> {
+async function checkScope(
+  { store, scopes }: OpenStore,
+  { server, account, store: address = '' }: Flags,
+  baseUrl: string,
+  say: Say,
+): Promise<void> {
+  const scope = scopeOf(server?.trim() ?? normalizeServer(baseUrl), account?.trim())
   const { rows, next } = await store.list(scope, { limit: 1 })
   if (rows.length > 0 || next !== undefined) return
   const found = await scopes()
-  if (found.length === 0 || found.includes(scope)) return
+  if (found.includes(scope)) return
+  if (found.length === 0) {
+    // Not a failure: a store is empty until the first order.
+    say(
+      `The store ${storeName(address)} has no orders of any account. ` +
+        `Check --store if there should be orders of [server, account] ${scope}.`,
+    )
+    return
+  }
   const shown = found.slice(0, 5).join(', ') + (found.length > 5 ? ', …' : '')
   throw new UsageError(
     `The store has no orders of [server, account] ${scope}, only of ${shown}. ` +

@@ -1,6 +1,7 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { PassThrough } from 'node:stream'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { type SandboxServer, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
@@ -102,13 +103,32 @@ describe('customer-ordering-sdk', () => {
     },
   )
 
-  it('the command exits with 0 for a store without orders', async () => {
+  it('the command exits with 0 for a store without orders, and names what it searched', async () => {
     path = join(folder, `orders-${files++}.db`)
     await new SqliteStore({ path }).close()
-    expect(await command('unresolved ~')).toEqual(
-      expect.objectContaining({ code: 0, out: 'none\n', err: '' }),
-    )
+    const { code, out, err } = await command('unresolved ~')
+    expect({ code, out }).toEqual({ code: 0, out: 'none\n' })
+    const scope = JSON.stringify([service.url, 'shop'])
+    expect(err).toContain(`The store ${path} has no orders of any account.`)
+    expect(err).toContain(`Check --store if there should be orders of [server, account] ${scope}.`)
   })
+
+  it.each(['unresolved', 'recover --yes', 'show r1', 'reconcile', 'resolve r1 --as created --order-id o1'])(
+    'the command exits with 2 for a file of another program, and does not change it: %s',
+    async (line) => {
+      path = join(folder, `orders-${files++}.db`)
+      const database = new DatabaseSync(path)
+      database.exec('CREATE TABLE customers (id)')
+      database.close()
+      const before = readFileSync(path)
+      const { code, out, err } = await command(`${line} ~`)
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      expect(err).toContain(
+        `${path} has no order store: it lacks the table customer_ordering_rows. Check --store.`,
+      )
+      expect(readFileSync(path).equals(before)).toBe(true)
+    },
+  )
 
   it('the command shows an order by its reference or its key, and exits with 1 if it does not exist', async () => {
     const { code, json } = await command('show in-doubt --json ~')

@@ -20,6 +20,18 @@ describeWith('mariadb', 'the command over MariaDB', () => {
     await settlesThroughCommand(new MysqlStore({ client: pool() }), `--store ${server().url}`, folder)
   })
 
+  it('the command exits with 2 for a database without an order store, and creates nothing', async () => {
+    await pool().query('CREATE DATABASE empty')
+    const store = Object.assign(new URL(server().url), { pathname: '/empty' })
+    for (const line of ['unresolved', 'recover --yes --safe-retry-window 1200000']) {
+      const { code, out, err } = await command(`${line} --store ${store.href} --account shop`, folder)
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      expect(err).toContain('has no order store: it lacks the table customer_ordering_rows. Check --store.')
+    }
+    const [rows] = await pool().query('SHOW TABLES IN empty')
+    expect(rows).toEqual([])
+  })
+
   it('the command exits with 1, and prints no password, if no server listens', async () => {
     const line = 'unresolved --store mysql://ada:secret-word@127.0.0.1:1/x --account shop'
     const { code, out, err } = await command(line, folder)

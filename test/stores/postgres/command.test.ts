@@ -21,6 +21,20 @@ describeWith('postgres', 'the command over PostgreSQL', () => {
     await expect.poll(others).toBe(0)
   })
 
+  it('the command exits with 2 for a database without an order store, and creates nothing', async () => {
+    await pool().query('CREATE DATABASE empty', [])
+    const store = Object.assign(new URL(server().url), { pathname: '/empty' })
+    for (const line of ['unresolved', 'recover --yes --safe-retry-window 1200000']) {
+      const { code, out, err } = await command(`${line} --store ${store.href} --account shop`, folder)
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      expect(err).toContain('has no order store: it lacks the table customer_ordering_rows. Check --store.')
+    }
+    const inside = new (pg().Pool)({ connectionString: store.href })
+    const { rows } = await inside.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", [])
+    await inside.end()
+    expect(rows).toEqual([])
+  })
+
   it('the command exits with 1, and prints no password, if no server listens', async () => {
     const line = 'unresolved --store postgres://ada:secret-word@127.0.0.1:1/x --account shop'
     const { code, out, err } = await command(line, folder)

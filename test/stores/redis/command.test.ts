@@ -56,6 +56,14 @@ describeWith('redis', 'the command over Redis', () => {
     expect(err).not.toContain('secret-word')
   })
 
+  it('the command names the store, the account and the server if a Redis store has no orders', async () => {
+    const url = `redis://127.0.0.1:${servers().port}/7`
+    const { code, out, err } = await command(`unresolved --store ${url} --account shop`, engines)
+    expect({ code, out }).toEqual({ code: 0, out: 'none\n' })
+    expect(err).toContain(`The store ${url} has no orders of any account.`)
+    expect(err).toContain('["http://127.0.0.1:1","shop"]')
+  })
+
   async function connections(): Promise<number> {
     const lines = await servers().ask('client', 'list')
     return lines.filter((line) => !line.includes('cmd=client')).length
