@@ -100,10 +100,7 @@ test('an unchanged list returns the same items with and without prefetch, whatev
   await fc.assert(
     fc.asyncProperty(behaviour, turns, fc.integer({ min: 1, max: 16 }), async (given, delays, prefetch) => {
       const list = rows(given.rows)
-      const start = {
-        offset: given.start,
-        ...(given.limit === undefined ? {} : { limit: given.limit }),
-      }
+      const start = { offset: given.start, ...(given.limit === undefined ? {} : { limit: given.limit }) }
       const alone = service([0], (at) => answerOf(list, given, at))
       const ahead = service(delays, (at) => answerOf(list, given, at))
       const expected = await collect(new Pages(alone.fetch, start))

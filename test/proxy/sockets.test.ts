@@ -45,10 +45,7 @@ const settings = () => ({
 
 /** What a framework with Fetch handlers does on Node. */
 function fetchStyle(): Handle {
-  const proxy = createProxy({
-    ...settings(),
-    authorize: ({ headers }) => headers.get('x-visitor') === 'ada',
-  })
+  const proxy = createProxy({ ...settings(), authorize: ({ headers }) => headers.get('x-visitor') === 'ada' })
   return async (incoming, outgoing) => {
     const { method = 'GET', url = '/', headers } = incoming
     const body = method === 'POST' ? { body: Readable.toWeb(incoming), duplex: 'half' } : {}

@@ -49,10 +49,7 @@ const text = readFileSync(new URL('../../openapi/customer-ordering.yaml', import
 const source: Description = parse(text)
 
 /** The whole description. References are resolved, except those to schemas. */
-export const description: Description = {
-  ...source,
-  paths: resolved(source.paths) as Description['paths'],
-}
+export const description: Description = { ...source, paths: resolved(source.paths) as Description['paths'] }
 
 function resolved(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(resolved)

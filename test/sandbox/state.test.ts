@@ -68,9 +68,7 @@ describe('dump and load', () => {
   })
 
   test('load turns requests in progress into orphans and cuts their connections', async () => {
-    const { clock, sandbox, api } = scene({
-      behaviour: { processingTime: 100, orphanedMarkLifetime: 1000 },
-    })
+    const { clock, sandbox, api } = scene({ behaviour: { processingTime: 100, orphanedMarkLifetime: 1000 } })
     const lost = api.order('k').catch((error: unknown) => error)
     await settled()
     const state = copyOf(sandbox.dump())

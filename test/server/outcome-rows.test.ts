@@ -82,20 +82,14 @@ const status = (code: number, name?: string): Scenario => ({
 /** One scenario for each row of the table. A missing kind does not compile. */
 const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
   created: { commits: true },
-  created_flawed: {
-    fault: { type: 'transformBody', patch: { amount: 'much' } },
-    commits: true,
-  },
+  created_flawed: { fault: { type: 'transformBody', patch: { amount: 'much' } }, commits: true },
   created_unreadable: { fault: { type: 'cutBody' }, commits: true },
   success_unreadable: {
     fault: { type: 'bytes', body: '<html>', contentType: 'text/html', status: 200 },
     commits: true,
   },
   contradicted: {
-    fault: {
-      type: 'transformBody',
-      patch: { id: 'ord_of_another', metadata: { externalOrderId: 'r2' } },
-    },
+    fault: { type: 'transformBody', patch: { id: 'ord_of_another', metadata: { externalOrderId: 'r2' } } },
     commits: true,
   },
   redirected: { fault: { type: 'status', status: 307, headers: { location: 'http://127.0.0.1:9/' } } },

@@ -19,9 +19,7 @@ async function refusedAfterCharge(status: number): Promise<Lab> {
   lab.fault({ type: 'status', status, code: 'REFUSED' })
   expect(
     await failure(lab.client({ fetch: retrying(lab), maxRetries: 0 }).orders.create(REQUEST)),
-  ).toMatchObject({
-    status,
-  })
+  ).toMatchObject({ status })
   lab.charged()
   return lab
 }

@@ -258,10 +258,7 @@ describe('a codec', () => {
   ])('a codec that %s is detected before anything is sent', async (_, decrypt) => {
     const lab = new Lab()
     let repaired = false
-    const codec: Codec = {
-      encrypt: reversed,
-      decrypt: (text) => (repaired ? reversed(text) : decrypt(text)),
-    }
+    const codec: Codec = { encrypt: reversed, decrypt: (text) => (repaired ? reversed(text) : decrypt(text)) }
     const client = lab.client({ codec })
     for (let call = 0; call < 2; call++) {
       const error = await failure(client.orders.create(order('r1')))

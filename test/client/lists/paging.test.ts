@@ -169,9 +169,7 @@ describe('the envelope of a list', () => {
   it('a page with an invalid row is rejected, and the error names the row', async () => {
     const flawed = [...orders(3), { ...order(3), amount: 0.5 }]
     const { client } = clientOver(() => ({ data: flawed }))
-    await expect(client.orders.list()).rejects.toMatchObject({
-      issues: [{ path: '[3].amount' }],
-    })
+    await expect(client.orders.list()).rejects.toMatchObject({ issues: [{ path: '[3].amount' }] })
   })
 })
 

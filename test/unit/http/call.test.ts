@@ -23,12 +23,7 @@ const answer = (status: number, body: unknown = {}, headers: Record<string, stri
   headers: new Headers(headers),
   text: JSON.stringify(body),
 })
-const LOST: AttemptResult = {
-  kind: 'failed',
-  unsent: false,
-  closed: false,
-  detail: { name: 'TypeError' },
-}
+const LOST: AttemptResult = { kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } }
 
 const lost: AttemptResult = {
   kind: 'failed',
