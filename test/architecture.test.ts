@@ -80,7 +80,7 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
 
 /** Files that run under Node, Bun and Deno only. */
 const SERVER_ONLY =
-  /^(undici\/.*|stores\/sqlite\/(database|files|node-module)|sandbox\/http\/server|sandbox\/cli|command\/[\w-]+|sandbox\/control\/(control-server|live)|sandbox\/page\/script)\.ts$/
+  /^(undici\/.*|stores\/sqlite\/(database|files)|sandbox\/http\/server|sandbox\/cli|command\/[\w-]+|sandbox\/control\/(control-server|live)|sandbox\/page\/script)\.ts$/
 
 const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 
@@ -323,6 +323,15 @@ describe.each(checks)('%s', (_rule, faultsOf, controls) => {
       expect(faultsOf({ ...sources, ...Object.fromEntries(changed) })).not.toEqual([])
     },
   )
+})
+
+it.each([
+  ['D1', ['stores/d1.ts', 'stores/cloudflare/engine.ts']],
+  ['Durable Objects', ['stores/durable-object.ts', 'stores/cloudflare/engine.ts']],
+])('the files that a store in %s needs beyond those of all SQL stores have at most 250 lines', (_, files) => {
+  const lines = files.map((file) => (sources[file] ?? '').trimEnd().split('\n').length)
+  expect(Math.min(...lines)).toBeGreaterThan(1)
+  expect(lines.reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(250)
 })
 
 describe('the reading of imports', () => {

@@ -2,14 +2,15 @@ import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { explain } from '../stores/failure.ts'
 import { type MysqlConnection, type MysqlPool, MysqlStore } from '../stores/mysql.ts'
 import { fromStored } from '../stores/postgres/text.ts'
 import { type PostgresClient, PostgresStore } from '../stores/postgres.ts'
 import { scopeOfKey } from '../stores/redis/rows.ts'
 import { type IoredisClient, type NodeRedisClient, RedisStore } from '../stores/redis.ts'
 import { DEFAULT_BUSY_TIMEOUT, open } from '../stores/sqlite/database.ts'
-import { explain } from '../stores/sqlite/failure.ts'
-import { nodeModule } from '../stores/sqlite/node-module.ts'
+import { sqliteFailures } from '../stores/sqlite/failure.ts'
+import { nodeModule } from '../stores/sqlite/files.ts'
 import { SqliteStore } from '../stores/sqlite.ts'
 import type { OrderStore } from '../stores/store.ts'
 import { Failure, type Terminal, UsageError } from './terminal.ts'
@@ -129,17 +130,16 @@ function sqliteHasTables(path: string): boolean {
       database.close()
     }
   } catch (error) {
-    throw explain(error, 'open', path)
+    throw explain(error, 'open', sqliteFailures(path))
   }
 }
 
 function sqliteScopes(path: string): string[] {
-  const database = open(path, DEFAULT_BUSY_TIMEOUT)
-  try {
-    return database.prepare(scopesIn(TABLE)).all().map(scopeOfRow)
-  } finally {
+  return open(path, DEFAULT_BUSY_TIMEOUT, (database) => {
+    const scopes = database.prepare(scopesIn(TABLE)).all().map(scopeOfRow)
     database.close()
-  }
+    return scopes
+  })
 }
 
 function scopeOfRow(row: unknown): string {

@@ -1,7 +1,11 @@
 import { StoreError } from '../errors/classes.ts'
-import { CloudflareEngine, type Query, Unproven } from './cloudflare/engine.ts'
+import { CloudflareEngine, Unproven } from './cloudflare/engine.ts'
+import { EngineStore } from './engine.ts'
+import { given, hasMethod } from './options.ts'
 import type { Columns } from './rows.ts'
-import { SqlStore } from './sql/store.ts'
+import type { Query } from './sql/sqlite.ts'
+
+export type { EngineStore } from './engine.ts'
 
 /** The part of a D1 binding that the store uses. */
 export interface D1Binding {
@@ -37,22 +41,24 @@ export interface D1StoreOptions {
  * Create a store for each request of a worker: calls that share a store wait for each other in
  * memory, which a worker does not allow between two requests.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
- * is a plain error with a code, for example `SQLITE_FULL` or `D1_ERROR`.
- *
  * @example
  * const store = new D1Store({ database: env.DB })
  */
-export class D1Store extends SqlStore {
+export class D1Store extends EngineStore {
   /**
    * Creates the store. Sends nothing to the database.
    *
    * @throws {StoreError} if `database` is not the binding of a D1 database
    */
   constructor(options: D1StoreOptions) {
-    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
-    const { database }: D1StoreOptions = Object(options)
-    checkBinding(database)
+    const { database }: D1StoreOptions = given(options)
+    const isSession = hasMethod(database, 'getBookmark')
+    if (!hasMethod(database, 'prepare') || isSession)
+      throw new StoreError(
+        isSession
+          ? 'D1Store needs the binding itself, such as env.DB: a session may read a replica that lags behind.'
+          : 'D1Store needs `database`, the binding of a D1 database, such as env.DB.',
+      )
     const query: Query = async (text, parameters) => {
       const { results, meta } = await database
         .prepare(text)
@@ -66,14 +72,4 @@ export class D1Store extends SqlStore {
     }
     super('D1Store', new CloudflareEngine({ place: 'D1', object: database, read: query, write: query }))
   }
-}
-
-function checkBinding(database: unknown): void {
-  const has = (method: string): boolean => typeof Reflect.get(Object(database), method) === 'function'
-  if (has('prepare') && !has('getBookmark')) return
-  throw new StoreError(
-    has('getBookmark')
-      ? 'D1Store needs the binding itself, such as env.DB: a session may read a replica that lags behind.'
-      : 'D1Store needs `database`, the binding of a D1 database, such as env.DB.',
-  )
 }

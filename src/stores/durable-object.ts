@@ -1,6 +1,10 @@
 import { StoreError } from '../errors/classes.ts'
-import { CloudflareEngine, type Query, Unproven } from './cloudflare/engine.ts'
-import { SqlStore } from './sql/store.ts'
+import { CloudflareEngine, Unproven } from './cloudflare/engine.ts'
+import { EngineStore } from './engine.ts'
+import { given, hasMethod } from './options.ts'
+import type { Query } from './sql/sqlite.ts'
+
+export type { EngineStore } from './engine.ts'
 
 /** The part of a Durable Object's storage that the store uses. */
 export interface DurableObjectSqlStorage {
@@ -34,21 +38,17 @@ const ATTEMPTS = 50
  * The first call creates two tables, or brings them up to date. Writes within an asynchronous
  * `storage.transaction()` reject: its rollback could remove an order after the order was sent.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
- * is a plain error with a code, for example `SQLITE_FULL`.
- *
  * @example
  * const store = new DurableObjectStore({ storage: ctx.storage })
  */
-export class DurableObjectStore extends SqlStore {
+export class DurableObjectStore extends EngineStore {
   /**
    * Creates the store. Writes nothing.
    *
    * @throws {StoreError} if `storage` is not the storage of an object with SQLite
    */
   constructor(options: DurableObjectStoreOptions) {
-    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
-    const { storage }: DurableObjectStoreOptions = Object(options)
+    const { storage }: DurableObjectStoreOptions = given(options)
     checkStorage(storage)
     const read: Query = async (text, parameters) => storage.sql.exec(text, ...parameters).toArray()
     const write: Query = async (text, parameters) => {
@@ -95,15 +95,13 @@ async function alone(storage: DurableObjectSqlStorage): Promise<void> {
 }
 
 function checkStorage(storage: unknown): void {
-  const has = (object: unknown, method: string): boolean =>
-    typeof Reflect.get(Object(object), method) === 'function'
   let sql: unknown
   try {
     sql = Reflect.get(Object(storage), 'sql')
   } catch {
     // The platform throws if the object's class has no SQLite. The message below explains it.
   }
-  if (has(sql, 'exec') && has(storage, 'sync')) return
+  if (hasMethod(sql, 'exec') && hasMethod(storage, 'sync')) return
   throw new StoreError(
     'DurableObjectStore needs `storage`, the ctx.storage of a Durable Object with SQLite ' +
       '(its class is in new_sqlite_classes).',

@@ -1,18 +1,23 @@
 import { StoreError } from '../errors/classes.ts'
+import {
+  BATCH,
+  type Engine,
+  EngineStore,
+  isRead,
+  type Operation,
+  type Result,
+  type Values,
+} from './engine.ts'
+import type { Failures } from './failure.ts'
 import { Connection } from './indexeddb/connection.ts'
-import { codeOf, explain, outOfTurn } from './indexeddb/failure.ts'
-import { type RowIndex, toIndexed, toRow } from './indexeddb/schema.ts'
+import { codeOf, indexedDbFailures, outOfTurn } from './indexeddb/failure.ts'
+import { toIndexed } from './indexeddb/schema.ts'
 import { begin, type Patience, type Transacting, transact } from './indexeddb/transaction.ts'
-import type {
-  InsertResult,
-  ListRowsOptions,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoreDurability,
-  StoredRow,
-} from './store.ts'
-import { UncertainWrites } from './uncertain-writes.ts'
+import { checkMilliseconds, given } from './options.ts'
+import { toRow } from './rows.ts'
+import type { StoreDurability, StoredRow } from './store.ts'
+
+export type { EngineStore } from './engine.ts'
 
 /** Options of {@link IndexedDbStore}. */
 export interface IndexedDbStoreOptions {
@@ -27,11 +32,6 @@ export interface IndexedDbStoreOptions {
    */
   readonly openTimeout?: number
 }
-
-const DEFAULT_OPEN_TIMEOUT = 3_000
-
-/** Rows per transaction. A long transaction delays the transactions of all other pages. */
-const MOST_ROWS = 500
 
 const BEGIN_ATTEMPTS = 3
 
@@ -54,167 +54,105 @@ const LOST: ReadonlySet<string> = new Set(['AbortError', 'InvalidStateError', 'U
  * closes its connection, and the next call opens a new one. If the database is deleted, all later
  * calls of this store reject: with a new, empty database, the page could buy the same orders twice.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
- * is a plain error whose `code` is the name of the browser's error, for example
- * `QuotaExceededError`.
- *
  * @example
  * const store = new IndexedDbStore({ name: 'orders' })
  */
-export class IndexedDbStore implements OrderStore {
-  /** `'device'`: acknowledged writes survive the end of the page and of the browser. */
-  readonly durability: StoreDurability = 'device'
-  readonly #name: string
-  readonly #connection: Connection
-  readonly #patience: Patience
-  readonly #uncertain: UncertainWrites = new UncertainWrites()
-
+export class IndexedDbStore extends EngineStore {
   /**
    * Creates the store. The first read or write opens the database.
    *
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: IndexedDbStoreOptions) {
-    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
-    const { name, openTimeout = DEFAULT_OPEN_TIMEOUT }: IndexedDbStoreOptions = Object(options)
+    const { name, openTimeout = 3_000 }: IndexedDbStoreOptions = given(options)
     if (typeof name !== 'string' || name === '') {
       throw new StoreError(
         'The option `name` of IndexedDbStore must be a non-empty string, such as "orders".',
       )
     }
-    if (!Number.isSafeInteger(openTimeout) || openTimeout < 1 || openTimeout > 2 ** 31 - 1) {
-      throw new StoreError(
-        'The option `openTimeout` of IndexedDbStore must be a whole number of milliseconds, 1 to 2147483647.',
-      )
-    }
-    this.#name = name
+    checkMilliseconds('IndexedDbStore', 'openTimeout', openTimeout, 1)
+    super('IndexedDbStore', new IndexedDbEngine(name, openTimeout))
+  }
+}
+
+class IndexedDbEngine implements Engine {
+  /** Acknowledged writes survive the end of the page and of the browser. */
+  readonly durability: StoreDurability = 'device'
+  readonly failures: Failures
+  readonly #connection: Connection
+  readonly #patience: Patience
+
+  constructor(name: string, openTimeout: number) {
+    this.failures = indexedDbFailures(name)
     this.#connection = new Connection(name, openTimeout)
     this.#patience = { timeout: openTimeout, late: () => outOfTurn(name, openTimeout) }
   }
 
-  async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    return await this.#run('read', ({ rows, after, settle }) => {
-      after(rows.get([scope, id]), (found) => settle(found === undefined ? undefined : toRow(found)))
-    })
-  }
-
-  async insert(row: StoredRow): Promise<InsertResult> {
-    const stored = toIndexed(row)
-    return await this.#write<InsertResult>(row, ({ rows, after, settle }) => {
-      after(rows.get([stored.scope, stored.id]), (found) => {
-        if (found !== undefined) return settle({ inserted: false, current: toRow(found) })
-        rows.add(stored)
-        settle({ inserted: true })
-      })
-    })
-  }
-
-  async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
-    const stored = toIndexed(row)
-    return await this.#write(row, ({ rows, after, settle }) => {
-      after(rows.get([stored.scope, stored.id]), (found) => {
-        if (found === undefined || toRow(found).version !== expectedVersion) return settle(false)
-        rows.put(stored)
-        settle(true)
-      })
-    })
-  }
-
-  async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
-    const from = after === undefined ? [scope] : [scope, after]
-    return await this.#page('open', scope, from, limit, ({ id }) => id)
-  }
-
-  /**
-   * Removes old closed rows, a few hundred per transaction.
-   *
-   * If the call rejects midway, the rows removed so far stay removed, and the next call continues.
-   */
-  async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
-    const created = await this.#prune(scope, 'created', createdBefore)
-    return created + (await this.#prune(scope, 'rejected', rejectedBefore))
-  }
-
-  async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    const { after, limit, since = 0 } = options
-    const position = after === undefined ? undefined : /^(\S+) (.*)$/s.exec(after)
-    if (position === null) {
-      throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
+  async run(operation: Operation, values: Values): Promise<Result> {
+    const { database, transaction } = await this.#begin(isRead(operation) ? 'readonly' : 'readwrite')
+    try {
+      return await transact(transaction, bodyOf(operation, values), this.#patience)
+    } catch (error) {
+      if (LOST.has(codeOf(error))) this.#connection.drop(database)
+      throw error
     }
-    const from = position === undefined ? [scope, since] : [scope, Number(position[1]), position[2] ?? '']
-    return await this.#page('list', scope, from, limit, ({ updatedAt, id }) => `${updatedAt} ${id}`)
   }
 
-  /**
-   * Closes the database after the calls in progress. Later calls reject. Closing again does
-   * nothing.
-   */
+  /** Closes the database after the calls in progress. */
   async close(): Promise<void> {
     await this.#connection.close()
   }
 
-  /** `from` is the last key of the previous page, or a prefix of keys, which sorts before them. */
-  async #page(
-    index: RowIndex,
-    scope: string,
-    from: IDBValidKey[],
-    limit: number,
-    positionOf: (last: StoredRow) => string,
-  ): Promise<RowPage> {
-    const most = Math.min(limit, MOST_ROWS)
-    return await this.#run('read', ({ rows, after, settle }) => {
-      // An array sorts after every number and string. One row beyond the limit shows whether there
-      // is a next page.
-      const range = IDBKeyRange.bound(from, [scope, []], true)
-      after(rows.index(index).getAll(range, most + 1), (found) => {
-        const page = found.slice(0, most).map(toRow)
-        const last = found.length > most ? page.at(-1) : undefined
-        settle(last === undefined ? { rows: page } : { rows: page, next: positionOf(last) })
-      })
-    })
-  }
-
-  async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
-    let removed = 0
-    for (;;) {
-      const batch = await this.#run<number>('write', ({ rows, after, settle }) => {
-        const range = IDBKeyRange.bound([scope, state], [scope, state, before], true, true)
-        after(rows.index('closed').getAllKeys(range, MOST_ROWS), (keys) => {
-          for (const key of keys) rows.delete(key)
-          settle(keys.length)
-        })
-      })
-      removed += batch
-      if (batch < MOST_ROWS) return removed
-    }
-  }
-
-  #write<T>(row: StoredRow, body: (transacting: Transacting<T>) => void): Promise<T> {
-    return this.#uncertain.run(row, () => this.#run('write', body))
-  }
-
-  async #run<T>(access: 'read' | 'write', body: (transacting: Transacting<T>) => void): Promise<T> {
-    const { database, transaction } = await this.#begin(access)
-    try {
-      return await transact(transaction, body, this.#patience)
-    } catch (error) {
-      if (LOST.has(codeOf(error))) this.#connection.drop(database)
-      throw explain(error, access, this.#name)
-    }
-  }
-
   /** Begins again on a new connection if the browser has just closed the old one. */
-  async #begin(access: 'read' | 'write') {
-    const mode = access === 'read' ? 'readonly' : 'readwrite'
+  async #begin(mode: 'readonly' | 'readwrite') {
     for (let attempt = 1; ; attempt++) {
       const database = await this.#connection.database()
       try {
         return { database, transaction: begin(database, mode) }
       } catch (error) {
         this.#connection.drop(database)
-        if (codeOf(error) !== 'InvalidStateError' || attempt === BEGIN_ATTEMPTS) {
-          throw explain(error, access, this.#name)
-        }
+        if (codeOf(error) !== 'InvalidStateError' || attempt === BEGIN_ATTEMPTS) throw error
+      }
+    }
+  }
+}
+
+const WRITTEN: Result = { written: 1, rows: [] }
+const NOT_WRITTEN: Result = { written: 0, rows: [] }
+
+function bodyOf(operation: Operation, values: Values): (transacting: Transacting<Result>) => void {
+  const { scope, id = '', state = '', since = 0, before = 0 } = values
+  const row = (found: unknown): StoredRow => toRow(scope, Object(found))
+  return ({ rows, after, settle }) => {
+    const found = (...page: unknown[]): void => settle({ written: 0, rows: page.map(row) })
+    switch (operation) {
+      case 'get':
+        return after(rows.get([scope, id]), (current) => (current === undefined ? found() : found(current)))
+      case 'insert':
+        return after(rows.get([scope, id]), (current) => {
+          if (current !== undefined) return found(current)
+          rows.add(toIndexed(values))
+          settle(WRITTEN)
+        })
+      case 'update':
+        return after(rows.get([scope, id]), (current) => {
+          if (current === undefined || row(current).version !== values.expected) return settle(NOT_WRITTEN)
+          rows.put(toIndexed(values))
+          settle(WRITTEN)
+        })
+      case 'open':
+      case 'list': {
+        const from = operation === 'open' ? [scope, id] : [scope, since, id]
+        // An array sorts after every number and string.
+        const range = IDBKeyRange.bound(from, [scope, []], true)
+        return after(rows.index(operation).getAll(range, values.limit), (page) => found(...page))
+      }
+      case 'prune': {
+        const range = IDBKeyRange.bound([scope, state], [scope, state, before], true, true)
+        return after(rows.index('closed').getAllKeys(range, BATCH), (keys) => {
+          for (const key of keys) rows.delete(key)
+          settle({ written: keys.length, rows: [] })
+        })
       }
     }
   }

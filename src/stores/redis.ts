@@ -1,29 +1,16 @@
 import { StoreError } from '../errors/classes.ts'
+import { type Engine, EngineStore, type Operation, type Result, type Values } from './engine.ts'
+import { given } from './options.ts'
 import { type Evaluate, evaluateWith, onConnected, type RedisClient } from './redis/client.ts'
-import { explain } from './redis/failures.ts'
-import { type Inspected, inspect, type Vouched } from './redis/inspection.ts'
-import {
-  ENTRY_TIME_LENGTH,
-  foreignRow,
-  headOf,
-  keysOf,
-  type ScopeKeys,
-  timeText,
-  toRow,
-} from './redis/rows.ts'
+import { REDIS_FAILURES } from './redis/failures.ts'
+import { inspect, type Vouched } from './redis/inspection.ts'
+import { ENTRY_TIME_LENGTH, fromStored, headOf, keysOf, type ScopeKeys, timeText } from './redis/rows.ts'
 import { GET, INSERT, INSPECT, MARK_LENGTH, PAGE, PRUNE, UPDATE } from './redis/scripts.ts'
-import { storable } from './storable.ts'
-import type {
-  InsertResult,
-  ListRowsOptions,
-  OrderStore,
-  PruneOptions,
-  RowPage,
-  StoreDurability,
-  StoredRow,
-} from './store.ts'
-import { UncertainWrites } from './uncertain-writes.ts'
+import { foreignRow } from './rows.ts'
+import type { StoreDurability, StoredRow } from './store.ts'
+import { makeMark, storable } from './strings.ts'
 
+export type { EngineStore } from './engine.ts'
 export type { IoredisClient, NodeRedisClient, NodeRedisScriptOptions, RedisClient } from './redis/client.ts'
 
 /** Options of {@link RedisStore}. */
@@ -52,14 +39,11 @@ export interface RedisStoreOptions {
   readonly eviction?: 'check' | 'assume'
 }
 
-const DEFAULT_PREFIX = 'customer-ordering:'
-
 /** In milliseconds. Inspections expire, because the server's settings may change. */
 const INSPECTION_LIFETIME = 60 * 60 * 1000
 
 // A script blocks the server until it ends. These limits keep each script short.
 const PRUNE_BATCH = 200
-const MOST_ROWS = 1_000
 const MOST_BYTES = 4 * 2 ** 20
 
 /**
@@ -79,188 +63,121 @@ const MOST_BYTES = 4 * 2 ** 20
  * the server. If both `persistence` and `eviction` are `'assume'`, the store checks nothing before a
  * call. Every call, even a read, begins with a write that changes nothing, which a replica rejects.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
- * is a plain error with the server's or the client's code, for example `OOM`.
- *
  * @example
  * const client = await createClient({ url }).on('error', log).connect()
  * const store = new RedisStore({ client })
  */
-export class RedisStore implements OrderStore {
-  /** `'server'`: shared by all machines that use the server. */
-  readonly durability: StoreDurability = 'server'
-  readonly #evaluate: Evaluate
-  readonly #prefix: string
-  readonly #vouched: Vouched
-  /** Keyed by `''` if one inspection is valid for all scopes, otherwise by a key of the scope. */
-  readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
-  readonly #unlisten: () => void
-  readonly #uncertain: UncertainWrites = new UncertainWrites()
-  #closed = false
-
+export class RedisStore extends EngineStore {
   /**
    * Creates the store. Sends nothing to the server.
    *
    * @throws {StoreError} if an option is wrong
    */
   constructor(options: RedisStoreOptions) {
-    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
-    const { client, prefix = DEFAULT_PREFIX, persistence, eviction }: RedisStoreOptions = Object(options)
+    const { client, prefix = 'customer-ordering:', persistence, eviction }: RedisStoreOptions = given(options)
+    if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
+      throw new StoreError('The option `prefix` of RedisStore must be a string without braces.')
+    }
+    const vouched = {
+      persistence: isAssumed('persistence', persistence),
+      eviction: isAssumed('eviction', eviction),
+    }
+    super('RedisStore', new RedisEngine(client, storable(prefix), vouched))
+  }
+}
+
+class RedisEngine implements Engine {
+  readonly durability: StoreDurability = 'server'
+  readonly failures = REDIS_FAILURES
+  readonly #evaluate: Evaluate
+  readonly #prefix: string
+  readonly #vouched: Vouched
+  /** By a key of the scope: in a cluster, scopes are on servers with settings of their own. */
+  readonly #inspections = new Map<string, { readonly passed: Promise<void>; readonly at: number }>()
+  readonly close: () => void
+
+  constructor(client: RedisClient, prefix: string, vouched: Vouched) {
     this.#evaluate = evaluateWith(client, async (script, [key]) => {
       if (script === INSPECT || key === undefined || this.#trusted) return
       this.#inspections.clear()
       await this.#inspect(key)
     })
-    if (typeof prefix !== 'string' || /[{}]/.test(prefix)) {
-      throw new StoreError('The option `prefix` of RedisStore must be a string without braces.')
-    }
-    this.#prefix = storable(prefix)
-    this.#vouched = {
-      persistence: isAssumed('persistence', persistence),
-      eviction: isAssumed('eviction', eviction),
-    }
+    this.#prefix = prefix
+    this.#vouched = vouched
     // A new connection may lead to another server, for example after a failover, so the next call
     // inspects the server again.
-    this.#unlisten = onConnected(client, () => this.#inspections.clear())
+    this.close = onConnected(client, () => this.#inspections.clear())
   }
 
-  async get(scope: string, id: string): Promise<StoredRow | undefined> {
-    return await this.#run('read', scope, async (keys) => {
-      const [text] = await this.#evaluate(GET, [keys.row(id)], [])
-      return text === undefined ? undefined : toRow(scope, id, text)
-    })
-  }
-
-  async insert(row: StoredRow): Promise<InsertResult> {
-    const { scope, id } = row
-    const parameters = [id, makeMark(), headOf(row), storable(row.data)]
-    return await this.#write<InsertResult>(row, async (keys) => {
-      const [result, found] = await this.#evaluate(INSERT, rowKeys(keys, id), parameters)
-      if (result === 'written') return { inserted: true }
-      if (result !== 'found' || found === undefined) throw foreignRow()
-      return { inserted: false, current: toRow(scope, id, found) }
-    })
-  }
-
-  async update(row: StoredRow, expectedVersion: number): Promise<boolean> {
-    const { id } = row
-    const parameters = [id, makeMark(), headOf(row), storable(row.data), String(expectedVersion)]
-    return await this.#write(row, async (keys) => {
-      const [result] = await this.#evaluate(UPDATE, rowKeys(keys, id), parameters)
-      if (result === 'written') return true
-      if (result === 'other') return false
-      throw foreignRow()
-    })
-  }
-
-  async listOpen(scope: string, { after, limit }: ListRowsOptions): Promise<RowPage> {
-    const from = after === undefined ? '-' : `(${storable(after)}`
-    return await this.#page(scope, 'open', from, limit)
-  }
-
-  async prune(scope: string, { createdBefore, rejectedBefore }: PruneOptions): Promise<number> {
-    const created = await this.#prune(scope, 'created', createdBefore)
-    return created + (await this.#prune(scope, 'rejected', rejectedBefore))
-  }
-
-  async list(scope: string, options: ListRowsOptions & { readonly since?: number }): Promise<RowPage> {
-    const { after, limit, since = 0 } = options
-    if (after !== undefined && !/^\d{16} /.test(after)) {
-      throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
-    }
-    const from = after === undefined ? `[${timeText(since)}` : `(${storable(after)}`
-    return await this.#page(scope, 'list', from, limit)
-  }
-
-  /** Closes the store, but not your client. Later calls reject with `StoreError`. */
-  async close(): Promise<void> {
-    this.#closed = true
-    this.#unlisten()
-  }
-
-  async #page(scope: string, index: 'open' | 'list', from: string, limit: number): Promise<RowPage> {
-    return await this.#run('read', scope, async (keys) => {
-      const idAt = index === 'list' ? ENTRY_TIME_LENGTH + 1 : 1
-      const parameters = [index, from, Math.min(limit, MOST_ROWS), MOST_BYTES, idAt].map(String)
-      const [next, ...found] = await this.#evaluate(PAGE, [keys[index]], parameters)
-      const rows: StoredRow[] = []
-      for (let at = 0; at < found.length; at += 2)
-        rows.push(toRow(scope, found[at] ?? '', found[at + 1] ?? ''))
-      return next ? { rows, next } : { rows }
-    })
-  }
-
-  async #prune(scope: string, state: 'created' | 'rejected', before: number): Promise<number> {
-    let removed = 0
-    for (;;) {
-      const [found, batch] = await this.#run('write', scope, async (keys) => {
-        const parameters = [timeText(before), String(PRUNE_BATCH), state]
-        return (await this.#evaluate(PRUNE, [keys.list, keys[state]], parameters)).map(Number)
-      })
-      removed += batch ?? 0
-      if (found !== PRUNE_BATCH) return removed
-    }
-  }
-
-  #write<T>(row: StoredRow, action: (keys: ScopeKeys) => Promise<T>): Promise<T> {
-    return this.#uncertain.run(row, () => this.#run('write', row.scope, action))
-  }
-
-  async #run<T>(
-    access: 'read' | 'write',
-    scope: string,
-    action: (keys: ScopeKeys) => Promise<T>,
-  ): Promise<T> {
-    if (this.#closed) {
-      throw new StoreError('The order store in Redis was closed. Create a new RedisStore.')
-    }
+  async run(operation: Operation, values: Values): Promise<Result> {
+    const { scope, id = '', since = 0, before = 0, state = 'created' } = values
     const keys = keysOf(this.#prefix, scope)
-    try {
-      await this.#inspected(keys.list)
-      return await action(keys)
-    } catch (error) {
-      throw explain(error, access)
+    await this.#inspected(keys.list)
+    switch (operation) {
+      case 'get': {
+        const [text] = await this.#evaluate(GET, [keys.row(id)], [])
+        return { written: 0, rows: text === undefined ? [] : [fromStored(scope, id, text)] }
+      }
+      case 'insert':
+      case 'update':
+        return await this.#write(operation, keys, values)
+      case 'open':
+        return await this.#page('open', keys, values, id === '' ? '-' : `(${id}`)
+      case 'list':
+        return await this.#page('list', keys, values, `(${timeText(since)} ${id}`)
+      case 'prune': {
+        const parameters = [timeText(before), String(PRUNE_BATCH), state]
+        const [found, removed] = await this.#evaluate(PRUNE, [keys.list, keys[state]], parameters)
+        return { written: Number(removed), rows: [], more: Number(found) === PRUNE_BATCH }
+      }
     }
+  }
+
+  async #write(operation: 'insert' | 'update', keys: ScopeKeys, values: Values): Promise<Result> {
+    const { scope, id = '', data = '' } = values
+    const { row, list, open, created, rejected } = keys
+    const parameters = [id, makeMark((MARK_LENGTH * 3) / 4), headOf(values), data]
+    if (operation === 'update') parameters.push(String(values.expected))
+    const script = operation === 'insert' ? INSERT : UPDATE
+    const [result, found] = await this.#evaluate(script, [row(id), list, open, created, rejected], parameters)
+    if (result === 'written') return { written: 1, rows: [] }
+    if (result === 'other') return { written: 0, rows: [] }
+    if (result !== 'found' || found === undefined) throw foreignRow()
+    return { written: 0, rows: [fromStored(scope, id, found)] }
+  }
+
+  async #page(index: 'open' | 'list', keys: ScopeKeys, values: Values, from: string): Promise<Result> {
+    const idAt = index === 'list' ? ENTRY_TIME_LENGTH + 1 : 1
+    // The script itself reads one entry beyond the limit.
+    const parameters = [index, from, (values.limit ?? 1) - 1, MOST_BYTES, idAt].map(String)
+    const [next, ...found] = await this.#evaluate(PAGE, [keys[index]], parameters)
+    const rows: StoredRow[] = []
+    for (let at = 0; at < found.length; at += 2)
+      rows.push(fromStored(values.scope, found[at] ?? '', found[at + 1] ?? ''))
+    return next ? { written: 0, rows, next } : { written: 0, rows }
   }
 
   #inspected(key: string): Promise<void> | undefined {
     if (this.#trusted) return undefined
     const at = performance.now()
-    const done = this.#inspections.get('') ?? this.#inspections.get(key)
+    const done = this.#inspections.get(key)
     if (done !== undefined && at - done.at < INSPECTION_LIFETIME) return done.passed
-    const passed = this.#inspect(key).then(({ cluster }) => {
-      // Outside a cluster, one inspection is valid for every scope.
-      if (cluster || this.#inspections.get(key) !== inspection) return
-      this.#inspections.clear()
-      this.#inspections.set('', inspection)
-    })
-    const inspection = { passed, at }
-    this.#inspections.delete('')
+    const inspection = { passed: this.#inspect(key), at }
     this.#inspections.set(key, inspection)
-    passed.catch(() => {
+    inspection.passed.catch(() => {
       // The next call repeats a failed inspection.
       if (this.#inspections.get(key) === inspection) this.#inspections.delete(key)
     })
-    return passed
+    return inspection.passed
   }
 
-  #inspect(key: string): Promise<Inspected> {
+  #inspect(key: string): Promise<void> {
     return inspect(async () => (await this.#evaluate(INSPECT, [key], []))[0] ?? '', this.#vouched)
   }
 
   get #trusted(): boolean {
     return this.#vouched.persistence && this.#vouched.eviction
   }
-}
-
-/** In the order of KEYS in the scripts that write a row. */
-function rowKeys({ row, list, open, created, rejected }: ScopeKeys, id: string): readonly string[] {
-  return [row(id), list, open, created, rejected]
-}
-
-function makeMark(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array((MARK_LENGTH * 3) / 4))
-  return btoa(String.fromCharCode(...bytes))
 }
 
 function isAssumed(name: string, value: unknown): boolean {

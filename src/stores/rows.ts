@@ -1,55 +1,39 @@
 import { StoreError } from '../errors/classes.ts'
-import type { RowPage, StoredRow } from './store.ts'
+import type { StoredRow } from './store.ts'
+import { toText } from './strings.ts'
 
-/** The columns of a row, as a database returns them. */
-export interface Columns {
-  readonly id?: unknown
-  readonly version?: unknown
-  readonly open?: unknown
-  readonly state?: unknown
-  readonly createdAt?: unknown
-  readonly updatedAt?: unknown
-  readonly data?: unknown
-}
+/**
+ * The columns of a row, as a database returns them: strings may be bytes, numbers may be strings, and
+ * a boolean may be a number.
+ */
+export type Columns = Readonly<Partial<Record<Exclude<keyof StoredRow, 'scope'>, unknown>>>
 
 export function toRow(scope: string, columns: Columns): StoredRow {
-  const { id, version, open, state, createdAt, updatedAt, data } = columns
+  const [id, state, data] = [columns.id, columns.state, columns.data].map(toText)
+  const numbers = [columns.version, columns.open, columns.createdAt, columns.updatedAt]
+  const [version, open, createdAt, updatedAt] = numbers.map(toNumber)
   if (
     typeof id !== 'string' ||
     typeof version !== 'number' ||
+    (open !== 0 && open !== 1) ||
     (state !== 'open' && state !== 'created' && state !== 'rejected') ||
     typeof createdAt !== 'number' ||
     typeof updatedAt !== 'number' ||
     typeof data !== 'string'
   ) {
-    throw new StoreError(
-      'The database returned a row that the order store did not write. ' +
-        'Check that nothing else writes to its tables.',
-    )
+    throw foreignRow()
   }
-  return { scope, id, version, open: Boolean(open), state, createdAt, updatedAt, data }
+  return { scope, id, version, open: open === 1, state, createdAt, updatedAt, data }
 }
 
-/** `found` has one row beyond the limit if there is a next page. */
-export function toPage(
-  found: readonly StoredRow[],
-  limit: number,
-  cursor: (last: StoredRow) => string,
-): RowPage {
-  const rows = found.slice(0, limit)
-  const last = rows.at(-1)
-  return found.length <= limit || last === undefined ? { rows } : { rows, next: cursor(last) }
+function toNumber(value: unknown): unknown {
+  if (typeof value === 'string' && /^\d+$/.test(value)) return Number(value)
+  return typeof value === 'boolean' ? Number(value) : value
 }
 
-/** The cursor of `list`: rows written at the same time sort by id. */
-export function listCursor({ updatedAt, id }: StoredRow): string {
-  return `${updatedAt} ${id}`
-}
-
-export function fromListCursor(after: string): readonly [updatedAt: number, id: string] {
-  const [, updatedAt, id] = /^(\d{1,16}) (.*)$/s.exec(after) ?? []
-  if (updatedAt === undefined || id === undefined) {
-    throw new StoreError('The option `after` must be the `next` of a page that this store returned.')
-  }
-  return [Number(updatedAt), id]
+export function foreignRow(): StoreError {
+  return new StoreError(
+    'The order store contains a row that it did not write. Check that nothing else writes to its data, ' +
+      'and that every process runs the same version of customer-ordering-sdk.',
+  )
 }

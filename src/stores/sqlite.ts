@@ -1,11 +1,23 @@
-import { StoreError } from '../errors/classes.ts'
-import { type Result, type SqlEngine, SqlStore } from './sql/store.ts'
-import type { StatementName, Values } from './sql/text.ts'
-import { type Database, DEFAULT_BUSY_TIMEOUT, locate, open, openFileOf } from './sqlite/database.ts'
-import { explain, isNamed } from './sqlite/failure.ts'
+import type { StoreError } from '../errors/classes.ts'
+import { type Engine, EngineStore, isRead, type Operation, type Result, type Values } from './engine.ts'
+import type { Failures } from './failure.ts'
+import { given } from './options.ts'
+import { FIND_VERSION, runWith, SQLITE_VERSION, sqliteStatements } from './sql/sqlite.ts'
+import { forEach, newerTables } from './sql/text.ts'
+import {
+  type Database,
+  DEFAULT_BUSY_TIMEOUT,
+  locate,
+  open,
+  openFileOf,
+  type Statement,
+  versionOf,
+} from './sqlite/database.ts'
+import { isNamed, sqliteFailures } from './sqlite/failure.ts'
 import { DatabaseFiles } from './sqlite/files.ts'
-import { checkVersion, decode, migrate, prepare, type Statements, versionOf } from './sqlite/schema.ts'
 import type { StoreDurability } from './store.ts'
+
+export type { EngineStore } from './engine.ts'
 
 /** Options of {@link SqliteStore}. */
 export interface SqliteStoreOptions {
@@ -41,13 +53,10 @@ export interface SqliteStoreOptions {
  * when the program starts, not with its first order. SQLite is synchronous: each call blocks the
  * event loop until the disk has written. Use one instance per thread.
  *
- * Every failure is a `StoreError` that explains what happened and what to do. Its `cause`, if any,
- * is a plain error with SQLite's code, for example `SQLITE_FULL`.
- *
  * @example
  * const store = new SqliteStore({ path: 'orders.db' })
  */
-export class SqliteStore extends SqlStore {
+export class SqliteStore extends EngineStore {
   /**
    * Opens the database and brings its tables up to date.
    *
@@ -56,42 +65,66 @@ export class SqliteStore extends SqlStore {
    * the database cannot store orders safely, or a newer version of this package wrote it
    */
   constructor(options: SqliteStoreOptions) {
-    // Without `Object`, a call without options would throw a TypeError, not a StoreError.
-    const { path, busyTimeout = DEFAULT_BUSY_TIMEOUT }: Partial<SqliteStoreOptions> = Object(options)
+    const { path, busyTimeout = DEFAULT_BUSY_TIMEOUT }: Partial<SqliteStoreOptions> = given(options)
     const name = locate(path)
-    super('SqliteStore', new SqliteEngine(name, open(name, busyTimeout)))
+    super(
+      'SqliteStore',
+      open(name, busyTimeout, (database) => new SqliteEngine(name, database)),
+    )
   }
 }
 
-class SqliteEngine implements SqlEngine {
+/** `data` is read as bytes: the `node:sqlite` of Node 22.13 truncates a string at the first NUL. */
+const STATEMENTS = sqliteStatements('CAST(data AS BLOB)')
+
+class SqliteEngine implements Engine {
   /** `'memory'` if the database is not in a file. */
   readonly durability: StoreDurability
+  readonly failures: Failures
   readonly #name: string
   readonly #database: Database
   readonly #files: DatabaseFiles | undefined
-  readonly #statements: Statements
+  readonly #prepared: Readonly<Record<Operation, Statement>>
+  readonly #version: Statement
 
   constructor(name: string, database: Database) {
+    this.failures = sqliteFailures(name)
     this.#name = name
     this.#database = database
-    try {
-      migrate(database, name)
-      this.#statements = prepare(database)
-      const file = openFileOf(database)
-      this.durability = file === '' ? 'memory' : 'device'
-      this.#files = file === '' ? undefined : new DatabaseFiles(name, file)
-    } catch (error) {
-      database.close()
-      throw explain(error, 'open', name)
-    }
+    this.#prepared = forEach((operation) => database.prepare(STATEMENTS[operation].text))
+    this.#version = database.prepare(FIND_VERSION)
+    const file = openFileOf(database)
+    this.durability = file === '' ? 'memory' : 'device'
+    this.#files = file === '' ? undefined : new DatabaseFiles(name, file)
   }
 
-  run(name: StatementName, values: Values): Result | Promise<Result> {
-    if (name === 'get' || name === 'open' || name === 'list') return this.#read(name, values)
-    const result = this.#write(name, values)
-    if (name !== 'prune') return result
+  async run(operation: Operation, values: Values): Promise<Result> {
+    const reads = isRead(operation)
+    const result = await runWith(
+      async (_text, bound) => {
+        if (!reads) this.#files?.check('write to')
+        const rows = this.#prepared[operation].all(...bound)
+        // Afterwards: a read from a file that was replaced in the meantime proves nothing.
+        this.#files?.check(reads ? 'read from' : 'confirm a write to')
+        return rows
+      },
+      STATEMENTS[operation],
+      operation,
+      values,
+    )
     // Lets the event loop run after each batch, which blocks it.
-    return new Promise((resolve) => setTimeout(() => resolve(result)))
+    if (operation === 'prune') await new Promise<void>((resolve) => setTimeout(resolve))
+    return result
+  }
+
+  async refusal(): Promise<StoreError | undefined> {
+    const version = versionOf(this.#version)
+    if (version <= SQLITE_VERSION) return undefined
+    return newerTables(version, SQLITE_VERSION, `Cannot use the order store in ${this.#name}`)
+  }
+
+  isMisfit(error: unknown): boolean {
+    return !isNamed(this.failures.codeOf(error))
   }
 
   /** Moves the write-ahead log into the file, as far as other processes' reads allow. */
@@ -99,54 +132,8 @@ class SqliteEngine implements SqlEngine {
     try {
       // PASSIVE never waits. A later checkpoint moves the rest of the log.
       this.#database.prepare('PRAGMA wal_checkpoint(PASSIVE)').get()
-    } catch (error) {
-      throw explain(error, 'close', this.#name)
     } finally {
       this.#database.close()
-    }
-  }
-
-  #read(name: 'get' | 'open' | 'list', values: Values): Result {
-    const rows = this.#explained('read from', () =>
-      this.#statements[name](values).map((found) => decode(String(values.scope), found)),
-    )
-    // Afterwards: a read from a file that was replaced in the meantime proves nothing.
-    this.#files?.check('read from')
-    return { rows, written: 0 }
-  }
-
-  #write(name: 'insert' | 'update' | 'prune', values: Values): Result {
-    const written = this.#explained('write to', () => {
-      this.#files?.check('write to')
-      const { length } = this.#statements[name](values)
-      // The statement writes nothing after a newer version of this package has changed the tables.
-      if (length === 0) this.#checkVersion()
-      return length
-    })
-    this.#files?.check('confirm a write to')
-    return { rows: [], written }
-  }
-
-  #explained<T>(task: 'read from' | 'write to', action: () => T): T {
-    try {
-      return action()
-    } catch (error) {
-      throw explain(this.#newerOr(error), task, this.#name)
-    }
-  }
-
-  #checkVersion(): void {
-    checkVersion(versionOf(this.#statements.version), `Cannot use the order store in ${this.#name}`)
-  }
-
-  /** Reports the upgrade if a newer version of this package made the tables look damaged. */
-  #newerOr(error: unknown): unknown {
-    if (isNamed(error)) return error
-    try {
-      this.#checkVersion()
-      return error
-    } catch (newer) {
-      return newer instanceof StoreError ? newer : error
     }
   }
 }

@@ -13,7 +13,7 @@ const ENTRIES = `
 
 /** Methods called by the language, or by the client through an interface that documents them. */
 const NOT_FOR_CALLERS = new Set(['toJSON', 'then', 'catch', 'finally'])
-const STORES = /^(?:Memory|Sqlite|Postgres|Mysql|Redis|IndexedDb|D1|DurableObject)Store$/
+const STORES = /^(?:Memory|Sqlite|Postgres|Mysql|Redis|IndexedDb|D1|DurableObject|Engine)Store$/
 const CALLED_BY_THE_CLIENT = new Set(['get', 'insert', 'update', 'listOpen', 'list', 'prune', 'close'])
 
 /** Only the package's source, without the libraries of the language and of other packages. */
@@ -70,6 +70,8 @@ function publicNames(): readonly Named[] {
         !(member.flags & (ts.SymbolFlags.Method | ts.SymbolFlags.Property | ts.SymbolFlags.Accessor)) ||
         member.name.startsWith('__@') ||
         member.name.startsWith('#') ||
+        // The published types do not contain it.
+        ts.getJSDocTags(declaration).some(({ tagName }) => tagName.text === 'internal') ||
         // A field that an option must not have: `busyTimeout?: undefined`.
         /\?: (?:undefined|never)$/.test(declaration.getText())
       if (hidden) return []

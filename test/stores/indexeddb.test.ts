@@ -190,7 +190,7 @@ describe('a transaction of IndexedDbStore', () => {
       () => store.update(nextVersion(makeRow(1)), 1),
       () => store.listOpen(SCOPE, { limit: 10 }),
     ]) {
-      await expectFailure(call, /contains a value that it did not write/)
+      await expectFailure(call, 'contains a row that it did not write')
     }
   })
 })
@@ -248,7 +248,7 @@ describe('opening the database', () => {
     ['InvalidStateError', /private window/],
     ['SecurityError', /blocks site data/],
     ['QuotaExceededError', /no more space/],
-    ['UnknownError', /cannot open its files/],
+    ['UnknownError', /cannot read or write its files/],
     ['VersionError', /a newer version of customer-ordering-sdk/],
     ['SomethingNewError', /the browser reports SomethingNewError/],
   ])('the error explains an opening that failed with %s', async (name, meaning) => {
@@ -352,7 +352,12 @@ describe('closing the store', () => {
   it("close ends in time even if the browser never responds to the read of the database's mark", async () => {
     await open().insert(makeRow(1))
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
-    const stuck = { objectStore: () => ({ get: () => ({}) }) } as unknown as IDBTransaction
+    const stuck = {
+      mode: 'readonly',
+      objectStoreNames: ['marks'],
+      objectStore: () => ({ get: () => ({}) }),
+      abort: () => {},
+    } as unknown as IDBTransaction
     let begun: () => void = () => {}
     const reading = new Promise<void>((resolve) => {
       begun = resolve

@@ -785,7 +785,7 @@ describe('many rows', () => {
       // prune finds the batch first, then deletes its rows.
       'USING COVERING INDEX customer_ordering_closed (scope=? AND state=? AND updated_at<?)',
       // list
-      'USING INDEX customer_ordering_list (scope=? AND (updated_at,id)>(?,?))',
+      'USING INDEX customer_ordering_list (scope=? AND updated_at>?)',
       // listOpen
       'USING INDEX customer_ordering_open (scope=? AND id>?)',
       // get and update

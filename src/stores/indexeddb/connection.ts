@@ -1,6 +1,9 @@
 import { StoreError } from '../../errors/classes.ts'
-import { explain } from './failure.ts'
+import { explain } from '../failure.ts'
+import { makeMark } from '../strings.ts'
+import { indexedDbFailures } from './failure.ts'
 import { createSchema, MARK, MARKS, SCHEMA_VERSION } from './schema.ts'
+import { begin, transact } from './transaction.ts'
 
 /**
  * The connection to one database. The first use opens the connection. The connection closes when
@@ -24,17 +27,13 @@ export class Connection {
   /** Not async, so that a call made just before {@link close} still gets the open database. */
   database(): Promise<IDBDatabase> {
     if (this.#closed) {
-      return Promise.reject(
-        new StoreError(
-          `The order store in the IndexedDB database "${this.#name}" was closed. Create a new IndexedDbStore.`,
-        ),
-      )
+      return Promise.reject(new StoreError('The order store was closed. Create a new IndexedDbStore.'))
     }
     if (this.#deleted) return Promise.reject(this.#deletedError())
     if (this.#opening === undefined) {
       const opening = this.#open().catch((error: unknown) => {
         if (this.#opening === opening) this.#opening = undefined
-        throw explain(error, 'open', this.#name)
+        throw explain(error, 'open', indexedDbFailures(this.#name))
       })
       this.#opening = opening
     }
@@ -71,9 +70,14 @@ export class Connection {
     // The browser closes the connection if the site's data is deleted or the files are damaged.
     database.onclose = () => this.drop(database)
     try {
-      const mark = await readMark(database, this.#openTimeout, () =>
-        unanswered(this.#name, this.#openTimeout),
+      const timeout = this.#openTimeout
+      const patience = { timeout, late: () => unanswered(this.#name, timeout) }
+      const mark = await transact<unknown>(
+        begin(database, 'readonly', MARKS),
+        ({ rows, after, settle }) => after(rows.get(MARK), settle),
+        patience,
       )
+      if (typeof mark !== 'string') throw new DOMException('', 'NotFoundError')
       this.#mark ??= mark
       if (mark !== this.#mark) throw this.#deletedError()
     } catch (error) {
@@ -123,7 +127,7 @@ function openDatabase(name: string, timeout: number, beforeCreating: () => void)
       try {
         if (oldVersion === 0) {
           beforeCreating()
-          createSchema(request.result, makeMark())
+          createSchema(request.result, makeMark(18))
         }
       } catch (error) {
         refused = { error }
@@ -153,26 +157,4 @@ function unanswered(name: string, timeout: number, blocked = false): StoreError 
       ' Nothing was written.',
     { applied: false },
   )
-}
-
-function readMark(database: IDBDatabase, timeout: number, late: () => Error): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const transaction = database.transaction(MARKS)
-    const request = transaction.objectStore(MARKS).get(MARK)
-    const timer = setTimeout(() => reject(late()), timeout)
-    transaction.onabort = () => {
-      clearTimeout(timer)
-      reject(transaction.error)
-    }
-    transaction.oncomplete = () => {
-      clearTimeout(timer)
-      const mark: unknown = request.result
-      if (typeof mark === 'string') resolve(mark)
-      else reject(new DOMException('', 'NotFoundError'))
-    }
-  })
-}
-
-function makeMark(): string {
-  return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(18))))
 }

@@ -1,6 +1,4 @@
-import { isObject } from '../../defined.ts'
-import { StoreError } from '../../errors/classes.ts'
-import type { StoredRow } from '../store.ts'
+import type { Values } from '../engine.ts'
 
 /** Every change of the schema increments this number, and drops nothing. */
 export const SCHEMA_VERSION = 1
@@ -23,19 +21,6 @@ const INDEXES = {
   open: ['scope', 'openId'],
   list: ['scope', 'updatedAt', 'id'],
   closed: ['scope', 'closedState', 'updatedAt'],
-} as const
-
-export type RowIndex = keyof typeof INDEXES
-
-/**
- * A stored row. Each row has one extra field for an index, because an index key cannot be a
- * boolean.
- */
-interface IndexedRow extends StoredRow {
-  /** A copy of `id`. Only open rows have this field. */
-  readonly openId?: string
-  /** A copy of `state`. Only closed rows have this field. */
-  readonly closedState?: string
 }
 
 export function createSchema(database: IDBDatabase, mark: string): void {
@@ -44,38 +29,14 @@ export function createSchema(database: IDBDatabase, mark: string): void {
   database.createObjectStore(MARKS).add(mark, MARK)
 }
 
-export function toIndexed({
-  scope,
-  id,
-  version,
-  open,
-  state,
-  createdAt,
-  updatedAt,
-  data,
-}: StoredRow): IndexedRow {
+/**
+ * Returns the row as it is stored.
+ *
+ * Each row has one extra field for an index, because an index key cannot be a boolean: `openId` is
+ * a copy of `id` in open rows, and `closedState` a copy of `state` in closed rows.
+ */
+export function toIndexed(values: Values): object {
+  const { scope, id, version, open, state, createdAt, updatedAt, data } = values
   const row = { scope, id, version, open, state, createdAt, updatedAt, data }
   return open ? { ...row, openId: id } : { ...row, closedState: state }
-}
-
-export function toRow(found: unknown): StoredRow {
-  if (isObject(found)) {
-    const { scope, id, version, open, state, createdAt, updatedAt, data } = found
-    if (
-      typeof scope === 'string' &&
-      typeof id === 'string' &&
-      typeof version === 'number' &&
-      typeof open === 'boolean' &&
-      (state === 'open' || state === 'created' || state === 'rejected') &&
-      typeof createdAt === 'number' &&
-      typeof updatedAt === 'number' &&
-      typeof data === 'string'
-    ) {
-      return { scope, id, version, open, state, createdAt, updatedAt, data }
-    }
-  }
-  throw new StoreError(
-    'The order store in IndexedDB contains a value that it did not write. Check that nothing else ' +
-      'writes to its database, and that every page runs the same version of customer-ordering-sdk.',
-  )
 }

@@ -1,4 +1,4 @@
-import { ROWS } from './schema.ts'
+import { type MARKS, ROWS } from './schema.ts'
 
 export interface Transacting<T> {
   readonly rows: IDBObjectStore
@@ -11,8 +11,12 @@ export interface Transacting<T> {
 }
 
 /** Throws `InvalidStateError` if the connection is closing. */
-export function begin(database: IDBDatabase, mode: 'readonly' | 'readwrite'): IDBTransaction {
-  return database.transaction(ROWS, mode, { durability: 'strict' })
+export function begin(
+  database: IDBDatabase,
+  mode: 'readonly' | 'readwrite',
+  store: typeof ROWS | typeof MARKS = ROWS,
+): IDBTransaction {
+  return database.transaction(store, mode, { durability: 'strict' })
 }
 
 /** How long a transaction waits for its turn, and the error after that time. */
@@ -52,6 +56,8 @@ export function transact<T>(
       try {
         transaction.abort()
         thrown = { error: late() }
+        // A read leaves nothing behind, so it need not wait until the abort is complete.
+        if (transaction.mode === 'readonly') reject(thrown.error)
       } catch {
         // The transaction has already ended, and the event with its result follows.
       }
@@ -68,7 +74,7 @@ export function transact<T>(
     }
     guarded(() =>
       body({
-        rows: transaction.objectStore(ROWS),
+        rows: transaction.objectStore(transaction.objectStoreNames[0] ?? ROWS),
         after: (request, next) => {
           request.onsuccess = () => {
             clearTimeout(timer)

@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
+import { inTurn } from '../sql/server.ts'
 import { isFromTable } from './failure.ts'
 
 /** A statement with the options of mysql2 that a caller's pool may have set otherwise. */
@@ -47,12 +48,7 @@ export function connectionOf(client: MysqlClient): Query {
   const target = 'promise' in client ? client.promise() : client
   if ('getConnection' in target) return (...statement) => queryPool(target, ...statement)
   // Two calls must not share a fence.
-  let last: Promise<unknown> = Promise.resolve()
-  return (sql, values) => {
-    const result = last.then(() => queryShared(target, sql, values))
-    last = result.catch(() => {})
-    return result
-  }
+  return inTurn((sql, values) => queryShared(target, sql, values))
 }
 
 async function queryPool(

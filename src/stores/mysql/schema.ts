@@ -1,15 +1,14 @@
 import { StoreError } from '../../errors/classes.ts'
-import { KEYLESS } from '../sql/server.ts'
+import { BATCH, type Operation } from '../engine.ts'
 import {
   columnsOf,
   type Dialect,
   newerTables,
-  PRUNE_BATCH,
   positionalStatements,
   type Statement,
-  type StatementName,
   table,
 } from '../sql/text.ts'
+import { KEYLESS } from '../sql/troubles.ts'
 import type { Query } from './connection.ts'
 
 const SCHEMA_VERSION = 1
@@ -25,18 +24,9 @@ export interface Names {
 }
 
 export interface Tables {
-  readonly statements: Readonly<Record<StatementName, Statement>>
+  readonly statements: Readonly<Record<Operation, Statement>>
   /** Returns what makes this server or session prove nothing, see {@link refusalOf}. */
   readonly refusal: string
-}
-
-export function checkName(option: 'database' | 'table', name: unknown, longest: number): void {
-  const valid = typeof name === 'string' && /^[^\p{Control}\p{Surrogate}\u{10000}-\u{10ffff}]*$/u.test(name)
-  if (valid && name !== '' && name === name.trimEnd() && name.length <= longest) return
-  throw new StoreError(
-    `The option \`${option}\` of MysqlStore must be a name of 1 to ${longest} characters ` +
-      'without control characters, emoji, or a space at the end.',
-  )
 }
 
 export function checkKey(text: string): void {
@@ -100,8 +90,6 @@ function dialectOf(database: string, name: string): Dialect & { readonly refusal
     tableOptions: 'ENGINE = InnoDB ROW_FORMAT = DYNAMIC',
     guard: `(${refusal}) IS NULL`,
     dual: 'FROM DUAL',
-    // The usual condition would read the whole scope for every page.
-    later: 'updated_at >= :since AND (updated_at > :since OR id > :id)',
     // One row at least, which contains the refusal.
     select: (
       condition,
@@ -110,7 +98,7 @@ function dialectOf(database: string, name: string): Dialect & { readonly refusal
       LEFT JOIN (SELECT ${columnsOf()} FROM ${rows} WHERE ${condition}
         ${order === '' ? '' : `ORDER BY ${order} LIMIT :limit`}) AS found ON TRUE
       ORDER BY ${order === 'id' ? 'found.id' : 'found.updatedAt, found.id'} LIMIT ${ALL}`,
-    deleteSome: (condition) => `DELETE FROM ${rows} WHERE ${condition} LIMIT ${PRUNE_BATCH}`,
+    deleteSome: (condition) => `DELETE FROM ${rows} WHERE ${condition} LIMIT ${BATCH}`,
   }
 }
 

@@ -1,4 +1,5 @@
 import { StoreError } from '../../errors/classes.ts'
+import { inTurn } from '../sql/server.ts'
 import { isRefusal } from './failure.ts'
 
 /**
@@ -48,13 +49,7 @@ export function connectionOf(client: PostgresClient): Connection {
   if (isPool(client)) return { query: (...statement) => queryPool(client, statement), deaf: false }
   if (!isEmitter(client)) return { query: (...statement) => run(client, statement), deaf: true }
   // pg deprecates sending a statement while another one runs on the connection.
-  let last: Promise<unknown> = Promise.resolve()
-  const query: Query = (...statement) => {
-    const result = last.then(() => listening(client, statement))
-    last = result.catch(ignore)
-    return result
-  }
-  return { query, deaf: false }
+  return { query: inTurn((...statement) => listening(client, statement)), deaf: false }
 }
 
 function isPool(client: object): client is Pool {

@@ -1,26 +1,14 @@
 import { StoreError } from '../../errors/classes.ts'
-import {
-  type Dialect,
-  indexes,
-  type Parameter,
-  PRUNE_BATCH,
-  statementsOf,
-  table,
-  withPlaceholders,
-} from '../sql/text.ts'
+import { BATCH, type Values } from '../engine.ts'
+import { checkName } from '../options.ts'
+import { type Dialect, indexes, newerTables, statementsOf, table, withPlaceholders } from '../sql/text.ts'
+import { KEYLESS } from '../sql/troubles.ts'
+import type { Query } from './connection.ts'
 
 /** Quoted SQL names. Those of the tables and procedures include the schema. */
-export interface Names {
-  readonly rows: string
-  readonly versions: string
-  readonly schema: string
-  readonly open: string
-  readonly list: string
-  readonly closed: string
-  readonly write: string
-  readonly read: string
-  readonly prune: string
-}
+export type Names = Readonly<
+  Record<'rows' | 'versions' | 'schema' | 'open' | 'list' | 'closed' | 'write' | 'read' | 'prune', string>
+>
 
 /** In bytes. PostgreSQL truncates longer names, which could make two names equal. */
 const LONGEST_NAME = 63
@@ -28,8 +16,8 @@ const LONGEST_NAME = 63
 const LONGEST_SUFFIX = '_versions'.length
 
 export function namesOf(schema: string, table: string): Names {
-  checkName('schema', schema, LONGEST_NAME)
-  checkName('table', table, LONGEST_NAME - LONGEST_SUFFIX)
+  checkName('PostgresStore', 'schema', schema, LONGEST_NAME)
+  checkName('PostgresStore', 'table', table, LONGEST_NAME - LONGEST_SUFFIX)
   const within = (name: string): string => `${quote(schema)}.${quote(name)}`
   return {
     rows: within(table),
@@ -44,43 +32,18 @@ export function namesOf(schema: string, table: string): Names {
   }
 }
 
-function checkName(option: 'schema' | 'table', name: unknown, longest: number): void {
-  const valid =
-    typeof name === 'string' &&
-    name !== '' &&
-    !/\p{Surrogate}|\p{Control}/u.test(name) &&
-    new TextEncoder().encode(name).length <= longest
-  if (!valid) {
-    throw new StoreError(
-      `The option \`${option}\` of PostgresStore must be a name of 1 to ${longest} bytes ` +
-        'without control characters.',
-    )
-  }
-}
-
 function quote(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }
 
-/** Sorts and compares strings by their bytes. */
+/**
+ * Sorts and compares strings by their bytes: the sort order of a language may change when the server
+ * is upgraded, which would break the indexes.
+ */
 const TEXT = 'text COLLATE "C"'
 
-/**
- * One entry per version of the tables.
- *
- * Never change a released entry. A new entry must be safe to run twice, and must drop nothing.
- *
- * `COLLATE "C"` sorts strings by their bytes: the sort order of a language may change when the
- * server is upgraded, which would break the indexes.
- */
-const MIGRATIONS: readonly ((names: Names) => string)[] = [
-  (names) => `${[table(dialectOf(names)), ...indexes(names.rows, names)].join(';')};
-    ${procedure(names.write, WRITE_TYPES, writeBody(names))}
-    ${procedure(names.read, READ_TYPES, readBody(names))}
-    ${procedure(names.prune, PRUNE_TYPES, pruneBody(names))}`,
-]
-
-export const SCHEMA_VERSION: number = MIGRATIONS.length
+/** The version of the tables and procedures that this version of the package creates and supports. */
+export const SCHEMA_VERSION = 1
 
 const ROW = 'json_build_array(id, version, open, state, created_at, updated_at, data)'
 
@@ -98,28 +61,29 @@ function dialectOf({ rows, versions }: Names): Dialect {
     // Skips rows that another transaction is writing: after that write they are no longer old, or
     // another process has pruned them.
     deleteSome: (condition) => `DELETE FROM ${rows} WHERE ctid = ANY (ARRAY(
-      SELECT ctid FROM ${rows} WHERE ${condition} LIMIT ${PRUNE_BATCH} FOR UPDATE SKIP LOCKED))`,
+      SELECT ctid FROM ${rows} WHERE ${condition} LIMIT ${BATCH} FOR UPDATE SKIP LOCKED))`,
   }
 }
 
 /**
  * Returns a single statement, which every client runs as one transaction.
  *
- * If several processes start at the same time, one migrates the tables while the others wait for
+ * Each step must be safe to run twice, and must drop nothing. If several processes start at the same time, one migrates the tables while the others wait for
  * the lock.
  */
-export function migration(names: Names, found: number): string {
-  const steps = MIGRATIONS.slice(found).map(
-    (step, index) => `${step(names)}
-    INSERT INTO ${names.versions} (version) VALUES (${found + index + 1}) ON CONFLICT DO NOTHING;`,
-  )
+function migration(names: Names): string {
   const body = `
   BEGIN
     COMMIT; -- rejected inside a transaction block, see procedure()
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     PERFORM pg_advisory_xact_lock(1668510066, 1751870825);
     SET LOCAL client_min_messages = warning;
-    CREATE TABLE IF NOT EXISTS ${names.versions} (version integer PRIMARY KEY);${steps.join('')}
+    CREATE TABLE IF NOT EXISTS ${names.versions} (version integer PRIMARY KEY);
+    ${[table(dialectOf(names)), ...indexes(names.rows, names)].join(';')};
+    ${procedure(names.write, WRITE_TYPES, writeBody(names))}
+    ${procedure(names.read, READ_TYPES, readBody(names))}
+    ${procedure(names.prune, PRUNE_TYPES, pruneBody(names))}
+    INSERT INTO ${names.versions} (version) VALUES (${SCHEMA_VERSION}) ON CONFLICT DO NOTHING;
   END `
   return `DO ${quoteBody(body)}`
 }
@@ -131,7 +95,7 @@ function quoteBody(body: string): string {
   return `${tag}${body}${tag}`
 }
 
-export function inspection({ rows, versions, schema, ...names }: Names): readonly [string, string[]] {
+function inspection({ rows, versions, schema, ...names }: Names): readonly [string, string[]] {
   return [
     `SELECT json_build_object(
        'standby', pg_is_in_recovery(),
@@ -152,7 +116,7 @@ export function inspection({ rows, versions, schema, ...names }: Names): readonl
   ]
 }
 
-type Parameters = readonly (Parameter | 'kind' | 'deaf')[]
+type Parameters = readonly (keyof Values | 'kind' | 'deaf')[]
 
 const WRITE: Parameters = [
   ...(['scope', 'id', 'version', 'open', 'state', 'createdAt', 'updatedAt', 'data'] as const),
@@ -168,18 +132,10 @@ function numbered(text: string, parameters: Parameters): string {
   return withPlaceholders(text, (name) => `$${parameters.indexOf(name) + 1}`)
 }
 
-interface Call {
-  readonly text: string
-  readonly parameters: Parameters
-}
-
-export interface Statements {
-  readonly version: string
-  /** With -1 as the expected version, inserts the row. */
-  readonly write: Call
-  readonly read: Call
-  readonly prune: Call
-}
+/** With -1 as the expected version, `write` inserts the row. */
+export type Statements = { readonly version: string } & Readonly<
+  Record<'write' | 'read' | 'prune', { readonly text: string; readonly parameters: Parameters }>
+>
 
 export function statementsFor({ versions, write, read, prune }: Names): Statements {
   return {
@@ -224,7 +180,7 @@ function procedure(name: string, types: readonly string[], body: string): string
 function refuse({ rows, versions }: Names): string {
   return `
       SELECT max(version) INTO newest FROM ${versions};
-      IF newest > ${MIGRATIONS.length} THEN
+      IF newest > ${SCHEMA_VERSION} THEN
         ROLLBACK;
         result := 'newer ' || newest;
       ELSIF standby THEN
@@ -289,4 +245,44 @@ function pruneBody(names: Names): string {
       result := changed;${refuse(names)}`,
     PRUNE,
   )
+}
+
+const CANNOT_OPEN = 'Cannot open the order store in PostgreSQL'
+
+/**
+ * Creates the tables, or brings them up to date. Throws if the database cannot store orders safely.
+ */
+export async function migrate(query: Query, names: Names, statements: Statements): Promise<void> {
+  let version = await inspect(query, names, statements)
+  if (version < SCHEMA_VERSION) {
+    await query(migration(names))
+    version = await inspect(query, names, statements)
+  }
+  if (version > SCHEMA_VERSION) throw newerTables(version, SCHEMA_VERSION, CANNOT_OPEN)
+}
+
+async function inspect(query: Query, names: Names, { version }: Statements): Promise<number> {
+  const database: Facts = Object(JSON.parse((await query(...inspection(names))) ?? '{}'))
+  const refusal = refusalOf(database, names)
+  if (refusal !== undefined) throw new StoreError(`${CANNOT_OPEN}: ${refusal} Nothing was changed.`)
+  const found = database.hasVersions ? Number(await query(version)) : 0
+  // A backup of the tables does not contain the procedures.
+  return database.hasProcedures || found > SCHEMA_VERSION ? found : 0
+}
+
+type Facts = Readonly<
+  Record<'standby' | 'hasSchema' | 'hasVersions' | 'hasProcedures' | 'lacksKey', boolean>
+> &
+  Readonly<Record<'serverEncoding' | 'clientEncoding' | 'persistence', string>>
+
+function refusalOf(database: Facts, { schema }: Names): string | undefined {
+  if (database.standby) return 'this server is a standby, which lags behind. Connect to the primary.'
+  if (database.serverEncoding !== 'UTF8' || database.clientEncoding !== 'UTF8')
+    return 'the database and the connection must have the encoding UTF8, or strings could come back changed.'
+  if (!database.hasSchema)
+    return `the schema ${schema} does not exist. Create it, or set the option \`schema\`.`
+  if (database.persistence === 'u')
+    return 'its table is UNLOGGED, so a crash of the server empties it. Run ALTER TABLE … SET LOGGED.'
+  if (database.lacksKey) return KEYLESS
+  return undefined
 }

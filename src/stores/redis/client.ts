@@ -1,5 +1,6 @@
 import { StoreError } from '../../errors/classes.ts'
-import { toText } from '../bytes.ts'
+import { hasMethod } from '../options.ts'
+import { toText } from '../strings.ts'
 import type { Script } from './scripts.ts'
 
 /** Parameters of a script, in the form that node-redis accepts. */
@@ -92,13 +93,13 @@ type Send = (
 ) => Promise<unknown>
 
 function senderOf(client: RedisClient): Send {
-  if (has(client, 'evalSha')) {
+  if (hasMethod(client, 'evalSha') && 'evalSha' in client) {
     return (by, script, keys, parameters) => {
       const options = { keys: [...keys], arguments: [...parameters] }
       return by === 'sha1' ? client.evalSha(script, options) : client.eval(script, options)
     }
   }
-  if (has(client, 'evalsha')) {
+  if (hasMethod(client, 'evalsha') && 'evalsha' in client) {
     return (by, script, keys, parameters) =>
       by === 'sha1'
         ? client.evalsha(script, keys.length, ...keys, ...parameters)
@@ -108,13 +109,6 @@ function senderOf(client: RedisClient): Send {
     'The option `client` of RedisStore must be a client of node-redis (the package `redis`) or of ioredis, ' +
       'or a cluster of either.',
   )
-}
-
-function has<Client extends RedisClient, Method extends 'evalSha' | 'evalsha'>(
-  client: Client,
-  method: Method,
-): client is Extract<Client, Record<Method, unknown>> {
-  return typeof client === 'object' && client !== null && typeof Reflect.get(client, method) === 'function'
 }
 
 /** Some clients are configured to return bytes instead of strings. */

@@ -1,5 +1,6 @@
 import { StoreError } from '../../errors/classes.ts'
-import { storable } from '../storable.ts'
+import type { Values } from '../engine.ts'
+import { toRow } from '../rows.ts'
 import type { StoredRow } from '../store.ts'
 import { FORMAT } from './scripts.ts'
 
@@ -19,13 +20,13 @@ export interface ScopeKeys {
 export function keysOf(prefix: string, scope: string): ScopeKeys {
   // Escapes braces, because a closing brace would end the hash tag. Redis ignores an empty tag, so
   // the tag of the empty scope is `%`. `%` is escaped, so no other scope has that tag.
-  const tag = storable(scope).replace(
+  const tag = scope.replace(
     /[%{}\p{Cc}]/gu,
     (character) => `%${character.charCodeAt(0).toString(16).padStart(2, '0')}`,
   )
   const base = `${prefix}{${tag === '' ? '%' : tag}}:`
   return {
-    row: (id) => `${base}row:${storable(id)}`,
+    row: (id) => `${base}row:${id}`,
     list: `${base}list`,
     open: `${base}open`,
     created: `${base}created`,
@@ -57,12 +58,13 @@ export function timeText(time: number): string {
 }
 
 /** The first line of a stored row, without the marks, which a script appends. */
-export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow): string {
+export function headOf({ version, open, state, createdAt = 0, updatedAt = 0 }: Values): string {
   for (const time of [createdAt, updatedAt]) {
     if (!Number.isSafeInteger(time) || time < 0) {
       throw new StoreError(
         `The order store cannot store the time ${time}: it must be a whole number of milliseconds ` +
           'from 0 to 2^53 - 1. Nothing was written.',
+        { applied: false },
       )
     }
   }
@@ -71,26 +73,7 @@ export function headOf({ version, open, state, createdAt, updatedAt }: StoredRow
 
 const HEAD = /^1 (\d+) ([01]) (open|created|rejected) (\d+) (\d+) \S+\n/
 
-export function toRow(scope: string, id: string, text: string): StoredRow {
-  const head = HEAD.exec(text)
-  if (head === null) throw foreignRow()
-  const [line, version, open, state, createdAt, updatedAt] = head
-  return {
-    scope,
-    id,
-    version: Number(version),
-    open: open === '1',
-    state: state === 'created' || state === 'rejected' ? state : 'open',
-    createdAt: Number(createdAt),
-    updatedAt: Number(updatedAt),
-    data: text.slice(line.length),
-  }
-}
-
-export function foreignRow(): StoreError {
-  return new StoreError(
-    'A key of the order store in Redis contains a value that the store did not write. Check that ' +
-      "nothing else writes to keys with the store's prefix, and that every process runs the same " +
-      'version of customer-ordering-sdk.',
-  )
+export function fromStored(scope: string, id: string, text: string): StoredRow {
+  const [line = '', version, open, state, createdAt, updatedAt] = HEAD.exec(text) ?? []
+  return toRow(scope, { id, version, open, state, createdAt, updatedAt, data: text.slice(line.length) })
 }

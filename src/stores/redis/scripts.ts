@@ -65,7 +65,7 @@ if closed then redis.call('ZADD', closed, 0, entry) end`
  */
 export const INSPECT: Script = script(`
 local text = ''
-for _, section in ipairs({'replication', 'memory', 'persistence', 'cluster'}) do
+for _, section in ipairs({'replication', 'memory', 'persistence'}) do
   text = text .. redis.call('INFO', section)
 end
 return {text}`)

@@ -1,25 +1,7 @@
-import { type SqlEngine, SqlStore } from './store.ts'
+import { EngineStore } from '../engine.ts'
 
-/** `CREATE TABLE … AS`, for example, copies a table without its primary key. */
-export const KEYLESS: string =
-  'its table has no primary key (scope, id), so one order could be bought twice. Remove duplicate ' +
-  'rows, then run ALTER TABLE … ADD PRIMARY KEY (scope, id).'
-
-/** An engine whose tables another user of a server may have to create. */
-export interface ServerEngine extends SqlEngine {
-  /** Creates the tables, or brings them up to date. */
-  migrate(): Promise<unknown>
-}
-
-/** A store in a database server. */
-export class ServerStore extends SqlStore {
-  readonly #engine: ServerEngine
-
-  constructor(name: string, engine: ServerEngine) {
-    super(name, engine)
-    this.#engine = engine
-  }
-
+/** A store in a database server, in which another user may have to create the tables. */
+export class ServerStore extends EngineStore {
   /**
    * Creates the tables, or brings them up to date.
    *
@@ -34,8 +16,7 @@ export class ServerStore extends SqlStore {
    * await store.migrate()
    */
   async migrate(): Promise<void> {
-    this.checkOpen()
-    await this.#engine.migrate()
+    await this.open()
   }
 }
 
@@ -47,6 +28,18 @@ export function once<T>(action: () => Promise<T>): () => Promise<T> {
       result = undefined
       throw error
     })
+    return result
+  }
+}
+
+/** Runs calls one after another, for a connection that is inside one statement at a time. */
+export function inTurn<Parameters extends unknown[], T>(
+  call: (...parameters: Parameters) => Promise<T>,
+): (...parameters: Parameters) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (...parameters) => {
+    const result = last.then(() => call(...parameters))
+    last = result.catch(() => {})
     return result
   }
 }

@@ -1,12 +1,13 @@
+import { BATCH, isRead, type Operation, type Result, type Values } from '../engine.ts'
+import { type Columns, toRow } from '../rows.ts'
 import {
+  bind,
   columnsOf,
   type Dialect,
   indexes,
   notNewer,
-  PRUNE_BATCH,
   positionalStatements,
   type Statement,
-  type StatementName,
   table,
 } from './text.ts'
 
@@ -36,33 +37,46 @@ function dialect(data: string): Dialect {
       (order === '' ? '' : ` ORDER BY ${order} LIMIT :limit`),
     deleteSome: (condition) =>
       `DELETE FROM ${ROWS} WHERE rowid IN (
-        SELECT rowid FROM ${ROWS} WHERE ${condition} LIMIT ${PRUNE_BATCH})`,
+        SELECT rowid FROM ${ROWS} WHERE ${condition} LIMIT ${BATCH})`,
   }
 }
 
-export function sqliteStatements(data: string): Readonly<Record<StatementName, Statement>> {
+export function sqliteStatements(data: string): Readonly<Record<Operation, Statement>> {
   return positionalStatements(dialect(data))
+}
+
+/** Runs one statement, and returns its rows. A write resolves when it is durable. */
+export type Query = (text: string, parameters: readonly (string | number)[]) => Promise<readonly Columns[]>
+
+export async function runWith(
+  query: Query,
+  statement: Statement,
+  operation: Operation,
+  values: Values,
+): Promise<Result> {
+  const bound = bind(statement, values, (value) => (typeof value === 'boolean' ? Number(value) : value))
+  const found = await query(statement.text, bound)
+  if (!isRead(operation)) return { rows: [], written: found.length }
+  return { rows: found.map((columns) => toRow(values.scope, columns)), written: 0 }
 }
 
 export const CREATE_VERSIONS: string = `CREATE TABLE IF NOT EXISTS ${VERSIONS} (version INTEGER PRIMARY KEY) STRICT`
 
 export const FIND_VERSION: string = `SELECT max(version) AS version FROM ${VERSIONS}`
 
-export const ADD_VERSION: string = `INSERT OR IGNORE INTO ${VERSIONS} (version) VALUES (?)`
-
 /**
- * One entry per schema version. Never change a released entry. A new entry must be safe to run
- * twice, and must drop nothing.
+ * The statements that create the tables, or bring those of an older version up to date. Each must
+ * be safe to run twice, and must drop nothing.
  */
-export const SQLITE_MIGRATIONS: readonly (readonly string[])[] = [
-  [
-    table(dialect('data')),
-    ...indexes(ROWS, {
-      open: 'customer_ordering_open',
-      list: 'customer_ordering_list',
-      closed: 'customer_ordering_closed',
-    }),
-  ],
+export const SQLITE_MIGRATION: readonly string[] = [
+  CREATE_VERSIONS,
+  table(dialect('data')),
+  ...indexes(ROWS, {
+    open: 'customer_ordering_open',
+    list: 'customer_ordering_list',
+    closed: 'customer_ordering_closed',
+  }),
+  `INSERT OR IGNORE INTO ${VERSIONS} (version) VALUES (${SQLITE_VERSION})`,
 ]
 
 /**

@@ -1,18 +1,12 @@
 import { StoreError } from '../../errors/classes.ts'
+import type { Operation, Values } from '../engine.ts'
 
-/** The values that a statement refers to as `:name`: the fields of a row, and those of a query. */
-export type Parameter =
-  | ('scope' | 'id' | 'version' | 'open' | 'state' | 'createdAt' | 'updatedAt' | 'data')
-  | ('expected' | 'since' | 'before' | 'limit')
+type Parameter = keyof Values
 
 const PARAMETERS: readonly Parameter[] = [
   ...(['scope', 'id', 'version', 'open', 'state', 'createdAt', 'updatedAt', 'data'] as const),
   ...(['expected', 'since', 'before', 'limit'] as const),
 ]
-
-export type Values = Readonly<Partial<Record<Parameter, string | number | boolean>>>
-
-export type StatementName = 'get' | 'open' | 'list' | 'insert' | 'update' | 'prune'
 
 /** Where the SQL of one engine differs from that of the others. */
 export interface Dialect {
@@ -37,16 +31,11 @@ export interface Dialect {
   readonly ifAbsent?: string
   /** Ends a write, for an engine that counts written rows by returning them. */
   readonly returning?: string
-  /** Condition of the rows after a page, for an engine that reads the whole scope for the usual one. */
-  readonly later?: string
   /** Returns rows that satisfy a condition. `order` is empty for a single row. */
   select(condition: string, order: '' | 'id' | 'updated_at, id'): string
-  /** Deletes at most PRUNE_BATCH of the rows that satisfy a condition. */
+  /** Deletes at most `BATCH` of the rows that satisfy a condition. */
   deleteSome(condition: string): string
 }
-
-/** Rows per statement of `prune`, so that each statement holds its locks only briefly. */
-export const PRUNE_BATCH = 500
 
 const COLUMNS = 'scope, id, version, open, state, created_at, updated_at, data'
 
@@ -87,13 +76,16 @@ export function notNewer(versions: string, version: number): string {
 }
 
 /** Every statement reads or writes rows of one scope, and is the only one of its transaction. */
-export function statementsOf(dialect: Dialect): Readonly<Record<StatementName, string>> {
+export function statementsOf(dialect: Dialect): Readonly<Record<Operation, string>> {
   const { rows, guard, dual = '', ifAbsent = '', returning = '' } = dialect
-  const { later = '(updated_at, id) > (:since, :id)' } = dialect
   return {
     get: dialect.select('scope = :scope AND id = :id', ''),
     open: dialect.select('scope = :scope AND open = TRUE AND id > :id', 'id'),
-    list: dialect.select(`scope = :scope AND ${later}`, 'updated_at, id'),
+    // MySQL would read the whole scope for `(updated_at, id) > (:since, :id)`.
+    list: dialect.select(
+      'scope = :scope AND updated_at >= :since AND (updated_at > :since OR id > :id)',
+      'updated_at, id',
+    ),
     insert: `INSERT INTO ${rows} (${COLUMNS})
       SELECT :scope, :id, :version, :open, :state, :createdAt, :updatedAt, :data ${dual} WHERE ${guard} ${ifAbsent}${returning}`,
     update: `UPDATE ${rows}
@@ -124,16 +116,30 @@ export interface Statement {
   readonly parameters: readonly Parameter[]
 }
 
-export function positionalStatements(dialect: Dialect): Readonly<Record<StatementName, Statement>> {
-  const { get, open, list, insert, update, prune } = statementsOf(dialect)
+/** Makes something for each operation. */
+export function forEach<T>(make: (operation: Operation) => T): Readonly<Record<Operation, T>> {
   return {
-    get: positional(get),
-    open: positional(open),
-    list: positional(list),
-    insert: positional(insert),
-    update: positional(update),
-    prune: positional(prune),
+    get: make('get'),
+    open: make('open'),
+    list: make('list'),
+    insert: make('insert'),
+    update: make('update'),
+    prune: make('prune'),
   }
+}
+
+export function positionalStatements(dialect: Dialect): Readonly<Record<Operation, Statement>> {
+  const statements = statementsOf(dialect)
+  return forEach((operation) => positional(statements[operation]))
+}
+
+/** The values of a statement in their order, as the client accepts them. */
+export function bind<T>(
+  { parameters }: Statement,
+  values: Values,
+  encode: (value: string | number | boolean) => T,
+): T[] {
+  return parameters.map((parameter) => encode(values[parameter] ?? ''))
 }
 
 function positional(text: string): Statement {

@@ -1,9 +1,18 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreError } from '../../errors/classes.ts'
-import { plainError } from '../plain-error.ts'
-import { codeOf, explain } from './failure.ts'
-import { checkPlace } from './files.ts'
-import { nodeModule } from './node-module.ts'
+import { codeOrName, explain, plainError } from '../failure.ts'
+import { checkMilliseconds } from '../options.ts'
+import {
+  CREATE_VERSIONS,
+  FIND_KEY,
+  FIND_VERSION,
+  LOST_KEY,
+  SQLITE_MIGRATION,
+  SQLITE_VERSION,
+} from '../sql/sqlite.ts'
+import { newerTables } from '../sql/text.ts'
+import { sqliteFailures } from './failure.ts'
+import { checkPlace, nodeModule } from './files.ts'
 
 export type Database = DatabaseSync
 
@@ -23,16 +32,15 @@ export function locate(path: unknown): string {
   return nodeModule('node:path')?.resolve(path) ?? path
 }
 
-export function open(path: string, busyTimeout: number): Database {
-  if (!Number.isSafeInteger(busyTimeout) || busyTimeout < 0 || busyTimeout > 2 ** 31 - 1) {
-    throw new StoreError(
-      'The option `busyTimeout` of SqliteStore must be a whole number of milliseconds, 0 to 2147483647.',
-    )
-  }
+/** Opens a database, and brings its tables up to date. Closes it again if that or `use` throws. */
+export function open<T>(path: string, busyTimeout: number, use: (database: Database) => T): T {
+  checkMilliseconds('SqliteStore', 'busyTimeout', busyTimeout, 0)
   const sqlite = nodeModule('node:sqlite')
   if (sqlite === undefined) {
+    const version = globalThis.process?.version
+    const runtime = version === undefined ? 'not Node' : `Node ${version}`
     throw new StoreError(
-      `SqliteStore needs the module node:sqlite, which this runtime (${runtimeName()}) does not have. ` +
+      `SqliteStore needs the module node:sqlite, which this runtime (${runtime}) does not have. ` +
         'Use Node 22.13 or newer.',
     )
   }
@@ -44,16 +52,12 @@ export function open(path: string, busyTimeout: number): Database {
     }
     database = new sqlite.DatabaseSync(path)
     configure(database, path, busyTimeout)
-    return database
+    migrate(database, path)
+    return use(database)
   } catch (error) {
     database?.close()
-    throw explain(error, 'open', path)
+    throw explain(error, 'open', sqliteFailures(path))
   }
-}
-
-function runtimeName(): string {
-  const version = globalThis.process?.version
-  return version === undefined ? 'not Node' : `Node ${version}`
 }
 
 /**
@@ -69,13 +73,13 @@ function createFile(path: string): void {
     try {
       fs.closeSync(fs.openSync(path, 'wx', 0o600))
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error
+      if (codeOrName(error) !== 'EEXIST') throw error
       // With the flag `x`, opening a symbolic link to a missing file fails. The flag `a` creates
       // the file that the link points to.
       if (!fs.existsSync(path)) fs.closeSync(fs.openSync(path, 'a', 0o600))
     }
   } catch (error) {
-    const code = codeOf(error)
+    const code = codeOrName(error)
     const why =
       code === 'ENOENT'
         ? 'its directory does not exist. Create the directory first.'
@@ -108,7 +112,8 @@ function useWriteAheadLog(database: Database, path: string, busyTimeout: number)
     } catch (error) {
       // If several processes open a new file at the same time, all but one fail here, whatever the
       // busy timeout.
-      if (codeOf(error) !== 'SQLITE_BUSY' || performance.now() - start >= busyTimeout) throw error
+      const code = sqliteFailures(path).codeOf(error)
+      if (code !== 'SQLITE_BUSY' || performance.now() - start >= busyTimeout) throw error
       // BEGIN IMMEDIATE does wait: it gets the lock once the other process has switched the mode.
       database.exec('BEGIN IMMEDIATE')
       database.exec('ROLLBACK')
@@ -134,4 +139,35 @@ export function openFileOf(database: Database): string {
 
 function setting(database: Database, pragma: string, column: string): unknown {
   return database.prepare(`PRAGMA ${pragma}`).get()?.[column]
+}
+
+/** Creates the tables, or brings them up to date. */
+function migrate(database: Database, name: string): void {
+  const failed = `Cannot open the order store in ${name}`
+  // Takes the lock first: if two processes start at the same time, one migrates the tables, and the
+  // other waits.
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    database.exec(CREATE_VERSIONS)
+    // Changes nothing, but fails without write access: a read-only database must fail now, not with
+    // the first order.
+    database.exec('DELETE FROM customer_ordering_schema WHERE FALSE')
+    const found = versionOf(database.prepare(FIND_VERSION))
+    if (found > SQLITE_VERSION) throw newerTables(found, SQLITE_VERSION, failed)
+    if (found < SQLITE_VERSION) for (const step of SQLITE_MIGRATION) database.exec(step)
+    if (database.prepare(FIND_KEY).get() === undefined) throw new StoreError(`${failed}: ${LOST_KEY}`)
+    database.exec('COMMIT')
+  } catch (error) {
+    try {
+      database.exec('ROLLBACK')
+    } catch {
+      // SQLite ends the transaction after some failures, so there may be nothing to roll back.
+      // `error` has the reason.
+    }
+    throw error
+  }
+}
+
+export function versionOf(statement: Statement): number {
+  return Number(statement.get()?.['version'])
 }

@@ -1,7 +1,22 @@
 import { StoreError } from '../../errors/classes.ts'
-import { nodeModule } from './node-module.ts'
 
-type FileSystem = typeof import('node:fs')
+interface NodeModules {
+  'node:fs': typeof import('node:fs')
+  'node:path': typeof import('node:path')
+  'node:sqlite': typeof import('node:sqlite')
+}
+
+/** A static import fails on other runtimes, and a constructor cannot wait for a dynamic one. */
+export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] | undefined {
+  try {
+    return globalThis.process?.getBuiltinModule?.(name)
+  } catch {
+    // ERR_UNKNOWN_BUILTIN_MODULE: the caller reports the missing module.
+    return undefined
+  }
+}
+
+type FileSystem = NodeModules['node:fs']
 
 /**
  * Throws if the file has a second name, or is mounted without its directory. SQLite names the log
@@ -85,6 +100,7 @@ export class DatabaseFiles {
             `while the store was open. ${task === 'write to' ? 'Nothing was written. ' : ''}` +
             'Put the file back, or close the store and open a new one. ' +
             'Orders that are not in the current file are forgotten.',
+          task === 'write to' ? { applied: false } : {},
         )
       }
       if (found !== undefined) this.#identities.set(file, found)

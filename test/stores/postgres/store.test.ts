@@ -326,7 +326,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     it('a role without the right to create tables can use existing tables', async () => {
       const { role, client } = await openRole()
       const store = new PostgresStore({ client })
-      await expectFailure(() => store.migrate(), 'this role may not use the store', '42501')
+      await expectFailure(() => store.migrate(), 'this user may not use the store', '42501')
       await openReady()
       expect(codeOf(await failureOf(() => store.get(SCOPE, 'id')))).toBe('42501')
       await execute(
@@ -576,7 +576,8 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const store = new PostgresStore({ client: pool })
       await store.insert(makeRow(1))
       const taken = await pool.connect()
-      const reason = /no connection became free in time, or none could be opened\. .* Nothing was written\.$/
+      const reason =
+        /no connection became free in time, or none could be opened\. .* This attempt wrote nothing\.$/
       await expectFailure(() => store.insert(makeRow(2)), reason)
       taken.release()
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
@@ -593,12 +594,12 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       [
         'statement_timeout',
         '57014',
-        'longer than statement_timeout allows. Check whether a lock delays it. Nothing was written.',
+        'longer than its time limit allows. Check whether a lock delays it. Nothing was written.',
       ],
       [
         'lock_timeout',
         '55P03',
-        'longer than lock_timeout allows. End that transaction. Nothing was written.',
+        'longer than lock_timeout (in MySQL, innodb_lock_wait_timeout) allows. End that transaction. Nothing was written.',
       ],
     ])('a write rejects if it exceeds %s, and the connection stays usable', async (setting, code, text) => {
       const pool = openPool({ max: 1, options: `-c ${setting}=700` })
@@ -656,7 +657,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const locker = await begin()
       await locker.query('LOCK TABLE customer_ordering_rows IN EXCLUSIVE MODE')
       const error = await expectOrderNotSent(store)
-      expect(error.message).toContain('longer than statement_timeout allows')
+      expect(error.message).toContain('longer than its time limit allows')
       await locker.query('ROLLBACK')
     })
 
@@ -671,7 +672,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await store.insert(makeRow(1))
       const secure = 'ALTER TABLE customer_ordering_rows ENABLE ROW LEVEL SECURITY'
       await expectLaggingCopyIsNotBelieved(store, async () => void (await execute(url, secure)))
-      const refused = await expectFailure(() => store.insert(makeRow(2)), 'this role may not use', '42501')
+      const refused = await expectFailure(() => store.insert(makeRow(2)), 'this user may not use', '42501')
       expect(refused.applied).toBeUndefined()
       const others = callsOf(store).filter((_, at) => at !== 3)
       for (const { applied } of await expectFailures(others, 'row-level security hides rows'))
@@ -948,7 +949,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
     const write = await expectFailure(
       () => store.insert(makeRow(2)),
-      'perhaps because it is a standby',
+      'perhaps because it is a replica',
       '25006',
     )
     expect(write.applied).toBeUndefined()

@@ -222,7 +222,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(listeners()).toBe(before)
     })
 
-    it('the store inspects the server once for all scopes', async () => {
+    it('the store inspects the server once for each scope', async () => {
       const store = await storeWith('node-redis')
       // Wait until the server knows the scripts.
       await (await storeWith('node-redis')).insert(makeRow(9))
@@ -230,8 +230,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await servers().ask('config', 'resetstat')
       await Promise.all([1, 2, 3].map((number) => store.insert(makeRow(number))))
       await store.get('another scope', 'id')
-      const sections = 4
-      expect(await callsOf('info')).toBe(sections)
+      const [sections, scopes] = [3, 2]
+      expect(await callsOf('info')).toBe(sections * scopes)
     })
   })
 
@@ -496,7 +496,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
         () => store.update(nextVersion(makeRow(1)), 1),
         () => store.listOpen(SCOPE, { limit: 1 }),
       ]) {
-        await expectFailure(call, 'that the store did not write')
+        await expectFailure(call, 'contains a row that it did not write')
       }
       await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
       const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))

@@ -86,7 +86,7 @@ describe('the inspection of the server', () => {
       persistence: 'assume',
       eviction: 'assume',
     })
-    await expectFailure(() => store.insert(makeRow(1)), 'a value that the store did not write')
+    await expectFailure(() => store.insert(makeRow(1)), 'contains a row that it did not write')
   })
 
   it('the error reports the state of a server that cannot be inspected yet', async () => {
@@ -128,10 +128,18 @@ describe('failures of RedisStore', () => {
       /Try again when the cluster has settled/,
     ],
     ["NOPERM this user has no permissions to access one of the keys 'k'", 'NOPERM', /lacks a permission/],
-    ['ERR unknown command `EVALSHA`, with args beginning with: `secret`', 'ERR', /the client reports ERR\./],
+    [
+      'ERR unknown command `EVALSHA`, with args beginning with: `secret`',
+      'ERR',
+      /the database client reported ERR\./,
+    ],
     ['Connection is closed.', 'CONNECTION_CLOSED', /the client is not connected/],
     ['Command timed out', 'COMMAND_TIMEOUT', /did not respond in time/],
-    ['connect secret', 'Error', /the client reports Error\. .* The write may or may not have happened\.$/],
+    [
+      'connect secret',
+      'Error',
+      /the database client reported Error\. .* The write may or may not have happened\.$/,
+    ],
   ])('the error "%s" is reported with the code %s', async (text, code, message) => {
     const error = await failureWith(Object.assign(new Error(text), { command: { args: ['secret'] } }))
     expect(error.message).toMatch(/^Cannot write to the order store in Redis: /)
@@ -168,7 +176,7 @@ describe('failures of RedisStore', () => {
   it('the store rejects a row that another program or a newer version wrote', async () => {
     for (const text of ['', 'their own', `2 1 1 open 1 1 w\n{}`, `1 1 1 other 1 1 w\n{}`]) {
       const error = await failureOf(() => new RedisStore({ client: answering([text]) }).get(SCOPE, 'id'))
-      expect(error.message).toContain('contains a value that the store did not write')
+      expect(error.message).toContain('contains a row that it did not write')
     }
   })
 

@@ -36,7 +36,7 @@ export function behavesAsSqlStore(engine: SqlEngine): void {
     await store.insert(makeRow(1))
     await query("UPDATE customer_ordering_rows SET state = 'paid'")
     const call = () => store.get(SCOPE, makeRow(1).id)
-    await expectFailure(call, 'returned a row that the order store did not write')
+    await expectFailure(call, 'contains a row that it did not write')
   })
 
   it('the store rejects half of a surrogate pair in every argument', async () => {

@@ -51,6 +51,22 @@ describe('D1Store with a broken binding', () => {
   })
 })
 
+it('a write is refused, and surely not made, on a platform that refuses the PRAGMA', async () => {
+  const storage = {
+    sql: {
+      exec: (sql: string) => {
+        if (sql.startsWith('PRAGMA')) throw new Error('not authorized: SQLITE_AUTH')
+        return { toArray: () => [{ version: 1, keyed: 1 }] }
+      },
+    },
+    sync: async () => {},
+  }
+  for (const write of writesOf(new DurableObjectStore({ storage }))) {
+    const error = await expectFailure(write, 'does not allow this statement', 'SQLITE_AUTH')
+    expect(error.applied).toBe(false)
+  }
+})
+
 it('a write that finds no moment without a transaction is refused, and names both reasons', async () => {
   const storage = {
     sql: {
@@ -121,8 +137,8 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
       'D1_ERROR',
     ],
     ['Network connection lost.', undefined, 'STORAGE'],
-    ['D1_ERROR: D1 DB is overloaded. Too many requests queued.', false, undefined],
-    ['D1_ERROR: D1 DB is overloaded. Requests queued for too long.', false, undefined],
+    ['D1_ERROR: D1 DB is overloaded. Too many requests queued.', false, 'OVERLOADED'],
+    ['D1_ERROR: D1 DB is overloaded. Requests queued for too long.', false, 'OVERLOADED'],
     ['D1_ERROR: database or disk is full: SQLITE_FULL', false, 'SQLITE_FULL'],
     ['D1_ERROR: disk I/O error: SQLITE_IOERR', undefined, 'SQLITE_IOERR'],
   ] as const)(

@@ -16,3 +16,16 @@ export function storable(text: string): string {
   }
   return text
 }
+
+/** By default, a TextDecoder drops a byte order mark and replaces invalid bytes. */
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Decodes a string that the database returned as bytes. */
+export function toText(value: unknown): unknown {
+  return value instanceof Uint8Array ? UTF8.decode(value) : value
+}
+
+/** A random string of `bytes` bytes in base64. */
+export function makeMark(bytes: number): string {
+  return btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(bytes))))
+}

@@ -1,0 +1,33 @@
+import { StoreError } from '../errors/classes.ts'
+
+/** Without it, a call without options would throw a TypeError, not a StoreError. */
+export function given<T extends object>(options: T): T {
+  return Object(options)
+}
+
+export function hasMethod(value: unknown, name: string): boolean {
+  return typeof Reflect.get(Object(value), name) === 'function'
+}
+
+export function checkMilliseconds(store: string, option: string, value: number, least: number): void {
+  if (Number.isSafeInteger(value) && value >= least && value <= 2 ** 31 - 1) return
+  throw new StoreError(
+    `The option \`${option}\` of ${store} must be a whole number of milliseconds, ${least} to 2147483647.`,
+  )
+}
+
+/** Checks the name of something in a database, which the SQL of the store quotes. */
+export function checkName(
+  store: string,
+  option: string,
+  name: unknown,
+  longest: number,
+  forbidden: RegExp = /[\p{Control}\p{Surrogate}]/u,
+): void {
+  const size = typeof name === 'string' ? new TextEncoder().encode(name).length : 0
+  if (size > 0 && size <= longest && !forbidden.test(String(name))) return
+  throw new StoreError(
+    `The option \`${option}\` of ${store} must be a name of 1 to ${longest} bytes, ` +
+      'in characters that the database supports.',
+  )
+}
