@@ -76,8 +76,10 @@ export class StoreError extends CustomerOrderingError {
   readonly applied?: false
 
   constructor(message: string, facts: StoreErrorFacts = {}) {
-    super(message, facts)
-    if (bare(facts).applied === false) this.applied = false
+    const { applied, cause } = bare(facts)
+    // The driver's error, whose code names the failure: the client's message quotes the store's.
+    super(message, { ...facts, cause: cause instanceof StoreError ? (cause.cause ?? cause) : cause })
+    if (applied === false) this.applied = false
   }
 }
 

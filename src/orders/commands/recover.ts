@@ -7,6 +7,7 @@ import { errorOf } from '../../http/failures.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
+import { reasonOf } from '../record/journal.ts'
 import {
   chargedOf,
   isPending,
@@ -194,7 +195,7 @@ function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): Recove
   if (why instanceof Interruption) throw interrupted(why.why, record, settings.signal)
   if ('error' in why) throw interrupted('credentials', record, settings.signal, why.error)
   const error = new StoreError(
-    `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${why.repair} and run recovery again.`,
+    `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${why.repair} and run recovery again.${reasonOf(why.cause)}`,
     { ...recordFacts(record), cause: why.cause },
   )
   if (record === undefined) throw error

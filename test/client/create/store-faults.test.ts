@@ -1,9 +1,10 @@
 import { describe, expect } from 'vitest'
+import { StoreError } from '../../../src/errors/classes.ts'
 import type { Codec } from '../../../src/options.ts'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
-import { faultyStore, on } from '../../support/stores.ts'
+import { faultyStore, on, storeOver } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const UNKNOWN = { code: 'store', charged: 'unknown', attempts: 0 } as const
@@ -62,6 +63,32 @@ describe('a store that refuses the first write', () => {
       const error = await failsOver(lab, on('insert', 'refuses'), request)
       expect(error).toMatchObject({ ...NOT_CHARGED, message })
       expect(lab.posts).toHaveLength(0)
+    },
+  )
+
+  it.each([
+    ['create() that reads', 'get', 'create'],
+    ['create() that writes', 'insert', 'create'],
+    ['recover() that reads', 'listOpen', 'recover'],
+    ['recover() that writes', 'update', 'recover'],
+  ] as const)(
+    "%s reports the driver's code as the store's own error does",
+    async (_what, operation, method) => {
+      const lab = new Lab()
+      await lab.doubted('drop', order('in-doubt'))
+      const cause = Object.assign(new Error('42501'), { code: '42501' })
+      const failing = async (): Promise<never> => {
+        throw new StoreError('This role may not use the tables.', { cause })
+      }
+      const { orders } = lab.client({ store: storeOver(lab.rows, { [operation]: failing }) })
+      const error =
+        operation === 'update'
+          ? (await all(orders.recover()))[0]?.error
+          : await failure(
+              method === 'create' ? orders.create(order('r1')) : Promise.resolve(orders.recover()),
+            )
+      expect(error).toMatchObject({ code: 'store', cause })
+      expect(error?.message).toContain('The store reported: This role may not use the tables.')
     },
   )
 
