@@ -19,8 +19,8 @@ import { chargedSentence, conflictSentence, rawRequestSentence } from '../errors
 import { type Advice, type ErrorClass, statusRow } from '../errors/statuses.ts'
 import { issuesText } from '../schemas/check.ts'
 import { readProblem } from '../schemas/problem.ts'
-import type { AttemptResult, BodyProblem } from './attempt.ts'
-import type { Ending, Endpoint, Trail } from './call.ts'
+import { answerOf, type BodyProblem } from './attempt.ts'
+import type { Ending, Endpoint } from './call.ts'
 import { isTimeout } from './deadline.ts'
 import type { FailureDetail } from './node.ts'
 import { redact, requestIdOf } from './redact.ts'
@@ -59,14 +59,8 @@ interface UnexpectedAnswer {
 }
 
 type Failure = Exclude<Ending<unknown>, { readonly end: 'done' | 'steered' }>
-type Of<Kind> = Extract<AttemptResult, { readonly kind: Kind }>
-/** Makes an error of the call that failed. */
-type Tell = (
-  Class: ErrorClass,
-  what: string,
-  next: Advice | string,
-  facts?: ErrorFacts,
-) => CustomerOrderingError
+/** What an error says: what happened, the next step, and facts about the response. */
+type Told = readonly [Class: ErrorClass, what: string, next: Advice | string, facts?: ErrorFacts]
 
 const TIME: Advice = ['Allow more time']
 /** An order is held back if its attempt would outlast the window, or the store has lost its claim. */
@@ -94,10 +88,10 @@ const UNSENT: Readonly<Record<Unsent, readonly [what: string, advice: Advice]>> 
 
 const NO_RESPONSE = 'got no complete response'
 
-const FLAWED = [InvalidResponseError, 'is not as documented', ADDRESS] as const
-
-const UNREAD: Readonly<Record<BodyProblem, readonly [ErrorClass, why: string, Advice]>> = {
-  aborted: FLAWED,
+/** Why a body could not be read. A body that is not as documented has no reason. */
+const UNREAD: Readonly<Record<BodyProblem | 'none', readonly [ErrorClass, why: string, Advice]>> = {
+  none: [InvalidResponseError, 'is not as documented', ADDRESS],
+  aborted: [InvalidResponseError, 'is not as documented', ADDRESS],
   too_large: [
     InvalidResponseError,
     'exceeds the size limit',
@@ -146,112 +140,93 @@ export function unexpectedBody(
 }
 
 export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrderingError {
-  const error = knownError(makeError(ending, context))
-  // Leaves out the functions that make the error: by default, V8 keeps only ten lines, and the
-  // caller's own line must be one of them. An error that came with the ending keeps its stack.
-  if (error !== ending.error) Error.captureStackTrace?.(error, errorOf)
-  return error
+  const { end, error, trail } = ending
+  // An error that came with the ending keeps its stack.
+  if (error instanceof CustomerOrderingError && end !== 'credentials') return knownError(error)
+  const [Class, what, next, facts] = tell(ending, context)
+  const message = what + (typeof next === 'string' ? next : nextSteps(context, next))
+  const made = knownError(new Class(message, { ...factsOf(context, trail.attempts), ...facts }))
+  // Leaves out this function: by default, V8 keeps only ten lines, and the caller's own line must
+  // be one of them.
+  Error.captureStackTrace?.(made, errorOf)
+  return made
 }
 
-function makeError({ end, error, trail }: Failure, context: CallContext): CustomerOrderingError {
-  if (error instanceof CustomerOrderingError && end !== 'credentials') return error
-  const { endpoint, path, reason } = context
+function tell({ end, error, trail }: Failure, context: CallContext): Told {
+  const { endpoint, path, reason, charged } = context
   const call = `${endpoint.method} ${path}`
-  const { last } = trail
-  const tell: Tell = (Class, what, next, facts) =>
-    new Class(what + (typeof next === 'string' ? next : nextSteps(context, next)), {
-      ...factsOf(context, trail.attempts),
-      ...facts,
-    })
+  const { last, attempts, secrets } = trail
   if (end === 'credentials') {
     // Quotes only a ConfigurationError: any other error of the `apiKey` function may contain
     // secrets.
     const known = error instanceof ConfigurationError ? error.message : 'The apiKey function failed.'
-    return tell(ConfigurationError, known, ['Check apiKey', true], { cause: error })
+    return [ConfigurationError, known, ['Check apiKey', true], { cause: error }]
   }
   if (end === 'aborted' || last?.kind === 'aborted') {
     const what = `${call} was aborted by the caller's signal.`
-    return tell(RequestAbortedError, what, ['If you still need the result'], { cause: reason })
+    return [RequestAbortedError, what, ['If you still need the result'], { cause: reason }]
   }
   const outOfTime = end === 'deadline'
   const late = outOfTime ? ' No time was left for another attempt.' : ''
-  const bySignal = isTimeout(reason)
-  const within = (deadline: 'total' | 'attempt'): string =>
-    WITHIN[deadline === 'total' && bySignal ? 'signal' : deadline]
   if (last === undefined && !outOfTime)
-    return tell(TimeoutError, `${endpoint.operation} ended before it could send the request.`, FITTING)
+    return [TimeoutError, `${endpoint.operation} ended before it could send the request.`, FITTING]
+  const deadline = trail.cutByDeadline || (outOfTime && !answerOf(last)) ? 'total' : 'attempt'
+  const bySignal = isTimeout(reason)
+  const within = WITHIN[deadline === 'total' && bySignal ? 'signal' : deadline]
   if (last === undefined || last.kind === 'timeout') {
-    const deadline = outOfTime || trail.cutByDeadline ? 'total' : 'attempt'
-    const what = trail.attempts === 0 ? 'was not sent' : NO_RESPONSE
+    const what = attempts === 0 ? 'was not sent' : NO_RESPONSE
     const cause = bySignal ? reason : undefined
-    return tell(TimeoutError, `${call} ${what} ${within(deadline)}.`, TIME, { deadline, cause })
+    return [TimeoutError, `${call} ${what} ${within}.`, TIME, { deadline, cause }]
   }
-  if (last.kind === 'failed') return notConnected(last, call, late, tell, context)
+  if (last.kind === 'failed') {
+    const { unsent, detail } = last
+    const named = [detail.code ?? detail.name, detail.syscall].filter((part) => part !== undefined).join(' ')
+    const [what, advice] = unsent === false ? [NO_RESPONSE, NETWORK] : UNSENT[unsent]
+    const isEarlier = unsent !== false && charged === 'unknown' && endpoint.method !== 'GET'
+    const earlier = isEarlier ? ', but an earlier attempt may have sent the order' : ''
+    const cause = transportCause(named, detail)
+    return [ConnectionError, `${call} ${what}${earlier} (${named}).${late}`, advice, { cause }]
+  }
   const { status } = last
-  const requestId = requestIdOf(last.headers, trail.secrets)
+  const facts = { status, requestId: requestIdOf(last.headers, secrets) }
   if (last.kind === 'redirect') {
     const code = status === 0 ? '' : ` (${status})`
     const what = `${call} returned a redirect${code}, which is never followed.`
-    return tell(InvalidResponseError, what, ['Check baseUrl', true], { status, requestId })
+    return [InvalidResponseError, what, ['Check baseUrl', true], facts]
   }
-  if (status < 200 || status >= 300)
-    return refused(last, call, late, trail, context, (Class, what, next, facts) =>
-      tell(Class, what, next, { status, requestId, ...facts }),
-    )
-  const { problem } = last
-  const [Class, why, advice] = problem === undefined ? FLAWED : UNREAD[problem]
-  const deadline = trail.cutByDeadline ? 'total' : 'attempt'
-  const when = problem === 'timeout' ? ` ${within(deadline)}.` : problem === 'cut' ? `.${late}` : '.'
-  const what = `${call} returned ${status}, but the body ${why}${when}`
-  return tell(Class, what, advice, { status, requestId, deadline })
-}
-
-function notConnected(
-  { unsent, detail }: Of<'failed'>,
-  call: string,
-  late: string,
-  tell: Tell,
-  { charged, endpoint }: CallContext,
-): CustomerOrderingError {
-  const { code, syscall, name } = detail
-  const named = [code ?? name, syscall].filter((part) => part !== undefined).join(' ')
-  const [what, advice] = unsent === false ? [NO_RESPONSE, NETWORK] : UNSENT[unsent]
-  const isEarlier = unsent !== false && charged === 'unknown' && endpoint.method !== 'GET'
-  const earlier = isEarlier ? ', but an earlier attempt may have sent the order' : ''
-  const cause = transportCause(named, detail)
-  return tell(ConnectionError, `${call} ${what}${earlier} (${named}).${late}`, advice, { cause })
-}
-
-function refused(
-  { status, text }: Of<'answer'>,
-  call: string,
-  late: string,
-  { secrets, retryAfter }: Trail,
-  { endpoint, charged }: CallContext,
-  tell: Tell,
-): CustomerOrderingError {
-  const { idempotency, code, message } = readProblem(text)
+  if (status >= 200 && status < 300) {
+    const { problem = 'none' } = last
+    const [Class, why, advice] = UNREAD[problem]
+    const when = problem === 'timeout' ? ` ${within}.` : problem === 'cut' ? `.${late}` : '.'
+    return [Class, `${call} returned ${status}, but the body ${why}${when}`, advice, { ...facts, deadline }]
+  }
+  const { idempotency, code, message } = readProblem(last.text)
   const serverCode = code && redact(code, secrets)
   const row = statusRow(status, idempotency)
   // HTML or XML comes from a gateway or another server, so ids and permissions are not the cause.
-  const isPage = status < 500 && /^\s*</.test(text)
+  const isPage = status < 500 && /^\s*</.test(last.text)
   const { error: Class, meaning, advice } = isPage ? { ...row, ...HTML_PAGE } : row
   const denied = Class === PermissionDeniedError ? endpoint.permission : undefined
   const needs = denied === undefined || isPage ? '' : ` The call needs the permission ${denied}.`
   const coded = serverCode === undefined ? meaning : `${meaning}, code ${serverCode}`
-  const what = `${call} returned ${status} (${coded}).${needs}${late}`
-  const facts: ErrorFacts = {
-    serverCode,
-    // Truncates after redaction, because half an API key would not be recognised.
-    serverMessage: message && redact(message, secrets).slice(0, LONGEST_MESSAGE),
-    retryAfter,
-    requiredPermission: denied,
-    resource: Class === NotFoundError ? endpoint.missing : undefined,
-  }
   // A raw request has no record, so orders.resolve() cannot close its order.
-  if (Class !== IdempotencyConflictError || charged === undefined || endpoint.operation === 'request')
-    return tell(Class, what, advice, facts)
-  return tell(Class, what, ` ${conflictSentence(charged)}`, facts)
+  const isConflict =
+    Class === IdempotencyConflictError && charged !== undefined && endpoint.operation !== 'request'
+  const next = isConflict ? ` ${conflictSentence(charged)}` : advice
+  return [
+    Class,
+    `${call} returned ${status} (${coded}).${needs}${late}`,
+    next,
+    {
+      ...facts,
+      serverCode,
+      // Truncates after redaction, because half an API key would not be recognised.
+      serverMessage: message && redact(message, secrets).slice(0, LONGEST_MESSAGE),
+      retryAfter: trail.retryAfter,
+      requiredPermission: denied,
+      resource: Class === NotFoundError ? endpoint.missing : undefined,
+    },
+  ]
 }
 
 /** Does not return the platform's own error, which may contain the API key. */
