@@ -110,9 +110,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         return { kind: 'redirect', status, headers: received }
       }
       const most = status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES
-      // Reports any error of `read` as a lost connection: after a response, no error proves that
-      // nothing was sent.
-      const reading = (async () => await response.read(most))().catch(() => CUT)
+      const reading = textOf(response, most)
       const { text, problem } = await settled(reading, (resolve) => {
         discard(response)
         // Limits the wait, because the transport's `read` may never end.
@@ -132,6 +130,15 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       cancelTimer()
       signal?.removeEventListener('abort', onAbort)
     }
+  }
+}
+
+/** Reports any error as a lost connection: after a response, no error proves that nothing was sent. */
+async function textOf(response: TransportResponse, maxBytes: number): Promise<BodyText> {
+  try {
+    return await response.read(maxBytes)
+  } catch {
+    return CUT
   }
 }
 

@@ -26,7 +26,7 @@ export function kyTransport(given?: typeof fetch): Transport {
     return Request?.prototype !== undefined && 'cache' in Request.prototype
   }
 
-  const send: Transport['send'] = async (request) => {
+  const send: Transport['send'] = (request) => {
     const { method, url } = request
     const reads = method === 'GET' || method === 'HEAD'
     let thrown: { readonly error: unknown } | undefined
@@ -41,14 +41,17 @@ export function kyTransport(given?: typeof fetch): Transport {
         throw error
       }
     }
-    try {
-      // ky would read options from a polluted `Object.prototype`. It does not get the headers and
-      // the body, which are in `FetchInit`: it would copy them.
-      const sent = polluted() ? sendOnce() : ky(url, { ...ONE_ATTEMPT, method, fetch: sendOnce })
-      return new FetchedResponse(await sent)
-    } catch {
-      throw thrown === undefined ? noResponse() : thrown.error
-    }
+    // ky does not get the headers and the body, which are in `FetchInit`: it would copy them.
+    const options: Options = { ...ONE_ATTEMPT, fetch: sendOnce }
+    if (method !== 'GET') options.method = method
+    // ky would read more options from a polluted `Object.prototype`.
+    const sent: Promise<Response> = polluted() ? sendOnce() : ky(url, options)
+    return sent.then(
+      (response) => new FetchedResponse(response),
+      () => {
+        throw thrown === undefined ? noResponse() : thrown.error
+      },
+    )
   }
   if (given !== undefined) return bare({ send })
   return {

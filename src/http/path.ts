@@ -42,8 +42,13 @@ export function pathProblem(path: string): string | undefined {
 }
 
 export function queryString(query: Readonly<Record<string, string | number | boolean | undefined>>): string {
-  const given = new URLSearchParams()
-  for (const [name, value] of Object.entries(query)) if (value !== undefined) given.set(name, String(value))
-  const text = given.toString()
-  return text && `?${text}`
+  let text = ''
+  for (const [name, value] of Object.entries(query)) {
+    if (value === undefined) continue
+    const pair = `${name}=${value}`
+    // Most pairs need no encoding, which takes longer than all else here.
+    const encoded = /^[\w-]*=[\w-]*$/.test(pair) ? pair : new URLSearchParams([[name, String(value)]])
+    text += `${text === '' ? '?' : '&'}${encoded}`
+  }
+  return text
 }
