@@ -67,9 +67,9 @@ function write(value: unknown, depth: number, trail: Trail): string | undefined 
   }
 }
 
-function writeText(text: string, depth: number, trail: Trail): string {
+function writeText(text: string, depth: number, trail: Trail, where = ''): string {
   if (PLAIN_TEXT.test(text)) return `"${text}"`
-  if (LONE_SURROGATE.test(text)) throw refusal('contains a lone surrogate', depth, trail)
+  if (LONE_SURROGATE.test(text)) throw refusal(`contains a lone surrogate${where}`, depth, trail)
   return JSON.stringify(text)
 }
 
@@ -78,36 +78,29 @@ function writeObject(value: object, depth: number, trail: Trail): string | undef
   if (depth === MAX_DEPTH)
     throw refusal(`contains itself, or is nested more than ${MAX_DEPTH} levels deep`, 2, trail)
   const toJson = jsonMethod(value)
-  if (typeof toJson !== 'function') return writeMembers(value, toJson, depth, trail)
+  if (typeof toJson !== 'function') return writeMembers(value, depth, trail)
   if (value instanceof Date && Number.isNaN(value.getTime()))
     throw refusal('is an invalid date', depth, trail)
   const plain: unknown = toJson.call(value, String(trail.names[depth - 1] ?? ''))
-  if (typeof plain !== 'object' || plain === null) return write(plain, depth, trail)
-  const named = Object.hasOwn(plain, 'toJSON') ? Reflect.get(plain, 'toJSON') : undefined
-  return writeMembers(plain, named, depth, trail)
+  return typeof plain === 'object' && plain !== null
+    ? writeMembers(plain, depth, trail)
+    : write(plain, depth, trail)
 }
 
-/** @param toJson value of the object's own `toJSON` member, whose getter must not run again */
-function writeMembers(value: object, toJson: unknown, depth: number, trail: Trail): string {
+function writeMembers(value: object, depth: number, trail: Trail): string {
   if (Array.isArray(value)) return writeArray(value, depth, trail)
   if (!isPlain(value)) throw refusal('is an object of a class without toJSON', depth, trail)
   const members = value as Readonly<Record<string, unknown>>
   let text = ''
   for (const name of sorted(Object.keys(members))) {
     trail.names[depth] = name
-    const member = write(name === 'toJSON' ? toJson : members[name], depth + 1, trail)
+    const member = write(members[name], depth + 1, trail)
     if (member === undefined) continue
     if (text !== '') text += ','
-    text += PLAIN_TEXT.test(name) ? `"${name}":` : `${writeName(name, depth, trail)}:`
-    text += member
+    text += `${writeText(name, depth + 1, trail, ' in its name')}:${member}`
     if (depth === 0) trail.members?.set(name, member)
   }
   return `{${text}}`
-}
-
-function writeName(name: string, depth: number, trail: Trail): string {
-  if (LONE_SURROGATE.test(name)) throw refusal('has a lone surrogate in its name', depth + 1, trail)
-  return JSON.stringify(name)
 }
 
 function writeArray(value: readonly unknown[], depth: number, trail: Trail): string {

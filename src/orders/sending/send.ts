@@ -54,21 +54,6 @@ export interface Sent {
   readonly replayed: boolean | undefined
 }
 
-/** The attempts under one key, and what they have shown. */
-interface Tried {
-  readonly ending: Ending<Order>
-  /** The record as last written: an attempt may change its `apiKeyTag`. */
-  readonly mine: FoundRecord
-  readonly outcome: Outcome | undefined
-  readonly verdict: Verdict
-  /** What the attempts before the last one have shown. */
-  readonly before: History
-  /** True if the service has processed no request with the key. */
-  readonly unused: boolean
-  /** The API key whose tag the record has. */
-  readonly taggedFor: string | null
-}
-
 export async function send(context: OrderContext, job: Job, claimed: Claimed): Promise<Sent> {
   const { journal, connection } = context
   const { deadline, callId, command } = job
@@ -141,16 +126,19 @@ async function attemptsUnder(
   { found, unused: neverUsed, credential }: Pick<Claimed, 'found' | 'unused' | 'credential'>,
   attemptsBefore: number,
   maxRetries: number,
-): Promise<Tried> {
+) {
   const { connection, journal } = context
   const { runtime } = connection
   const { settings, deadline, callId } = job
   const claimed = found.record
+  /** The record as last written: an attempt may change its `apiKeyTag`. */
   let mine = found
+  /** The API key whose tag the record has. */
   let taggedFor = credential
   // True while the store lacks the tag of the proxy's API key. Without the tag, a later process might
   // repeat the order under another API key.
   let isUntold = false
+  /** What the attempts before the last one have shown. */
   let before: History = { ambiguous: claimed.ambiguous, proven: claimed.state === 'created' }
   let verdict = judgeOutcome('not_sent', before)
   let outcome: Outcome | undefined
@@ -236,6 +224,14 @@ function isReplay({ origin, ambiguous, attempts }: JournalRecord, trail: Trail):
   return told === 'false' || isFirst ? false : undefined
 }
 
+/** What the attempts under a key have shown. */
+interface Shown {
+  readonly outcome: Outcome | undefined
+  readonly verdict: Verdict
+  readonly before: History
+  readonly mine: Pick<FoundRecord, 'record'>
+}
+
 /**
  * True if the service repeated a refusal, or reports a conflict although it refused the only payload
  * that this key was sent with. A service that stores refusals by key would repeat the refusal
@@ -243,12 +239,7 @@ function isReplay({ origin, ambiguous, attempts }: JournalRecord, trail: Trail):
  */
 export function movesOn(
   context: OrderContext,
-  {
-    outcome,
-    verdict,
-    before,
-    mine,
-  }: Pick<Tried, 'outcome' | 'verdict' | 'before'> & { readonly mine: Pick<FoundRecord, 'record'> },
+  { outcome, verdict, before, mine }: Shown,
   { status, code }: Rejection,
   earlier: Rejection | undefined,
 ): boolean {
