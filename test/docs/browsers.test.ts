@@ -1,27 +1,18 @@
 /** Runs the code of docs/guide/stores/indexeddb.md and docs/guide/browsers.md in the page after a page that died. */
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { basename, join } from 'node:path'
+import { basename } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CustomerOrderingClient } from '../../src/client.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
-import { root } from '../../tools/build/ensure-built.ts'
 import { Lab, order } from '../support/lab.ts'
-import { programsOf } from './support/pages.ts'
+import { exportsOf, programsOf } from './support/pages.ts'
 
 interface PageCode {
   place(client: CustomerOrderingClient, request: CreateOrderRequest): Promise<Order>
   settle(client: CustomerOrderingClient): Promise<void>
 }
 
-async function pageCode(page: string): Promise<PageCode> {
-  const folder = join(root, '.tmp/browsers')
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  await mkdir(folder, { recursive: true })
-  const [code = ''] = programsOf(page)
-  const file = join(folder, `${basename(page)}.ts`)
-  await writeFile(file, code)
-  return await import(file)
-}
+const pageCode = (page: string): Promise<PageCode> =>
+  exportsOf(`browsers-${basename(page)}`, programsOf(page).slice(0, 1))
 
 test('a reloaded page settles the order that the dead page still holds, and charges it once', async () => {
   const { settle } = await pageCode('docs/guide/stores/indexeddb.md')

@@ -1,12 +1,9 @@
 /** Tests the code of docs/guide/from-your-own-fetch.md on services that compare keys differently. */
 import { randomUUID } from 'node:crypto'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { type CreateOrderRequest, CustomerOrderingClient, type Order } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox, type SandboxPreset } from 'customer-ordering-sdk/sandbox'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { root } from '../../tools/build/ensure-built.ts'
-import { programsOf } from './support/pages.ts'
+import { describe, expect, test } from 'vitest'
+import { exportsOf, programsOf } from './support/pages.ts'
 
 interface Page {
   adopt(
@@ -21,17 +18,8 @@ interface Page {
   ): Promise<Order | undefined>
 }
 
-const folder = join(root, '.tmp/moving-in')
-let page: Page
-
-beforeAll(async () => {
-  const [adopt = '', settle = ''] = programsOf('docs/guide/from-your-own-fetch.md')
-  await mkdir(folder, { recursive: true })
-  await writeFile(join(folder, 'adopt.ts'), adopt)
-  await writeFile(join(folder, 'settle.ts'), settle)
-  page = { ...(await import(join(folder, 'adopt.ts'))), ...(await import(join(folder, 'settle.ts'))) }
-})
-afterAll(() => rm(folder, { recursive: true, force: true }))
+const programs = programsOf('docs/guide/from-your-own-fetch.md').slice(0, 2)
+const page = await exportsOf<Page>('moving-in', programs)
 
 const requestOf = (reference: string): CreateOrderRequest => ({
   serviceId: 'svc_standard',

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { root } from '../../../tools/build/ensure-built.ts'
 
@@ -56,3 +57,25 @@ export const programsOf = (path: string): readonly string[] =>
     .flatMap(blocksOf)
     .filter(({ info }) => info === 'ts')
     .map(({ code }) => code)
+
+/** The blocks of TypeScript of the docs that mention this. */
+export const programsAbout = (name: string): readonly string[] =>
+  readPages()
+    .filter(({ path }) => path.startsWith('docs/'))
+    .flatMap(blocksOf)
+    .filter(({ info, code }) => info === 'ts' && code.includes(name))
+    .map(({ code }) => code)
+
+/** What programs export. `name` names their folder: a file is loaded once. */
+export async function exportsOf<Exports>(name: string, programs: readonly string[]): Promise<Exports> {
+  const folder = join(root, '.tmp', name)
+  await mkdir(folder, { recursive: true })
+  const exported: unknown[] = []
+  for (const [index, code] of programs.entries()) {
+    const file = join(folder, `${index}.ts`)
+    await writeFile(file, code)
+    exported.push(await import(file))
+  }
+  await rm(folder, { recursive: true })
+  return Object.assign({}, ...exported)
+}

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { MysqlStore } from '../../../src/stores/mysql.ts'
-import { command, settlesThroughCommand } from '../support/command.ts'
+import { failsWithoutServer, findsNoStore, settlesThroughCommand } from '../support/command.ts'
 import { during, sqlServer } from '../support/during.ts'
 import { enginesFolder } from '../support/engines.ts'
 import { makeMysqlPool } from '../support/mysql.ts'
@@ -23,20 +23,11 @@ describeWith('mariadb', 'the command over MariaDB', () => {
   it('the command exits with 2 for a database without an order store, and creates nothing', async () => {
     await pool().query('CREATE DATABASE empty')
     const store = Object.assign(new URL(server().url), { pathname: '/empty' })
-    for (const line of ['unresolved', 'recover --yes --safe-retry-window 1200000']) {
-      const { code, out, err } = await command(`${line} --store ${store.href} --account shop`, folder)
-      expect({ code, out }).toEqual({ code: 2, out: '' })
-      expect(err).toContain('has no order store: it lacks the table customer_ordering_rows. Check --store.')
-    }
+    await findsNoStore(store.href, folder)
     const [rows] = await pool().query('SHOW TABLES IN empty')
     expect(rows).toEqual([])
   })
 
-  it('the command exits with 1, and prints no password, if no server listens', async () => {
-    const line = 'unresolved --store mysql://ada:secret-word@127.0.0.1:1/x --account shop'
-    const { code, out, err } = await command(line, folder)
-    expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toMatch(/^customer-ordering-sdk: /)
-    expect(err).not.toContain('secret-word')
-  })
+  it('the command exits with 1, and prints no password, if no server listens', () =>
+    failsWithoutServer('mysql://ada:secret-word@127.0.0.1:1/x', folder))
 })

@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres.ts'
-import { command, settlesThroughCommand } from '../support/command.ts'
+import { failsWithoutServer, findsNoStore, settlesThroughCommand } from '../support/command.ts'
 import { during, sqlServer } from '../support/during.ts'
 import { enginesFolder } from '../support/engines.ts'
 import { type PgPool, pg } from '../support/postgres-clients.ts'
@@ -24,24 +24,15 @@ describeWith('postgres', 'the command over PostgreSQL', () => {
   it('the command exits with 2 for a database without an order store, and creates nothing', async () => {
     await pool().query('CREATE DATABASE empty', [])
     const store = Object.assign(new URL(server().url), { pathname: '/empty' })
-    for (const line of ['unresolved', 'recover --yes --safe-retry-window 1200000']) {
-      const { code, out, err } = await command(`${line} --store ${store.href} --account shop`, folder)
-      expect({ code, out }).toEqual({ code: 2, out: '' })
-      expect(err).toContain('has no order store: it lacks the table customer_ordering_rows. Check --store.')
-    }
+    await findsNoStore(store.href, folder)
     const inside = new (pg().Pool)({ connectionString: store.href })
     const { rows } = await inside.query("SELECT 1 FROM pg_tables WHERE schemaname = 'public'", [])
     await inside.end()
     expect(rows).toEqual([])
   })
 
-  it('the command exits with 1, and prints no password, if no server listens', async () => {
-    const line = 'unresolved --store postgres://ada:secret-word@127.0.0.1:1/x --account shop'
-    const { code, out, err } = await command(line, folder)
-    expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toMatch(/^customer-ordering-sdk: /)
-    expect(err).not.toContain('secret-word')
-  })
+  it('the command exits with 1, and prints no password, if no server listens', () =>
+    failsWithoutServer('postgres://ada:secret-word@127.0.0.1:1/x', folder))
 
   /** Connections outside the pool. */
   async function others(): Promise<number> {

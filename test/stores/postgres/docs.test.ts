@@ -1,6 +1,3 @@
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import type { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import {
@@ -8,15 +5,12 @@ import {
   type PostgresParameter,
   PostgresStore,
 } from 'customer-ordering-sdk/stores/postgres'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { blocksOf, readPages } from '../../docs/support/pages.ts'
+import { blocksOf, exportsOf, programsAbout, readPages } from '../../docs/support/pages.ts'
 import { embedded } from '../support/during.ts'
 import { describeWith } from '../support/services.ts'
-import { HOOK_TIMEOUT } from '../support/sql-server.ts'
-
-const folder = fileURLToPath(new URL('../../../.tmp/postgres-docs/', import.meta.url))
 
 /** The names and parameters of the page's functions. */
 interface Page {
@@ -32,31 +26,9 @@ interface Page {
 
 describeWith('clients', 'what the documentation shows of PostgresStore', () => {
   const database = embedded()
-  const shown: Partial<Page> = {}
-  let tables = ''
-
-  beforeAll(async () => {
-    const blocks = readPages()
-      .flatMap(blocksOf)
-      .filter(
-        ({ at, info, code }) => at.startsWith('docs/') && info === 'ts' && code.includes('/stores/postgres'),
-      )
-    tables =
-      readPages()
-        .flatMap(blocksOf)
-        .find(({ info }) => info === 'sql')?.code ?? ''
-    await mkdir(folder, { recursive: true })
-    for (const [index, { code }] of blocks.entries()) {
-      const file = join(folder, `block-${index}.ts`)
-      await writeFile(file, code)
-      Object.assign(shown, await import(file))
-    }
-  }, HOOK_TIMEOUT)
-  afterAll(() => rm(folder, { recursive: true, force: true }))
-
   it('the documented Postgres code works', async () => {
-    const { openClient, adapt, openShop } = shown
-    if (!openClient || !adapt || !openShop) throw new Error('a block is missing')
+    const programs = programsAbout('/stores/postgres')
+    const { openClient, adapt, openShop } = await exportsOf<Page>('postgres-docs', programs)
     const pglite = database()
     const client = openClient(pglite)
     for await (const record of client.orders.unresolved()) throw new Error(`it has ${record.slot}`)
@@ -71,7 +43,10 @@ describeWith('clients', 'what the documentation shows of PostgresStore', () => {
     vi.stubEnv('CUSTOMER_ORDERING_BASE_URL', server.url)
     vi.stubEnv('CUSTOMER_ORDERING_API_KEY', sandbox.apiKey)
     try {
-      await pglite.exec(tables)
+      const tables = readPages()
+        .flatMap(blocksOf)
+        .find(({ info }) => info === 'sql')
+      await pglite.exec(tables?.code ?? '')
       const { checkOut, placeOrders } = await openShop(pglite)
       await checkOut(pglite, 'checkout-1', '@ada')
       await expect(checkOut(pglite, 'checkout-1', '@bob')).rejects.toThrow(/duplicate key/)

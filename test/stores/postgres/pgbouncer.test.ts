@@ -4,12 +4,12 @@ import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { describe, expect, it } from 'vitest'
 import { makeRow } from '../../../src/stores/contract/rows.ts'
 import { notRun } from '../../support/needs.ts'
-import { during } from '../support/during.ts'
+import { contractOver } from '../support/contract-over.ts'
+import { during, two } from '../support/during.ts'
 import { makePool, type PgPool } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 import { SqlServer } from '../support/sql-server.ts'
@@ -108,56 +108,43 @@ else
         () => start(mode),
         (started) => started.stop(),
       )
-      const pools = during(
-        async () => [makePool(bouncer().url), makePool(bouncer().url)] as const,
-        (made) => Promise.all(made.map((pool) => pool.end())),
+      const pools = two(
+        () => makePool(bouncer().url),
+        (pool) => pool.end(),
       )
-      let tables = 0
-      const open = (pool: PgPool): PostgresStore =>
-        new PostgresStore({ client: pool, table: `rows_${tables}` })
-      storeContract({
-        test: { describe, it },
-        createStore: () => {
-          tables++
-          return open(pools()[0])
-        },
-        openSecond: () => open(pools()[1]),
-        reopenStore: () => open(pools()[1]),
-        removeStore: () => pools()[0].query(`DROP TABLE IF EXISTS rows_${tables}, rows_${tables}_versions`),
-        history: { clients: 8, operations: 60 },
+      const open = (pool: PgPool, table: string) => new PostgresStore({ client: pool, table })
+      contractOver(pools, (pool, number) => open(pool, `rows_${number}`), {
+        remove: (number) => pools()[0].query(`DROP TABLE IF EXISTS rows_${number}, rows_${number}_versions`),
+        operations: 60,
       })
 
       it('a connection that was released after BEGIN takes no acknowledged row with it', async () => {
-        tables++
         const [pool] = pools()
-        await open(pool).migrate()
+        await open(pool, 'leaky').migrate()
         const leaky = makePool(bouncer().url, { max: 1 })
         const client = await leaky.connect()
         await client.query('BEGIN')
         client.release()
         const row = makeRow(1)
-        const acknowledged = await open(leaky)
+        const acknowledged = await open(leaky, 'leaky')
           .insert(row)
           .then(
             ({ inserted }) => inserted,
             () => false,
           )
         await leaky.end()
-        expect((await open(pool).get(row.scope, row.id)) !== undefined).toBe(acknowledged)
+        expect((await open(pool, 'leaky').get(row.scope, row.id)) !== undefined).toBe(acknowledged)
       })
 
       it('every acknowledged row survives a crash of the server under load', async () => {
-        tables++
-        const [pool] = pools()
-        await open(pool).migrate()
+        const store = open(pools()[0], 'crashed')
+        await store.migrate()
         const acknowledged: string[] = []
         let going = true
         const writers = Array.from({ length: 6 }, async (_, writer) => {
           for (let number = 0; going; number++) {
             const row = makeRow(1000 * writer + number)
-            const { inserted } = await open(pool)
-              .insert(row)
-              .catch(() => ({ inserted: false }))
+            const { inserted } = await store.insert(row).catch(() => ({ inserted: false }))
             if (inserted) acknowledged.push(row.id)
           }
         })
@@ -168,7 +155,7 @@ else
         going = false
         await Promise.all(writers)
         const { scope } = makeRow(1)
-        for (const id of acknowledged) expect(await open(pool).get(scope, id)).toBeDefined()
+        for (const id of acknowledged) expect(await store.get(scope, id)).toBeDefined()
       }, 120_000)
     })
   })

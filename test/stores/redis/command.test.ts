@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it, onTestFinished } from 'vitest'
 import { RedisStore } from '../../../src/stores/redis.ts'
-import { command, settlesThroughCommand } from '../support/command.ts'
+import { failsWithoutServer, settlesThroughCommand } from '../support/command.ts'
 import { during, redisServers } from '../support/during.ts'
 import { enginesFolder } from '../support/engines.ts'
 import { nodeRedis } from '../support/redis-clients.ts'
@@ -48,13 +48,9 @@ describeWith('redis', 'the command over Redis', () => {
   it.each([
     ['node-redis', () => engines],
     ['ioredis', () => only('ioredis')],
-  ])('the command exits with 1 if no server listens, and does not reconnect: %s', async (_name, folder) => {
-    const line = 'unresolved --store redis://:secret-word@127.0.0.1:1 --account shop'
-    const { code, out, err } = await command(line, folder())
-    expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toMatch(/^customer-ordering-sdk: /)
-    expect(err).not.toContain('secret-word')
-  })
+  ])('the command exits with 1 if no server listens, and does not reconnect: %s', (_name, folder) =>
+    failsWithoutServer('redis://:secret-word@127.0.0.1:1', folder()),
+  )
 
   it('the command names the store, the account and the server if a Redis store has no orders', async () => {
     const url = `redis://127.0.0.1:${servers().port}/7`

@@ -1,7 +1,8 @@
 import { describe } from 'vitest'
-import { redisServers } from '../support/during.ts'
+import { RedisStore } from '../../../src/stores/redis.ts'
+import { contractOver } from '../support/contract-over.ts'
+import { redisServers, two } from '../support/during.ts'
 import { CLIENTS, connect } from '../support/redis-clients.ts'
-import { contractOver } from '../support/redis-contract.ts'
 import { describeWith } from '../support/services.ts'
 
 describeWith('redis', 'RedisStore', () => {
@@ -9,7 +10,14 @@ describeWith('redis', 'RedisStore', () => {
     const servers = redisServers(kind)
 
     describe.each(CLIENTS)('through %s', (name) => {
-      contractOver(name, () => connect(name, servers().ports), undefined)
+      const connections = two(
+        () => connect(name, servers().ports),
+        (connection) => connection.close(),
+      )
+      contractOver(
+        connections,
+        ({ client }, number) => new RedisStore({ client, prefix: `${name} ${number}:` }),
+      )
     })
   })
 })

@@ -1,7 +1,8 @@
 import { describe } from 'vitest'
-import { redisServers } from '../support/during.ts'
-import { ioredis, nodeRedis } from '../support/redis-clients.ts'
-import { contractOver } from '../support/redis-contract.ts'
+import { RedisStore } from '../../../src/stores/redis.ts'
+import { contractOver } from '../support/contract-over.ts'
+import { redisServers, two } from '../support/during.ts'
+import { type Connection, ioredis, nodeRedis } from '../support/redis-clients.ts'
 import { describeWith } from '../support/services.ts'
 
 /**
@@ -28,6 +29,12 @@ describeWith('redis', 'RedisStore over the oldest clients that it supports', () 
   const servers = redisServers('single')
 
   describe.each(Object.entries(OLDEST))('%s', (name, connect) => {
-    contractOver(name, () => connect(servers().port), { clients: 8, operations: 60 })
+    const connections = two<Connection>(
+      () => connect(servers().port),
+      (connection) => connection.close(),
+    )
+    const open = ({ client }: Connection, number: number) =>
+      new RedisStore({ client, prefix: `${name} ${number}:` })
+    contractOver(connections, open, { operations: 60 })
   })
 })

@@ -6,7 +6,7 @@ import type { OrderStore } from '../../../src/stores/store.ts'
 import { type Ran, runHere } from '../../command/terminal.ts'
 import { failure, order } from '../../support/lab.ts'
 
-export async function command(
+async function command(
   line: string,
   folder: string,
   env: Readonly<Record<string, string>> = {},
@@ -48,5 +48,22 @@ export async function settlesThroughCommand(store: OrderStore, flags: string, fo
     sandbox.expectChargedOnce('in-doubt')
   } finally {
     await service.close()
+  }
+}
+
+/** Checks that the command fails if no server listens at this address, and prints no password. */
+export async function failsWithoutServer(address: string, folder: string): Promise<void> {
+  const { code, out, err } = await command(`unresolved --store ${address} --account shop`, folder)
+  expect({ code, out }).toEqual({ code: 1, out: '' })
+  expect(err).toMatch(/^customer-ordering-sdk: /)
+  expect(err).not.toContain('secret-word')
+}
+
+/** Checks that the command finds no order store at this address, whatever it should do there. */
+export async function findsNoStore(address: string, folder: string): Promise<void> {
+  for (const line of ['unresolved', 'recover --yes --safe-retry-window 1200000']) {
+    const { code, out, err } = await command(`${line} --store ${address} --account shop`, folder)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toContain('has no order store: it lacks the table customer_ordering_rows. Check --store.')
   }
 }

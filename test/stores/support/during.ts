@@ -19,6 +19,13 @@ export function during<T>(start: () => Promise<T>, stop: (started: T) => unknown
   }
 }
 
+/** Two of them, for tests in which two clients have the same rows. */
+export const two = <T>(open: () => T | Promise<T>, end: (one: T) => unknown): (() => readonly [T, T]) =>
+  during(
+    async () => [await open(), await open()] as const,
+    (opened) => Promise.all(opened.map(end)),
+  )
+
 export const sqlServer = (...parameters: Parameters<typeof SqlServer.start>): (() => SqlServer) =>
   during(
     () => SqlServer.start(...parameters),
