@@ -63,7 +63,8 @@ export async function forward<Incoming>(
   if (Number(received.header('content-length')) > maxBodyBytes) return refusal(...BODY_PROBLEMS.too_large)
   const { route, path, query } = target
   const verdict = await settings.authorize(request, route)
-  if (verdict instanceof Response) return verdict
+  if (verdict instanceof Response)
+    return route.operation === 'createOrder' ? await recognisable(verdict) : verdict
   if (verdict !== true) return refusal(401, 'UNAUTHENTICATED', 'Sign in first.')
 
   const source = settings.apiKey
@@ -138,6 +139,19 @@ export async function forward<Incoming>(
   }
   const content = STATUSES_WITHOUT_BODY.includes(status) ? null : redact(text, [key], LIKE_A_KEY)
   return tagged(new Response(content, { status, headers: returned }))
+}
+
+/**
+ * Gives a refusal by `authorize` a JSON body. Without one, the page's client cannot know that it does
+ * not come from a gateway behind which the order was created, and reports `'unknown'`.
+ */
+async function recognisable(verdict: Response): Promise<Response> {
+  const { status } = verdict
+  const headers = new Headers(verdict.headers)
+  if (status < 400 || status > 499 || headers.get('content-type')?.includes('json')) return verdict
+  for (const name of [...headers.keys()]) if (name.startsWith('content-')) headers.delete(name)
+  const message = `${(await verdict.text()) || 'The proxy refused the order.'} Nothing was sent.`
+  return Response.json({ code: 'REFUSED', message }, { status, headers })
 }
 
 /** The service cannot decode a compressed body, because the proxy does not forward its encoding. */

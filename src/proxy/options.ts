@@ -35,8 +35,11 @@ export interface ProxyOptions<Incoming = Request> {
    * Decides who may make a call: check the visitor's session here, and the route if visitors have
    * different permissions.
    *
-   * `true` forwards the request, `false` returns 401, and a `Response` is returned unchanged. An
-   * accepted `createOrder` spends the wallet's money. Do not read the body.
+   * `true` forwards the request, `false` returns 401, and a `Response` is returned instead. For
+   * `createOrder`, return a status from 400 to 499: after a redirect or a 5xx, the page's client must
+   * assume that the order may exist. The proxy gives such a refusal a JSON body if it has none.
+   *
+   * An accepted `createOrder` spends the wallet's money. Do not read the body.
    */
   readonly authorize: (
     request: Incoming,

@@ -1,7 +1,7 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/options.ts'
-import { createProxy } from '../../src/proxy/index.ts'
+import { createProxy, type ProxyOptions } from '../../src/proxy/index.ts'
 import { failure, Lab, order } from '../support/lab.ts'
 
 type Fault = Parameters<Lab['sandbox']['faults']['add']>[0]['action']
@@ -9,7 +9,7 @@ type Fault = Parameters<Lab['sandbox']['faults']['add']>[0]['action']
 /**
  * Pages behind a proxy. Tests can change the proxy's API key and cut its connection to the page.
  */
-function shop(options: SandboxOptions = {}) {
+function shop(options: SandboxOptions = {}, authorize: ProxyOptions['authorize'] = () => true) {
   const lab = new Lab(options)
   const { sandbox } = lab
   const keys = { now: sandbox.apiKey, next: sandbox.addApiKey({ customer: sandbox.customerId }) }
@@ -21,7 +21,7 @@ function shop(options: SandboxOptions = {}) {
   const proxy = createProxy({
     baseUrl: sandbox.baseUrl,
     apiKey: () => keys.now,
-    authorize: () => true,
+    authorize,
     fetch: sandbox.fetch as typeof fetch,
   })
   const page = (changes: ClientOptions = {}) =>
@@ -75,6 +75,39 @@ describe('a page behind the proxy', () => {
     const here = shop()
     if (action !== undefined) here.fault(action)
     expect((await here.page().orders.create(order('r1'))).id).toBe(chargedOnce(here))
+  })
+
+  it.each([
+    [
+      'without a body',
+      () => new Response(null, { status: 403 }),
+      'The proxy refused the order. Nothing was sent.',
+    ],
+    ['with text', () => new Response('Blocked.', { status: 403 }), 'Blocked. Nothing was sent.'],
+    ['with JSON', () => Response.json({ message: 'Blocked.' }, { status: 403 }), 'Blocked.'],
+  ])(
+    'a page reports an order that authorize refused as not charged: a response %s',
+    async (_what, authorize, message) => {
+      const { page, lab, sandbox } = shop({}, authorize)
+      const error = await failure(page().orders.create(order('r1')))
+      expect(error).toMatchObject({ status: 403, charged: 'no', serverMessage: message })
+      expect(lab.posts).toHaveLength(0)
+      sandbox.expectCharges(0)
+    },
+  )
+
+  it('a refusal by authorize keeps its headers, and a refused read its body', async () => {
+    const headers = { 'content-type': 'text/plain', 'www-authenticate': 'Session', 'set-cookie': 'a=b' }
+    const proxy = createProxy({
+      baseUrl: 'https://api.example.com',
+      apiKey: 'key-of-nobody-at-all',
+      authorize: () => new Response('Sign in.', { status: 401, headers }),
+    })
+    const order = await proxy(new Request('https://shop.example/api/v1/orders', { method: 'POST' }))
+    expect(Object.fromEntries(order.headers)).toEqual({ ...headers, 'content-type': 'application/json' })
+    expect(await order.json()).toEqual({ code: 'REFUSED', message: 'Sign in. Nothing was sent.' })
+    const read = await proxy(new Request('https://shop.example/api/v1/balance'))
+    expect(await read.text()).toBe('Sign in.')
   })
 
   it.each(['page', 'service'] as const)(
