@@ -7,12 +7,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { CustomerOrderingClient, MemoryStore, type OrderStore } from 'customer-ordering-sdk'
+import { MysqlStore } from 'customer-ordering-sdk/stores/mysql'
 import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { RedisStore } from 'customer-ordering-sdk/stores/redis'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
+import { makeMysqlPool } from '../../test/stores/support/mysql.ts'
 import { makePool } from '../../test/stores/support/postgres-clients.ts'
 import { connect } from '../../test/stores/support/redis-clients.ts'
-import { startPostgres, startRedis } from '../services/start.ts'
+import { startMariadb, startPostgres, startRedis } from '../services/start.ts'
 import { compare, median, ratio, table } from './compare.ts'
 import { instantService, KEY, orderBody } from './orders.ts'
 
@@ -74,6 +76,28 @@ async function postgres(): Promise<Engine> {
   }
 }
 
+/** On MariaDB, with the pool of the store, which sends two statements where one by hand does. */
+async function mysql(): Promise<Engine> {
+  const server = startMariadb()
+  const pool = makeMysqlPool(server.url, { connectionLimit: 16 })
+  const store = new MysqlStore({ client: pool })
+  await store.migrate()
+  await pool.query('CREATE TABLE bare (id VARCHAR(64) PRIMARY KEY, data LONGTEXT)')
+  return {
+    name: '`MysqlStore`, a read and two commits',
+    store,
+    before: async (id) => {
+      await pool.query(`SELECT data FROM bare WHERE id = '${id}'`)
+      await pool.query(`INSERT INTO bare VALUES ('${id}', '${OPEN}')`)
+    },
+    after: (id) => pool.query(`UPDATE bare SET data = '${CREATED}' WHERE id = '${id}'`),
+    close: async () => {
+      await pool.end()
+      server.stop()
+    },
+  }
+}
+
 /** Uses an append-only file that is synced every second, Redis's default, and ioredis for both. */
 async function redis(): Promise<Engine> {
   const server = startRedis()
@@ -101,6 +125,7 @@ const engines: readonly Engine[] = [
   { name: '`MemoryStore`', store: new MemoryStore(), close: () => {} },
   sqlite(),
   await postgres(),
+  await mysql(),
   await redis(),
 ]
 const placing = new Map(

@@ -12,15 +12,22 @@ export interface Service {
 
 const script = (name: string): string => fileURLToPath(new URL(name, import.meta.url))
 
-/** Starts PostgreSQL (postgres.sh). `fsync` makes it wait for the disk. */
-export function startPostgres({ fsync = false }: { readonly fsync?: boolean } = {}): Service {
-  const output = execFileSync(script('postgres.sh'), ['start', String(process.pid)], {
+function startDatabase(name: string, environment: Readonly<Record<string, string>> = {}): Service {
+  const output = execFileSync(script(name), ['start', String(process.pid)], {
     encoding: 'utf8',
-    env: { ...process.env, FSYNC: fsync ? 'on' : 'off' },
+    env: { ...process.env, ...environment },
   })
   const [, directory = '', url = ''] = /^directory=(.*)\nurl=(.*)$/m.exec(output) ?? []
-  return { url, stop: () => execFileSync(script('postgres.sh'), ['stop', directory]) }
+  return { url, stop: () => execFileSync(script(name), ['stop', directory]) }
 }
+
+/** Starts PostgreSQL (postgres.sh). `fsync` makes it wait for the disk. */
+export function startPostgres({ fsync = false }: { readonly fsync?: boolean } = {}): Service {
+  return startDatabase('postgres.sh', { FSYNC: fsync ? 'on' : 'off' })
+}
+
+/** Starts MariaDB (mariadb.sh), which waits for the disk. */
+export const startMariadb = (): Service => startDatabase('mariadb.sh')
 
 /** Starts one Redis server (redis.sh). */
 export function startRedis(): Service {
