@@ -6,7 +6,7 @@ import type { OrderStore } from '../../../src/stores/store.ts'
 import { type Ran, runHere } from '../../command/terminal.ts'
 import { failure, order } from '../../support/lab.ts'
 
-async function command(
+export async function command(
   line: string,
   folder: string,
   env: Readonly<Record<string, string>> = {},
