@@ -337,16 +337,10 @@ it.each([
 describe('the reading of imports', () => {
   it('the reader of imports understands every form, and ignores comments', () => {
     const text = [
-      "import a from 'a'",
-      "import type { B } from 'b'",
-      "import {\n  c,\n  type D,\n} from 'c'",
-      "export * from 'd'",
-      "export type { E } from 'e'",
-      "import 'f'",
-      "const g = await import('g')",
-      "const h = require('h')",
-      "// import i from 'i'",
-      "/**\n * import j from 'j'\n */",
+      ...["import a from 'a'", "import type { B } from 'b'"],
+      ...["import {\n  c,\n  type D,\n} from 'c'", "export * from 'd'"],
+      ...["export type { E } from 'e'", "import 'f'", "const g = await import('g')"],
+      ...["const h = require('h')", "// import i from 'i'", "/**\n * import j from 'j'\n */"],
     ].join('\n')
     const found = importsOf({ 'x.ts': text }).map(({ to, typeOnly }) => [to, typeOnly])
     expect(found).toEqual([

@@ -43,29 +43,10 @@ function quote(text: string): string {
     .join('')}"`
 }
 
-/**
- * The same value with its members in the opposite order, built so that `__proto__` stays a member.
- */
-function reversed(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(reversed)
-  if (typeof value !== 'object' || value === null) return value
-  const members = Object.entries(value).map(([name, member]): [string, unknown] => [name, reversed(member)])
-  return Object.fromEntries(members.reverse())
-}
-
 test('the text equals the output of a slow implementation of RFC 8785', () => {
   fc.assert(
     fc.property(json, (value) => {
       expect(canonicalJson(value)).toBe(slow(value))
-    }),
-  )
-})
-
-test('canonical text is unchanged after parsing and writing', () => {
-  fc.assert(
-    fc.property(json, (value) => {
-      const text = canonicalJson(value)
-      expect(canonicalJson(JSON.parse(text))).toBe(text)
     }),
   )
 })
@@ -76,24 +57,6 @@ test('parsing the text returns the value', () => {
       // JSON has no -0. Every other value must survive.
       const expected = JSON.parse(JSON.stringify(value))
       expect(JSON.parse(canonicalJson(value))).toStrictEqual(expected)
-    }),
-  )
-})
-
-test('the order of members does not matter, whatever their names', () => {
-  const name = fc.oneof(fc.string({ unit: 'binary' }), fc.nat().map(String), fc.constant('__proto__'))
-  const object = fc.dictionary(name, json, { minKeys: 2 })
-  fc.assert(
-    fc.property(object, (value) => {
-      expect(canonicalJson(reversed(value))).toBe(canonicalJson(value))
-    }),
-  )
-})
-
-test('different values have different texts', () => {
-  fc.assert(
-    fc.property(json, json, (a, b) => {
-      expect(canonicalJson(a) === canonicalJson(b)).toBe(slow(a) === slow(b))
     }),
   )
 })
@@ -115,16 +78,9 @@ test('any string is either written so that it can be read back, or rejected for 
 })
 
 test('any value is either written as readable JSON or rejected with CanonicalJsonError', () => {
-  const anything = fc.anything({
-    withBigInt: true,
-    withBoxedValues: true,
-    withDate: true,
-    withMap: true,
-    withNullPrototype: true,
-    withSet: true,
-    withSparseArray: true,
-    withTypedArray: true,
-  })
+  const containers = { withMap: true, withSet: true, withSparseArray: true, withTypedArray: true }
+  const objects = { withBoxedValues: true, withDate: true, withNullPrototype: true }
+  const anything = fc.anything({ withBigInt: true, ...containers, ...objects })
   fc.assert(
     fc.property(anything, (value) => {
       let text: string

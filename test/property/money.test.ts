@@ -11,25 +11,8 @@ const amount = fc.oneof(
   fc.integer({ min: -99, max: 99 }),
 )
 const locale = fc.constantFrom(
-  ...[
-    'en',
-    'de',
-    'de-CH',
-    'fr',
-    'es',
-    'pl',
-    'hi-IN',
-    'bn',
-    'ar-EG',
-    'fa',
-    'he',
-    'my',
-    'ne',
-    'ja',
-    'sv',
-    'pt-PT',
-    'lt',
-  ],
+  ...['en', 'de', 'de-CH', 'fr', 'es', 'pl', 'hi-IN', 'bn', 'ar-EG', 'fa', 'he', 'my', 'ne'],
+  ...['ja', 'sv', 'pt-PT', 'lt'],
   ...['en-u-nu-adlm', 'ff-Adlm', 'zh-u-nu-hanidec', 'en-u-nu-fullwide'],
 )
 
@@ -54,16 +37,6 @@ test("the text equals Intl's output for the exact decimal, in every locale", () 
       expect(formatAmount({ amount: minor, currency: code }, tag)).toBe(
         format.format(decimalText(minor, decimals) as `${number}`),
       )
-    }),
-    { numRuns: effort(100, 1000) },
-  )
-})
-
-test('the digits of the English text are the digits of the amount', () => {
-  fc.assert(
-    fc.property(amount, currency, (minor, code) => {
-      const digits = formatAmount({ amount: minor, currency: code }, 'en').replaceAll(/[^0-9]/g, '')
-      expect(BigInt(digits)).toBe(BigInt(Math.abs(minor)))
     }),
     { numRuns: effort(100, 1000) },
   )

@@ -68,14 +68,8 @@ describe('client.request', () => {
   it('client.request keeps the path of the base URL and a trailing slash', async () => {
     const { client, requests } = clientOver(() => ({}), { baseUrl: 'https://api.example.com/base/' })
     for (const path of [
-      '/',
-      '/v1/x/',
-      '/v1/%C3%BC',
-      '/v1/a%20b',
-      '/v1/a%2Fb',
-      '/v1/..a',
-      '/v1/a:b@c;d,e~f',
-      '/v1/a.b/.c.',
+      ...['/', '/v1/x/', '/v1/%C3%BC', '/v1/a%20b', '/v1/a%2Fb', '/v1/..a', '/v1/a:b@c;d,e~f'],
+      ...['/v1/a.b/.c.'],
     ]) {
       await client.request({ method: 'GET', path })
       expect(requests.at(-1)?.url.href).toBe(`https://api.example.com/base${path}`)
@@ -83,43 +77,12 @@ describe('client.request', () => {
   })
 
   it.each([
-    '',
-    'v1/x',
-    '//evil.example.com/x',
-    '/\\evil.example.com',
-    '/v1//x',
-    '/v1/../x',
-    '/v1/.',
-    '/..',
-    '/v1/%2e%2e/x',
-    '/v1/%2E./x',
-    '/v1/%252e%252e/x',
-    '/v1/a%2F..%2Fb',
-    '/v1/a%2f%2fb',
-    '/v1/a%5c..%5cb',
-    '/v1/..%09/x',
-    '/v1/..%0a',
-    '/v1/..%0A/x',
-    '/v1/..%20',
-    '/v1/..%20/x',
-    '/v1/..%00',
-    '/v1/%00',
-    '/v1/a%7f',
-    '/v1/..%3fx',
-    '/v1/..%23/x',
-    '/v1/%2e%2e%2f%25zz',
-    '/%2Fevil.example.com',
-    '/v1/x?a=1',
-    '/v1/x#a',
-    '/v1/a b',
-    '/v1/a\nb',
-    '/v1/ü',
-    '/v1/%',
-    '/v1/%zz',
-    'https://evil.example.com/',
-    5,
-    null,
-    undefined,
+    ...['', 'v1/x', '//evil.example.com/x', '/\\evil.example.com', '/v1//x', '/v1/../x', '/v1/.'],
+    ...['/..', '/v1/%2e%2e/x', '/v1/%2E./x', '/v1/%252e%252e/x', '/v1/a%2F..%2Fb', '/v1/a%2f%2fb'],
+    ...['/v1/a%5c..%5cb', '/v1/..%09/x', '/v1/..%0a', '/v1/..%0A/x', '/v1/..%20', '/v1/..%20/x'],
+    ...['/v1/..%00', '/v1/%00', '/v1/a%7f', '/v1/..%3fx', '/v1/..%23/x', '/v1/%2e%2e%2f%25zz'],
+    ...['/%2Fevil.example.com', '/v1/x?a=1', '/v1/x#a', '/v1/a b', '/v1/a\nb', '/v1/ü', '/v1/%'],
+    ...['/v1/%zz', 'https://evil.example.com/', 5, null, undefined],
   ])('client.request rejects the path %j before anything is sent', async (path) => {
     const { client, requests } = clientOver(() => ({}))
     const pending = client.request({ method: 'GET', path: path as string })

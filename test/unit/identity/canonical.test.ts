@@ -54,13 +54,8 @@ describe('RFC 8785', () => {
     }
     const values = [...canonicalJson(input).matchAll(/:"([^"]+)"/g)].map((match) => match[1])
     expect(values).toEqual([
-      'Carriage Return',
-      'One',
-      'Control',
-      'Latin Small Letter O With Diaeresis',
-      'Euro Sign',
-      'Emoji: Grinning Face',
-      'Hebrew Letter Dalet With Dagesh',
+      ...['Carriage Return', 'One', 'Control', 'Latin Small Letter O With Diaeresis', 'Euro Sign'],
+      ...['Emoji: Grinning Face', 'Hebrew Letter Dalet With Dagesh'],
     ])
   })
 
