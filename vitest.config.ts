@@ -66,10 +66,10 @@ export default defineConfig({
       project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox', together),
       project('server', { ...together, testTimeout: 20_000, setupFiles: ['test/server/load-fetch.ts'] }),
-      // The same once more over the other transport, without what is about the platform's fetch alone.
+      // The same once more over the other transport, without what is about one transport alone.
       project('server-undici', {
         include: ['test/server/**/*.test.ts'],
-        exclude: ['test/server/platform-fetch.test.ts'],
+        exclude: ['test/server/{platform-fetch,undici}.test.ts'],
         testTimeout: 20_000,
         setupFiles: ['test/server/load-fetch.ts'],
         provide: { transport: 'undici' },

@@ -9,7 +9,6 @@ import {
   CustomerOrderingClient,
   type Transport,
 } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import {
   type UndiciTransport,
   type UndiciTransportOptions,
@@ -18,7 +17,6 @@ import {
 import * as undiciModule from 'undici'
 import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { attempt } from '../support/attempt.ts'
 import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
 import { answerText, listening, rawServer } from '../support/raw-server.ts'
@@ -88,30 +86,6 @@ describe('the undici transport', () => {
     expect([first.amount, second.amount]).toEqual([1, 2])
   })
 
-  test('the undici transport places an order and reads lists', async () => {
-    const sandbox = createSandbox()
-    const server = await serveSandbox(sandbox)
-    onTestFinished(() => server.close())
-    const client = new CustomerOrderingClient({
-      baseUrl: server.url,
-      apiKey: sandbox.apiKey,
-      transport: undici(),
-    })
-    const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-    const order = await client.orders.create({ ...request, metadata: { externalOrderId: 'r1' } })
-    expect(order.id).toBe(sandbox.expectChargedOnce('r1').orderId)
-    expect(await client.orders.list().toArray({ max: 9 })).toHaveLength(1)
-  })
-
-  test('the undici transport reuses connections', async () => {
-    const server = await responsive()
-    const transport = undici()
-    for (let count = 0; count < 10; count++) await attempt(server.url, {}, { transport })
-    expect(server.requests).toHaveLength(10)
-    // undici may open a second connection while the first is still being released.
-    expect(server.connections()).toBeLessThanOrEqual(2)
-  })
-
   test('the undici transport opens no more connections than configured', async () => {
     const server = await responsive()
     const transport = undici({ connections: 2 })
@@ -139,26 +113,6 @@ describe('the undici transport', () => {
     expect(await attempt(`https://127.0.0.1:${port}`, {}, { transport: chosen })).toMatchObject({
       text: ownChoice,
     })
-  })
-
-  test('the undici transport sends only the requested headers and those of the connection', async () => {
-    const server = await responsive()
-    await attempt(server.url, { headers: { accept: 'application/json' } }, { transport: undici() })
-    expect(server.requests[0]?.headers.map(([name]) => name).toSorted()).toEqual([
-      'accept',
-      'accept-encoding',
-      'connection',
-      'content-length',
-      'host',
-    ])
-  })
-
-  test('the undici transport follows no redirect', async () => {
-    const target = await responsive()
-    const server = await rawServer((socket) => socket.write(answerText(307, '', [`location: ${target.url}`])))
-    const result = await attempt(server.url, {}, { transport: undici() })
-    expect(result).toMatchObject({ kind: 'redirect', status: 307 })
-    expect(target.connections()).toBe(0)
   })
 
   test('the undici transport waits for requests in flight when it is closed, then sends nothing', async () => {
