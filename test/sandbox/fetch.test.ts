@@ -1,6 +1,6 @@
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, expectTypeOf, test } from 'vitest'
-import { manualClock, orderInit, settled } from './caller.ts'
+import { orderInit, settled } from './caller.ts'
 
 const sandboxWith = (faults: NonNullable<Parameters<typeof createSandbox>[0]>['faults'] = []) => {
   const sandbox = createSandbox({ faults })
@@ -56,22 +56,6 @@ describe('sandbox.fetch', () => {
     const reason = new Error('no')
     await expect(sandbox.fetch(orders, { ...order, signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     expect(sandbox.requests).toEqual([])
-  })
-
-  test('sandbox.fetch rejects with the reason of a signal that fires during processing', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock.options, behaviour: { processingTime: 10 } })
-    const { order } = sandboxWith()
-    const controller = new AbortController()
-    const work = sandbox
-      .fetch(`${sandbox.baseUrl}/v1/orders`, { ...order, signal: controller.signal })
-      .catch((error: unknown) => error)
-    await settled()
-    controller.abort(new Error('timeout'))
-    expect(await work).toMatchObject({ message: 'timeout' })
-    clock.advance(10)
-    await settled()
-    sandbox.expectChargedOnce('k')
   })
 
   test('sandbox.fetch waits with timers if no sleep is given', async () => {

@@ -1,5 +1,7 @@
+import { CustomerOrderingClient, responseInfo } from 'customer-ordering-sdk'
 import { sandboxHandlers } from 'customer-ordering-sdk/msw'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { orderInit } from './caller.ts'
@@ -42,4 +44,19 @@ describe('msw handlers', () => {
     expect((await order('https://outer.test/v1', other)).status).toBe(201)
     other.expectCharges(1)
   })
+})
+
+test('behind msw, the client repeats an order with its key after a network failure, which proves nothing', async () => {
+  const client = new CustomerOrderingClient({ ...sandbox, account: 'shop', fetch }, { random: () => 0 })
+  server.use(http.post(`${sandbox.baseUrl}/v1/orders`, () => HttpResponse.error(), { once: true }))
+  sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+  const metadata = { externalOrderId: 'r1' }
+  const placed = await client.orders.create({
+    serviceId: 'svc_standard',
+    target: '@a',
+    quantity: 1,
+    metadata,
+  })
+  expect(placed.id).toBe(sandbox.expectChargedOnce('r1').orderId)
+  expect(responseInfo(placed)).toMatchObject({ attempts: 3, status: 201 })
 })

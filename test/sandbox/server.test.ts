@@ -50,20 +50,6 @@ describe('a sandbox on a port', () => {
     sandbox.expectChargedOnce('k')
   })
 
-  test('a sandbox on a port charges although the caller has disconnected', async () => {
-    const clock = manualClock()
-    const { sandbox, order } = await serve({ ...clock.options, behaviour: { processingTime: 1000 } })
-    const controller = new AbortController()
-    const lost = order('k', { signal: controller.signal }).catch((error: unknown) => error)
-    await until(() => clock.sleepers() === 1)
-    controller.abort()
-    await lost
-    clock.advance(1000)
-    await until(() => sandbox.ledger.length === 1)
-    expect((await order()).status).toBe(201)
-    sandbox.expectChargedOnce('k')
-  })
-
   test('a sandbox on a port reports every request when its response is sent', async () => {
     const seen: unknown[] = []
     const { order, get } = await serve(

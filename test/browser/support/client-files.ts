@@ -10,7 +10,6 @@ export const NODE_ONLY: Readonly<Record<string, string>> = {
   'hostile-prototypes.test.ts': 'processes of its own; pages have the same',
   'memory-of-results.test.ts': 'the garbage collector of V8',
   'messages.test.ts': 'stacks of V8',
-  'msw.test.ts': 'the server of msw/node',
   'polluted-prototypes.test.ts': 'system errors of Node',
   'secrets.test.ts': 'util.inspect, and a raw TCP server',
   'server-runtimes.test.ts': 'what browsers do not have',
