@@ -48,27 +48,30 @@ describe('blocks of code in README.md and docs', () => {
     expect(await compiled(folder, buildInfo)).toBe('')
   })
 
-  test.concurrent.each(sample(modules, 16))('the block at $at prints the documented output', async (block) => {
-    // Each block has its own server, so blocks may run in any sequence.
-    const sandbox = createSandbox()
-    const server = await serveSandbox(sandbox)
-    const cwd = await mkdtemp(join(tmpdir(), 'docs-'))
-    try {
-      const { stdout } = await run(process.execPath, [fileOf(block)], {
-        cwd,
-        timeout: 60_000,
-        env: {
-          ...process.env,
-          CUSTOMER_ORDERING_BASE_URL: server.url,
-          CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
-        },
-      })
-      for (const [expected, printed] of expectedOutput(block.code, stdout)) expect(printed).toBe(expected)
-    } finally {
-      await server.close()
-      await rm(cwd, { recursive: true, force: true })
-    }
-  })
+  test.concurrent.each(sample(modules, 16))(
+    'the block at $at prints the documented output',
+    async (block) => {
+      // Each block has its own server, so blocks may run in any sequence.
+      const sandbox = createSandbox()
+      const server = await serveSandbox(sandbox)
+      const cwd = await mkdtemp(join(tmpdir(), 'docs-'))
+      try {
+        const { stdout } = await run(process.execPath, [fileOf(block)], {
+          cwd,
+          timeout: 60_000,
+          env: {
+            ...process.env,
+            CUSTOMER_ORDERING_BASE_URL: server.url,
+            CUSTOMER_ORDERING_API_KEY: sandbox.apiKey,
+          },
+        })
+        for (const [expected, printed] of expectedOutput(block.code, stdout)) expect(printed).toBe(expected)
+      } finally {
+        await server.close()
+        await rm(cwd, { recursive: true, force: true })
+      }
+    },
+  )
 })
 
 /**

@@ -6,7 +6,7 @@ const folder = new URL('../../client/', import.meta.url)
 /** Files of test/client that test Node itself or need its modules, with the reason. */
 export const NODE_ONLY: Readonly<Record<string, string>> = {
   'close.test.ts': 'SqliteStore',
-  'codec.test.ts': 'ciphers of node:crypto',
+  'codec.test.ts': 'util.inspect',
   'hostile-prototypes.test.ts': 'processes of its own; pages have the same',
   'memory-of-results.test.ts': 'the garbage collector of V8',
   'messages.test.ts': 'stacks of V8',
