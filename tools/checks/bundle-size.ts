@@ -56,8 +56,8 @@ const measured: readonly Measured[] = [
   { entry: './stores/d1', name: 'D1Store', budget: 6_250 },
   { entry: './stores/durable-object', name: 'DurableObjectStore', budget: 6_400 },
   { entry: './stores/contract', name: 'storeContract', budget: 9_600 },
-  { entry: './sandbox', name: 'createSandbox', budget: 15_500 },
-  { entry: './sandbox/server', name: 'serveSandbox', budget: 32_200, platform: 'node' },
+  { entry: './sandbox', name: 'createSandbox', budget: 15_000 },
+  { entry: './sandbox/server', name: 'serveSandbox', budget: 18_000, platform: 'node' },
   { entry: './msw', name: 'sandboxHandlers', budget: 1_050 },
   { entry: './proxy', name: 'createProxy', budget: 8_750, dependencies: ['uuid'] },
   {
