@@ -22,14 +22,11 @@ import {
   type RecoveryOutcome,
   type RecoverySummary,
   type RequestOptions,
-  type ResponseInfo,
-  responseInfo,
   type Schemas,
   type Service,
   type ServiceOf,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expectTypeOf, it } from 'vitest'
 import * as z from 'zod/mini'
 
@@ -88,18 +85,9 @@ describe('a client without schemas', () => {
     list.toArray()
   })
 
-  it('results of a client have their response details', () => {
-    expectTypeOf(responseInfo).returns.toEqualTypeOf<ResponseInfo | undefined>()
-  })
-
   it('a client may be created from the environment, and closed by await using', () => {
     expectTypeOf(CustomerOrderingClient).toBeConstructibleWith()
     expectTypeOf<CustomerOrderingClient>().toExtend<AsyncDisposable>()
-  })
-
-  it('a client accepts a sandbox as its service', () => {
-    const { baseUrl, apiKey, fetch } = createSandbox()
-    expectTypeOf(CustomerOrderingClient).toBeConstructibleWith({ baseUrl, apiKey, fetch })
   })
 })
 

@@ -10,7 +10,6 @@ import type {
   StandardSchemaV1,
 } from 'customer-ordering-sdk'
 import { describe, expectTypeOf, it } from 'vitest'
-import type * as z from 'zod/mini'
 import type { balanceSchema } from '../../src/schemas/balance.ts'
 import type { anyObject } from '../../src/schemas/check.ts'
 import type { createOrderRequestSchema, orderSchema, RequestBody } from '../../src/schemas/order.ts'
@@ -56,10 +55,5 @@ describe('public types', () => {
     // @ts-expect-error an absent reference is left out, not undefined
     const absent: CreateOrderRequest = { ...least, metadata: { externalOrderId: undefined } }
     expectTypeOf([numeric, text, short, absent, misspelt, misplaced]).toExtend<CreateOrderRequest[]>()
-  })
-
-  it('public types accept schemas of any Standard Schema library', () => {
-    expectTypeOf<z.ZodMiniType<{ a: number }>>().toExtend<StandardSchemaV1>()
-    expectTypeOf<StandardSchemaV1.InferOutput<z.ZodMiniType<{ a: number }>>>().toEqualTypeOf<{ a: number }>()
   })
 })

@@ -4,54 +4,35 @@ import { LEFT_OPEN } from '../../support/order-context.ts'
 import type { Happening } from './events.ts'
 import { type Life, runLogOf } from './history.ts'
 
+const wall = 1_700_000_000_000
+const limits = { timeout: 400, totalTimeout: 1000, maxRetries: 0, safeRetryWindow: 10_000 }
+const life = (
+  name: string,
+  stops: Life['stops'],
+  events: readonly (readonly [number, Happening])[],
+  killed = false,
+): Life => ({
+  ...{ name, stops, limits, endedAt: 10_000, killed },
+  events: events.map(([at, happening]) => ({ at, wall, ...happening })),
+})
+const TIMED_OUT = { charged: 'unknown', code: 'timeout' } as const
+const NOTHING_ELSE = { arrivals: [], readings: [], ledger: [], rows: [] }
+
 it('a call of the fleet begins when its client has read the clock, even if writing the log takes long', () => {
-  const wall = 1_700_000_000_000
-  const log = runLogOf({
-    references: ['r1', 'r2'],
-    lives: [
-      {
-        name: 'process-1',
-        events: [
-          { event: 'began', call: 'slow', kind: 'create', reference: 'r1', at: 10, wall },
-          { event: 'called', call: 'slow', at: 95, wall },
-          {
-            event: 'told',
-            call: 'slow',
-            told: { charged: 'unknown', code: 'timeout' },
-            waiting: false,
-            at: 120,
-            wall,
-          },
-          { event: 'began', call: 'killed', kind: 'create', reference: 'r2', at: 130, wall },
-        ],
-        endedAt: 140,
-        killed: true,
-        stops: [],
-        limits: { timeout: 100, totalTimeout: 1000, maxRetries: 0, safeRetryWindow: 1100 },
-      },
-    ],
-    arrivals: [],
-    readings: [],
-    ledger: [],
-    rows: [],
-  })
-  expect(log.calls).toMatchObject([
+  const events: readonly (readonly [number, Happening])[] = [
+    [10, { event: 'began', call: 'slow', kind: 'create', reference: 'r1' }],
+    [95, { event: 'called', call: 'slow' }],
+    [120, { event: 'told', call: 'slow', told: TIMED_OUT, waiting: false }],
+    [130, { event: 'began', call: 'killed', kind: 'create', reference: 'r2' }],
+  ]
+  const lives = [life('process-1', [], events, true)]
+  expect(runLogOf({ references: ['r1', 'r2'], lives, ...NOTHING_ELSE }).calls).toMatchObject([
     { intent: 'r1', time: 95, endedTime: 120 },
     { intent: 'r2', time: 130, died: true },
   ])
 })
 
 describe('a call whose process was stopped', () => {
-  const wall = 1_700_000_000_000
-  const limits = { timeout: 400, totalTimeout: 1000, maxRetries: 0, safeRetryWindow: 10_000 }
-  const life = (
-    name: string,
-    stops: Life['stops'],
-    events: readonly (readonly [number, Happening])[],
-  ): Life => ({
-    ...{ name, stops, limits, endedAt: 10_000, killed: false },
-    events: events.map(([at, happening]) => ({ at, wall, ...happening })),
-  })
   const record = {
     ...{ ...LEFT_OPEN, slot: 'ref:r', key: 'k', externalOrderId: 'r' },
     ...{ state: 'created', readable: true, order: { id: 'o' } },
@@ -69,12 +50,11 @@ describe('a call whose process was stopped', () => {
     calledAt = 1001,
   ): string[] => {
     const call = 'late'
-    const told = { charged: 'unknown', code: 'timeout' } as const
     const events: (readonly [number, Happening])[] = [
       [1000, { event: 'began', call, kind: 'create', reference: 'r' }],
       [calledAt, { event: 'called', call }],
       ...meanwhile,
-      [awakeAt, { event: 'told', call, told, waiting: false }],
+      [awakeAt, { event: 'told', call, told: TIMED_OUT, waiting: false }],
     ]
     return agreement(
       runLogOf({
@@ -83,7 +63,7 @@ describe('a call whose process was stopped', () => {
           life('buyer', [], [[10, { event: 'wrote', row }]]),
           life('sleeper', stop === undefined ? [] : [stop], events),
         ],
-        ...{ arrivals: [], readings: [], ledger: [], rows: [] },
+        ...NOTHING_ELSE,
       }),
     )
   }

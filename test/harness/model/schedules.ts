@@ -50,9 +50,9 @@ export interface Setting {
 }
 
 /** The choices of one run, by their numbers. The rest of a run takes the first choice each time. */
-export type Choices = readonly number[]
+type Choices = readonly number[]
 
-export interface Outcome {
+interface Outcome {
   readonly broken: readonly string[]
   readonly trace: readonly string[]
   /** The choices that were taken, and how many there were each time. */
@@ -65,7 +65,7 @@ export interface Outcome {
 const NONE: ReadonlySet<string> = new Set()
 
 /** Runs one order of effects, until it comes to a state that another run has seen. */
-export async function runInOrder(
+async function runInOrder(
   setting: Setting,
   choices: Choices,
   { traced = false, seen = new Set() }: { readonly traced?: boolean; readonly seen?: Set<number> } = {},
@@ -197,17 +197,6 @@ async function inChosenOrder(
   return true
 }
 
-/** Runs a setting in every order, up to a number of runs. */
-export async function* everyOrder(setting: Setting, most: number): AsyncGenerator<Outcome, void, undefined> {
-  const seen = new Set<number>()
-  let choices: Choices | undefined = []
-  for (let runs = 0; choices !== undefined && runs < most; runs++) {
-    const outcome: Outcome = await runInOrder(setting, choices, { seen })
-    yield outcome
-    choices = nextOf(outcome)
-  }
-}
-
 /** The choices of the next run: the last one that has another. */
 function nextOf({ taken, widths }: Outcome): Choices | undefined {
   const last = taken.findLastIndex((choice, index) => choice + 1 < (widths[index] ?? 0))
@@ -222,16 +211,20 @@ export interface Found {
   readonly broken: string | undefined
 }
 
-/** Searches every order of a setting for a broken promise. */
+/** Searches every order of a setting for a broken promise, in up to a number of runs. */
 export async function searched(setting: Setting, most: number): Promise<Found> {
+  const seen = new Set<number>()
+  let choices: Choices | undefined = []
   let runs = 0
-  let all = 0
-  for await (const { broken, taken, known } of everyOrder(setting, most)) {
-    all++
+  for (let all = 0; choices !== undefined && all < most; all++) {
+    const outcome: Outcome = await runInOrder(setting, choices, { seen })
+    const { broken, taken, known } = outcome
     if (!known) runs++
-    if (broken.length === 0) continue
-    const { trace } = await runInOrder(setting, taken, { traced: true })
-    return { runs, whole: false, broken: [...broken, setting.name, ...trace].join('\n') }
+    if (broken.length > 0) {
+      const { trace } = await runInOrder(setting, taken, { traced: true })
+      return { runs, whole: false, broken: [...broken, setting.name, ...trace].join('\n') }
+    }
+    choices = nextOf(outcome)
   }
-  return { runs, whole: all < most, broken: undefined }
+  return { runs, whole: choices === undefined, broken: undefined }
 }
