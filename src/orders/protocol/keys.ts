@@ -25,9 +25,8 @@ export function timingOf({ connection, safeRetryWindow }: OrderContext, { settin
 }
 
 /**
- * The one rule before every attempt, in every command: the attempt must end inside the window of
- * its key, under any clock that differs by {@link CLOCK_SKEW}. The window of a key counts from the
- * first time that the key was sent. A key that was never sent has its whole window.
+ * The one rule before every attempt, in every command: the attempt must end inside the window of its
+ * key, under any clock that differs by {@link CLOCK_SKEW}. The window counts from the first send.
  */
 export function mayAttempt(
   firstSentAt: number | undefined,
@@ -48,10 +47,7 @@ export function isLate(record: JournalRecord, timing: Timing): boolean {
   return !isBusy(record, timing.now) || !mayAttempt(record.firstSentAt, timing)
 }
 
-/**
- * True while any call may still send the order, under every clock that is wrong by at most
- * {@link PERSON_SKEW}: its claim was written at `updatedAt`, and is as long as the claim says.
- */
+/** True while a call may still send the order, by any clock that is wrong by {@link PERSON_SKEW}. */
 export function mayBeRunning(
   { busyUntil = 0, othersUntil = 0, updatedAt }: JournalRecord,
   now: number,
@@ -132,8 +128,8 @@ function madeKey(context: OrderContext, externalOrderId: string | undefined, gen
 }
 
 /**
- * @param stored tag in the record. A reloaded web page learns the proxy's tag only from a response.
- * Until then, it sends this tag, and the proxy sends the order only if its own tag is equal.
+ * @param stored tag in the record. Until a response names the proxy's tag, a page sends this one, and
+ * the proxy sends the order only if its own tag is equal.
  */
 export function tagOf(context: OrderContext, key: string, credential: string | null, stored = ''): string {
   const { credentials, runtime } = context.connection

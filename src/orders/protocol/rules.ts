@@ -1,4 +1,5 @@
 /** What each command does with an order in each phase: one table. */
+import type { Connection } from '../../http/call.ts'
 import { CLOCK_SKEW } from '../../http/deadline.ts'
 import { pathProblem } from '../../http/path.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
@@ -63,8 +64,8 @@ export interface Facts extends Timing {
   readonly isLive: boolean
   /** True if this call may take over the claim of another process. */
   readonly outwaited: boolean
-  /** True if something may have sent the request more than once without this client's knowledge. */
-  readonly mayResend: boolean
+  /** `mayResend` is read only where a rule asks: in Node, it inspects the dispatcher. */
+  readonly connection: Pick<Connection, 'mayResend'>
   /** True if this call read the service's whole list and did not find the order. */
   readonly isNotListed: boolean
   /** When a person called `resolve()`, in milliseconds since 1970. */
@@ -77,7 +78,7 @@ export const PLAIN_FACTS: Omit<Facts, keyof Timing> = {
   wanted: undefined,
   isLive: false,
   outwaited: false,
-  mayResend: false,
+  connection: { mayResend: false },
   isNotListed: false,
   decidedAt: 0,
   orderId: undefined,
@@ -124,7 +125,7 @@ export const spent: Condition = (record, facts) =>
  * its key.
  */
 export const maybeHidden: Condition = ({ externalOrderId, attempts, firstSentAt }, facts) =>
-  facts.mayResend &&
+  facts.connection.mayResend &&
   !facts.isNotListed &&
   attempts > 0 &&
   externalOrderId !== undefined &&

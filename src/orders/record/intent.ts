@@ -87,10 +87,7 @@ function refuseMisnamed(request: unknown): void {
   if (issues.length > 0) throw invalidFor(issues)
 }
 
-/**
- * Finds a reference or key that is undefined. Canonical JSON would silently drop it, and the order
- * would be nameless.
- */
+/** A reference or key that is undefined: canonical JSON drops it, and the order would be nameless. */
 function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
   if (isUndefinedIn(request, 'metadata')) return 'metadata'
@@ -98,10 +95,7 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
   return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
 }
 
-/**
- * An earlier, valid call with the same reference or key may have been charged, and the error must
- * say so.
- */
+/** An earlier, valid call with the same name may have been charged, and the error must say so. */
 export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string | undefined {
   let written: unknown
   try {

@@ -18,7 +18,7 @@ import {
 
 const STORE_TIMEOUT = 10_000
 
-/** A row as it was read or written last, which the next write replaces. */
+/** What was read or written last. The next write replaces it. */
 export type Found =
   | FoundRecord
   | { readonly id: string; readonly row?: StoredRow; readonly record?: undefined }
@@ -144,9 +144,8 @@ export class Journal {
   }
 
   /**
-   * Inserts or rewrites the row, so that the store rejects a write that an earlier call abandoned.
-   * Needs no codec, so it works even if the codec fails. Returns true if no earlier write of the
-   * row can still be applied.
+   * Inserts or rewrites the row, also without a codec that works. Returns true if the store now rejects
+   * every earlier write of the row.
    */
   async fence({ id, row: base }: Found, deadline: Deadline): Promise<boolean> {
     const now = this.#runtime.now()

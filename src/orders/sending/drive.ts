@@ -35,7 +35,7 @@ export interface Unclaimed {
   readonly key: string | undefined
 }
 
-/** First and longest wait, in milliseconds, between consecutive reads of a claimed record. */
+/** First and longest wait, in milliseconds, between reads of a claimed record. */
 const FIRST_LOOK = 50
 const LONGEST_LOOK = 1000
 /** Milliseconds for which a call waits for another process before it claims the order itself. */
@@ -101,10 +101,7 @@ async function claimOrEnd(
       ...timingOf(context, job),
       wanted: intent,
       outwaited: job.takeOver || waited >= LONGEST_WAIT,
-      // Read only where a rule asks: in Node, it inspects the dispatcher.
-      get mayResend() {
-        return connection.mayResend
-      },
+      connection,
       isNotListed: job.isNotListed,
     }
     const step: Step = ruleFor(job.command, record, facts)
@@ -184,10 +181,7 @@ export function earlierRefusal(record: JournalRecord, key: Key, startedAt: numbe
   return ahead <= 0 || ahead > CLOCK_SKEW ? refusalOf(record, key) : undefined
 }
 
-/**
- * If the record's times are in the future, marks the age of its keys as unknown. If the store does
- * not accept the mark, this call still treats the keys as marked.
- */
+/** Marks keys of an unknown age. If the store does not take the mark, it still holds for this call. */
 async function withTrustedTimes(context: OrderContext, found: FoundRecord, job: Job): Promise<Found> {
   const { record } = found
   const now = context.connection.runtime.now()
@@ -202,9 +196,8 @@ async function withTrustedTimes(context: OrderContext, found: FoundRecord, job: 
 }
 
 /**
- * Determines `charged` for a call that ends without a claim. Says `'no'` only after a write that
- * shuts the door: a late write of this or another call could still open the order, and recovery
- * would send it.
+ * Says `'no'` only after a write that shuts the door: a late write of this or another call could
+ * still open the order, and recovery would send it.
  *
  * @param over the version that the call has tried to replace
  */

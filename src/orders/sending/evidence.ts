@@ -1,7 +1,6 @@
 /**
- * Evidence that an order exists: whether an order from the service may belong to a record, and the
- * write of the proof. A response may belong to another request, and another integration of the same
- * customer may use the same references.
+ * Whether an order from the service belongs to a record, and the write of that proof. A response may
+ * belong to another request, and another integration may use the same references.
  */
 import type { EchoedField } from '../../call-options.ts'
 import { defined, isObject, ownValue } from '../../defined.ts'
@@ -66,9 +65,8 @@ export function contradiction(asked: Asked, echo: Echo): EchoedField | undefined
 }
 
 /**
- * Compares an order that was found in the list or by its id. The id that the record remembers came
- * with a response to its own key, so an order with that id is its order, however the service shows
- * its fields now.
+ * Compares an order that was found in the list or by its id. The id in the record came with a response
+ * to its own key, so that order is its order, however the service shows its fields now.
  */
 export function differencesFound(
   asked: Asked & Partial<JournalRecord>,
@@ -122,7 +120,7 @@ const MAX_MERGES = 8
 /**
  * Stores a proof of a charge over the newest record: a charge overrides any other outcome.
  *
- * @param signal ends the write; by default, it goes on even if the caller aborts the call
+ * @param signal ends the write, which otherwise goes on if the caller aborts the call
  */
 export async function proveCreated(
   context: OrderContext,

@@ -135,8 +135,8 @@ async function attemptsUnder(
   let mine = found
   /** The API key whose tag the record has. */
   let taggedFor = credential
-  // True while the store lacks the tag of the proxy's API key. Without the tag, a later process might
-  // repeat the order under another API key.
+  // True while the store lacks the tag of the proxy's API key: a later process might repeat the order
+  // under another one.
   let isUntold = false
   /** What the attempts before the last one have shown. */
   let before: History = { ambiguous: claimed.ambiguous, proven: claimed.state === 'created' }
@@ -155,8 +155,7 @@ async function attemptsUnder(
     if (isProxied(tag) && context.idempotencyScope === 'apiKey') headers[IF_API_KEY_TAG] = tag
     if (tag === record.apiKeyTag && !isUntold) return true
     if ((verdict.ambiguous || verdict.proven) && !sameApiKey(context, record, apiKey)) return false
-    // Claim again with the tag of the new API key before it is sent, or another process would assume
-    // that the old API key sent the order.
+    // Claim again with the new tag, or another process would assume that the old API key was sent.
     const until = record.busyUntil ?? 0
     const lease = { now: runtime.now(), until, claim: callId, apiKeyTag: tag }
     const written = await journal.write(mine, claim(record, undefined, record, lease), deadline)

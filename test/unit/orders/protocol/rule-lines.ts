@@ -24,7 +24,7 @@ const lately = { updatedAt: NOW - 6 * MINUTE, busyUntil: NOW - 4 * MINUTE }
 const ahead = (by: number) => ({ updatedAt: NOW + by })
 const decided = (ago: number) => ({ decidedAt: NOW - ago })
 const seen = decided(10 * MINUTE)
-const HIDDEN = { mayResend: true }
+const HIDDEN = { connection: { mayResend: true } }
 const CALLERS = { origin: 'caller' } as const
 export const given = { wanted: { ...intent, idempotencyKey: record().key } }
 

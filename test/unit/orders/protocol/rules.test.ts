@@ -169,7 +169,7 @@ const facts: fc.Arbitrary<Facts> = fc
     wanted: fc.constantFrom(intent, changed, { ...intent, idempotencyKey: 'mine' }),
     isLive: fc.boolean(),
     outwaited: fc.boolean(),
-    mayResend: fc.boolean(),
+    connection: fc.record({ mayResend: fc.boolean() }),
     decidedAt: times,
     orderId: fc.constantFrom('o1', 'o2'),
   })
