@@ -6,9 +6,7 @@ export const engines: string = join(root, 'test/engines')
 
 const OTHERS = ['22.13', '22', '26']
 
-/**
- * The version that runs the tests, and other versions, which npm provides as packages for Linux.
- */
+/** The version that runs the tests, and other versions, which npm provides as packages for Linux. */
 export function nodeVersions(): readonly string[] {
   return process.platform === 'linux' ? [process.versions.node, ...OTHERS] : [process.versions.node]
 }

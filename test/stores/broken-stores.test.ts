@@ -4,9 +4,7 @@ import type { ListRowsOptions, OrderStore, RowPage, StoredRow } from '../../src/
 import { CollectingRunner } from './support/collecting-runner.ts'
 import { PlainStore } from './support/plain-store.ts'
 
-/**
- * Runs the suite, or its test with one title. Returns the messages of the failed tests, by title.
- */
+/** Runs the suite, or its test with one title. Returns the messages of the failed tests, by title. */
 function failuresOf(
   options: Omit<StoreContractOptions, 'test'>,
   only?: string,

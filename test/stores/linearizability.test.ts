@@ -49,9 +49,7 @@ const update = (
   updated,
 })
 
-/**
- * The possible content of the store after the call, if the call can come next: one element or none.
- */
+/** The possible content of the store after the call, if the call can come next: one element or none. */
 function outcomes(call: RecordedCall, current: StoredRow | undefined): readonly (StoredRow | undefined)[] {
   switch (call.kind) {
     case 'get':

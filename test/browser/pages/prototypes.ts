@@ -1,6 +1,4 @@
-/**
- * Uses the client after polluting or freezing the built-in prototypes, before the client is loaded.
- */
+/** Uses the client after polluting or freezing the built-in prototypes, before the client is loaded. */
 import { it } from 'vitest'
 import { changesSince, exercise, globalsNow } from '../../client/setup/hostile-exercise.ts'
 import { freezeIntrinsics, NAMES, pollute } from '../../client/setup/hostile-prototypes.ts'

@@ -8,9 +8,7 @@ import { cutIncompleteRecords } from './leveldb-logs.ts'
 
 const program = process.env['CHROMIUM'] ?? 'chromium'
 
-/**
- * Disables the browser's sandbox, which containers forbid, and the browser's own network traffic.
- */
+/** Disables the browser's sandbox, which containers forbid, and the browser's own network traffic. */
 const FLAGS = [
   '--headless',
   '--no-sandbox',

@@ -24,9 +24,7 @@ export interface CrossOriginService {
 
 /** The server between the page and the service. */
 export interface FrontOptions {
-  /**
-   * True to return 504 instead of 408 and 421, after which a browser may resend a request unseen.
-   */
+  /** True to return 504 instead of 408 and 421, after which a browser may resend a request unseen. */
   readonly gateway?: boolean
   readonly read?: Readonly<Record<string, string>>
 }

@@ -8,9 +8,7 @@ const MAX_RETRIES = 4
 
 export interface WorkingPage {
   readonly page: Page
-  /**
-   * Resolves when the page has finished its work or has been closed. Rejects if its work failed.
-   */
+  /** Resolves when the page has finished its work or has been closed. Rejects if its work failed. */
   readonly ended: Promise<void>
 }
 

@@ -15,9 +15,7 @@ export interface Block {
   readonly code: string
 }
 
-/**
- * All pages: those of the project's folder and of `docs`, and the READMEs of test and tools.
- */
+/** All pages: those of the project's folder and of `docs`, and the READMEs of test and tools. */
 export function readPages(): readonly Page[] {
   const top = [
     ...readdirSync(root).filter((name) => name.endsWith('.md')),

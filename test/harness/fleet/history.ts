@@ -312,9 +312,7 @@ function stoodStill({ stops }: Life, from: number, to: number): number {
 export function sentAfterClaim({ lives }: Records): string[] {
   const broken: string[] = []
   for (const { events } of lives) {
-    /**
-     * By call: the end of its newest claim, and the last time it was awake, both by the wall clock.
-     */
+    /** By call: the end of its newest claim, and the last time it was awake, both by the wall clock. */
     const claims = new Map<
       string,
       { readonly key: unknown; readonly name: unknown; until: number; awake: number }

@@ -18,9 +18,7 @@ export type Disturbance = { readonly after: number } & (
   | { readonly does: 'crash' }
 )
 
-/**
- * Everything that the seed decides, except the timing of faults and the actions of each process.
- */
+/** Everything that the seed decides, except the timing of faults and the actions of each process. */
 export interface Plan {
   readonly processes: number
   readonly orders: number
@@ -119,9 +117,7 @@ export const KILL_CHARGES: number = KILL_ORDERS - KILL_ORDERS / DEAR
 const KILLS = 4
 const ALONE = { timeout: 2_000, totalTimeout: 4_000, maxRetries: 2, safeRetryWindow: 20 * 60_000 } as const
 
-/**
- * One process at a time, which is killed at any moment. Then another one recovers and continues.
- */
+/** One process at a time, which is killed at any moment. Then another one recovers and continues. */
 export function killPlan(seed: number): Plan {
   const random = seeded(seed)
   return {

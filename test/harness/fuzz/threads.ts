@@ -10,9 +10,7 @@ export const MOST_KEPT: number = 64 * 2 ** 20
 export interface Summary extends Counts {
   seeds: number
   cpu: number
-  /**
-   * Maximum memory that a thread kept after a seed, and the memory after its first seed, in bytes.
-   */
+  /** Maximum memory that a thread kept after a seed, and the memory after its first seed, in bytes. */
   memory: { readonly first: number; readonly most: number }
   elapsed: number
 }

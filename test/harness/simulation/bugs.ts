@@ -21,9 +21,7 @@ export interface Noticed {
 
 export interface Hunt {
   readonly noticed?: Noticed
-  /**
-   * The first error that a run threw. A bug that does not work proves nothing about the simulation.
-   */
+  /** The first error that a run threw. A bug that does not work proves nothing about the simulation. */
   readonly threw?: string
 }
 

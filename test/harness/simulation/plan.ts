@@ -337,9 +337,7 @@ function usualKinds(jumps: boolean, rotates: boolean): Swarm['kinds'] {
   }
 }
 
-/**
- * From immediately to long after the safe-retry window, so that steps overlap or follow each other.
- */
+/** From immediately to long after the safe-retry window, so that steps overlap or follow each other. */
 function gapOf(draw: Draw, gap: Gaps | Minutes): number {
   if ('from' in gap) return draw.between(gap.from * MINUTE, gap.to * MINUTE)
   const [atOnce, soon, after, late] = gap

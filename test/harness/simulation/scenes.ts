@@ -94,9 +94,7 @@ export function drawSwarm(draw: Draw): Swarm {
   return scene === undefined ? anySwarm(draw) : { ...SCENE, ...scene(draw) }
 }
 
-/**
- * A call's first write arrives long after its caller aborted, and the next call aborts immediately.
- */
+/** A call's first write arrives long after its caller aborted, and the next call aborts immediately. */
 const lostBeginning = (draw: Draw): Scene => ({
   habits: [
     habit(['insert'], 'late', 0.5),
@@ -195,9 +193,7 @@ const slowPerson = (draw: Draw): Scene => ({
   ],
 })
 
-/**
- * A call falls asleep after it stored its order, and another process takes it for dead.
- */
+/** A call falls asleep after it stored its order, and another process takes it for dead. */
 const sleepingBeginning = (draw: Draw): Scene => ({
   habits: [habit(draw.pick(['insert'], ['insert'], ['insert', 'update']), 'sleeps', 0.6)],
   workers: 3,

@@ -7,9 +7,7 @@ export interface Look {
   readonly objects: number
   readonly listeners: number
   readonly rows: number
-  /**
-   * Timers of the client in virtual time, and other resources that keep the process alive, by kind.
-   */
+  /** Timers of the client in virtual time, and other resources that keep the process alive, by kind. */
   readonly resources: Readonly<Record<string, number>>
 }
 

@@ -7,9 +7,7 @@ import { expectFailure, failureOf } from '../support/failures.ts'
 /** The INFO of a server with the required settings. */
 const INFO = 'role:master\r\naof_enabled:1\r\nmaxmemory_policy:noeviction\r\ncluster_enabled:0\r\n'
 
-/**
- * A client that responds to INFO with one text, and to everything else with a reply or an error.
- */
+/** A client that responds to INFO with one text, and to everything else with a reply or an error. */
 function answering(reply: unknown, info: string | Error = INFO): RedisClient {
   const settle = async (value: unknown): Promise<unknown> => {
     if (value instanceof Error) throw value

@@ -7,9 +7,7 @@ import { join } from 'node:path'
 import { createVitest, type TestModule } from 'vitest/node'
 import { root } from '../../../../tools/build/ensure-built.ts'
 
-/**
- * The parent's request. Without a bug's name, the source has only seams, and every test must pass.
- */
+/** The parent's request. Without a bug's name, the source has only seams, and every test must pass. */
 export interface Trial {
   readonly number: number
   readonly bug: string
