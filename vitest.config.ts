@@ -88,7 +88,7 @@ export default defineConfig({
       harness('crash', { testTimeout: 300_000, maxConcurrency: 2 }),
       harness('simulation', { testTimeout: 900_000 }),
       project('package', {
-        ...together,
+        // bench.test.ts needs a process in which nothing has loaded fetch.
         include: ['test/package/{bench,command,files,generated-code,quickstart,start}.test.ts'],
         testTimeout: 120_000,
         globalSetup: ['test/package/setup.ts'],
