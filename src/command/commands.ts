@@ -98,7 +98,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
             externalOrderId: nameOf(record),
           },
           // The message names the fields that differ, or says why the list could not be read.
-          note: outcome === 'needs_attention' ? error?.message : undefined,
+          note: outcome === 'needs_attention' ? error && adviceOf(error) : undefined,
           attention: outcome !== 'created' && outcome !== 'rejected',
         }
       }),
@@ -217,6 +217,14 @@ async function* each<T>(
     }
 }
 
+/** A program would call create() or recover() again; a person has just done that. */
+function adviceOf({ message }: Error): string {
+  return message.replace(
+    /Call create\(\) again with the same arguments, or run orders\.recover\(\)\.|Run orders\.recover\(\)\. If the order stays unresolved, settle it with orders\.resolve\(\)\./,
+    'Find out whether the order exists, then settle it with resolve.',
+  )
+}
+
 /** Adds to "may still be running" when that call must have ended. */
 async function withTime(
   error: unknown,
@@ -315,7 +323,8 @@ function cellsOf(record: OrderRecord): Cells {
   const { serviceId, target, quantity }: JsonObject = { ...order, ...record.request }
   return textsOf({
     externalOrderId: record.externalOrderId,
-    'Idempotency-Key': record.key,
+    // A person abandoned the key that was sent: the record has the key of the next call.
+    [record.rejection?.kind === 'abandoned' ? 'key of next call' : 'Idempotency-Key']: record.key,
     state: stateOf(record),
     reason: reasonOf(record),
     serviceId,

@@ -96,9 +96,12 @@ function checked(address: string): string {
 
 /** All that could show a password of the address: drivers repeat parts of it in their errors. */
 export function secretsIn(address: string): string[] {
-  const [, login = ''] = /^[^/]*:\/\/(.*)@/s.exec(address) ?? []
+  const [, scheme, login = ''] = /^([^/]*):\/\/(.*)@/s.exec(address) ?? []
   const values = [login.slice(login.indexOf(':') + 1), ...(URL.parse(address)?.searchParams.values() ?? [])]
-  return [login, ...values].filter(Boolean).flatMap((value) => [value, decoded(value)])
+  // A user `postgres` is no secret, and hiding it would hide the scheme.
+  return [login, ...values]
+    .filter((value) => value !== '' && value !== scheme)
+    .flatMap((value) => [value, decoded(value)])
 }
 
 function decoded(text: string): string {

@@ -16,7 +16,7 @@ export const OPTIONS = {
     type: 'string',
     value: 'ADDRESS',
     env: true,
-    about: 'the store of your program: the path of a SQLite file, postgres://… or redis://…',
+    about: 'the store of your program: the path of a SQLite file, postgres://…, mysql://… or redis://…',
   },
   account: { type: 'string', value: 'LABEL', env: true, about: 'the account that your program sets' },
   server: { type: 'string', value: 'LABEL', env: true, about: 'the server that your program sets, if any' },

@@ -105,6 +105,10 @@ async function runCommand(
     totalTimeout: wholeNumber(flags, 'total-timeout'),
     remember: rememberOf(flags),
   }
+  if (command.store && flags.store !== undefined && flags.account === undefined)
+    throw new UsageError(
+      'Name the account that your program passes to its client: --account LABEL, or set CUSTOMER_ORDERING_ACCOUNT.',
+    )
   const opened = command.store ? await openStore(terminal, flags.store) : undefined
   try {
     const client = new CustomerOrderingClient({
@@ -148,6 +152,8 @@ async function runCommand(
 /** The client's messages name parameters, but a person at a shell types options. */
 function inOptions(message: string): string {
   return message
+    .replace(/^externalOrderId (?=\w)/, 'REFERENCE ')
+    .replace(/^idempotencyKey (?=\w)/, '--key ')
     .replace(
       "orders.resolve(name, { as: 'created', orderId, despite: [",
       'resolve --as created --order-id ID despite: [',

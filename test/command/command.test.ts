@@ -201,6 +201,13 @@ describe('customer-ordering-sdk', () => {
     expect(created.out).toMatch(new RegExp(`^state +created: charged\\n[\\s\\S]*^orderId +${orderId}$`, 'm'))
     const abandoned = await command('resolve lost --as abandoned --json ~', { reply: 'yes' })
     expect(abandoned.json()).toMatchObject([{ externalOrderId: 'lost', state: 'rejected' }])
+    // The key that was sent is abandoned.
+    const shown = await command('show lost ~')
+    expect(shown.out).toMatch(/^key of next call \S+$/m)
+    expect(shown.out).not.toContain('Idempotency-Key')
+    expect((await command('resolve settled --as abandoned --yes ~')).err).toContain(
+      ': REFERENCE cannot be abandoned: the order was created and charged.',
+    )
     expect((await command('unresolved ~')).code).toBe(0)
     sandbox.expectNotCharged('lost')
   })
@@ -251,6 +258,15 @@ describe('customer-ordering-sdk', () => {
     const { out, err } = await command('recover --yes ~')
     expect(out).toMatch(/^needs_attention +past_window/m)
     expect(err.match(/GET \/v1\/orders returned 403/g)).toHaveLength(1)
+  })
+
+  it('the command tells a person to resolve an order that recover could not settle', async () => {
+    const action = { type: 'status', status: 402 } as const
+    sandbox.faults.add({ match: { operation: 'createOrder' }, times: 'always', action })
+    const { out, err } = await command('recover --yes ~')
+    expect(out).toMatch(/^needs_attention +refused_after_doubt/m)
+    expect(err).toContain('Find out whether the order exists, then settle it with resolve.')
+    expect(err).not.toMatch(/create\(\)|run recover/i)
   })
 
   it('the command says when an order can be resolved that a call may still be placing', async () => {
@@ -378,7 +394,7 @@ describe('customer-ordering-sdk', () => {
   it('the command requires an account with a store, and the error states it', async () => {
     const { code, err } = await command(`unresolved --store ${path}`)
     expect(code).toBe(2)
-    expect(err).toContain('account')
+    expect(err).toContain('--account LABEL, or set CUSTOMER_ORDERING_ACCOUNT.')
   })
 
   it.each([
@@ -435,6 +451,19 @@ describe('customer-ordering-sdk', () => {
       },
     )
   })
+
+  it.each(['postgres@', 'postgres:postgres@'])(
+    'the command shows the scheme of a store whose user has the same name: %s',
+    async (login) => {
+      const line = `unresolved --store postgres://${login}127.0.0.1/x --account shop`
+      const project = mkdtempSync(join(folder, 'project-'))
+      mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
+      const driver = 'exports.Pool = class { constructor() { throw new Error("broken") } }'
+      writeFileSync(join(project, 'node_modules/pg/index.js'), driver)
+      const { err } = await command(line, { folder: project })
+      expect(err).toContain('Cannot open the store postgres://127.0.0.1/x: broken')
+    },
+  )
 
   it('the command names a wrong percent sign in the address of the store, and not the address', async () => {
     const line = 'unresolved --store postgres://ada:100%secret@127.0.0.1/x --account shop'
