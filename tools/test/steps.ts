@@ -30,13 +30,9 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project browser',
   },
   {
-    what: 'PostgreSQL, MariaDB, Redis and workerd, their clients, and fleets over them',
-    files: [
-      'test/stores/{postgres,redis,mysql,workers}/**',
-      'test/stores/types.test.ts',
-      'test/harness/fleet/{postgres,redis,mysql,d1}.test.ts',
-    ],
-    command: 'npx vitest run --project stores --project fleet',
+    what: 'PostgreSQL, MariaDB, Redis and workerd, and their clients',
+    files: ['test/stores/{postgres,redis,mysql,workers}/**', 'test/stores/types.test.ts'],
+    command: 'npx vitest run --project stores',
   },
   {
     what: 'the packed file in runtimes, bundlers, compilers and test runners',
@@ -57,9 +53,12 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project server-undici',
   },
   {
-    what: 'killed processes; a fleet over SQLite, whose processes are killed too, runs once',
-    files: ['test/harness/crash/sigkill.test.ts'],
-    command: 'npm run verify kills',
+    what: 'killed processes, and fleets over each store',
+    files: [
+      'test/harness/crash/sigkill.test.ts',
+      'test/harness/fleet/{sqlite,postgres,redis,mysql,d1}.test.ts',
+    ],
+    command: 'npx vitest run --project crash --project fleet sigkill fleet',
   },
   {
     what: 'seeded bugs against the tests and the simulation',
@@ -84,7 +83,6 @@ export const LEFT_OUT: readonly {
     what: 'most histories over a socket, blocks of the docs, prototypes; the contract under node:test',
     command: 'npm run test:all',
   },
-  { what: 'all but 1 of the rounds of a fleet', command: 'npm run verify fleet' },
   { what: 'all but 500 seeds of the simulation', command: 'npm run verify simulation' },
   { what: 'crashes in pairs, and mishaps among concurrent calls', command: 'npm run verify model' },
   { what: 'all but one seed of broken responses', command: 'npm run verify fuzz' },

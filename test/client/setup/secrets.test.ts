@@ -177,7 +177,7 @@ function headersWith(text: string): Record<string, string> {
 }
 
 describe.each(calls)('%s does not leak the API key', (_name, call) => {
-  test.each(sample(echoes, 13))('no leak if a server responds %s', async (_what, respond) => {
+  test.each(sample(echoes, 23))('no leak if a server responds %s', async (_what, respond) => {
     const { client, failsWithout } = observed(async ({ headers }) =>
       respond(headers.get('authorization') ?? ''),
     )

@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { HOOK_TIMEOUT } from '../../stores/support/sql-server.ts'
-import { effort } from '../../support/effort.ts'
 import { leaksInFiles } from '../../support/leaks.ts'
 import type { StoreName } from './open-store.ts'
 import { API_KEY, fleetRound, type Round, summaryOf, totalsOf } from './rounds.ts'
 import { type SharedStore, startSharedStore } from './shared-store.ts'
 
 /** `npm run verify fleet` runs 500 rounds, or those from a given seed. */
-const ROUNDS = effort(1, 12)
+const ROUNDS = 12
 const FIRST_SEED = 1
 
 /** Tests a fleet with one store. Each store has its own test file, so that they run in parallel. */

@@ -1,6 +1,6 @@
 /** Runs every call with faulty responses. `npm run verify fuzz` sends a million of them. */
 import { describe, expect, it } from 'vitest'
-import { FULL } from '../../support/effort.ts'
+import { FULL, sample } from '../../support/effort.ts'
 import { collect } from '../../support/heap.ts'
 import { endlessPlan, PIECE } from './answers.ts'
 import { noCounts, runSeed } from './batch.ts'
@@ -32,20 +32,23 @@ describe('whatever a service answers', () => {
     expect(first.accepted).toBeGreaterThan(first.answers / 20)
   })
 
-  it.each(Object.keys(CALLS))('%s reads no more of an endless body than its limit', async (call) => {
-    for (const status of FULL ? [200, 201, 400, 503] : [200]) {
-      collect()
-      const { broken, taken, peak } = await runExchange({
-        call,
-        answers: [{ ...endlessPlan, status }],
-        maxRetries: 0,
-        name: 0,
-      })
-      expect(broken).toEqual([])
+  it.each(sample(Object.keys(CALLS), 4))(
+    '%s reads no more of an endless body than its limit',
+    async (call) => {
+      for (const status of FULL ? [200, 201, 400, 503] : [200]) {
+        collect()
+        const { broken, taken, peak } = await runExchange({
+          call,
+          answers: [{ ...endlessPlan, status }],
+          maxRetries: 0,
+          name: 0,
+        })
+        expect(broken).toEqual([])
 
-      expect(peak).toBeLessThan(64 * MB)
-      // The limit of an error's body is lower than that of a list.
-      expect(taken).toBeLessThanOrEqual((status < 400 ? 16 * MB : MB / 4) + 2 * PIECE)
-    }
-  })
+        expect(peak).toBeLessThan(64 * MB)
+        // The limit of an error's body is lower than that of a list.
+        expect(taken).toBeLessThanOrEqual((status < 400 ? 16 * MB : MB / 4) + 2 * PIECE)
+      }
+    },
+  )
 })

@@ -9,8 +9,8 @@ import { CRASH_POINTS } from './crash-points.ts'
 import { searched } from './schedules.ts'
 import { SETTINGS } from './settings.ts'
 
-/** A short run has every second setting, and mishaps only at the crash points below. */
-const chosen = sample(SETTINGS, 2).map((setting) => ({ ...setting, mishaps: FULL ? 1 : 0 }))
+/** A short run has every third setting, and mishaps only at the crash points below. */
+const chosen = sample(SETTINGS, 3).map((setting) => ({ ...setting, mishaps: FULL ? 1 : 0 }))
 /** 73 shares no divisor with the repetition of the settings, so a short run has some of each. */
 const SHORT = 73
 const points = sample(CRASH_POINTS, SHORT).map((setting, index) => ({
