@@ -99,10 +99,6 @@ test('CHANGELOG.md begins with the unreleased changes', () => {
   expect(page('CHANGELOG.md').text.match(/^## .+$/m)?.[0]).toBe('## [Unreleased]')
 })
 
-test('the tables that docs pages print from the code are current (npm run docs:tables)', async () => {
-  await run(process.execPath, [join(root, 'tools/docs/tables.ts'), '--check'])
-})
-
 test('docs/guide/errors.md has every error class with its code', () => {
   const { text } = page('docs/guide/errors.md')
   const rows = new Map(
