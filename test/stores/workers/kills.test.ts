@@ -8,12 +8,14 @@ const ROUNDS = effort(2, 6)
 
 describeWith('clients', 'workerd that is killed while its workers place orders', () => {
   describe.each(['d1', 'object'] as const)('with its orders in %s', (store) => {
-    it(`an acknowledged order is remembered, and each order is charged once, in ${ROUNDS} rounds`, async () => {
+    it(`an acknowledged order is remembered, and each order is charged once, in at least ${ROUNDS} rounds`, async () => {
       const rounds: KillRound[] = []
-      for (let seed = 1; seed <= ROUNDS; seed++) rounds.push(await killRound(store, seed))
+      // Rounds that interrupt no order would prove little. A slow machine needs more of them.
+      const provesLittle = (): boolean => rounds.every(({ interrupted }) => interrupted === 0)
+      for (let seed = 1; seed <= ROUNDS || (provesLittle() && seed <= 5 * ROUNDS); seed++)
+        rounds.push(await killRound(store, seed))
       expect(rounds.flatMap(({ broken }) => broken)).toEqual([])
-      // Rounds that interrupt no order, or all of them, would prove little.
-      expect(rounds.some(({ interrupted }) => interrupted > 0)).toBe(true)
+      expect(provesLittle()).toBe(false)
     })
 
     it('a round detects that the disk was lost', async () => {
