@@ -12,7 +12,7 @@ export const baseUrl: Read<string> = (value, refuse) => {
     // Rejected below: the runtime's own error quotes the address, which may contain a password.
   }
   if (url === undefined || !/^https?:$/.test(url.protocol)) {
-    return refuse('must be an absolute https address, for example https://api.example.com')
+    return refuse('must be absolute, such as https://api.example.com (in a page: location.origin + "/api")')
   }
   if (url.username !== '' || url.password !== '') refuse('must not contain a user name or password')
   if (/\/v1\/*$/.test(url.pathname)) refuse('must not end in /v1: the client adds that')

@@ -16,6 +16,7 @@ const HABITS: readonly (readonly [ours: string, theirs: RegExp])[] = [
   ['pass it in the last argument', /^(signal|timeout|totalTimeout|maxRetries|headers)$/],
   ['only list() takes it, in its last argument', /^prefetch$/],
   ['until', /^status$/],
+  ['concurrency', /parallel/i],
   ['use fetch or transport', /agent|proxy|client|dispatcher|^fetch(?!.$)/i],
   ['none is needed', /version/i],
   ['the API key implies it', /.Account|organi|project/],

@@ -195,7 +195,7 @@ function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): Recove
   if (why instanceof Interruption) throw interrupted(why.why, record, settings.signal)
   if ('error' in why) throw interrupted('credentials', record, settings.signal, why.error)
   const error = new StoreError(
-    `Recovery could not confirm its claim, so it did not send this order. An earlier call may have charged the wallet. ${why.repair} and run recovery again.${reasonOf(why.cause)}`,
+    `Recovery could not claim this order, so it sent nothing. An earlier call may have charged the wallet. ${why.repair} and run recovery again.${reasonOf(why.cause)}`,
     { ...recordFacts(record), cause: why.cause },
   )
   if (record === undefined) throw error

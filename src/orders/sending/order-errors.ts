@@ -15,7 +15,7 @@ import { noTrail } from '../../http/call.ts'
 import { type Deadline, Interruption } from '../../http/deadline.ts'
 import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.ts'
 import { factsOf } from '../../http/request.ts'
-import { differingFields, rowIdOf } from '../../identity/keys.ts'
+import { differingFields, referenceIn, rowIdOf } from '../../identity/keys.ts'
 import type { RefusalOf } from '../protocol/rules.ts'
 import { CREATE_ORDER, type CreateJob, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
@@ -181,10 +181,12 @@ export async function argumentError(
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  if ('id' in found && found.record === undefined) return error
-  // A record that could not be read may belong to an earlier call that was charged.
-  const facts: ErrorFacts =
-    'id' in found ? recordFacts(found.record) : { charged: 'unknown', ...('cause' in found && found) }
+  const known = (): ErrorFacts => {
+    // A record that could not be read may belong to an earlier call that was charged.
+    if (!('id' in found)) return { charged: 'unknown', ...('cause' in found && found) }
+    return found.record === undefined ? { charged: 'no' } : recordFacts(found.record)
+  }
+  const facts: ErrorFacts = { ...known(), externalOrderId: referenceIn(slot) }
   const { message, issues } = error
   const sent = message.endsWith(' Nothing was sent.')
     ? message

@@ -19,6 +19,22 @@ function setUp() {
   return { sandbox: lab.sandbox, client: lab.client() }
 }
 
+describe('an order that is not valid', () => {
+  it('the error of an order that is not valid names the reference of that order', async () => {
+    const { client, sandbox } = setUp()
+    const error = await client.orders.create({ ...order('r1'), quantity: 1.5 }).catch((reason) => reason)
+    expect(error).toMatchObject({ code: 'invalid_request', charged: 'no', externalOrderId: 'r1' })
+    expect(error.supportReference).toEqual({ externalOrderId: 'r1' })
+    sandbox.expectCharges(0)
+  })
+
+  it('an option of another library is answered with ours: parallel', async () => {
+    const { client } = setUp()
+    // @ts-expect-error as a program in JavaScript may pass it
+    expect(() => client.orders.createMany([], { parallel: 4 })).toThrow('did you mean concurrency?')
+  })
+})
+
 describe("a person's decision about an order", () => {
   it.each([
     ['is misspelt', { as: 'Created', orderId: 'ord_1' }],
