@@ -114,6 +114,8 @@ describe('customer-ordering-sdk as a process', () => {
     for (const reference of ['first', 'second']) sandbox.expectChargedOnce(reference)
   })
 
+  if (!FULL) return
+
   it('the command prints what was settled so far on Ctrl-C, and leaves no lease behind', async () => {
     const child = recoveryThatHangs()
     const output = { stdout: '', stderr: '' }
@@ -134,8 +136,6 @@ describe('customer-ordering-sdk as a process', () => {
     expect(await command('recover --yes')).toMatchObject({ code: 0 })
     for (const reference of ['first', 'second']) sandbox.expectChargedOnce(reference)
   })
-
-  if (!FULL) return
 
   it('the command ends quietly if the reader of its output is gone', async () => {
     const script = `(exec 3>&1; { "$NODE" "$MAIN" services; echo $? >&3; } | true)`

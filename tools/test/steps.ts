@@ -76,11 +76,11 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project types',
   },
   {
-    what: 'most echoes of the API key, arguments of programs, generated input',
+    what: 'most echoes of the API key, arguments of programs, signals and pipes of the command',
     command: 'npm run test:all',
   },
   {
-    what: 'most histories over a socket, blocks of the docs, prototypes; the contract under node:test',
+    what: 'most histories over a socket, generated input, blocks of the docs; the contract under node:test',
     command: 'npm run test:all',
   },
   { what: 'all but 500 seeds of the simulation', command: 'npm run verify simulation' },
