@@ -277,6 +277,8 @@ describe('customer-ordering-sdk', () => {
       await vi.waitFor(async () => {
         const [record] = await client.orders.remembered({ externalOrderId: 'placing' })
         expect(record?.busyUntil).toBeDefined()
+        // Else the request could arrive during the next test, and use up its fault.
+        expect(sandbox.faults.pending()).toEqual([])
       })
       const [record] = await client.orders.remembered({ externalOrderId: 'placing' })
       const { code, err } = await command('resolve placing --as abandoned --yes ~')
