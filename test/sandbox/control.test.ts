@@ -2,7 +2,7 @@ import { request as httpRequest } from 'node:http'
 import type { FaultRule, SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import type { SandboxServer, ServeSandboxOptions } from 'customer-ordering-sdk/sandbox/server'
 import { describe, expect, test } from 'vitest'
-import { manualClock, orderInit, until, validBody } from './caller.ts'
+import { orderInit, validBody } from './caller.ts'
 import { serving } from './serving.ts'
 
 async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
@@ -114,6 +114,24 @@ describe('the control API', () => {
     })
   })
 
+  test('the control API returns what the live page shows, with long bodies cut', async () => {
+    const { call, order, sandbox } = await serve({ behaviour: { statuses: [{ status: 'new', after: 0 }] } })
+    await order('k', { ...validBody, note: 'x'.repeat(5000) })
+    expect((await call('GET', '/page')).body).toMatchObject({
+      overview: {
+        preset: null,
+        behaviour: sandbox.behaviour,
+        customers: [{ id: 'cus_personal', wallet: { amount: 999_500 } }, { id: 'cus_organization' }],
+        apiKeys: [{ id: 'key_personal' }, { id: 'key_organization' }],
+        orders: { total: 1, newest: [{ status: 'new', quantity: 2 }] },
+        keys: { total: 1, newest: [{ key: 'k', scope: 'key_personal', answer: 'order' }] },
+        ledger: { total: 1, newest: [{ idempotencyKey: 'k' }] },
+        faults: [],
+      },
+      requests: [{ number: 1, status: 201, charged: true, body: expect.stringMatching(/^.{2000}…$/s) }],
+    })
+  })
+
   test('the control API lists its calls', async () => {
     const { call } = await serve()
     expect((await call('GET', '/')).body).toContain('GET /ledger?reference')
@@ -211,7 +229,7 @@ describe('requests from other origins', () => {
     'the host name %j gives no access to the control API',
     async (host) => {
       const { server } = await serve()
-      for (const path of ['/', '/__sandbox/state', '/__sandbox/events', '/__sandbox/page.js'])
+      for (const path of ['/', '/__sandbox/state', '/__sandbox/page', '/__sandbox/page.js'])
         expect(await send(server, 'GET', path, { host })).toBe(403)
     },
   )
@@ -275,72 +293,5 @@ describe('the live page', () => {
     expect(script).not.toMatch(/\bimport\b|\brequire\b|__vite|__name|innerHTML/)
     const head = await fetch(`${server.url}/`, { method: 'HEAD' })
     expect([head.status, await head.text()]).toEqual([200, ''])
-  })
-})
-
-describe('live events', () => {
-  interface Event {
-    readonly overview: { faults: unknown[]; ledger: { total: number } }
-    readonly requests: { number: number; status: unknown }[]
-  }
-
-  async function listen(server: SandboxServer) {
-    const controller = new AbortController()
-    const response = await fetch(`${server.url}/__sandbox/events`, { signal: controller.signal })
-    const events: Event[] = []
-    const read = async () => {
-      let text = ''
-      const decoder = new TextDecoder()
-      for await (const chunk of response.body ?? []) {
-        text += decoder.decode(chunk as Uint8Array, { stream: true })
-        for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
-          const [, data] = /^data: (.*)$/.exec(text.slice(0, end)) ?? []
-          if (data !== undefined) events.push(JSON.parse(data) as Event)
-          text = text.slice(end + 2)
-        }
-      }
-    }
-    read().catch(() => {})
-    await until(() => events.length > 0)
-    return { response, events, stop: () => controller.abort() }
-  }
-
-  test('a live event has the complete state, and follows each change', async () => {
-    const clock = manualClock(Date.now())
-    const { server, order, call } = await serve({ ...clock.options, behaviour: { processingTime: 10 } })
-    const { events, response, stop } = await listen(server)
-    expect(response.headers.get('content-type')).toBe('text/event-stream')
-    expect(events).toMatchObject([{ requests: [], overview: { ledger: { total: 0 } } }])
-    const work = order('k')
-    await until(() => events.some(({ requests }) => requests[0]?.status === 'running'))
-    clock.advance(10)
-    await work
-    await until(() => events.at(-1)?.requests[0]?.status === 201)
-    expect(events.at(-1)).toMatchObject({ overview: { ledger: { total: 1 } } })
-    await call('POST', '/faults', lost)
-    await until(() => events.at(-1)?.overview.faults.length === 1)
-    stop()
-  })
-
-  test('a second page receives the complete state, and so does every page after a reset', async () => {
-    const { server, order, call } = await serve()
-    const first = await listen(server)
-    await order('k')
-    await until(() => first.events.at(-1)?.requests[0]?.status === 201)
-    const second = await listen(server)
-    expect(second.events[0]).toMatchObject({ requests: [{ number: 1, status: 201 }] })
-    await call('POST', '/reset')
-    for (const { events } of [first, second]) await until(() => events.at(-1)?.requests.length === 0)
-    await order('k')
-    for (const { events } of [first, second]) await until(() => events.at(-1)?.requests[0]?.number === 1)
-    first.stop()
-    second.stop()
-  })
-
-  test('live events end with the server', async () => {
-    const { server } = await serve()
-    await listen(server)
-    await server.close()
-    await expect(fetch(server.url)).rejects.toThrow('fetch failed')
   })
 })

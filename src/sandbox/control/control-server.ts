@@ -2,15 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pageFiles } from '../page/files.ts'
 import type { Sandbox } from '../sandbox.ts'
 import { type ControlAnswer, createControl, refusal } from './control.ts'
-import { createLiveEvents } from './live.ts'
 
 /** The live page at `/` and the control API below `/__sandbox/`. */
 export interface ControlServer {
   isFor(request: IncomingMessage): boolean
   /** `body` is null if it was larger than {@link MAX_CONTROL_BYTES}. */
   answer(request: IncomingMessage, response: ServerResponse, body: string | null): void
-  /** Call when a request begins or ends: open pages then show it. */
-  changed(): void
 }
 
 /** Large enough to upload a long state file. */
@@ -37,7 +34,6 @@ export function createControlServer(
   onChange: (method: string, path: string, status: number) => void,
 ): ControlServer {
   const control = createControl(sandbox)
-  const live = createLiveEvents(sandbox)
 
   return {
     isFor: ({ url = '/' }) => /^\/(?:$|\?|__sandbox(?:$|[/?]))/.test(url),
@@ -53,7 +49,6 @@ export function createControlServer(
         response.end(file.text())
         return
       }
-      if (method === 'GET' && url.pathname === `${PREFIX}/events`) return live.attach(response)
       if (body === null)
         return sendJson(response, refusal(413, 'nothing was changed: the body is larger than 64 MiB'))
       const answer = control({
@@ -63,11 +58,8 @@ export function createControlServer(
         body,
       })
       sendJson(response, answer)
-      if (reads) return
-      onChange(method, url.pathname, answer.status)
-      live.changed()
+      if (!reads) onChange(method, url.pathname, answer.status)
     },
-    changed: live.changed,
   }
 }
 

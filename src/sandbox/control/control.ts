@@ -9,7 +9,7 @@ import { readFaultRules } from '../service/fault-rules.ts'
 import { parseJson } from '../service/json.ts'
 import { anything, assertShape, fieldsOf, number, record, text } from '../service/shape.ts'
 import { readState } from '../service/state.ts'
-import { presetOf } from './overview.ts'
+import { pageContent, presetOf } from './overview.ts'
 
 export interface ControlRequest {
   readonly method: string
@@ -45,6 +45,7 @@ function actionsOf(sandbox: Sandbox): Readonly<Record<string, Action>> {
   const show = (): ControlAnswer => ok({ preset: presetOf(sandbox.behaviour), behaviour: sandbox.behaviour })
   const actions: Readonly<Record<string, Action>> = {
     'GET /': () => ok(Object.keys(actions)),
+    'GET /page': () => ok(pageContent(sandbox, Date.now())),
     'GET /requests?after&limit': ({ query }) => {
       const after = integer(query, 'after', 0)
       const limit = integer(query, 'limit', 1000)

@@ -47,9 +47,22 @@ export interface Overview {
   readonly faults: readonly SandboxFaultStatus[]
 }
 
-const MAX_ROWS = 50
+/** All that the live page shows. */
+export interface PageContent {
+  readonly overview: Overview
+  /** The newest requests, oldest first. */
+  readonly requests: readonly SandboxRequest[]
+}
 
-export function overviewOf(sandbox: Sandbox, now: number): Overview {
+const MAX_ROWS = 50
+const MAX_REQUESTS = 200
+
+export function pageContent(sandbox: Sandbox, now: number): PageContent {
+  const requests = sandbox.requests.slice(-MAX_REQUESTS).map(withShortBodies)
+  return { overview: overviewOf(sandbox, now), requests }
+}
+
+function overviewOf(sandbox: Sandbox, now: number): Overview {
   const { behaviour, ledger, faults } = sandbox
   const keys = sandbox.keys().map(
     ({ scope, key, answer, orphanedAt, startedAt }): KeySummary => ({
@@ -76,7 +89,7 @@ export function overviewOf(sandbox: Sandbox, now: number): Overview {
   }
 }
 
-export function withShortBodies(request: SandboxRequest): SandboxRequest {
+function withShortBodies(request: SandboxRequest): SandboxRequest {
   const { body, response } = request
   return {
     ...request,

@@ -72,16 +72,11 @@ export async function serveSandbox(
     const served =
       control?.isFor(request) === true
         ? serveControl(control, request, response)
-        : serveRequest(sandbox, request, response, cors, (entry) => {
-            onRequest?.(entry)
-            control?.changed()
-          })
+        : serveRequest(sandbox, request, response, cors, onRequest)
     served.catch((error: unknown) => {
       request.socket.destroy()
       onNotice(`${request.method} ${request.url}: connection closed (${messageOf(error)})`)
-      control?.changed()
     })
-    control?.changed()
   })
   await once(server.listen(port, host), 'listening')
   // The address is a string only for a pipe, and null only if the server is not listening.
@@ -128,7 +123,7 @@ async function serveRequest(
   request: IncomingMessage,
   response: ServerResponse,
   cors: boolean,
-  onRequest: (request: SandboxRequest) => void,
+  onRequest: ServeSandboxOptions['onRequest'],
 ): Promise<void> {
   if (cors) {
     response.setHeader('access-control-allow-origin', '*')
@@ -140,7 +135,7 @@ async function serveRequest(
   const url = sandboxUrlOf(sandbox, request.url ?? '/')
   const reply = await sandbox.handle(messageFrom(request, response, url, body))
   deliver(reply, request.socket, response)
-  onRequest(reply.request)
+  onRequest?.(reply.request)
 }
 
 function messageFrom(

@@ -1,4 +1,4 @@
-import type { LiveEvent } from '../../control/live.ts'
+import type { PageContent } from '../../control/overview.ts'
 import { drawBehaviour } from './behaviour.ts'
 import { act, call, report } from './control.ts'
 import { byId } from './elements.ts'
@@ -9,7 +9,7 @@ import { drawTables } from './tables.ts'
 import { drawToggles, makeToggles } from './toggles.ts'
 import { drawWallets } from './wallets.ts'
 
-function receive({ overview, requests }: LiveEvent): void {
+function receive({ overview, requests }: PageContent): void {
   noteOverview(overview)
   drawWallets(overview.customers)
   drawToggles(overview.faults)
@@ -25,16 +25,15 @@ function connection(kind: 'good' | 'bad', text: string): void {
   if (place.textContent !== text) place.textContent = text
 }
 
-function listen(): void {
-  const events = new EventSource('/__sandbox/events')
-  events.addEventListener('open', () => connection('good', 'live'))
-  events.addEventListener('error', () => {
-    connection('bad', 'not connected')
-    // If a proxy responded instead of the sandbox, the browser does not reconnect automatically.
-    if (events.readyState === EventSource.CLOSED) setTimeout(listen, 2000)
-  })
-  // The cast is safe: the sandbox that serves this page sends the event.
-  events.addEventListener('message', (event) => receive(JSON.parse(event.data) as LiveEvent))
+const POLL_MS = 300
+
+/** Reads all of the page again and again: what is drawn already stays as it is. */
+async function poll(): Promise<void> {
+  const content = await call('GET', '/page').catch(() => undefined)
+  connection(content === undefined ? 'bad' : 'good', content === undefined ? 'not connected' : 'live')
+  // The cast is safe: the sandbox that serves this page sends the content.
+  if (content !== undefined) receive(content as PageContent)
+  setTimeout(poll, POLL_MS)
 }
 
 byId('address').textContent = location.origin
@@ -60,4 +59,4 @@ byId('rule-form').addEventListener('submit', (event) => {
   report(null, 'rule-problem')
   call('POST', '/faults', text).catch((error: unknown) => report(error, 'rule-problem'))
 })
-listen()
+void poll()
