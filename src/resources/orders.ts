@@ -92,16 +92,12 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Places many orders, `concurrency` at a time (default 8), with constant memory.
+   * Places many orders with constant memory: rows are read as results are consumed.
    *
-   * Rows are read only as results are consumed, and each result is yielded once it is ready. A
-   * failed row yields a result with its error and never stops the other rows. Every row needs a
-   * reference or a key, so that a second run after a crash buys nothing twice.
-   *
-   * Leaving the loop calls `return()` of the source without waiting for its next row, but waits for
-   * the orders that are being placed, each within its `totalTimeout`. Aborting `signal` also ends
-   * the calls in progress. You can use a run once: iterate it, or await it to place all rows and
-   * get a summary.
+   * A failed row yields a result with its error and never stops the other rows. Every row needs a
+   * reference or a key, so that a second run after a crash buys nothing twice. Leaving the loop
+   * waits for the orders that are being placed; aborting `signal` ends their calls. You can use a
+   * run once: iterate it, or await it to place all rows and get a summary.
    *
    * @throws {InvalidRequestError} if `rows` is not iterable
    * @throws {RequestAbortedError} after the last result, if `signal` ended the run
@@ -147,11 +143,9 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Lists the orders of this customer (permission `orders:read`), with pagination built in.
    *
-   * Pages are fetched while you iterate, and `await` fetches the first page. The sort order is not
-   * documented.
+   * The sort order is not documented.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is invalid
-   *
    * @example
    * for await (const order of client.orders.list()) console.log(order.id, order.status)
    * @example
@@ -202,10 +196,8 @@ export class Orders<S extends Schemas = Schemas> {
    *
    * Sends nothing. `await` returns at most 10,000 records; iterate to read more.
    *
-   * @throws {InvalidRequestError} unless exactly one of `externalOrderId`, `idempotencyKey` and
-   *   `since` is set
+   * @throws {InvalidRequestError} unless exactly one field of `query` is set
    * @throws {StoreError} if the store cannot be read
-   *
    * @example
    * const [record] = await client.orders.remembered({ externalOrderId: 'invoice-4711' })
    */
@@ -216,13 +208,11 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Lists the remembered orders that are not settled.
+   * Lists the remembered orders that are not settled: those that the next `recover()` works on.
    *
-   * The next `recover()` works on them. Reads only the store and sends nothing. `await` returns at
-   * most 10,000 records; iterate to read more.
+   * Sends nothing. `await` returns at most 10,000 records; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
-   *
    * @example
    * for (const { key, externalOrderId = key, state } of await client.orders.unresolved())
    *   console.log(externalOrderId, state)
@@ -235,15 +225,13 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Settles orders that earlier calls have left without a known outcome.
    *
-   * Reports an order that it cannot settle safely. Run it when your program starts.
+   * Reports those that need a person. Run it when your program starts.
    *
    * Many processes can run it at the same time, and a run that was killed can be repeated safely.
-   * Nothing happens until you iterate or await the result. You can use the result once. Leaving the
-   * loop ends the run; `await` completes the run and returns a summary.
+   * You can use a run once: leaving the loop ends it; `await` completes it and returns a summary.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {RequestAbortedError} if `signal` ended the run; running it again is safe
-   *
    * @example
    * const { created, stillOpen, needsAttention } = await client.orders.recover()
    * for (const { record, reason } of needsAttention) console.warn(record.externalOrderId, reason)
@@ -260,13 +248,10 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Closes an order with the outcome that a person has determined.
+   * Closes an order that `recover()` reports as `needs_attention`, as a person has decided.
    *
-   * `{ as: 'created', orderId }` reads that order from the service and stores it as the outcome.
    * `{ as: 'abandoned' }` can lead to a second charge: the next call with the same reference buys
    * under a new key.
-   *
-   * Use it for orders that `recover()` reports as `needs_attention`.
    *
    * @throws {InvalidRequestError} if there is no such record, or if the order from the service does
    *   not match the record
@@ -304,14 +289,12 @@ export class Orders<S extends Schemas = Schemas> {
   }
 
   /**
-   * Compares remembered orders with the service's list.
+   * Compares remembered orders with the service's whole list, by order id or by your reference.
    *
-   * Compares by order id, and by your reference if the service returns it. Reads the whole list and changes nothing on either side. `await` returns at most 10,000
-   * results; iterate to read more.
+   * Changes nothing on either side. `await` returns at most 10,000 results; iterate to read more.
    *
    * @throws {StoreError} if the store cannot be read
    * @throws {ApiError} if the service refused to list the orders
-   *
    * @example
    * for await (const { kind, record, order } of client.orders.reconcile()) {
    *   if (kind !== 'matched') console.warn(kind, record?.externalOrderId, order?.id)

@@ -6,7 +6,7 @@ import { attachInfo } from '../response-info.ts'
 import { check } from '../schemas/check.ts'
 import type { StandardSchemaV1 } from '../schemas/standard-schema.ts'
 import { argument, idempotencyKey, refuseArgument, standardSchema } from '../settings/arguments.ts'
-import { only, plainObject, type Read, type Readers } from '../settings/readers.ts'
+import { oneOf, plainObject, type Read, type Readers } from '../settings/readers.ts'
 
 /** HTTP methods of `client.request`. */
 export type RequestMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
@@ -34,8 +34,6 @@ export interface RawRequest<Schema extends StandardSchemaV1 | undefined = Standa
 export type RawResult<Schema extends StandardSchemaV1 | undefined> = Schema extends StandardSchemaV1
   ? StandardSchemaV1.InferOutput<Schema>
   : unknown
-
-const METHODS: readonly unknown[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
   const read: Record<string, string | number | boolean> = Object.create(null)
@@ -66,7 +64,7 @@ const path: Read<string> = (value, refuse) => {
 }
 
 const REQUEST: Readers<RawRequest<StandardSchemaV1>> = {
-  method: only((value) => METHODS.includes(value), `must be one of: ${METHODS.join(', ')}`),
+  method: oneOf('GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'),
   path,
   query,
   body: (value) => value,

@@ -72,7 +72,7 @@ type OneOf<T> = { [Name in keyof T]: Pick<T, Name> }[keyof T]
 
 const NAME: Readers<OrderNames> = {
   externalOrderId: text,
-  idempotencyKey: text,
+  idempotencyKey,
 }
 
 const LIST: Readers<ListParams> = {

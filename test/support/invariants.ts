@@ -847,7 +847,7 @@ function isNamed({ intents, requests }: RunLog, { id }: LoggedCall, name: string
 const CLOCK_SKEW = 30_000
 
 /** Reasons that a recovery gives after it has read the order from the service. */
-const ASKED: ReadonlySet<string> = new Set(['refused_after_doubt', 'conflict'])
+const ASKED: ReadonlySet<string> = new Set(['refused', 'conflict'])
 
 /** True if recovery's reason for leaving a record to a person is valid. */
 function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: number): boolean {
@@ -881,7 +881,7 @@ function isSupported(log: RunLog, call: LoggedCall, said: Recovered, until: numb
       return log.everyAbort
         ? log.calls.some((other) => other.intent === intent && (other.abortedAt ?? until) < until)
         : pending.some(({ hold }) => hold === 'aborted')
-    case 'refused_after_doubt':
+    case 'refused':
       return (
         refused ||
         log.requests.some(

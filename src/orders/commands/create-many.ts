@@ -1,18 +1,17 @@
 /** Places many orders at the same time. */
 import type { CreateManyOptions, CreateManyRow, RequestOptions } from '../../call-options.ts'
-import { defined, ownValue } from '../../defined.ts'
+import { defined, isObject } from '../../defined.ts'
 import {
   type AnyCustomerOrderingError,
   type Charged,
   isCustomerOrderingError,
   RequestAbortedError,
 } from '../../errors/classes.ts'
-import { Deadline } from '../../http/deadline.ts'
+import { isNameless } from '../../identity/keys.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { refuseArgument } from '../../settings/arguments.ts'
 import type { OrdersContext } from '../record/context.ts'
-import { slotOfInvalid } from '../record/intent.ts'
-import { argumentError } from '../sending/order-errors.ts'
+import type { Intent } from '../record/intent.ts'
 import { concurrently } from './concurrently.ts'
 import { createOrder } from './create.ts'
 
@@ -73,32 +72,19 @@ export async function* createMany<Output>(
   })
 }
 
-const KEYED_ROW = '{ request, idempotencyKey }'
-
 /** Returns an error of this package as a result, so that a failed row does not end the run. */
 async function placeRow<Output>(
   context: OrdersContext<Output>,
   row: CreateManyRow,
   call: RequestOptions,
 ): Promise<CreateManyResult<Output>> {
-  const { lifetime, connection, defaults } = context
   // Throws instead of returning a result, so that a run stops reading rows once the client is
   // closed.
-  lifetime.check('unknown')
+  context.lifetime.check('unknown')
   const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
   try {
-    try {
-      const unnamed = idempotencyKey === undefined && request?.metadata?.externalOrderId === undefined
-      // A row with `toJSON()` may have a reference all the same.
-      if (unnamed && slotOfInvalid(request, undefined) === undefined)
-        refuseArgument(`is missing: set it, or use ${KEYED_ROW} as the row`, 'metadata.externalOrderId')
-    } catch (error) {
-      const deadline = new Deadline(connection.runtime, defaults.totalTimeout, undefined)
-      const meant = ownValue(row, 'request') ?? row
-      throw await argumentError(context, error, meant, ownValue(row, 'idempotencyKey'), deadline)
-    }
     const options = { ...call, ...defined({ idempotencyKey }) }
-    const { value, info } = await createOrder(context, request, options)
+    const { value, info } = await createOrder(context, request, options, refuseNameless)
     return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
@@ -106,13 +92,17 @@ async function placeRow<Output>(
   }
 }
 
+function refuseNameless({ slot }: Intent): void {
+  if (isNameless(slot))
+    refuseArgument(
+      'is missing: set it, or use { request, idempotencyKey } as the row',
+      'metadata.externalOrderId',
+    )
+}
+
 function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderRequest> {
-  return (
-    typeof row === 'object' &&
-    row !== null &&
-    !Object.hasOwn(row, 'serviceId') &&
-    Object.hasOwn(row, 'idempotencyKey')
-  )
+  const has = (name: string): boolean => isObject(row) && Object.hasOwn(row, name)
+  return !has('serviceId') && (has('idempotencyKey') || has('request'))
 }
 
 /** Result of `await client.orders.createMany(rows)`. Lists failed rows and counts all others. */

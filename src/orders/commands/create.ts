@@ -21,7 +21,7 @@ import { issuesText } from '../../schemas/check.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { callSettings, readArguments } from '../../settings/arguments.ts'
 import { unknownStep } from '../protocol/rules.ts'
-import { claim, type Ending, settle } from '../protocol/transitions.ts'
+import { claim } from '../protocol/transitions.ts'
 import {
   CREATE_ORDER,
   type CreateJob,
@@ -30,10 +30,10 @@ import {
   orderEvent,
 } from '../record/context.ts'
 import { type Intent, readIntent } from '../record/intent.ts'
-import type { Found, FoundRecord } from '../record/journal.ts'
+import type { FoundRecord } from '../record/journal.ts'
 import { type OrderRecord, orderOf } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
-import { drive, type EndStep } from '../sending/drive.ts'
+import { drive, type Ruled } from '../sending/drive.ts'
 import { proveCreated } from '../sending/evidence.ts'
 import {
   argumentError,
@@ -58,10 +58,12 @@ interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
   headers(): Headers
 }
 
+/** @param check throws if the order must not be placed */
 export async function createOrder<Output>(
   context: OrdersContext<Output>,
   request: CreateOrderRequest,
   options?: CreateOptions,
+  check?: (intent: Intent) => void,
 ): Promise<OrderReply<Output>> {
   // Read all arguments before the first await, so that later changes to them have no effect.
   const { connection, defaults, lifetime } = context
@@ -76,6 +78,7 @@ export async function createOrder<Output>(
     const duplicateKey = allowDuplicate === true ? runtime.randomId() : undefined
     const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, duplicateKey, keyIsUndefined })
+    check?.(intent)
   } catch (error) {
     const key = ownValue(options, 'idempotencyKey')
     throw await lifetime.use(() => argumentError(context, error, request, key, deadline))
@@ -147,15 +150,14 @@ async function place(context: OrderContext, job: CreateJob): Promise<OrderReply<
     case 'sent':
       return sentReply(job, driven)
     case 'ruled':
-      return await ruledReply(context, job, driven.step, driven.found)
+      return await ruledReply(context, job, driven)
   }
 }
 
 async function ruledReply(
   context: OrderContext,
   job: CreateJob,
-  step: EndStep,
-  found: Found,
+  { step, found }: Ruled,
 ): Promise<OrderReply<Order>> {
   if (step.step === 'refuse') throw refusedError(job, step.because, found.record)
   if (found.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
@@ -166,34 +168,42 @@ async function ruledReply(
       return isNameless(job.intent.slot)
         ? await readOnce(context, job, found)
         : await readReply(context, job, found)
-    case 'look_up': {
-      const lookup = { found, reason: 'past_window', body: job.intent.body } as const
-      const settings: CallSettings = {
-        ...job.settings,
-        // A getter, because each page may use only the time that is left.
-        get totalTimeout() {
-          return Math.max(1, job.deadline.remaining())
-        },
-      }
-      // The record says that nothing was charged, and a failed look-up does not change that.
-      const how = { operation: job.operation, settings, charged: 'no', sweeps: 1 } as const
-      for await (const { outcome, order, error, record } of lookUp(context, [lookup], {
-        ...how,
-        checkOpen: () => {},
-      })) {
-        if (order !== undefined) return rememberedReply(job, { ...record, state: 'created', order })
-        if (error !== undefined) throw error
-        if (record.state === 'created') throw unresolvedError(job, 'unreadable', record)
-        if (outcome === 'needs_attention') return await place(context, { ...job, isNotListed: true })
-      }
-      throw new TypeError('unreachable: a look-up without an outcome')
-    }
+    case 'look_up':
+      return await lookedUp(context, job, found)
     case 'nothing':
     case 'in_progress':
       throw new TypeError(`unreachable: ${step.step} in create()`)
     default:
       return unknownStep(step)
   }
+}
+
+/** Sends an order only after the whole list of the service was read and does not have it. */
+async function lookedUp(
+  context: OrderContext,
+  job: CreateJob,
+  found: FoundRecord,
+): Promise<OrderReply<Order>> {
+  const how = {
+    operation: job.operation,
+    settings: {
+      ...job.settings,
+      // A getter, because each page may use only the time that is left.
+      get totalTimeout() {
+        return Math.max(1, job.deadline.remaining())
+      },
+    },
+    // The record says that nothing was charged, and a failed look-up does not change that.
+    charged: 'no',
+    sweeps: 1,
+    checkOpen: () => {},
+  } as const
+  const lookup = { found, reason: 'past_window', body: job.intent.body } as const
+  for await (const { order, error, record } of lookUp(context, [lookup], how)) {
+    if (error !== undefined) throw error
+    if (record.state === 'created') return rememberedReply(job, { ...record, ...defined({ order }) })
+  }
+  return await place(context, { ...job, isNotListed: true })
 }
 
 function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
@@ -251,17 +261,9 @@ export async function readOnce(
     return await readReply(context, job, claimed)
   } catch (error) {
     // Give the claim back, or the next call could not read the order until it ends.
-    await journal.writeOutcome(claimed, settle(claimed.record, UNCHANGED), deadline)
+    await journal.writeOutcome(claimed, record, deadline)
     throw error
   }
-}
-
-const UNCHANGED: Ending = {
-  rejection: undefined,
-  ambiguous: false,
-  hold: undefined,
-  attempts: 0,
-  unused: false,
 }
 
 /** Reads the order by its id: the service may have forgotten the key. */

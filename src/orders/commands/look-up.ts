@@ -1,7 +1,7 @@
 /** Finds orders at the service: by id, or by reference in the list. */
 import type { EchoedField } from '../../call-options.ts'
-import { defined } from '../../defined.ts'
-import { type AnyCustomerOrderingError, type Charged, UnresolvedOrderError } from '../../errors/classes.ts'
+import { defined, isObject, ownValue } from '../../defined.ts'
+import { type AnyCustomerOrderingError, type ErrorFacts, UnresolvedOrderError } from '../../errors/classes.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
 import { queryString, segment } from '../../http/path.ts'
@@ -32,8 +32,7 @@ export interface Lookup {
   readonly body?: string
 }
 
-interface LookupOptions
-  extends Pick<ScanOptions, 'operation' | 'settings' | 'charged' | 'checkOpen' | 'maxPages'> {
+interface LookupOptions extends Omit<ScanOptions, 'sourceSystem' | 'onCut'> {
   /** How often the list is read: one read can miss rows that move during the read. */
   readonly sweeps: number
 }
@@ -110,15 +109,14 @@ export async function* lookUp(
     const { externalOrderId } = lookup.found.record
     if (externalOrderId !== undefined && !cuts.has(lookup.found.id)) wanted.set(externalOrderId, lookup)
   }
-  const sourceSystem = commonSourceSystem([...wanted.values()])
-  const doubts = new Map<string, Doubt>()
+  const doubts = new Map<string, UnresolvedOrderError>()
   let looked = sweeps > 0
   let error: AnyCustomerOrderingError | undefined
   let isCut = false
   const onCut = (): void => {
     isCut = true
   }
-  const scan = { ...options, sourceSystem, onCut }
+  const scan = { ...options, sourceSystem: commonSourceSystem([...wanted.values()]), onCut }
   try {
     for (let sweep = 0; sweep < sweeps && wanted.size > 0 && looked && !isCut; sweep++) {
       for await (const listed of scanOrders(context, scan)) {
@@ -126,10 +124,9 @@ export async function* lookUp(
         const lookup = wanted.get(externalOrderId)
         if (lookup === undefined) continue
         const { found, body } = lookup
-        const asked = { ...found.record, ...defined({ body }) }
-        const differs = differencesFound(asked, listed)
+        const differs = differencesFound({ ...found.record, ...defined({ body }) }, listed)
         if (differs.length > 0) {
-          doubts.set(externalOrderId, { orderId: listed.id, differs })
+          doubts.set(externalOrderId, doubtError(found.record, listed.id, differs))
           continue
         }
         const { record } = await proveCreated(
@@ -158,39 +155,40 @@ export async function* lookUp(
   for (const { found, reason } of lookups) {
     const { externalOrderId = '' } = found.record
     const record = publicRecord(found.record)
+    const doubt = doubts.get(externalOrderId)
     if (cuts.has(found.id))
       yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
     else if (externalOrderId === '') yield { outcome: 'needs_attention', record, reason }
-    else if (wanted.has(externalOrderId)) {
-      const doubt = doubts.get(externalOrderId)
-      if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
-      else if (doubt === undefined)
-        yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
-      else {
-        const why = doubtError(found.record, doubt)
-        yield { outcome: 'needs_attention', record, reason: 'doubtful', error: why }
-      }
-    }
+    else if (!wanted.has(externalOrderId)) continue
+    else if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
+    else if (doubt === undefined) yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
+    else yield { outcome: 'needs_attention', record, reason: 'doubtful', error: doubt }
   }
 }
 
-/** An order in the list with the record's reference and other fields. */
-interface Doubt {
-  readonly orderId: string
-  readonly differs: readonly EchoedField[]
-}
-
-function doubtError(record: JournalRecord, { orderId, differs }: Doubt): UnresolvedOrderError {
+/** The list has an order with the record's reference and other fields. */
+function doubtError(
+  record: JournalRecord,
+  orderId: string,
+  differs: readonly EchoedField[],
+): UnresolvedOrderError {
   const despite = differs.map((field) => `'${field}'`).join(', ')
   return new UnresolvedOrderError(
     `The service lists order ${orderId} with this reference, but with another ${differs.join(' and ')}, so it may be an order of another integration. If it is this order, the wallet was charged: settle it with orders.resolve(name, { as: 'created', orderId, despite: [${despite}] }).`,
-    { ...recordFacts(record), orderId, charged: mayBeCharged(record) },
+    { ...mayBeCharged(record), orderId },
+  )
+}
+
+function cutError(record: JournalRecord): UnresolvedOrderError {
+  return new UnresolvedOrderError(
+    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. If it exists, the wallet was charged: find the order at the service, then settle it with orders.resolve().`,
+    mayBeCharged(record),
   )
 }
 
 /** What the list shows, or may show, counts for more than an earlier refusal. */
-function mayBeCharged({ state }: JournalRecord): Charged {
-  return state === 'created' ? 'yes' : 'unknown'
+function mayBeCharged(record: JournalRecord): ErrorFacts {
+  return { ...recordFacts(record), charged: record.state === 'created' ? 'yes' : 'unknown' }
 }
 
 /** A request's own source system narrows the list, if all requests have the same one. */
@@ -203,20 +201,13 @@ function storeTime({ connection }: OrderContext): Deadline {
   return new Deadline(connection.runtime, STORE_TIME, undefined)
 }
 
-function cutError(record: JournalRecord): UnresolvedOrderError {
-  return new UnresolvedOrderError(
-    `The lookup stopped after ${MAX_PAGES} pages of GET ${ORDERS_PATH} without finding the order, which may be on a later page. If it exists, the wallet was charged: find the order at the service, then settle it with orders.resolve().`,
-    { ...recordFacts(record), charged: mayBeCharged(record) },
-  )
-}
-
 export interface ListedOrder extends Echo {
   readonly id: string
   /** The whole order, if it matches the schema. */
   readonly order?: Order
 }
 
-export interface ScanOptions {
+interface ScanOptions {
   readonly operation: string
   readonly settings: CallSettings
   /** What the error of a read reports about the wallet. */
@@ -260,7 +251,8 @@ export async function* scanOrders(
       parse: (body) => envelopeOf(body, 'id', context.listEnvelope),
     })
     const { items: rows, total, hasMore } = envelope
-    if (rows.length === 0) return
+    const received = rows.length
+    if (received === 0) return
     let unseen = 0
     for (const row of rows) {
       const listed = readRow(row)
@@ -269,7 +261,6 @@ export async function* scanOrders(
       seen.add(listed.id)
       yield listed
     }
-    const received = rows.length
     // Do not count a page that lies within the overlap: it has no new rows even if the service
     // respects `offset`.
     if (unseen > 0 || offset + received > frontier) {
@@ -289,9 +280,8 @@ export function advanceBy(received: number): number {
 }
 
 function readRow(row: unknown): ListedOrder | undefined {
-  if (typeof row !== 'object' || row === null || !('id' in row) || typeof row.id !== 'string')
-    return undefined
+  const id = ownValue(row, 'id')
+  if (!isObject(row) || typeof id !== 'string') return undefined
   const checked = checkNow(orderSchema, row)
-  const order = !('value' in checked) ? undefined : checked.value
-  return { id: row.id, ...defined({ order, ...echoOf(row) }) }
+  return { id, ...defined({ order: 'value' in checked ? checked.value : undefined, ...echoOf(row) }) }
 }

@@ -17,45 +17,29 @@ import { type ListedOrder, scanOrders } from './look-up.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
 import { failureOf } from './recovery-outcome.ts'
 
+interface Compared<Output> {
+  /** The listed order, parsed by your own schema if you set one. Absent if the schema rejects it. */
+  readonly order?: Output
+}
+
 /**
  * One line of a reconciliation between the store and the service's order list.
  *
- * `only_local` means that the list did not contain the order. The order may still exist: the list
- * may lag, and its rows may move during a read.
+ * `doubtful`: the listed order has the record's reference, but other fields differ, so it may be an
+ * order of another integration. `differs` names the fields as `despite` of `orders.resolve()` does.
+ *
+ * `only_local`: the list did not contain the order. It may still exist: the list may lag, and its
+ * rows may move during a read.
  */
 export type Reconciled<Output = Order> =
-  | {
-      readonly kind: 'matched' | 'amount_differs'
-      readonly record: OrderRecord
-      /**
-       * The listed order, parsed by your own schema if you set one. Absent if the schema rejects
-       * it.
-       */
-      readonly order?: Output
-    }
-  | {
-      /**
-       * The listed order has the record's reference, but another service, target, quantity or
-       * source system.
-       *
-       * It may be an order of another integration.
-       */
+  | (Compared<Output> & { readonly kind: 'matched' | 'amount_differs'; readonly record: OrderRecord })
+  | (Compared<Output> & {
       readonly kind: 'doubtful'
       readonly record: OrderRecord
-      readonly order?: Output
-      /** The fields that differ, as `despite` of `orders.resolve()` names them. */
       readonly differs: readonly EchoedField[]
-    }
+    })
+  | (Compared<Output> & { readonly kind: 'only_remote'; readonly record?: undefined })
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
-  | {
-      readonly kind: 'only_remote'
-      readonly record?: undefined
-      /**
-       * The listed order, parsed by your own schema if you set one. Absent if the schema rejects
-       * it.
-       */
-      readonly order?: Output
-    }
 
 export interface ReconcileSettings {
   readonly settings: CallSettings
@@ -82,10 +66,8 @@ export async function* reconcile<Output>(
   const index = new RecordIndex()
   let unusable: Unusable | undefined
   // Read all records, or an order with an older record would be reported as `only_remote`.
-  for await (const row of context.journal.rows({ since: 0 })) {
+  for await (const { row, record } of context.journal.records({ since: 0 })) {
     checkOpen()
-    const record = await context.journal.decode(row)
-    if (record === 'forgotten') continue
     if (typeof record === 'string') unusable = record
     else if (record.state !== 'rejected')
       index.add(nameOf(record), row.id, record.updatedAt < options.since ? MARKS.older : 0)
@@ -110,20 +92,29 @@ export async function* reconcile<Output>(
       const isNamed =
         listed.externalOrderId !== undefined && listed.externalOrderId === found?.record.externalOrderId
       const match = differs.length === 0 || isNamed ? found : undefined
-      // Two records may name the same order. Only the first record is matched.
-      if (match !== undefined && differs.length === 0)
-        for (const other of index.named(`id ${listed.id}`))
-          if (
-            other !== match.position &&
-            (await load(context, index.rowIdOf(other)))?.order?.id === listed.id
-          )
-            index.mark(other, 'matched')
-      if (match !== undefined) index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
-      if (match !== undefined && index.is(match.position, 'older')) continue
-      const order = listed.order && (await fitted(context, listed.order, options.settings))
-      if (match === undefined || differs.length === 0)
-        yield { ...compare(match?.record, listed), ...defined({ order }) }
-      else yield { kind: 'doubtful', record: publicRecord(match.record), differs, ...defined({ order }) }
+      if (match !== undefined) {
+        index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
+        // Two records may name the same order. Only the first record is matched.
+        if (differs.length === 0)
+          for (const other of index.named(`id ${listed.id}`))
+            if ((await load(context, index.rowIdOf(other)))?.order?.id === listed.id)
+              index.mark(other, 'matched')
+        if (index.is(match.position, 'older')) continue
+      }
+      const known = { orderId: listed.id }
+      const parsed =
+        listed.order &&
+        (await fitOrder(context, listed.order, OPERATION, options.settings, known).catch(
+          (error: unknown) => void failureOf(error),
+        ))
+      const order = defined({ order: parsed })
+      if (match === undefined) yield { kind: 'only_remote', ...order }
+      else {
+        const record = publicRecord(match.record)
+        if (differs.length > 0) yield { kind: 'doubtful', record, differs, ...order }
+        else
+          yield { kind: hasAmountOf(match.record, listed) ? 'matched' : 'amount_differs', record, ...order }
+      }
     }
   }
   for (const position of index.unmarked()) {
@@ -169,26 +160,6 @@ async function load(
   return found.record
 }
 
-/** The order as the caller's own schema reads it, if it does. */
-async function fitted<Output>(
-  context: OrdersContext<Output>,
-  order: Order,
-  settings: CallSettings,
-): Promise<Output | undefined> {
-  try {
-    return await fitOrder(context, order, OPERATION, settings, { orderId: order.id })
-  } catch (error) {
-    failureOf(error)
-    return undefined
-  }
-}
-
-function compare(
-  record: JournalRecord | undefined,
-  { order }: ListedOrder,
-): Exclude<Reconciled<never>, { readonly kind: 'only_local' | 'doubtful' }> {
-  if (record === undefined) return { kind: 'only_remote' }
-  const remembered = record.order?.amount
-  const differs = remembered !== undefined && order !== undefined && order.amount !== remembered
-  return { kind: differs ? 'amount_differs' : 'matched', record: publicRecord(record) }
+function hasAmountOf({ order: remembered }: JournalRecord, { order }: ListedOrder): boolean {
+  return remembered?.amount === undefined || order === undefined || order.amount === remembered.amount
 }

@@ -1,29 +1,21 @@
 /** Settles the orders that earlier calls have left without a known outcome. */
 import { defined } from '../../defined.ts'
-import { type AnyCustomerOrderingError, StoreError } from '../../errors/classes.ts'
+import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../errors/classes.ts'
 import { type CallSettings, noTrail } from '../../http/call.ts'
-import { Deadline, Interruption } from '../../http/deadline.ts'
+import { Deadline } from '../../http/deadline.ts'
 import { errorOf } from '../../http/failures.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
-import { reasonOf } from '../record/journal.ts'
-import {
-  chargedOf,
-  isPending,
-  type JournalRecord,
-  publicRecord,
-  recordFacts,
-  unusableError,
-} from '../record/record.ts'
+import { chargedOf, isPending, publicRecord, recordFacts, unusableError } from '../record/record.ts'
 import { pruneHourly } from '../record/retention.ts'
-import { drive, type Ruled, type Unclaimed } from '../sending/drive.ts'
-import { orderCall } from '../sending/order-errors.ts'
+import { drive, type Ruled } from '../sending/drive.ts'
+import { orderCall, unclaimedError } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
 import { concurrently } from './concurrently.ts'
 import { fitOrder } from './create.ts'
 import { type Lookup, lookUp, lookUpById, MAX_PAGES } from './look-up.ts'
-import { failureOf, HELD, outcomeOf, type RecoveryOutcome, unreadableRecord } from './recovery-outcome.ts'
+import { failureOf, outcomeOf, type RecoveryOutcome, unreadableRecord } from './recovery-outcome.ts'
 
 export interface RecoverSettings {
   readonly settings: CallSettings
@@ -46,7 +38,7 @@ export async function* recover<Output>(
   context: OrdersContext<Output>,
   options: RecoverSettings,
 ): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
-  const { settings } = options
+  const { settings, concurrency, takeOver } = options
   const { lifetime, connection } = context
   const { runtime } = connection
   const checkOpen = (): void => lifetime.check('unknown')
@@ -55,40 +47,42 @@ export async function* recover<Output>(
   const lookups: Lookup[] = []
   let failures = 0
   const controller = new AbortController()
-  const own = { ...options, settings: { ...settings, signal: controller.signal } }
-  const settle = async (id: string): Promise<RecoveryOutcome<Output> | Lookup | 'settled'> => {
+  const { signal } = controller
+  const recoverRow = async (rowId: string): Promise<RecoveryOutcome<Output> | undefined> => {
     checkOpen()
     const callId = runtime.randomId()
+    const own = { command: 'recover', operation: OPERATION, intent: undefined, isNotListed: false } as const
+    const deadline = new Deadline(runtime, settings.totalTimeout, signal)
+    const job: Job = { ...own, rowId, settings: { ...settings, signal }, deadline, callId, takeOver }
     let step: RecoveryOutcome | Lookup | undefined
     try {
-      step =
-        failures < MAX_FAILURES
-          ? await recoverOne(context, jobOf(context, id, callId, own))
-          : await leaveOpen(context, id)
+      step = failures < MAX_FAILURES ? await recoverOne(context, job) : await untouched(context, rowId)
     } catch (error) {
-      step = await leaveOpen(context, id, failureOf(error))
+      const known = isCustomerOrderingError(error) && error.code !== 'aborted' ? error : undefined
+      step = await untouched(context, rowId, known)
+      // What other code threw ends the run unchanged, once the hooks have been told.
+      if (step !== undefined && known === undefined) await report(context, step, settings, callId)
       // The record cannot be read, so the store would probably fail for the other records, too.
-      if (step === undefined) throw error
+      if (step === undefined || known === undefined) throw error
     }
-    if (step === undefined) return 'settled'
-    if ('found' in step) return step
+    if (step === undefined) return undefined
+    if ('found' in step) {
+      lookups.push(step)
+      return undefined
+    }
     const { error, order } = step
     if (error?.code === 'connection' || error?.code === 'timeout') failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     return await report(context, step, settings, callId)
   }
-  const steps = concurrently(ids, {
-    concurrency: options.concurrency,
-    work: (id: string) => lifetime.use(() => settle(id)),
+  const outcomes = concurrently(ids, {
+    concurrency,
+    work: (rowId: string) => lifetime.use(() => recoverRow(rowId)),
     signal: settings.signal,
-    aborted: () => interrupted('aborted', undefined, settings.signal),
+    aborted: () => aborted(settings.signal),
     stop: () => controller.abort(settings.signal?.reason),
   })
-  for await (const step of steps) {
-    if (step === 'settled') continue
-    if ('found' in step) lookups.push(step)
-    else yield step
-  }
+  for await (const outcome of outcomes) if (outcome !== undefined) yield outcome
   // Does not read the list of a service that was just found to be unreachable.
   const sweeps = failures < MAX_FAILURES ? 2 : 0
   const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
@@ -105,11 +99,9 @@ async function pendingRecords(
   const now = context.connection.runtime.now()
   const times = new Map<string, number>()
   const unusable: RecoveryOutcome[] = []
-  for await (const row of context.journal.rows({ open: true })) {
+  for await (const { row, record } of context.journal.records({ open: true })) {
     context.lifetime.check('unknown')
-    if (signal?.aborted === true) throw interrupted('aborted', undefined, signal)
-    const record = await context.journal.decode(row)
-    if (record === 'forgotten') continue
+    if (signal?.aborted === true) throw aborted(signal)
     if (typeof record === 'object') {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
       // Records past their window come last: a late lookup loses nothing.
@@ -127,17 +119,6 @@ async function pendingRecords(
   return { ids, unusable }
 }
 
-function jobOf(
-  { connection }: OrderContext,
-  rowId: string,
-  callId: string,
-  { settings, takeOver }: RecoverSettings,
-): Job {
-  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
-  const own = { command: 'recover', operation: OPERATION, intent: undefined, isNotListed: false } as const
-  return { ...own, rowId, settings, deadline, callId, takeOver }
-}
-
 /** A {@link Lookup} if the request must not be repeated; undefined if nothing needs settling. */
 export async function recoverOne(
   context: OrderContext,
@@ -147,8 +128,12 @@ export async function recoverOne(
   switch (driven.end) {
     case 'ruled':
       return await ruledOutcome(context, job, driven)
-    case 'unclaimed':
-      return unclaimedOutcome(driven, job)
+    case 'unclaimed': {
+      const error = unclaimedError(job, driven)
+      // Without time or an API key, the other orders cannot be sent, either.
+      if (driven.record === undefined || !('result' in driven.why)) throw error
+      return { outcome: 'still_open', record: publicRecord(driven.record), error }
+    }
     case 'sent':
       return isOvertakenByWindow(context, job, driven)
         ? await recoverOne(context, job)
@@ -180,26 +165,13 @@ async function ruledOutcome(
       return { outcome: 'in_progress', record: publicRecord(record) }
     case 'read':
       return await lookUpById(context, OPERATION, found, settings)
-    case 'look_up': {
-      const { because } = step
-      return { found, reason: because === 'held' ? HELD[record.hold ?? 'aborted'] : because }
-    }
+    case 'look_up':
+      return { found, reason: step.because === 'held' ? (record.hold ?? 'aborted') : step.because }
     case 'refuse':
       throw new TypeError(`unreachable: refused as ${step.because} in recover()`)
     default:
       return unknownStep(step)
   }
-}
-
-function unclaimedOutcome({ why, record }: Unclaimed, { settings }: Job): RecoveryOutcome {
-  if (why instanceof Interruption) throw interrupted(why.why, record, settings.signal)
-  if ('error' in why) throw interrupted('credentials', record, settings.signal, why.error)
-  const error = new StoreError(
-    `Recovery could not claim this order, so it sent nothing. An earlier call may have charged the wallet. ${why.repair} and run recovery again.${reasonOf(why.cause)}`,
-    { ...recordFacts(record), cause: why.cause },
-  )
-  if (record === undefined) throw error
-  return { outcome: 'still_open', record: publicRecord(record), error }
 }
 
 function sentOutcome(sent: Sent, { settings }: Job): RecoveryOutcome {
@@ -210,15 +182,16 @@ function sentOutcome(sent: Sent, { settings }: Job): RecoveryOutcome {
   return outcomeOf(record, { order: outcome?.order, error, kind: outcome?.kind })
 }
 
-async function leaveOpen(
-  context: OrderContext,
+/** What is known of an order that this run does not work on, or could not settle. */
+async function untouched(
+  { journal, connection }: OrderContext,
   id: string,
   error?: AnyCustomerOrderingError,
 ): Promise<RecoveryOutcome | undefined> {
-  const time = new Deadline(context.connection.runtime, READ_TIMEOUT, undefined)
-  const record = (await context.journal.newest(id, time))?.record
-  if (record === undefined) return undefined
-  if (!isPending(record)) return outcomeOf(record)
+  const time = new Deadline(connection.runtime, READ_TIMEOUT, undefined)
+  const record = (await journal.newest(id, time))?.record
+  if (record === undefined || !isPending(record)) return record && outcomeOf(record)
+  // Also if the order is known to exist: an error of the store or the connection does not say so.
   return { outcome: 'still_open', record: publicRecord(record), ...defined({ error }) }
 }
 
@@ -256,11 +229,7 @@ async function report<Output>(
   return told
 }
 
-function interrupted(
-  end: 'credentials' | 'aborted' | 'deadline',
-  record: JournalRecord | undefined,
-  signal: AbortSignal | undefined,
-  error?: unknown,
-): AnyCustomerOrderingError {
-  return errorOf({ end, error, trail: noTrail(true) }, orderCall(OPERATION, recordFacts(record), signal))
+function aborted(signal: AbortSignal | undefined): AnyCustomerOrderingError {
+  const about = orderCall(OPERATION, { charged: 'unknown' }, signal)
+  return errorOf({ end: 'aborted', trail: noTrail(true) }, about)
 }

@@ -7,20 +7,11 @@ import { type Hold, type JournalRecord, type OrderRecord, orderOf, publicRecord 
 
 /** Why a person must resolve a record. */
 export type AttentionReason =
+  | Hold
   /**
    * The service may have forgotten the key: the safe-retry window is over, or the clock went back.
    */
   | 'past_window'
-  /** The caller's signal aborted the call, so recovery does not repeat the order. */
-  | 'aborted'
-  /**
-   * The service refused the order after an attempt with an unknown outcome.
-   *
-   * That attempt may have emptied the wallet and so caused the refusal.
-   */
-  | 'refused_after_doubt'
-  /** The key belongs to another payload, which may have been bought. */
-  | 'conflict'
   /** The order was sent with another API key. The service may scope idempotency keys by API key. */
   | 'api_key_changed'
   /**
@@ -49,21 +40,24 @@ export interface RecoveredOrder<Output = Order> {
   readonly reason?: undefined
 }
 
-/** The outcome of an order that exists but could not be read. */
-export interface UnreadableOrder {
-  /** An order exists and was paid. `record.order` has its id, if known. */
-  readonly outcome: 'created'
+interface WithoutOrder {
   /** What is remembered of the order. */
   readonly record: OrderRecord
   readonly order?: undefined
-  /** The error of the read, or of your own schema. Absent if the client made no attempt to read. */
+  /** The last error of a request, a lookup, your own schema or the store, if there was one. */
   readonly error?: AnyCustomerOrderingError
+}
+
+/** The outcome of an order that exists but could not be read. */
+export interface UnreadableOrder extends WithoutOrder {
+  /** An order exists and was paid. `record.order` has its id, if known. */
+  readonly outcome: 'created'
   /** The order could not be read. */
   readonly reason: 'unreadable'
 }
 
 /** The outcome of a record that is closed without an order, or that is not settled yet. */
-export interface RecoveredRecord {
+export interface RecoveredRecord extends WithoutOrder {
   /**
    * `rejected`: the record is closed without an order.
    *
@@ -71,23 +65,13 @@ export interface RecoveredRecord {
    * outcome is unknown, for example because the service was unreachable; run recovery again later.
    */
   readonly outcome: 'rejected' | 'in_progress' | 'still_open'
-  /** What is remembered of the order. */
-  readonly record: OrderRecord
-  readonly order?: undefined
-  /** The last error of a request, a lookup or the store, if there was one. */
-  readonly error?: AnyCustomerOrderingError
   readonly reason?: undefined
 }
 
 /** The outcome of a record that a person must resolve. */
-export interface RecordInNeed {
+export interface RecordInNeed extends WithoutOrder {
   /** Recovery cannot settle the record safely. A person must decide. */
   readonly outcome: 'needs_attention'
-  /** What is remembered of the order. */
-  readonly record: OrderRecord
-  readonly order?: undefined
-  /** The last error of a request, a lookup or the store, if there was one. */
-  readonly error?: AnyCustomerOrderingError
   /** Why a person must resolve the record. */
   readonly reason: AttentionReason
 }
@@ -103,13 +87,6 @@ export type RecoveryOutcome<Output = Order> =
   | UnreadableOrder
   | RecoveredRecord
   | RecordInNeed
-
-/** Why a person must resolve a record that is held. */
-export const HELD: Readonly<Record<Hold, AttentionReason>> = {
-  aborted: 'aborted',
-  refused: 'refused_after_doubt',
-  conflict: 'conflict',
-}
 
 /** What a request or a read has shown of a record. */
 interface Shown {
@@ -131,7 +108,7 @@ export function outcomeOf(stored: JournalRecord, { order, error, kind }: Shown =
   const hold = kind && OUTCOMES[kind].hold
   // The caller's abort ends the run, and says nothing of the order.
   if (hold !== undefined && hold !== 'aborted')
-    return { outcome: 'needs_attention', record, reason: HELD[hold], ...why }
+    return { outcome: 'needs_attention', record, reason: hold, ...why }
   return { outcome: kind === 'in_progress' ? 'in_progress' : 'still_open', record, ...why }
 }
 

@@ -1,25 +1,12 @@
 /** Reads records, all of them or one by its name. */
 import type { OrderName, RememberedQuery } from '../../call-options.ts'
-import {
-  type CustomerOrderingError,
-  InvalidRequestError,
-  RequestAbortedError,
-  TimeoutError,
-} from '../../errors/classes.ts'
+import { type CustomerOrderingError, RequestAbortedError, TimeoutError } from '../../errors/classes.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
-import { checkIdempotencyKey, rowIdOf, slotOf } from '../../identity/keys.ts'
-import type { Job, OrderContext } from '../record/context.ts'
+import { rowIdOf, slotOf } from '../../identity/keys.ts'
+import type { OrderContext } from '../record/context.ts'
 import type { Found, Which } from '../record/journal.ts'
-import {
-  isPending,
-  type JournalRecord,
-  type OrderRecord,
-  publicRecord,
-  recordFacts,
-  type Unusable,
-  unusableError,
-} from '../record/record.ts'
+import { isPending, type OrderRecord, publicRecord, type Unusable, unusableError } from '../record/record.ts'
 
 export async function* remembered(
   context: OrderContext,
@@ -27,12 +14,10 @@ export async function* remembered(
   settings: CallSettings,
 ): AsyncGenerator<OrderRecord, void, undefined> {
   if ('since' in query) {
-    if (!Number.isFinite(query.since)) throw invalid('since', 'must be a time in milliseconds since 1970')
     yield* views(context, { since: query.since })
     return
   }
-  const call = namedCall(context, 'orders.remembered', settings)
-  const { record } = await findNamed(context, query, call, EVERYWHERE)
+  const { record } = await findNamed(context, 'orders.remembered', query, settings, EVERYWHERE)
   if (record !== undefined) yield publicRecord(record)
 }
 
@@ -47,31 +32,13 @@ export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRe
 async function* views({ journal }: OrderContext, which: Which): AsyncGenerator<OrderRecord, void, undefined> {
   const seen = new Set<string>()
   let unusable: Unusable | undefined
-  for await (const row of journal.rows(which)) {
+  for await (const { row, record } of journal.records(which)) {
     if (seen.has(row.id)) continue
     seen.add(row.id)
-    const record = await journal.decode(row)
-    if (record === 'forgotten') continue
     if (typeof record === 'string') unusable = record
     else if (!('open' in which) || isPending(record)) yield publicRecord(record)
   }
   if (unusable !== undefined) throw unusableError(unusable)
-}
-
-/** A call that is about one named order. */
-export type NamedCall = Pick<Job, 'operation' | 'settings' | 'deadline'>
-
-export function namedCall(
-  { connection }: OrderContext,
-  operation: string,
-  settings: CallSettings,
-): NamedCall {
-  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
-  return { operation, settings, deadline }
-}
-
-export function nameField(name: OrderName): 'externalOrderId' | 'idempotencyKey' {
-  return 'externalOrderId' in name ? 'externalOrderId' : 'idempotencyKey'
 }
 
 export function slotNamed(name: OrderName): string {
@@ -80,42 +47,43 @@ export function slotNamed(name: OrderName): string {
     : slotOf(undefined, name.idempotencyKey, String)
 }
 
+/** The record that a person has named, and the time that is left for what the person wants. */
+export type Named = Found & { readonly deadline: Deadline }
+
 /** Where to search for a key that is not the name of its order. */
 export const EVERYWHERE: readonly Which[] = [{ open: true }, { since: 0 }]
 
 /** By default, a key is searched for among the open orders: few, however large the store. */
 export async function findNamed(
   context: OrderContext,
+  operation: string,
   name: OrderName,
-  call: NamedCall,
+  settings: CallSettings,
   places: readonly Which[] = EVERYWHERE.slice(0, 1),
-): Promise<Found> {
-  const field = nameField(name)
-  const value: unknown = 'externalOrderId' in name ? name.externalOrderId : name.idempotencyKey
-  if (typeof value !== 'string' || value.trim() === '') throw invalid(field, 'must be a non-blank string')
-  const bad = field === 'idempotencyKey' ? checkIdempotencyKey(value) : undefined
-  if (bad !== undefined) throw invalid(field, bad)
-  const id = rowIdOf(context.connection.runtime.deriveId, slotNamed(name))
-  const found = await context.journal.load(id, call.deadline)
-  if (found instanceof Interruption) throw interrupted(found, name, call)
-  if (found.record !== undefined || field === 'externalOrderId') return found
-  const open = await call.deadline.race(withKey(context, value, call, places))
-  if (open instanceof Interruption) throw interrupted(open, name, call)
-  return open ?? found
+): Promise<Named> {
+  const { connection, journal } = context
+  const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
+  const found = await journal.load(rowIdOf(connection.runtime.deriveId, slotNamed(name)), deadline)
+  const isDone = found instanceof Interruption || found.record !== undefined || 'externalOrderId' in name
+  const other = isDone
+    ? undefined
+    : await deadline.race(withKey(context, name.idempotencyKey, deadline, places))
+  const named = other ?? found
+  if (named instanceof Interruption) throw interrupted(named, operation, name, settings)
+  return { ...named, deadline }
 }
 
 /** The errors of an order without a reference name only its key. */
 async function withKey(
   { journal }: OrderContext,
   key: string,
-  { deadline }: NamedCall,
+  deadline: Deadline,
   places: readonly Which[],
 ): Promise<Found | Interruption | undefined> {
   for (const which of places) {
-    for await (const row of journal.rows(which)) {
+    for await (const { row, record } of journal.records(which)) {
       const over = deadline.over()
       if (over !== undefined) return over
-      const record = await journal.decode(row)
       if (record === 'unanswered') throw unusableError(record)
       if (typeof record === 'object' && record.key === key) return { id: row.id, row, record }
     }
@@ -125,33 +93,19 @@ async function withKey(
 
 function interrupted(
   { why }: Interruption,
+  operation: string,
   name: OrderName,
-  { operation, settings }: NamedCall,
+  { signal }: CallSettings,
 ): CustomerOrderingError {
   const facts = { charged: 'unknown', attempts: 0, ...name } as const
   const did = 'This call placed no order and changed no record. An earlier call may have charged the wallet.'
   return why === 'aborted'
     ? new RequestAbortedError(
         `${operation}() was aborted by the caller's signal. ${did} If you still need the result, call again.`,
-        { ...facts, cause: settings.signal?.reason },
+        { ...facts, cause: signal?.reason },
       )
     : new TimeoutError(
         `${operation}() could not read the store within totalTimeout. ${did} Repair the store or allow more time, then call again.`,
         { ...facts, deadline: 'total' },
       )
-}
-
-/** @param record determines `charged` of the error */
-export function invalid(
-  path: string,
-  message: string,
-  record?: JournalRecord,
-  attempts = 0,
-): InvalidRequestError {
-  const known = record === undefined ? {} : recordFacts(record)
-  return new InvalidRequestError(`${path} ${message}. Nothing was changed.`, {
-    issues: [{ path, message }],
-    attempts,
-    ...known,
-  })
 }

@@ -8,8 +8,9 @@ import {
 } from '../../errors/classes.ts'
 import { moneySentence } from '../../errors/messages.ts'
 import type { CallSettings } from '../../http/call.ts'
+import type { Order } from '../../schemas/order.ts'
 import { isFromFuture, nextKey } from '../protocol/keys.ts'
-import { type Facts, PLAIN_FACTS, type RefusalOf, ruleFor, unknownStep } from '../protocol/rules.ts'
+import { type Facts, PLAIN_FACTS, type RefusalOf, ruleFor } from '../protocol/rules.ts'
 import { abandon, distrust } from '../protocol/transitions.ts'
 import type { OrderContext } from '../record/context.ts'
 import type { Found } from '../record/journal.ts'
@@ -22,15 +23,9 @@ import {
 } from '../record/record.ts'
 import { differencesFound, echoOf, proveCreated, rememberedOrder } from '../sending/evidence.ts'
 import { readOrder } from './look-up.ts'
-import {
-  EVERYWHERE,
-  findNamed,
-  invalid,
-  type NamedCall,
-  namedCall,
-  nameField,
-  slotNamed,
-} from './remembered.ts'
+import { EVERYWHERE, findNamed, type Named, slotNamed } from './remembered.ts'
+
+const OPERATION = 'orders.resolve'
 
 export async function resolve(
   context: OrderContext,
@@ -38,10 +33,19 @@ export async function resolve(
   resolution: Resolution,
   settings: CallSettings,
 ): Promise<OrderRecord> {
-  const call = namedCall(context, 'orders.resolve', settings)
-  return resolution.as === 'created'
-    ? await confirmed(context, name, resolution, call)
-    : await abandoned(context, name, call)
+  const decidedAt = context.connection.runtime.now()
+  const found = await findNamed(context, OPERATION, name, settings)
+  const { record } = found
+  if (resolution.as === 'created') {
+    const { orderId } = resolution
+    const step = ruleFor('confirm', record, factsOf(context, found, settings, { orderId }))
+    if (step.step === 'refuse') throw refused(step.because, name, record)
+    return await confirmed(context, name, resolution, found, settings)
+  }
+  const step = ruleFor('abandon', record, factsOf(context, found, settings, { decidedAt }))
+  if (step.step === 'refuse') throw refused(step.because, name, record)
+  if (record === undefined) throw refused('unknown', name, record)
+  return step.step === 'tell' ? publicRecord(record) : await abandoned(context, found, record)
 }
 
 /** Stores the order only after the service has returned it: the person may have mistyped the id. */
@@ -49,34 +53,27 @@ async function confirmed(
   context: OrderContext,
   name: OrderName,
   { orderId, despite = [] }: ConfirmedOrder,
-  call: NamedCall,
+  found: Named,
+  settings: CallSettings,
 ): Promise<OrderRecord> {
-  const { operation, settings, deadline } = call
-  const found = await findNamed(context, name, call)
-  const { record } = found
-  const step = ruleFor('confirm', record, factsOf(context, found, settings, { orderId }))
-  if (step.step === 'refuse') throw refused(step.because, name, record)
+  const { record, deadline } = found
   // A key names only an order that this store has sent.
   if (record === undefined && !('externalOrderId' in name)) throw refused('unknown', name, record)
   const left = { ...settings, totalTimeout: Math.max(1, deadline.remaining()) }
-  const { value: order, info } = await readOrder(context, operation, orderId, 'unknown', left)
-  const { attempts } = info()
+  const { value: order, info } = await readOrder(context, OPERATION, orderId, 'unknown', left)
   const asked = record ?? { slot: slotNamed(name), fingerprint: {}, ...name }
-  const differing = differencesFound(asked, {
-    ...echoOf(order),
-    id: order.id,
-  })
-  const doubted = differing.filter((field) => !despite.includes(field))
+  const differs = differencesFound(asked, { ...echoOf(order), id: order.id })
+  const doubted = differs.filter((field) => !despite.includes(field))
   if (doubted.length > 0) {
-    const fields = doubted.join(', ')
+    const fields = doubted.map((field) => `'${field}'`).join(', ')
     throw invalid(
       'orderId',
-      `names an order that differs in ${fields}. If it is yours all the same, pass despite: [${doubted.map((field) => `'${field}'`).join(', ')}]`,
+      `names an order that differs in ${doubted.join(', ')}. If it is yours all the same, pass despite: [${fields}]`,
       record,
-      attempts,
+      info().attempts,
     )
   }
-  if (found.record === undefined) return await adopted(context, found, name, order, call)
+  if (found.record === undefined) return await adopted(context, found, name, order)
   const proven = await proveCreated(context, found, { orderId, order }, deadline, deadline.signal)
   if (!proven.remembered && !proven.isDisplaced) throw notStored(record)
   return publicRecord(proven.record)
@@ -85,10 +82,9 @@ async function confirmed(
 /** Remembers an order of an earlier integration. Its payload is unknown, so every payload fits. */
 async function adopted(
   context: OrderContext,
-  found: Found,
+  found: Named,
   name: OrderName,
-  order: Parameters<typeof rememberedOrder>[1],
-  { deadline }: NamedCall,
+  order: Order,
 ): Promise<OrderRecord> {
   const content: RecordContent = {
     slot: slotNamed(name),
@@ -104,26 +100,19 @@ async function adopted(
     order: rememberedOrder(context, order),
     ...('externalOrderId' in name ? { externalOrderId: name.externalOrderId } : {}),
   }
-  const written = await context.journal.writeOutcome(found, content, deadline)
+  const written = await context.journal.writeOutcome(found, content, found.deadline)
   if (written.result !== 'written') throw notStored(undefined)
   return publicRecord(written.found.record)
 }
 
-async function abandoned(context: OrderContext, name: OrderName, call: NamedCall): Promise<OrderRecord> {
+async function abandoned(context: OrderContext, found: Named, record: JournalRecord): Promise<OrderRecord> {
   const { runtime } = context.connection
-  const decidedAt = runtime.now()
-  const found = await findNamed(context, name, call)
-  const { record } = found
-  const step = ruleFor('abandon', record, factsOf(context, found, call.settings, { decidedAt }))
-  if (step.step === 'refuse') throw refused(step.because, name, record)
-  if (record === undefined) throw refused('unknown', name, record)
-  if (step.step === 'tell') return publicRecord(record)
   const claim = runtime.randomId()
   const now = runtime.now()
   // If the clock went back, the age of a key that cannot change is unknown.
   const base = isFromFuture(record, now) ? distrust(record, now, claim) : record
   const content = abandon(base, record.slot.startsWith('key:') ? undefined : nextKey(context, record), claim)
-  const written = await context.journal.write(found, content, call.deadline)
+  const written = await context.journal.write(found, content, found.deadline)
   if (written.result !== 'written') throw notStored(record)
   return publicRecord(written.found.record)
 }
@@ -133,20 +122,11 @@ export async function forget(
   name: OrderName,
   settings: CallSettings,
 ): Promise<boolean> {
-  const call = namedCall(context, 'orders.forget', settings)
-  const found = await findNamed(context, name, call, EVERYWHERE)
-  const { record } = found
-  const step = ruleFor('forget', record, factsOf(context, found, settings, {}))
-  switch (step.step) {
-    case 'refuse':
-      throw refused(step.because, name, record)
-    case 'nothing':
-      return false
-    case 'empty':
-      return found.record !== undefined && (await context.journal.empty(found, call.deadline))
-    default:
-      return unknownStep(step)
-  }
+  const found = await findNamed(context, 'orders.forget', name, settings, EVERYWHERE)
+  const step = ruleFor('forget', found.record, factsOf(context, found, settings, {}))
+  if (step.step === 'refuse') throw refused(step.because, name, found.record)
+  if (step.step !== 'empty' || found.record === undefined) return false
+  return await context.journal.empty(found, found.deadline)
 }
 
 function factsOf(
@@ -171,7 +151,7 @@ function refused(
   name: OrderName,
   record: JournalRecord | undefined,
 ): CustomerOrderingError {
-  const field = nameField(name)
+  const field = 'externalOrderId' in name ? 'externalOrderId' : 'idempotencyKey'
   switch (because) {
     case 'unknown': {
       const message = 'does not name a remembered order'
@@ -204,4 +184,16 @@ function notStored(record: JournalRecord | undefined): StoreError {
     `The decision was not confirmed: the store failed, or another call changed the record. ${moneySentence(known.charged)} Read the record again, then decide again.`,
     known,
   )
+}
+
+/** @param record determines `charged` of the error */
+function invalid(
+  path: string,
+  message: string,
+  record: JournalRecord | undefined,
+  attempts = 0,
+): InvalidRequestError {
+  const known = record === undefined ? {} : recordFacts(record)
+  const issues = [{ path, message }]
+  return new InvalidRequestError(`${path} ${message}. Nothing was changed.`, { ...known, issues, attempts })
 }

@@ -29,6 +29,11 @@ export interface FoundRecord {
   readonly record: JournalRecord
 }
 
+export interface Listed {
+  readonly row: StoredRow
+  readonly record: JournalRecord | Unusable
+}
+
 /**
  * - `lost`: another writer was faster.
  * - `refused`: the write can never be applied ({@link StoreError.applied} is false).
@@ -89,7 +94,7 @@ export class Journal {
   async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
     const row = await this.#read(id, deadline)
     if (row instanceof Interruption || row === undefined) return row ?? { id }
-    const record = await this.decode(row, deadline)
+    const record = await this.#decoded(row, deadline)
     if (typeof record === 'object') return { id, row, record }
     if (record === 'forgotten') return { id, row }
     const over = record === 'unanswered' ? deadline.over() : undefined
@@ -104,7 +109,7 @@ export class Journal {
   }
 
   /** Has a deadline because a codec may call a key service that never responds. */
-  async decode(
+  async #decoded(
     row: StoredRow,
     deadline: Deadline = this.#time(STORE_TIMEOUT),
   ): Promise<JournalRecord | 'forgotten' | Unusable> {
@@ -166,7 +171,8 @@ export class Journal {
     return await this.confirmed(emptied, message, deadline)
   }
 
-  async *rows(which: Which): AsyncGenerator<StoredRow, void, undefined> {
+  /** Yields what is remembered, or why a row cannot be read. */
+  async *records(which: Which): AsyncGenerator<Listed, void, undefined> {
     let after: string | undefined
     do {
       const options = { limit: 100, ...defined({ after }) }
@@ -175,7 +181,10 @@ export class Journal {
           ? this.store.listOpen(this.scope, options)
           : this.store.list(this.scope, { ...options, since: which.since })
       const page = await this.confirmed(listed, UNREADABLE)
-      yield* page.rows
+      for (const row of page.rows) {
+        const record = await this.#decoded(row)
+        if (record !== 'forgotten') yield { row, record }
+      }
       after = page.next
     } while (after !== undefined)
   }

@@ -88,8 +88,9 @@ export type KeyOrigin = 'caller' | 'derived' | 'random'
 
 /**
  * Why recovery must not repeat the request of an open record:
- * - `aborted`: the caller aborted it;
- * - `refused`: the service refused it after an attempt with an unknown outcome;
+ * - `aborted`: the caller's signal aborted the call;
+ * - `refused`: the service refused the order after an attempt with an unknown outcome, which may
+ *   have emptied the wallet and so caused the refusal;
  * - `conflict`: the key belongs to another payload, which may have been bought.
  */
 export type Hold = 'aborted' | 'refused' | 'conflict'

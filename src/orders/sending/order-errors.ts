@@ -1,6 +1,7 @@
 /** The errors of a call that places an order: what happened, the wallet, and what to do next. */
 import { bare } from '../../defined.ts'
 import {
+  type AnyCustomerOrderingError,
   type Charged,
   type CustomerOrderingError,
   DuplicateOrderError,
@@ -17,7 +18,7 @@ import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.t
 import { factsOf } from '../../http/request.ts'
 import { differingFields, referenceIn, rowIdOf } from '../../identity/keys.ts'
 import type { RefusalOf } from '../protocol/rules.ts'
-import { CREATE_ORDER, type CreateJob, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { CREATE_ORDER, type CreateJob, type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, type OrderRecord, recordFacts } from '../record/record.ts'
@@ -87,10 +88,7 @@ export function unresolvedError(
 }
 
 /** The call could not claim the order. */
-export function unclaimedError(
-  job: CreateJob,
-  { why, charged, record, key }: Unclaimed,
-): CustomerOrderingError {
+export function unclaimedError(job: Job, { why, charged, record, key }: Unclaimed): AnyCustomerOrderingError {
   const context = contextOf(job, charged, record, key)
   const trail = noTrail(true)
   if ('error' in why) return errorOf({ end: 'credentials', error: why.error, trail }, context)
@@ -136,24 +134,24 @@ export function named(job: CreateJob, error: unknown): unknown {
   return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
 }
 
-function namesOf({ intent }: CreateJob, record?: OrderRecord, key: string = record?.key ?? ''): ErrorFacts {
+function namesOf({ intent }: Job, record?: OrderRecord, key: string = record?.key ?? ''): ErrorFacts {
   return {
-    idempotencyKey: key === '' ? (intent.idempotencyKey ?? intent.duplicateKey) : key,
-    externalOrderId: intent.externalOrderId,
+    idempotencyKey: key === '' ? (intent?.idempotencyKey ?? intent?.duplicateKey) : key,
+    externalOrderId: intent?.externalOrderId ?? record?.externalOrderId,
     orderId: record?.order?.id,
   }
 }
 
 /** For `allowDuplicate`, the same call again would place another order. */
-function changeOf({ intent }: CreateJob): string {
-  return intent.duplicateKey === undefined
+function changeOf({ intent }: Job): string {
+  return intent?.duplicateKey === undefined
     ? ''
     : " with this error's idempotencyKey in place of allowDuplicate"
 }
 
-function contextOf(job: CreateJob, charged: Charged, record?: OrderRecord, key?: string): CallContext {
+function contextOf(job: Job, charged: Charged, record?: OrderRecord, key?: string): CallContext {
   const names = { ...namesOf(job, record, key), charged }
-  return { ...orderCall(CREATE_ORDER.operation, names, job.settings.signal), change: changeOf(job) }
+  return { ...orderCall(job.operation, names, job.settings.signal), change: changeOf(job) }
 }
 
 export function orderCall(

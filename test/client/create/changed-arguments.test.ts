@@ -33,9 +33,9 @@ describe('arguments that have become wrong since an order was sent', () => {
     ['an option of create()', (client) => client.orders.create(order('r1'), { timeout: -1 })],
     ['a key of create()', (client) => client.orders.create(order('r1'), { idempotencyKey: 'a b' })],
     [
-      'the shape of a row of createMany()',
+      'a row of createMany()',
       async (client) => {
-        const rows: unknown[] = [{ request: order('r1') }]
+        const rows: unknown[] = [{ request: { ...order('r1'), quantity: 'many' } }]
         const { failures } = await client.orders.createMany(rows as CreateManyRow[])
         throw failures[0]?.error
       },

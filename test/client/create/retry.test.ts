@@ -163,13 +163,17 @@ it('an error by which Next.js steers the rendering passes through create() uncha
 describe('the error by which a framework steers the rendering, after the service may have bought the order', () => {
   const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
 
-  it('hooks are told the attempt, the key and that the wallet may have been charged', async (lab) => {
+  it('hooks of create() and recover() are told the attempt, the key and that the wallet may have been charged', async (lab) => {
     const settled: SettledEvent[] = []
     const onSettled = (event: SettledEvent) => settled.push(event)
     const client = lab.client({ fetch: () => Promise.reject(steered), hooks: { onSettled } })
     await expect(client.orders.create(request)).rejects.toBe(steered)
     const idempotencyKey = expect.any(String)
-    expect(settled).toMatchObject([{ ok: false, attempts: 1, charged: 'unknown', idempotencyKey }])
+    const create = { operation: 'orders.create', ok: false, attempts: 1, charged: 'unknown', idempotencyKey }
+    expect(settled).toMatchObject([create])
+    await expect(Promise.resolve(client.orders.recover())).rejects.toBe(steered)
+    const recover = { ...create, operation: 'orders.recover', attempts: 2, recovery: 'still_open' }
+    expect(settled).toMatchObject([create, recover])
   })
 
   it('the caller learns the key of an order that was meant to be a duplicate', async (lab) => {

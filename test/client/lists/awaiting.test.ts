@@ -149,7 +149,7 @@ describe('an awaited recover()', () => {
     expect(await lab.client({ maxRetries: 0 }).orders.recover()).toMatchObject({
       created: 1,
       needsAttention: [
-        { outcome: 'needs_attention', reason: 'refused_after_doubt', record: { externalOrderId: 'lost' } },
+        { outcome: 'needs_attention', reason: 'refused', record: { externalOrderId: 'lost' } },
       ],
     })
     const cut = await labAfterCrash()

@@ -424,7 +424,7 @@ describe('a refusal that recovery hears', () => {
             finds([
               {
                 outcome: 'needs_attention',
-                reason: status === 409 ? 'conflict' : 'refused_after_doubt',
+                reason: status === 409 ? 'conflict' : 'refused',
                 error: { status },
               },
             ]),

@@ -112,12 +112,12 @@ describe('an order that is handed out', () => {
 })
 
 describe('what a recovery leaves to a person', () => {
-  type Reason = 'aborted' | 'refused_after_doubt'
+  type Reason = 'aborted' | 'refused'
   const left = (reason: Reason, happened: (log: RunRecorder) => void): string[] => {
     const log = logOf('key:k')
     happened(log)
     const { externalOrderId: _none, ...unnamed } = RECORD
-    stored(log, unnamed, { slot: 'key:k', hold: reason === 'aborted' ? 'aborted' : 'refused' })
+    stored(log, unnamed, { slot: 'key:k', hold: reason })
     const recovery = began(log, { kind: 'recover' })
     log.said(recovery, { intent: 'a', outcome: 'needs_attention', key: 'k', reason, wall: 0 })
     log.ended(recovery, 1, {})
@@ -145,9 +145,9 @@ describe('what a recovery leaves to a person', () => {
       log.answered(sent(log, call), status, undefined, heard)
       log.ended(call, 1, { told: { charged: 'unknown', code: 'unresolved' } })
     }
-    expect(left('refused_after_doubt', refused(402, true))).toEqual([])
-    expect(left('refused_after_doubt', refused(402, false))).toEqual(unfounded)
-    expect(left('refused_after_doubt', refused(500, true))).toEqual(unfounded)
+    expect(left('refused', refused(402, true))).toEqual([])
+    expect(left('refused', refused(402, false))).toEqual(unfounded)
+    expect(left('refused', refused(500, true))).toEqual(unfounded)
   })
 })
 

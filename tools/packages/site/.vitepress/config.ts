@@ -80,7 +80,7 @@ export default defineConfig({
         return drawn ?? fence?.(tokens, index, ...rest) ?? ''
       }
       const { code_inline: code } = renderer.rules
-      // Lets a narrow table break `refused_after_doubt` or `OrderConflictError` between their words.
+      // Lets a narrow table break `in_progress` or `OrderConflictError` between their words.
       renderer.rules.code_inline = (...args) =>
         (code?.(...args) ?? '').replaceAll(
           /(?<=[a-z\d)])(?=[A-Z(])|(?<=[a-zA-Z][_./,])(?=[a-zA-Z])/g,
