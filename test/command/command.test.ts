@@ -264,7 +264,7 @@ describe('customer-ordering-sdk', () => {
     const action = { type: 'status', status: 402 } as const
     sandbox.faults.add({ match: { operation: 'createOrder' }, times: 'always', action })
     const { out, err } = await command('recover --yes ~')
-    expect(out).toMatch(/^needs_attention +refused_after_doubt/m)
+    expect(out).toMatch(/^needs_attention +refused/m)
     expect(err).toContain('Find out whether the order exists, then settle it with resolve.')
     expect(err).not.toMatch(/create\(\)|run recover/i)
   })
