@@ -81,15 +81,26 @@ async function placeRow<Output>(
   // Throws instead of returning a result, so that a run stops reading rows once the client is
   // closed.
   context.lifetime.check('unknown')
-  const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
+  const keyed = isKeyed(row)
+  const { request, idempotencyKey } = keyed ? row : { request: row, idempotencyKey: undefined }
   try {
     const options = { ...call, ...defined({ idempotencyKey }) }
-    const { value, info } = await createOrder(context, request, options, refuseNameless)
+    const { value, info } = await createOrder(context, request, options, (intent) => {
+      if (keyed) refuseFurther(row)
+      refuseNameless(intent)
+    })
     return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
     return { ok: false, request, error, charged: error.charged }
   }
+}
+
+/** A misspelled key would be lost, and the order sent under another one. */
+function refuseFurther(row: object): void {
+  const further = Object.keys(row).find((name) => name !== 'request' && name !== 'idempotencyKey')
+  if (further !== undefined)
+    refuseArgument('is not known in a row: use { request, idempotencyKey } as the row', further)
 }
 
 function refuseNameless({ slot }: Intent): void {

@@ -78,6 +78,20 @@ describe('placing many orders', () => {
     lab.sandbox.expectCharges(1)
   })
 
+  it.each([{ idempotencykey: 'old' }, { options: { idempotencyKey: 'old' } }, { allowDuplicate: true }])(
+    'createMany refuses a row with a further field, which may be a misspelled key: %j',
+    async (further) => {
+      const lab = new Lab()
+      await lab.elsewhere({ account: 'before' }).orders.create(order('r1'), { idempotencyKey: 'old' })
+      const row = { request: order('r1'), ...further } as unknown as CreateOrderRequest
+      const [name] = Object.keys(further)
+      expect(await place(lab, [row])).toMatchObject([
+        { charged: 'no', error: { code: 'invalid_request', issues: [{ path: name }] } },
+      ])
+      lab.sandbox.expectCharges(1)
+    },
+  )
+
   it('a failed row has its error and the state of the wallet, and createMany continues', async () => {
     const rows = [
       order('big', { quantity: 1000 }),
