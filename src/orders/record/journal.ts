@@ -119,7 +119,12 @@ export class Journal {
   }
 
   /** Replaces the version that was found. Nothing is sent before such a write was confirmed. */
-  async write(found: Found, content: RecordContent, deadline: Deadline): Promise<Written> {
+  async write(
+    found: Found,
+    content: RecordContent,
+    deadline: Deadline,
+    codecTime: Deadline = deadline,
+  ): Promise<Written> {
     const now = this.#runtime.now()
     const version = (found.row?.version ?? 0) + 1
     const createdAt = found.record?.createdAt ?? now
@@ -127,7 +132,7 @@ export class Journal {
     let row: StoredRow | Interruption
     try {
       const encoded = encodeRecord(this.scope, found.id, record, this.#codec)
-      row = this.#codec === undefined ? await encoded : await this.#bounded(encoded, deadline)
+      row = this.#codec === undefined ? await encoded : await this.#bounded(encoded, codecTime)
       if (row instanceof Interruption) throw new TypeError('codec.encrypt() did not finish in time')
     } catch (cause) {
       return { result: 'doubt', repair: 'Repair the codec, which did not encrypt the record,', cause }
@@ -144,8 +149,9 @@ export class Journal {
     signal?: AbortSignal,
   ): Promise<Written> {
     const isOver = deadline.over() !== undefined
-    const time = Math.max(GRACE / 2, isOver ? 0 : deadline.remaining())
-    return this.write(found, content, this.#time(time, isOver ? undefined : signal))
+    const time = isOver ? this.#time(0) : this.#time(deadline.remaining(), signal)
+    // The codec has time even after the call's end: without encryption, no outcome is stored.
+    return this.write(found, content, time, this.#time(Math.max(deadline.remaining(), GRACE)))
   }
 
   /**

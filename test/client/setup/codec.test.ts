@@ -350,7 +350,7 @@ describe('a codec that never answers', () => {
   it.each([
     ['ten seconds', 120_000, 10_000],
     ['the end of the call', 3_000, 3_000],
-    ['a moment longer than a call that has hardly any time left', 100, 225],
+    ['a moment longer than a call that has hardly any time left', 100, 450],
   ])(
     'a hanging encrypt() delays a charged order by %s, and recovery stores it',
     async (_when, totalTimeout, waited) => {
@@ -367,6 +367,25 @@ describe('a codec that never answers', () => {
       lab.sandbox.expectCharges(1)
     },
   )
+
+  it("a codec of 400 ms stores the caller's abort, so that recover() does not buy the order", async (lab) => {
+    const pause = (): Promise<void> => new Promise((resolve) => void lab.runtime.setTimer(resolve, 400))
+    const encrypt = (text: string): Promise<string> => pause().then(() => codec.encrypt(text))
+    const slow: Codec = { ...codec, encrypt }
+    const client = lab.client({ codec: slow })
+    const controller = new AbortController()
+    lab.fault({ type: 'stall' })
+    const { ending } = await lab.begin(() =>
+      failure(client.orders.create(order('r1'), { signal: controller.signal })),
+    )
+    await lab.runtime.advance(1_000)
+    controller.abort()
+    await lab.runtime.advance(1_000)
+    expect(await ending).toMatchObject({ code: 'aborted', charged: 'unknown' })
+    await lab.runtime.advance(200_000)
+    expect(await recover(lab)).toMatchObject([{ outcome: 'needs_attention', reason: 'aborted' }])
+    lab.sandbox.expectCharges(0)
+  })
 
   it('an aborted call does not wait for a hanging codec', async (lab) => {
     const controller = new AbortController()
