@@ -2,7 +2,7 @@
 import { defined } from '../../defined.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../errors/classes.ts'
 import { type CallSettings, noTrail } from '../../http/call.ts'
-import { Deadline } from '../../http/deadline.ts'
+import { Deadline, GRACE } from '../../http/deadline.ts'
 import { errorOf } from '../../http/failures.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
@@ -59,7 +59,7 @@ export async function* recover<Output>(
       step = failures < MAX_FAILURES ? await recoverOne(context, job) : await untouched(context, rowId)
     } catch (error) {
       const known = isCustomerOrderingError(error) && error.code !== 'aborted' ? error : undefined
-      step = await untouched(context, rowId, known)
+      step = await untouched(context, rowId, known, known === undefined ? GRACE : READ_TIMEOUT)
       // What other code threw ends the run unchanged, once the hooks have been told.
       if (step !== undefined && known === undefined) await report(context, step, settings, callId)
       // The record cannot be read, so the store would probably fail for the other records, too.
@@ -187,8 +187,9 @@ async function untouched(
   { journal, connection }: OrderContext,
   id: string,
   error?: AnyCustomerOrderingError,
+  milliseconds: number = READ_TIMEOUT,
 ): Promise<RecoveryOutcome | undefined> {
-  const time = new Deadline(connection.runtime, READ_TIMEOUT, undefined)
+  const time = new Deadline(connection.runtime, milliseconds, undefined)
   const record = (await journal.newest(id, time))?.record
   if (record === undefined || !isPending(record)) return record && outcomeOf(record)
   // Also if the order is known to exist: an error of the store or the connection does not say so.

@@ -93,7 +93,8 @@ export function unclaimedError(job: Job, { why, charged, record, key }: Unclaime
   const trail = noTrail(true)
   if ('error' in why) return errorOf({ end: 'credentials', error: why.error, trail }, context)
   if (why instanceof Interruption) return errorOf({ end: why.why, trail }, context)
-  const over = job.deadline.over()
+  // recover() counts timeouts of the service, not those of the store.
+  const over = job.command === 'recover' ? undefined : job.deadline.over()
   if (over !== undefined) return errorOf({ end: over.why, trail }, context)
   const what =
     charged === 'unknown' && why.result !== 'refused'

@@ -616,6 +616,37 @@ describe('the walk of recover()', () => {
     expect(lab.posts.length).toBe(before)
   })
 
+  it('recover() takes claims that the store does not confirm in time for no failure of the service', async (lab) => {
+    for (const step of leftLongAgo('r1', 'r2', 'r3', 'r4')) await step(lab)
+    const stuck = new Set<string>()
+    const store: OrderStore = {
+      ...faultyStore(lab.rows, lab.runtime),
+      update: (row, version) =>
+        stuck.size < 3 && stuck.size < stuck.add(row.id).size
+          ? new Promise(() => {})
+          : lab.rows.update(row, version),
+    }
+    const found = await run(lab, { by: () => lab.client({ store }), concurrency: 1, totalTimeout: 1_500 })
+    expect(outcomesOf(found)).toEqual(['r1 still_open', 'r2 still_open', 'r3 still_open', 'r4 created'])
+    expect(found[0]?.error).toMatchObject({ code: 'store', charged: 'unknown' })
+  })
+
+  it('an aborted recover() ends within a second, even if the store hangs', async (lab) => {
+    for (const step of leftLongAgo('r1')) await step(lab)
+    const controller = new AbortController()
+    const store: OrderStore = {
+      ...faultyStore(lab.rows, lab.runtime),
+      get: () => new Promise(() => {}),
+    }
+    const { ending } = await lab.begin(() =>
+      failure(run(lab, { by: () => lab.client({ store }), signal: controller.signal })),
+    )
+    const abortedAt = lab.runtime.monotonic()
+    controller.abort()
+    expect(await ending).toMatchObject({ code: 'aborted' })
+    expect(lab.runtime.monotonic() - abortedAt).toBeLessThanOrEqual(1_000)
+  })
+
   it('recover() fails if the store itself cannot be read', async (lab) => {
     const rows = faultyStore(lab.rows, lab.runtime)
     const answers: OrderStore['listOpen'][] = [
