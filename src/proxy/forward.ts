@@ -141,6 +141,9 @@ export async function forward<Incoming>(
   return tagged(new Response(content, { status, headers: returned }))
 }
 
+/** Statuses by which the page's client knows that its order was not processed. */
+const UNPROCESSED = [401, 403, 429]
+
 /**
  * Gives a refusal by `authorize` a JSON body. Without one, the page's client cannot know that it does
  * not come from a gateway behind which the order was created, and reports `'unknown'`.
@@ -150,8 +153,12 @@ async function recognisable(verdict: Response): Promise<Response> {
   const headers = new Headers(verdict.headers)
   if (status < 400 || status > 499 || headers.get('content-type')?.includes('json')) return verdict
   for (const name of [...headers.keys()]) if (name.startsWith('content-')) headers.delete(name)
+  headers.set('cache-control', 'no-store')
   const message = `${(await verdict.text()) || 'The proxy refused the order.'} Nothing was sent.`
-  return Response.json({ code: 'REFUSED', message }, { status, headers })
+  return Response.json(
+    { code: 'REFUSED', message },
+    { status: UNPROCESSED.includes(status) ? status : 403, headers },
+  )
 }
 
 /** The service cannot decode a compressed body, because the proxy does not forward its encoding. */

@@ -37,7 +37,8 @@ export interface ProxyOptions<Incoming = Request> {
    *
    * `true` forwards the request, `false` returns 401, and a `Response` is returned instead. For
    * `createOrder`, return a status from 400 to 499: after a redirect or a 5xx, the page's client must
-   * assume that the order may exist. The proxy gives such a refusal a JSON body if it has none.
+   * assume that the order may exist. Unless the body is JSON, the proxy sends it as JSON, with the
+   * status 401, 403 or 429, or else with 403.
    *
    * An accepted `createOrder` spends the wallet's money. Do not read the body.
    */

@@ -68,7 +68,7 @@ export function targetOf(
     if (!query.includes(name) || seen.has(name)) return { wrong: name }
     seen.add(name)
   }
-  return { route, path, query: seen.size === 0 ? '' : `?${url.searchParams}` }
+  return { route: { ...route }, path, query: seen.size === 0 ? '' : `?${url.searchParams}` }
 }
 
 /**

@@ -84,6 +84,7 @@ describe('a page behind the proxy', () => {
       'The proxy refused the order. Nothing was sent.',
     ],
     ['with text', () => new Response('Blocked.', { status: 403 }), 'Blocked. Nothing was sent.'],
+    ['that would mean doubt', () => new Response('Wait.', { status: 409 }), 'Wait. Nothing was sent.'],
     ['with JSON', () => Response.json({ message: 'Blocked.' }, { status: 403 }), 'Blocked.'],
   ])(
     'a page reports an order that authorize refused as not charged: a response %s',
@@ -104,7 +105,11 @@ describe('a page behind the proxy', () => {
       authorize: () => new Response('Sign in.', { status: 401, headers }),
     })
     const order = await proxy(new Request('https://shop.example/api/v1/orders', { method: 'POST' }))
-    expect(Object.fromEntries(order.headers)).toEqual({ ...headers, 'content-type': 'application/json' })
+    expect(Object.fromEntries(order.headers)).toEqual({
+      ...headers,
+      'cache-control': 'no-store',
+      'content-type': 'application/json',
+    })
     expect(await order.json()).toEqual({ code: 'REFUSED', message: 'Sign in. Nothing was sent.' })
     const read = await proxy(new Request('https://shop.example/api/v1/balance'))
     expect(await read.text()).toBe('Sign in.')
