@@ -58,7 +58,6 @@ const SANDBOX: readonly (readonly string[])[] = [
   ['sandbox/http/fetch.ts'],
   ['sandbox/sandbox.ts'],
   ['sandbox/control/overview.ts'],
-  ['sandbox/control/live.ts'],
   ['sandbox/page/'],
   ['sandbox/control/'],
   ['sandbox/http/'],
@@ -80,7 +79,7 @@ const PACKAGES: Readonly<Record<string, (specifier: string, file: string) => boo
 
 /** Files that run under Node, Bun and Deno only. */
 const SERVER_ONLY =
-  /^(undici\/.*|stores\/sqlite\/(database|files)|sandbox\/http\/server|sandbox\/cli|command\/[\w-]+|sandbox\/control\/(control-server|live)|sandbox\/page\/script)\.ts$/
+  /^(undici\/.*|stores\/sqlite\/(database|files)|sandbox\/http\/server|command\/[\w-]+|sandbox\/control\/control-server|sandbox\/page\/script)\.ts$/
 
 const code = (text: string): string => text.replace(/\/\*[\s\S]*?\*\//g, '').replace(/^\s*\/\/.*$/gm, '')
 
