@@ -21,7 +21,7 @@ export async function* concurrently<Item, Result>(
   { concurrency, work, signal, aborted, stop, onResult }: Work<Item, Result>,
 ): AsyncGenerator<Result, void, undefined> {
   const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]()
-  const ready: Result[] = []
+  const ready: { readonly result: Result }[] = []
   /** Items in progress. With the results not yet read, at most `concurrency`, to bound the memory. */
   let working = 0
   let reading = false
@@ -45,7 +45,7 @@ export async function* concurrently<Item, Result>(
     working++
     try {
       const result = await work(item)
-      ready.push(result)
+      ready.push({ result })
       onResult?.(result)
     } catch (error) {
       fail(error)
@@ -81,9 +81,9 @@ export async function* concurrently<Item, Result>(
         void readItem()
         continue
       }
-      const result = ready.shift()
-      if (result !== undefined) {
-        yield result
+      const next = ready.shift()
+      if (next !== undefined) {
+        yield next.result
         continue
       }
       if (ended && working === 0) break
