@@ -199,11 +199,12 @@ async function lookedUp(
     checkOpen: () => {},
   } as const
   const lookup = { found, reason: 'past_window', body: job.intent.body } as const
-  for await (const { order, error, record } of lookUp(context, [lookup], how)) {
+  for await (const { outcome, order, error, record } of lookUp(context, [lookup], how)) {
     if (error !== undefined) throw error
     if (record.state === 'created') return rememberedReply(job, { ...record, ...defined({ order }) })
+    if (outcome === 'needs_attention') return await place(context, { ...job, isNotListed: true })
   }
-  return await place(context, { ...job, isNotListed: true })
+  throw new TypeError('unreachable: a look-up without an outcome')
 }
 
 function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
