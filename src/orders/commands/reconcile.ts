@@ -97,7 +97,10 @@ export async function* reconcile<Output>(
         // Two records may name the same order. Only the first record is matched.
         if (differs.length === 0)
           for (const other of index.named(`id ${listed.id}`))
-            if ((await load(context, index.rowIdOf(other)))?.order?.id === listed.id)
+            if (
+              other !== match.position &&
+              (await load(context, index.rowIdOf(other)))?.order?.id === listed.id
+            )
               index.mark(other, 'matched')
         if (index.is(match.position, 'older')) continue
       }
