@@ -47,6 +47,16 @@ async function program(
 const failOnce = (type: 'commitThenDrop' | 'drop') =>
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type } })
 
+/** Leaves an uncharged order in doubt, whose key is past its window. */
+async function doubtAnHourAgo(): Promise<void> {
+  const then = Date.now() - 3_600_000
+  const act = async ({ orders }: CustomerOrderingClient): Promise<void> => {
+    failOnce('drop')
+    await failure(orders.create(order('old')))
+  }
+  await program(act, {}, { now: () => then })
+}
+
 /** A store with two orders in doubt, one charged and one not, and a settled order. */
 beforeEach(async () => {
   sandbox.reset()
@@ -226,15 +236,7 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command recovers a doubtful order with its id, and says with which options to accept it', async () => {
-    const hourAgo = Date.now() - 3_600_000
-    await program(
-      async ({ orders }) => {
-        failOnce('drop')
-        await failure(orders.create(order('old')))
-      },
-      {},
-      { now: () => hourAgo },
-    )
+    await doubtAnHourAgo()
     const metadata = { externalOrderId: 'old' }
     const { id } = sandbox.addOrder({ serviceId: 'svc_standard', target: '@someone', quantity: 9, metadata })
     const { code, out, err } = await command('recover --yes ~')
@@ -245,15 +247,7 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command says once why recover could not look the orders up', async () => {
-    const hourAgo = Date.now() - 3_600_000
-    await program(
-      async ({ orders }) => {
-        failOnce('drop')
-        await failure(orders.create(order('old')))
-      },
-      {},
-      { now: () => hourAgo },
-    )
+    await doubtAnHourAgo()
     sandbox.faults.add({ match: { operation: 'listOrders' }, action: { type: 'status', status: 403 } })
     const { out, err } = await command('recover --yes ~')
     expect(out).toMatch(/^needs_attention +past_window/m)
