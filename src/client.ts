@@ -77,11 +77,12 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
    */
   constructor(options: ClientOptions<S> = {}, runtime: Partial<Runtime> = {}) {
     const settings = resolveSettings(options, runtime)
-    const { connection, store, codec, server, account } = settings
+    const { connection, store, codec, retention, server, account } = settings
     const scope = scopeOf(server, account)
     this.#settings = settings
     this.#runtime = runtime
-    this.#journal = new Journal({ store, scope, codec, runtime: connection.runtime })
+    const { runtime: own, reporter } = connection
+    this.#journal = new Journal({ store, scope, codec, retention, runtime: own, reporter })
     const context = { ...settings, lifetime: this.#lifetime, journal: this.#journal }
     this.orders = new Orders(context)
     this.services = new Services(context)

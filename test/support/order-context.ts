@@ -34,7 +34,9 @@ export const ORDER = {
 export const OWNER = { server: 'https://api.example.com', account: 'shop' } as const
 
 export function journalOver(store: OrderStore, runtime: Runtime, codec?: Codec): Journal {
-  return new Journal({ store, scope: 's', codec, runtime })
+  const retention = { created: 1, rejected: 1 }
+  const reporter = new Reporter({}, undefined, 'off')
+  return new Journal({ store, scope: 's', codec, runtime, reporter, retention })
 }
 
 /** The key that this package derives for a reference in these tests. */
@@ -81,7 +83,6 @@ export function orderContext(
     idempotencyScope: 'apiKey',
     remember: 'order',
     listEnvelope: undefined,
-    retention: { created: 1, rejected: 1 },
     parse: reader<Order>(orderSchema, undefined).parse,
     ...changes,
   }

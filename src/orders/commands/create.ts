@@ -32,9 +32,7 @@ import {
 import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type OrderRecord, orderOf } from '../record/record.ts'
-import { pruneHourly } from '../record/retention.ts'
 import { drive, type Ruled } from '../sending/drive.ts'
-import { proveCreated } from '../sending/evidence.ts'
 import {
   argumentError,
   named,
@@ -43,7 +41,7 @@ import {
   unclaimedError,
   unresolvedError,
 } from '../sending/order-errors.ts'
-import type { Sent } from '../sending/send.ts'
+import { proveCreated, type Sent } from '../sending/send.ts'
 import { lookUp, readOrder } from './look-up.ts'
 
 export interface OrderReply<T> {
@@ -110,7 +108,7 @@ async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): P
     placed = await place(context, job)
     const { info, remembered } = placed
     const { attempts, status, supportReference } = info
-    pruneHourly('create', context)
+    context.journal.pruneHourly('create')
     const known = { attempts, ...answerFacts(info), ...supportReference }
     const value = await fitOrder(context, placed.value, operation, settings, known)
     const paid = { ok: true, attempts, charged: 'yes', remembered } as const

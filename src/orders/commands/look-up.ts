@@ -11,17 +11,11 @@ import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
 import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/shape.ts'
+import { type Asked, differencesFound, type Echo, echoOf, sourceSystemOf } from '../protocol/outcome.ts'
 import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
-import {
-  type Asked,
-  differencesFound,
-  type Echo,
-  echoOf,
-  proveCreated,
-  sourceSystemOf,
-} from '../sending/evidence.ts'
+import { proveCreated } from '../sending/send.ts'
 import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from './recovery-outcome.ts'
 
 /** A record whose request is not safe to send. */

@@ -3,6 +3,7 @@ import { defined } from '../../defined.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import type { Order } from '../../schemas/order.ts'
+import { differencesFound } from '../protocol/outcome.ts'
 import type { OrderContext, OrdersContext } from '../record/context.ts'
 import {
   type JournalRecord,
@@ -11,7 +12,6 @@ import {
   type Unusable,
   unusableError,
 } from '../record/record.ts'
-import { differencesFound } from '../sending/evidence.ts'
 import { fitOrder } from './create.ts'
 import { type ListedOrder, scanOrders } from './look-up.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
@@ -66,7 +66,7 @@ export async function* reconcile<Output>(
   const index = new RecordIndex()
   let unusable: Unusable | undefined
   // Read all records, or an order with an older record would be reported as `only_remote`.
-  for await (const { row, record } of context.journal.records({ since: 0 })) {
+  for await (const { row, record } of context.journal.records(0)) {
     checkOpen()
     if (typeof record === 'string') unusable = record
     else if (record.state !== 'rejected')

@@ -8,7 +8,6 @@ import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
 import { chargedOf, isPending, publicRecord, recordFacts, unusableError } from '../record/record.ts'
-import { pruneHourly } from '../record/retention.ts'
 import { drive, type Ruled } from '../sending/drive.ts'
 import { orderCall, unclaimedError } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
@@ -88,7 +87,7 @@ export async function* recover<Output>(
   const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
   for await (const looked of lookUp(context, lookups, { ...how, sweeps, checkOpen }))
     yield await report(context, looked, settings)
-  pruneHourly('recover', context)
+  context.journal.pruneHourly('recover')
 }
 
 /** Sorts the ids by the end of the safe-retry window, the most urgent record first. */
@@ -99,7 +98,7 @@ async function pendingRecords(
   const now = context.connection.runtime.now()
   const times = new Map<string, number>()
   const unusable: RecoveryOutcome[] = []
-  for await (const { row, record } of context.journal.records({ open: true })) {
+  for await (const { row, record } of context.journal.records('open')) {
     context.lifetime.check('unknown')
     if (signal?.aborted === true) throw aborted(signal)
     if (typeof record === 'object') {

@@ -14,7 +14,7 @@ export async function* remembered(
   settings: CallSettings,
 ): AsyncGenerator<OrderRecord, void, undefined> {
   if ('since' in query) {
-    yield* views(context, { since: query.since })
+    yield* views(context, query.since)
     return
   }
   const { record } = await findNamed(context, 'orders.remembered', query, settings, EVERYWHERE)
@@ -22,7 +22,7 @@ export async function* remembered(
 }
 
 export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRecord, void, undefined> {
-  yield* views(context, { open: true })
+  yield* views(context, 'open')
 }
 
 /**
@@ -36,7 +36,7 @@ async function* views({ journal }: OrderContext, which: Which): AsyncGenerator<O
     if (seen.has(row.id)) continue
     seen.add(row.id)
     if (typeof record === 'string') unusable = record
-    else if (!('open' in which) || isPending(record)) yield publicRecord(record)
+    else if (which !== 'open' || isPending(record)) yield publicRecord(record)
   }
   if (unusable !== undefined) throw unusableError(unusable)
 }
@@ -51,7 +51,7 @@ export function slotNamed(name: OrderName): string {
 export type Named = Found & { readonly deadline: Deadline }
 
 /** Where to search for a key that is not the name of its order. */
-export const EVERYWHERE: readonly Which[] = [{ open: true }, { since: 0 }]
+export const EVERYWHERE: readonly Which[] = ['open', 0]
 
 /** By default, a key is searched for among the open orders: few, however large the store. */
 export async function findNamed(

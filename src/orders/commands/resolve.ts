@@ -10,6 +10,7 @@ import { moneySentence } from '../../errors/messages.ts'
 import type { CallSettings } from '../../http/call.ts'
 import type { Order } from '../../schemas/order.ts'
 import { isFromFuture, nextKey } from '../protocol/keys.ts'
+import { differencesFound, echoOf } from '../protocol/outcome.ts'
 import { type Facts, PLAIN_FACTS, type RefusalOf, ruleFor } from '../protocol/rules.ts'
 import { abandon, distrust } from '../protocol/transitions.ts'
 import type { OrderContext } from '../record/context.ts'
@@ -21,7 +22,7 @@ import {
   type RecordContent,
   recordFacts,
 } from '../record/record.ts'
-import { differencesFound, echoOf, proveCreated, rememberedOrder } from '../sending/evidence.ts'
+import { proveCreated, rememberedOrder } from '../sending/send.ts'
 import { readOrder } from './look-up.ts'
 import { EVERYWHERE, findNamed, type Named, slotNamed } from './remembered.ts'
 

@@ -1,14 +1,22 @@
-/** What one attempt shows: the outcome table, and how an attempt's result finds its row. */
+/**
+ * What one attempt shows: the outcome table, how an attempt's result finds its row, and whether the
+ * order in a response belongs to a record. A response may belong to another request, and another
+ * integration may use the same references.
+ */
+import type { EchoedField } from '../../call-options.ts'
 import { defined, isObject, ownValue } from '../../defined.ts'
 import type { Issue } from '../../errors/classes.ts'
 import { outcomeOfStatus, type StatusOutcome } from '../../errors/statuses.ts'
 import type { AttemptResult } from '../../http/attempt.ts'
+import { REDACTED } from '../../http/redact.ts'
 import type { Pace } from '../../http/retry.ts'
+import { CanonicalJsonError } from '../../identity/canonical.ts'
+import { fieldTag } from '../../identity/keys.ts'
 import { checkNow, parseJson, wrong } from '../../schemas/check.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { readProblem } from '../../schemas/problem.ts'
 import { filled } from '../../schemas/shape.ts'
-import type { Hold, RejectionKind } from '../record/record.ts'
+import type { Hold, JournalRecord, RejectionKind } from '../record/record.ts'
 
 /** Outcome of one attempt to create an order; `not_sent` if the call ended before the attempt. */
 export type OutcomeKind =
@@ -112,11 +120,8 @@ export interface Outcome {
   readonly code?: string
 }
 
-/** @param contradiction returns the field in which the order differs from its request, if any */
-export function classify(
-  result: AttemptResult,
-  contradiction: (order: object) => string | undefined,
-): Outcome {
+/** @param asked what was sent */
+export function classify(result: AttemptResult, asked: Asked): Outcome {
   switch (result.kind) {
     case 'aborted':
       return { kind: 'aborted' }
@@ -132,22 +137,19 @@ export function classify(
       return { kind: result.closed ? 'connection_closed' : 'connection_lost' }
     case 'answer':
       return result.status >= 200 && result.status < 300
-        ? classifySuccess(result, contradiction)
+        ? classifySuccess(result, asked)
         : classifyError(result.status, result.text)
   }
 }
 
-function classifySuccess(
-  result: AttemptResult & { readonly kind: 'answer' },
-  contradiction: (order: object) => string | undefined,
-): Outcome {
+function classifySuccess(result: AttemptResult & { readonly kind: 'answer' }, asked: Asked): Outcome {
   const { status } = result
   // Without a readable order, only a 201 proves a charge: a login page comes with 200, too.
   const unreadable: OutcomeKind = status === 201 ? 'created_unreadable' : 'success_unreadable'
   if (result.problem !== undefined) return { kind: unreadable, status }
   const body = parseJson(result.text)?.json
   if (body === undefined) return { kind: unreadable, status, ...wrong('is not JSON') }
-  const field = isObject(body) ? contradiction(body) : undefined
+  const field = isObject(body) ? contradiction(asked, echoOf(body)) : undefined
   if (field !== undefined) return { kind: 'contradicted', status, ...wrong('is not what was sent', field) }
   const checked = checkNow(orderSchema, body)
   if ('value' in checked) return { kind: 'created', order: checked.value, orderId: checked.value.id, status }
@@ -160,4 +162,95 @@ function classifySuccess(
 function classifyError(status: number, text: string): Outcome {
   const { recognised, idempotency, code } = readProblem(text)
   return { kind: outcomeOfStatus(status, recognised, idempotency), status, ...defined({ code }) }
+}
+
+/** The repeated fields that have the expected type. */
+export interface Echo {
+  readonly externalOrderId?: string | undefined
+  readonly serviceId?: string | undefined
+  readonly quantity?: number | undefined
+  readonly target?: string | undefined
+  /** The integration that placed the order. */
+  readonly sourceSystem?: string | undefined
+}
+
+export type Asked = Pick<JournalRecord, 'slot' | 'externalOrderId' | 'fingerprint'>
+
+export function echoOf(order: object): Echo {
+  const quantity = ownValue(order, 'quantity')
+  return {
+    externalOrderId:
+      stringIn(ownValue(order, 'metadata'), 'externalOrderId') ?? stringIn(order, 'externalOrderId'),
+    serviceId: stringIn(order, 'serviceId'),
+    quantity: typeof quantity === 'number' ? quantity : undefined,
+    target: stringIn(order, 'target'),
+    sourceSystem: sourceSystemIn(order),
+  }
+}
+
+/** The one matcher: returns the fields in which an order differs from what was sent. */
+export function differences(asked: Asked, echo: Echo): readonly EchoedField[] {
+  const { externalOrderId } = echo
+  const other =
+    asked.externalOrderId !== undefined &&
+    externalOrderId !== undefined &&
+    externalOrderId !== asked.externalOrderId &&
+    !externalOrderId.includes(REDACTED)
+  const fields = (['serviceId', 'quantity', 'target'] as const).filter((field) => {
+    const shown = echo[field]
+    return shown !== undefined && !mayHaveTag(asked, field, shown)
+  })
+  return other ? ['externalOrderId', ...fields] : fields
+}
+
+/**
+ * Returns the first field that proves a response to our own key to be another request's. An equal
+ * reference proves that it is ours: services trim, normalise and count down the other fields. A
+ * service may also spell a target differently, so the target alone proves nothing.
+ */
+export function contradiction(asked: Asked, echo: Echo): EchoedField | undefined {
+  if (asked.externalOrderId !== undefined && echo.externalOrderId === asked.externalOrderId) return undefined
+  return differences(asked, echo).find((field) => field !== 'target')
+}
+
+/**
+ * Compares an order that was found in the list or by its id. The id in the record came with a response
+ * to its own key, so that order is its order, however the service shows its fields now.
+ */
+export function differencesFound(
+  asked: Asked & Partial<JournalRecord>,
+  found: Echo & { readonly id: string },
+): readonly EchoedField[] {
+  const fields = differences(asked, found)
+  if (asked.order?.id === found.id) return fields.filter((field) => field === 'externalOrderId')
+  const own = sourceSystemOf(asked)
+  const isOther = own !== undefined && found.sourceSystem !== undefined && found.sourceSystem !== own
+  return isOther ? [...fields, 'sourceSystem'] : fields
+}
+
+/** The integration that the stored request names. */
+export function sourceSystemOf({ body = '' }: Partial<JournalRecord>): string | undefined {
+  const request = parseJson(body)?.json
+  return isObject(request) ? sourceSystemIn(request) || undefined : undefined
+}
+
+function sourceSystemIn(object: object): string | undefined {
+  return stringIn(object, 'sourceSystem') ?? stringIn(ownValue(object, 'metadata'), 'sourceSystem')
+}
+
+/** A field without a tag proves nothing, and a value in which an API key was redacted neither. */
+function mayHaveTag({ slot, fingerprint }: Asked, field: string, shown: string | number): boolean {
+  if (!Object.hasOwn(fingerprint, field) || String(shown).includes(REDACTED)) return true
+  try {
+    return fieldTag(slot, field, shown) === fingerprint[field]
+  } catch (error) {
+    if (!(error instanceof CanonicalJsonError)) throw error
+    // This client sends only values with a canonical form, so the request had another value.
+    return false
+  }
+}
+
+function stringIn(object: unknown, name: string): string | undefined {
+  const value = ownValue(object, name)
+  return typeof value === 'string' ? value : undefined
 }

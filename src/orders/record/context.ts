@@ -9,7 +9,8 @@ import type { Settings } from '../../settings/resolve.ts'
 import type { Intent } from './intent.ts'
 import type { Journal } from './journal.ts'
 
-export interface OrderContext extends Omit<Settings<Schemas>, 'options' | 'schemas' | 'store' | 'codec'> {
+export interface OrderContext
+  extends Omit<Settings<Schemas>, 'options' | 'schemas' | 'store' | 'codec' | 'retention'> {
   readonly journal: Journal
   readonly lifetime: Lifetime
 }

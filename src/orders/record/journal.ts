@@ -1,10 +1,14 @@
-/** Reads and conditional writes of records. Every safety decision is one such write. */
+/**
+ * Reads and conditional writes of records. Every safety decision is one such write. Also removes old
+ * closed records; open ones are never removed.
+ */
 import { defined } from '../../defined.ts'
 import { StoreError } from '../../errors/classes.ts'
+import type { Reporter } from '../../hooks.ts'
 import { Deadline, GRACE, Interruption } from '../../http/deadline.ts'
 import type { Codec } from '../../options.ts'
 import type { Runtime } from '../../runtime.ts'
-import type { OrderStore, RowPage, StoredRow } from '../../stores/store.ts'
+import type { InsertResult, OrderStore, RowPage, StoredRow } from '../../stores/store.ts'
 import {
   checkedCodec,
   decodeRow,
@@ -27,11 +31,6 @@ export interface FoundRecord {
   readonly id: string
   readonly row?: StoredRow
   readonly record: JournalRecord
-}
-
-export interface Listed {
-  readonly row: StoredRow
-  readonly record: JournalRecord | Unusable
 }
 
 /**
@@ -63,26 +62,37 @@ export interface Shared {
 
 const shared = new WeakMap<OrderStore, Map<string, Shared>>()
 
-/** `open`: rows with work left for recovery. `since`: rows written since a time. */
-export type Which = { readonly open: true } | { readonly since: number }
+/** `open`: rows with work left for recovery. A time: rows written since then. */
+export type Which = 'open' | number
 
 export interface JournalOptions {
   readonly store: OrderStore
   readonly scope: string
   readonly codec: Codec | undefined
   readonly runtime: Runtime
+  readonly reporter: Reporter
+  /** Milliseconds for which closed records are kept. */
+  readonly retention: { readonly created: number; readonly rejected: number }
 }
+
+/** How far back to search for a witness, in multiples of its minimum age. */
+const WITNESS_AGES: readonly number[] = [1.1, 2, 8, 32, 128]
+
+const PRUNE_INTERVAL = 60 * 60 * 1000
 
 export class Journal {
   readonly store: OrderStore
   readonly scope: string
   readonly shared: Shared
+  readonly options: JournalOptions
   readonly #codec: Codec | undefined
   readonly #runtime: Runtime
 
-  constructor({ store, scope, codec, runtime }: JournalOptions) {
+  constructor(options: JournalOptions) {
+    const { store, scope, codec, runtime } = options
     this.store = store
     this.scope = scope
+    this.options = options
     const scopes = shared.get(store) ?? new Map<string, Shared>()
     shared.set(store, scopes)
     this.shared = scopes.get(scope) ?? { live: new Map(), cuts: new Map() }
@@ -92,7 +102,7 @@ export class Journal {
   }
 
   async load(id: string, deadline: Deadline): Promise<Found | Interruption> {
-    const row = await this.#read(id, deadline)
+    const row = await this.#called(() => this.store.get(this.scope, id), UNREADABLE, deadline)
     if (row instanceof Interruption || row === undefined) return row ?? { id }
     const record = await this.#decoded(row, deadline)
     if (typeof record === 'object') return { id, row, record }
@@ -174,19 +184,21 @@ export class Journal {
       this.store.update(emptyRow(this.scope, id, this.#runtime.now(), row), record.version)
     const message =
       'The store did not confirm the removal of the record. Nothing was sent. Repair the store, then call again.'
-    return await this.confirmed(emptied, message, deadline)
+    return await this.#confirmed(emptied, message, deadline)
   }
 
   /** Yields what is remembered, or why a row cannot be read. */
-  async *records(which: Which): AsyncGenerator<Listed, void, undefined> {
+  async *records(
+    which: Which,
+  ): AsyncGenerator<{ row: StoredRow; record: JournalRecord | Unusable }, void, undefined> {
     let after: string | undefined
     do {
       const options = { limit: 100, ...defined({ after }) }
       const listed = (): Promise<RowPage> =>
-        'open' in which
+        which === 'open'
           ? this.store.listOpen(this.scope, options)
-          : this.store.list(this.scope, { ...options, since: which.since })
-      const page = await this.confirmed(listed, UNREADABLE)
+          : this.store.list(this.scope, { ...options, since: which })
+      const page = await this.#confirmed(listed, UNREADABLE)
       for (const row of page.rows) {
         const record = await this.#decoded(row)
         if (record !== 'forgotten') yield { row, record }
@@ -201,7 +213,50 @@ export class Journal {
     await Promise.all(scopes.flatMap(({ live, pruning }) => [...live.values(), pruning?.ended]))
   }
 
-  async confirmed<T>(
+  /**
+   * Removes old closed records. `close()` waits for the removal, so that the store can be closed. The
+   * first `create()` only begins the hour: a worker with a client for each request would search for
+   * old records at each order.
+   */
+  pruneHourly(command: 'create' | 'recover'): void {
+    const since = this.#runtime.monotonic()
+    if (command === 'create') this.shared.pruning ??= { since, ended: Promise.resolve() }
+    if (this.shared.pruning !== undefined && since - this.shared.pruning.since < PRUNE_INTERVAL) return
+    const ended = this.prune().catch(({ code }: { readonly code?: string }) => {
+      const problem = 'old records could not be removed; no new attempt for an hour'
+      this.options.reporter.log('warn', problem, { code })
+    })
+    this.shared.pruning = { since, ended }
+  }
+
+  async prune(): Promise<void> {
+    const { created, rejected } = this.options.retention
+    const now = this.#runtime.now()
+    const createdBefore = await this.#prunableBefore(created, now)
+    const rejectedBefore = await this.#prunableBefore(rejected, now)
+    const pruned = () => this.store.prune(this.scope, { createdBefore, rejectedBefore })
+    await this.#confirmed(pruned, UNPRUNED)
+  }
+
+  /**
+   * Returns the time before which records may be removed, or 0. To a clock that is far ahead, every
+   * record looks old, so a record must also be older than another one, the witness, by three quarters
+   * of the retention. A witness less than a quarter of the retention old may have the wrong clock's time.
+   */
+  async #prunableBefore(retention: number, now: number): Promise<number> {
+    const minAge = retention / 4
+    for (const factor of WITNESS_AGES) {
+      const since = Math.floor(Math.max(0, now - minAge * factor))
+      const listed = () => this.store.list(this.scope, { since, limit: 100 })
+      const { rows } = await this.#confirmed(listed, UNPRUNED)
+      const witness = rows.find(({ updatedAt }) => updatedAt <= now - minAge)
+      if (witness !== undefined)
+        return Math.floor(Math.min(now - retention, witness.updatedAt - (retention * 3) / 4))
+    }
+    return 0
+  }
+
+  async #confirmed<T>(
     operation: () => Promise<T>,
     message: string,
     deadline: Deadline = this.#time(STORE_TIMEOUT),
@@ -209,10 +264,6 @@ export class Journal {
     const result = await this.#called(operation, message, deadline)
     if (result instanceof Interruption) throw storeError(message)
     return result
-  }
-
-  #read(id: string, deadline: Deadline): Promise<StoredRow | Interruption | undefined> {
-    return this.#called(() => this.store.get(this.scope, id), UNREADABLE, deadline)
   }
 
   async #called<T>(
@@ -233,29 +284,29 @@ export class Journal {
 
   /** Undefined if the row was written. */
   async #apply(base: StoredRow | undefined, row: StoredRow, deadline: Deadline): Promise<Failed | undefined> {
-    // Turns a synchronous throw of a store into a rejection.
-    const put = async (): Promise<boolean> =>
-      base === undefined
-        ? (await this.store.insert(row)).inserted
-        : await this.store.update(row, base.version)
-    const pending = put()
     let failure: unknown
-    let applied: boolean | Interruption | undefined
+    let applied: boolean | InsertResult | Interruption | undefined
     let grace: Deadline | undefined
     try {
+      const { store } = this
+      const put = base === undefined ? store.insert(row) : store.update(row, base.version)
+      const pending = Promise.resolve<boolean | InsertResult>(put)
       applied = await this.#bounded(pending, deadline)
       if (applied instanceof Interruption) {
         // The store may still confirm the write, so wait briefly after the call's end.
         grace = this.#time(GRACE)
         applied = await this.#time(GRACE / 2).race(pending)
       }
+      if (!(applied instanceof Interruption) && typeof applied === 'object') applied = applied.inserted
       if (applied === true) return undefined
     } catch (cause) {
       failure = cause ?? new Error('the store failed')
     }
     // Read the row even if the store reported that another writer was faster: a database client may
     // have repeated this write after a lost response.
-    const read = await this.#read(row.id, grace ?? this.#time(GRACE)).catch(() => 'unreadable' as const)
+    const time = grace ?? this.#time(GRACE)
+    const get = this.#called(() => this.store.get(this.scope, row.id), UNREADABLE, time)
+    const read = await get.catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
     // The content tells whose write it is: it has the random id of the call that wrote it.
@@ -276,6 +327,8 @@ export class Journal {
     return new Deadline(this.#runtime, milliseconds, signal)
   }
 }
+
+const UNPRUNED = 'The store could not remove old records. Nothing was sent. Call again.'
 
 const UNREADABLE =
   'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'

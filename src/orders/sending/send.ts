@@ -3,6 +3,7 @@ import { bare, defined } from '../../defined.ts'
 import type { Charged } from '../../errors/classes.ts'
 import { type AttemptResult, answerOf } from '../../http/attempt.ts'
 import { type Ending, type Judgement, perform, type Trail } from '../../http/call.ts'
+import { Deadline, GRACE } from '../../http/deadline.ts'
 import { LIKE_A_KEY, redact } from '../../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../../http/request.ts'
 import { API_KEY_TAG, IF_API_KEY_TAG, isProxied } from '../../identity/keys.ts'
@@ -17,11 +18,10 @@ import {
   type OutcomeKind,
   type Verdict,
 } from '../protocol/outcome.ts'
-import { claim, isAnother, settle } from '../protocol/transitions.ts'
+import { claim, isAnother, isProven, type Proof, prove, settle } from '../protocol/transitions.ts'
 import { CREATE_ORDER, type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { chargedOf, type JournalRecord, type Rejection } from '../record/record.ts'
-import { contradiction, echoOf, proveCreated } from './evidence.ts'
 
 /** What a call has claimed. */
 export interface Claimed {
@@ -176,10 +176,8 @@ async function attemptsUnder(
     }
     // The order of a 2xx response is stored, so redact API keys in it first.
     const success = result.kind === 'answer' && result.status < 300
-    outcome = classify(
-      success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result,
-      (order) => contradiction(claimed, echoOf(order)),
-    )
+    const clean = success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result
+    outcome = classify(clean, claimed)
     unused &&= !mayHaveProcessed(outcome.kind) && !connection.mayResend
     before = verdict
     verdict = judgeOutcome(outcome.kind, before)
@@ -253,4 +251,56 @@ export function movesOn(
 /** After a refusal that says nothing of the order, an earlier refusal of its key still counts. */
 export function keptRefusal(rejection: Rejection, earlier: Rejection | undefined): Rejection {
   return rejection.kind !== 'refused' && earlier?.kind === 'refused' ? earlier : rejection
+}
+
+export interface Proven {
+  /** The record with the proof, as it is or would be stored. */
+  readonly record: JournalRecord
+  /** False if the store has no record of the proof. */
+  readonly remembered: boolean
+  /** True if the row has a later order without a reference or key. */
+  readonly isDisplaced: boolean
+}
+
+const MAX_MERGES = 8
+
+/**
+ * Stores a proof of a charge over the newest record: a charge overrides any other outcome.
+ *
+ * @param signal ends the write, which otherwise goes on if the caller aborts the call
+ */
+export async function proveCreated(
+  context: OrderContext,
+  mine: FoundRecord,
+  shown: Proof,
+  deadline: Deadline,
+  signal?: AbortSignal,
+): Promise<Proven> {
+  const { journal, connection } = context
+  // Without an id of its own, a lost write could be taken for the one that was stored.
+  const claim = shown.claim ?? connection.runtime.randomId()
+  const proof = { ...shown, order: shown.order && rememberedOrder(context, shown.order) }
+  const last = new Deadline(connection.runtime, Math.max(deadline.remaining(), 0) + GRACE, undefined)
+  let newest = mine
+  let isDisplaced = false
+  for (let round = 0; round < MAX_MERGES; round++) {
+    const { record } = newest
+    // The proof must not overwrite a later order that may have been bought, in the same row.
+    isDisplaced = isAnother(record, mine.record) && record.state !== 'rejected'
+    if (isDisplaced) break
+    if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
+    const written = await journal.writeOutcome(newest, prove(record, proof, claim), deadline, signal)
+    if (written.result === 'written') return { record: written.found.record, remembered: true, isDisplaced }
+    const current = written.result === 'lost' ? await journal.newest(mine.id, last) : undefined
+    if (current === undefined) break
+    // If the record was forgotten or pruned since this call read it, write it again: a proven charge
+    // must not get lost.
+    newest = { ...current, record: current.record ?? record }
+  }
+  return { record: { ...mine.record, ...prove(mine.record, proof, claim) }, remembered: false, isDisplaced }
+}
+
+export function rememberedOrder({ remember }: OrderContext, order: Partial<Order>): Partial<Order> {
+  const { id, status, amount } = order
+  return remember === 'order' ? order : defined({ id, status, amount })
 }

@@ -27,7 +27,15 @@ import {
   startOf,
   tagOf,
 } from '../../../src/orders/protocol/keys.ts'
-import { classify, judgeOutcome, OUTCOMES, type OutcomeKind } from '../../../src/orders/protocol/outcome.ts'
+import {
+  classify,
+  contradiction,
+  differences,
+  differencesFound,
+  judgeOutcome,
+  OUTCOMES,
+  type OutcomeKind,
+} from '../../../src/orders/protocol/outcome.ts'
 import {
   changedSince,
   held,
@@ -53,15 +61,14 @@ import {
   publicRecord,
   type RecordContent,
 } from '../../../src/orders/record/record.ts'
-import { prune } from '../../../src/orders/record/retention.ts'
 import { drive, earlierRefusal, ruledByTwin } from '../../../src/orders/sending/drive.ts'
 import {
-  contradiction,
-  differences,
-  differencesFound,
+  keptRefusal,
+  mayHaveProcessed,
+  movesOn,
   proveCreated,
-} from '../../../src/orders/sending/evidence.ts'
-import { keptRefusal, mayHaveProcessed, movesOn, send } from '../../../src/orders/sending/send.ts'
+  send,
+} from '../../../src/orders/sending/send.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { holdIfLate } from '../../../src/undici/held-back.ts'
@@ -292,10 +299,11 @@ const BUGS = {
   },
   'client/recover/pruning': {
     'one clock decides what is old enough to be removed': () =>
-      around(prune, async (_original, { journal, retention, connection }) => {
-        const { store, scope } = journal
+      swapMethod(Journal, 'prune', async function () {
+        const { store, scope, options } = this
+        const { runtime, retention } = options
         const { created, rejected } = retention
-        const now = connection.runtime.now()
+        const now = runtime.now()
         await store.prune(scope, { createdBefore: now - created, rejectedBefore: now - rejected })
       }),
   },
@@ -442,8 +450,8 @@ const BUGS = {
   },
   'unit/orders/protocol/classify': {
     'a 201 that cannot be read counts as any other answer that cannot be read': () =>
-      around(classify, (original, result, differs) => {
-        const outcome = original(result, differs)
+      around(classify, (original, result, asked) => {
+        const outcome = original(result, asked)
         return outcome.kind === 'created_unreadable'
           ? { ...outcome, kind: 'success_unreadable' as const }
           : outcome
@@ -451,14 +459,14 @@ const BUGS = {
     'an error page of a gateway counts as a refusal of the service': () =>
       around(readProblem, (original, text) => ({ ...original(text), recognised: true })),
     'any success with an id counts as an order': () =>
-      around(classify, (original, result, differs) => {
-        const outcome = original(result, differs)
+      around(classify, (original, result, asked) => {
+        const outcome = original(result, asked)
         if (outcome.kind !== 'success_unreadable' || result.kind !== 'answer') return outcome
-        const created = original({ ...result, status: 201 }, differs)
+        const created = original({ ...result, status: 201 }, asked)
         return created.kind === 'created_flawed' ? { ...created, status: result.status } : outcome
       }),
     'a response that names another order counts as this one': () =>
-      around(classify, (original, result) => original(result, () => undefined)),
+      around(classify, (original, result) => original(result, { slot: '', fingerprint: {} })),
   },
   'unit/orders/record/journal': {
     'a late proof of a charge gives way to what was stored meanwhile': () =>
@@ -579,9 +587,9 @@ const BROKEN_BUGS: Readonly<Record<string, () => void>> = {
     throw new TypeError('the bug cannot be sown')
   },
   'a promise that nobody handles': () =>
-    around(prune, async (original, ...args) => {
+    swapMethod(Journal, 'prune', async (original) => {
       void Promise.reject(new Error('planted'))
-      await original(...args)
+      await original()
     }),
 }
 

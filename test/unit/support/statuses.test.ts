@@ -8,7 +8,10 @@ const ERRORS = Array.from({ length: 200 }, (_, index) => 400 + index)
 /** The statuses of errors with this body that the outcome table takes for a refusal. */
 const refusalsIn = (text: string): readonly number[] =>
   ERRORS.filter((status) => {
-    const { kind } = classify({ kind: 'answer', status, headers: new Headers(), text }, () => undefined)
+    const { kind } = classify(
+      { kind: 'answer', status, headers: new Headers(), text },
+      { slot: '', fingerprint: {} },
+    )
     return MEANING[OUTCOMES[kind].shows].charged === 'no'
   })
 

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest'
 import type { AttemptResult, BodyProblem } from '../../../../src/http/attempt.ts'
 import type { Unsent } from '../../../../src/http/transport.ts'
 import {
+  type Asked,
   classify as classifyAgainst,
   OUTCOMES,
   type Outcome,
   type OutcomeKind,
 } from '../../../../src/orders/protocol/outcome.ts'
-import { throwing } from '../../../support/calls.ts'
 import { effort } from '../../../support/effort.ts'
 import { MEANING } from '../../../support/meaning.ts'
 
@@ -23,8 +23,10 @@ function failed(unsent: false | Unsent, closed = false): AttemptResult {
   return { kind: 'failed', unsent, closed, detail: { name: 'Error' } }
 }
 
-/** The classification of a response without a contradiction. */
-const classify = (result: AttemptResult): Outcome => classifyAgainst(result, () => undefined)
+const ASKED: Asked = { slot: 'ref:r1', externalOrderId: 'r1', fingerprint: {} }
+const OTHER = { externalOrderId: 'r2' }
+
+const classify = (result: AttemptResult): Outcome => classifyAgainst(result, ASKED)
 
 const refusal = { code: 'NOPE', message: 'no' }
 const login = '<!doctype html><title>Please log in</title>'
@@ -112,25 +114,23 @@ describe('the kind of an ending', () => {
   })
 
   it.each([
-    ['201 with an order', answer(201, order)],
-    ['200 with an order', answer(200, order)],
-    ['201 with nothing but an id', answer(201, { id: 'ord_1' })],
+    ['201 with an order', answer(201, { ...order, ...OTHER })],
+    ['200 with an order', answer(200, { ...order, ...OTHER })],
+    ['201 with nothing but an id', answer(201, { id: 'ord_1', ...OTHER })],
   ])(
     'the outcome is contradicted if %s differs from the request, and no foreign id is reported',
     (_what, result) => {
-      const outcome = classifyAgainst(result, () => 'quantity')
-      expect(outcome).toEqual({
+      expect(classify(result)).toEqual({
         kind: 'contradicted',
         status: result.kind === 'answer' ? result.status : 0,
-        issues: [{ path: 'quantity', message: 'is not what was sent' }],
+        issues: [{ path: 'externalOrderId', message: 'is not what was sent' }],
       })
     },
   )
 
   it('neither a truncated body nor a refusal is compared with the request', () => {
-    const never = throwing('was compared')
-    expect(classifyAgainst(answer(201, order, 'cut'), never).kind).toBe('created_unreadable')
-    expect(classifyAgainst(answer(402, refusal), never).kind).toBe('refused')
+    expect(classify(answer(201, { ...order, ...OTHER }, 'cut')).kind).toBe('created_unreadable')
+    expect(classify(answer(402, { ...refusal, ...OTHER })).kind).toBe('refused')
   })
 
   it('the outcome has the order as returned, with unknown fields', () => {
@@ -158,8 +158,7 @@ describe('the kind of an ending', () => {
   })
 
   it.each(['null', '7', '"ord_1"'])('a response is not compared with the request if it is %s', (text) => {
-    const compare = throwing('there is nothing to compare')
-    expect(classifyAgainst(answer(201, text), compare).kind).toBe('created_unreadable')
+    expect(classify(answer(201, text)).kind).toBe('created_unreadable')
   })
 
   it("a refusal has its status and code, but not the server's text", () => {

@@ -6,7 +6,7 @@ import {
   differences,
   type Echo,
   echoOf,
-} from '../../../../src/orders/sending/evidence.ts'
+} from '../../../../src/orders/protocol/outcome.ts'
 import { LEFT_OPEN, REQUEST } from '../../../support/order-context.ts'
 
 const NAMED: Asked = LEFT_OPEN
