@@ -1,5 +1,6 @@
 /** Runs the code of docs/guide/stores/indexeddb.md and docs/guide/browsers.md in the page after a page that died. */
 import { basename } from 'node:path'
+import { IDBFactory, IDBKeyRange } from 'fake-indexeddb'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CustomerOrderingClient } from '../../src/client.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
@@ -7,12 +8,32 @@ import { Lab, order } from '../support/lab.ts'
 import { exportsOf, programsOf } from './support/pages.ts'
 
 interface PageCode {
+  openClient(): CustomerOrderingClient
   place(client: CustomerOrderingClient, request: CreateOrderRequest): Promise<Order>
   settle(client: CustomerOrderingClient): Promise<void>
 }
 
 const pageCode = (page: string): Promise<PageCode> =>
   exportsOf(`browsers-${basename(page)}`, programsOf(page).slice(0, 1))
+
+test('the documented page orders at the server of its site, and the next page remembers the order', async () => {
+  const { openClient } = await pageCode('docs/guide/stores/indexeddb.md')
+  const { sandbox } = new Lab()
+  const proxy: typeof fetch = (input, init) => {
+    const asked = new Request(input, init)
+    const passed = new Request(asked.url.replace('https://shop.example/api', sandbox.baseUrl), asked)
+    passed.headers.set('authorization', `Bearer ${sandbox.apiKey}`)
+    return sandbox.fetch(passed)
+  }
+  const globals = { location: new URL('https://shop.example'), indexedDB: new IDBFactory(), IDBKeyRange }
+  for (const [name, value] of Object.entries({ ...globals, fetch: proxy })) vi.stubGlobal(name, value)
+  onTestFinished(() => void vi.unstubAllGlobals())
+
+  const { id } = await openClient().orders.create(order('r1'))
+  expect((await openClient().orders.create(order('r1'))).id).toBe(id)
+  expect(sandbox.requests).toHaveLength(1)
+  expect(sandbox.expectChargedOnce('r1').orderId).toBe(id)
+})
 
 test('a reloaded page settles the order that the dead page still holds, and charges it once', async () => {
   const { settle } = await pageCode('docs/guide/stores/indexeddb.md')
