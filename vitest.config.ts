@@ -89,7 +89,7 @@ export default defineConfig({
       harness('simulation', { testTimeout: 900_000 }),
       project('package', {
         // bench.test.ts needs a process in which nothing has loaded fetch.
-        include: ['test/package/{bench,command,files,generated-code,quickstart,start}.test.ts'],
+        include: ['test/package/{bench,files,processes,quickstart}.test.ts'],
         testTimeout: 120_000,
         globalSetup: ['test/package/setup.ts'],
       }),

@@ -1,6 +1,5 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
@@ -9,17 +8,17 @@ import manifest from '../../package.json' with { type: 'json' }
 import { nodeBinary, nodeVersions } from './node-versions.ts'
 
 const run = promisify(execFile)
+const HOW = ['import', 'require'] as const
+const ENTRIES = Object.keys(manifest.exports).filter((path) => !/\.(json|yaml)$/.test(path))
 
 describe.each(nodeVersions())('the packed package on Node %s', (version) => {
   const node = (): string => nodeBinary(version)
 
-  test.each(['load.mjs', 'load.cjs'])('every entry point of the package loads, %s', async (program) => {
+  test.each(HOW)('every entry point of the package loads by %s', async (how) => {
     const cwd = inject('consumerWithPeers')
-    const { stdout } = await run(node(), [program], { cwd })
+    const { stdout } = await run(node(), ['load.mjs', how], { cwd })
     const exported: Record<string, string[]> = JSON.parse(stdout)
-    expect(Object.keys(exported)).toEqual(
-      Object.keys(manifest.exports).filter((path) => !/\.(json|yaml)$/.test(path)),
-    )
+    expect(Object.keys(exported)).toEqual(ENTRIES)
     expect(exported).toMatchObject({
       '.': expect.arrayContaining(['CustomerOrderingClient', 'MemoryStore', 'isCustomerOrderingError']),
       './stores/sqlite': ['SqliteStore'],
@@ -40,18 +39,11 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
     })
   })
 
-  test.each(['load.mjs', 'load.cjs'])(
-    'only its own entry point needs an optional peer, %s',
-    async (program) => {
-      const env = { ...process.env, WITHOUT_PEERS: 'true' }
-      const { stdout } = await run(node(), [program], { cwd: inject('consumer'), env })
-      expect(Object.keys(JSON.parse(stdout))).toEqual(
-        Object.keys(manifest.exports).filter(
-          (path) => !/\.(json|yaml)$/.test(path) && !['./msw', './undici', './opentelemetry'].includes(path),
-        ),
-      )
-    },
-  )
+  test.each(HOW)('only its own entry point needs an optional peer, by %s', async (how) => {
+    const { stdout } = await run(node(), ['load.mjs', how, 'without peers'], { cwd: inject('consumer') })
+    const peers = ['./msw', './undici', './opentelemetry']
+    expect(Object.keys(JSON.parse(stdout))).toEqual(ENTRIES.filter((path) => !peers.includes(path)))
+  })
 
   test('the package creates spans and metrics with the oldest API of OpenTelemetry', async () => {
     const { stdout } = await run(node(), ['telemetry.mjs'], { cwd: inject('consumerWithPeers') })
@@ -71,20 +63,6 @@ describe.each(nodeVersions())('the packed package on Node %s', (version) => {
     const server = spawn(node(), [bin, 'sandbox', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
     expect(await balanceOf(server)).toEqual({ amount: 1_000_000, currency: 'EUR' })
   })
-})
-
-test('the command can be started by its name', async () => {
-  const bin = join(inject('consumer'), 'node_modules/.bin/customer-ordering-sdk')
-  const server = spawn(bin, ['sandbox', '--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
-  expect(await balanceOf(server)).toEqual({ amount: 1_000_000, currency: 'EUR' })
-})
-
-test("the version sent to the service is the package's version", async () => {
-  const installed = await readFile(
-    join(inject('consumer'), 'node_modules/customer-ordering-sdk/package.json'),
-    'utf8',
-  )
-  expect(JSON.parse(installed).version).toBe(manifest.version)
 })
 
 /** Reads the balance from a sandbox process, then ends the process. */

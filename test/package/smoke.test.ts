@@ -1,5 +1,6 @@
 /** Runs the same suite with the packed package in each runtime and from each bundler. */
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { cp, mkdir, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,17 +10,15 @@ import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.
 import { createSandbox } from '../../src/sandbox/index.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { loseFirstAnswers } from '../support/lost-answers.ts'
-import { bundler, cell, installed, program } from './cell.ts'
+import { bundler, cell, installed, program, type Tool } from './cell.ts'
 import { engines, nodeBinary, nodeVersions } from './node-versions.ts'
 
 const run = promisify(execFile)
 const bin = (name: string): string => join(engines, 'node_modules/.bin', name)
 const STEPS = ['services', 'lost response', 'remembered order', 'paging', 'typed error', 'abort']
-/** Ways to load the package, each with its program. */
-const LOADED = [
-  ['import', 'import.mjs'],
-  ['require', 'require.cjs'],
-] as const
+/** The globals that docs/guide/runtimes.md lists. */
+const page = readFileSync(join(root, 'docs/guide/runtimes.md'), 'utf8')
+const FEATURES = (/Exactly these globals.*?```text\n(.*?)\n```/s.exec(page)?.[1] ?? '').replaceAll(' ', ',')
 
 let sandbox: ReturnType<typeof createSandbox>
 let server: SandboxServer
@@ -40,18 +39,25 @@ beforeAll(async () => {
 })
 afterAll(() => server.close())
 
+/** The output of a program. */
+async function printed(...command: readonly string[]): Promise<unknown> {
+  const [program = '', ...args] = command
+  const service = { SMOKE_BASE_URL: server.url, SMOKE_API_KEY: sandbox.apiKey, FEATURES }
+  const env = { ...process.env, ...service, NODE_OPTIONS: '' }
+  return JSON.parse((await run(program, args, { cwd: folder, env })).stdout)
+}
+
 /** The output of a program that ran the suite against the sandbox. */
-async function stepsOf(program: string, ...args: readonly string[]): Promise<unknown> {
-  const env = { ...process.env, SMOKE_BASE_URL: server.url, SMOKE_API_KEY: sandbox.apiKey }
+async function stepsOf(...command: readonly string[]): Promise<unknown> {
   const before = sandbox.ledger.length
-  const { stdout } = await run(program, args, { cwd: folder, env: { ...env, NODE_OPTIONS: '' } })
+  const steps = await printed(...command)
   // Read from the service, because Deno may resend a lost request without telling the client.
   const charges = sandbox.ledger.slice(before)
   const lost = charges.filter(({ externalOrderId }) => externalOrderId?.startsWith('lost-'))
   expect(lost).toHaveLength(1)
   const key = lost[0]?.idempotencyKey
   expect(sandbox.requests.filter(({ idempotencyKey }) => idempotencyKey === key)).toHaveLength(2)
-  return JSON.parse(stdout)
+  return steps
 }
 
 /** Bundles into one file for browsers. */
@@ -63,68 +69,44 @@ async function bundle(name: string, entry: string): Promise<string> {
   return out
 }
 
-for (const [how, file] of LOADED) {
-  for (const version of nodeVersions()) {
+/** Runtimes, with the command that runs a program with no more rights than it needs. */
+const RUNTIMES: readonly (readonly [tool: Tool, command: (...rights: string[]) => readonly string[]])[] = [
+  ...nodeVersions().map((version) => {
     const node = nodeBinary(version)
-    cell(program('Node', node), how, async () => {
-      expect(await stepsOf(node, file)).toEqual(STEPS)
+    return [program('Node', node), () => [node]] as const
+  }),
+  [program('Bun', bin('bun')), () => [bin('bun')]],
+  [
+    installed('Deno', engines),
+    (...rights) => [bin('deno'), 'run', '--no-prompt', '--node-modules-dir=manual', ...rights],
+  ],
+]
+
+for (const [tool, command] of RUNTIMES) {
+  for (const [how, file] of [
+    ['import', 'import.mjs'],
+    ['require', 'require.cjs'],
+  ] as const)
+    cell(tool, how, async () => {
+      const variables = 'SMOKE_BASE_URL,SMOKE_API_KEY,CUSTOMER_ORDERING_BASE_URL,CUSTOMER_ORDERING_API_KEY'
+      const rights = [`--allow-net=127.0.0.1:${server.port}`, `--allow-env=${variables}`]
+      expect(await stepsOf(...command(...rights), file)).toEqual(STEPS)
     })
-  }
 
-  cell(program('Bun', bin('bun')), how, async () => {
-    expect(await stepsOf(bin('bun'), file)).toEqual(STEPS)
+  cell(tool, 'the contract over SqliteStore', async () => {
+    const rights = [`--allow-read=${tmpdir()},${inject('consumer')}`, `--allow-write=${tmpdir()}`]
+    const environment = '--allow-env=TMPDIR,TMP,TEMP'
+    const results = await printed(...command(...rights, environment), 'sqlite.mjs')
+    expect(results).toEqual({ tests: 53, failed: [], charged: 'unknown', created: 1 })
   })
-
-  cell(installed('Deno', engines), `${how}, with no more rights than it needs`, async () => {
-    const rights = [
-      `--allow-net=127.0.0.1:${server.port}`,
-      '--allow-env=SMOKE_BASE_URL,SMOKE_API_KEY,CUSTOMER_ORDERING_BASE_URL,CUSTOMER_ORDERING_API_KEY',
-    ]
-    expect(await stepsOf(bin('deno'), 'run', '--node-modules-dir=manual', ...rights, file)).toEqual(STEPS)
-  })
-}
-
-/** The globals that docs/guide/runtimes.md lists. */
-async function listedFeatures(): Promise<string> {
-  const page = await readFile(join(root, 'docs/guide/runtimes.md'), 'utf8')
-  const [, list = ''] = /Exactly these globals.*?```text\n(.*?)\n```/s.exec(page) ?? []
-  return list.replaceAll(' ', ',')
 }
 
 cell(program('Node', process.execPath), 'with no more globals than the page on runtimes lists', async () => {
-  const FEATURES = await listedFeatures()
-  const env = { ...process.env, SMOKE_BASE_URL: server.url, SMOKE_API_KEY: sandbox.apiKey, NODE_OPTIONS: '' }
-  const { stdout } = await run(process.execPath, ['features.mjs'], { cwd: folder, env: { ...env, FEATURES } })
-  const { done, touched } = JSON.parse(stdout)
+  const { done, touched } = Object(await printed(process.execPath, 'features.mjs'))
   expect(done).toEqual(STEPS)
   const optional = ['AbortSignal', 'FormData', 'ReadableStream', 'process']
   expect(touched).toEqual([...FEATURES.split(','), ...optional].toSorted())
 })
-
-/** The output of the contract's program. */
-const contractOf = async (program: string, ...args: readonly string[]): Promise<unknown> =>
-  JSON.parse((await run(program, args, { cwd: folder, env: { ...process.env, NODE_OPTIONS: '' } })).stdout)
-const PASSED = { tests: 53, failed: [], charged: 'unknown', created: 1 }
-
-for (const version of nodeVersions()) {
-  const node = nodeBinary(version)
-  cell(program('Node', node), 'the contract over SqliteStore', async () => {
-    expect(await contractOf(node, 'sqlite.mjs')).toEqual(PASSED)
-  })
-}
-cell(program('Bun', bin('bun')), 'the contract over SqliteStore', async () => {
-  expect(await contractOf(bin('bun'), 'sqlite.mjs')).toEqual(PASSED)
-})
-cell(
-  installed('Deno', engines),
-  'the contract over SqliteStore, with no more rights than it needs',
-  async () => {
-    const rights = [`--allow-read=${tmpdir()},${inject('consumer')}`, `--allow-write=${tmpdir()}`]
-    const environment = '--allow-env=TMPDIR,TMP,TEMP'
-    const flags = ['--no-prompt', '--node-modules-dir=manual', ...rights, environment]
-    expect(await contractOf(bin('deno'), 'run', ...flags, 'sqlite.mjs')).toEqual(PASSED)
-  },
-)
 
 cell(installed('workerd', engines), 'in a worker', async () => {
   const worker = await bundle('worker', 'worker.mjs')
