@@ -4,19 +4,21 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
 import { effort } from '../support/effort.ts'
-import { caller, scene, validBody } from './caller.ts'
+import { type Answered, caller, scene, validBody } from './caller.ts'
 
 type ErrorShape = SandboxBehaviour['errorShape']
 
-/** The place of the code in each shape. */
-const codeIn: { readonly [Shape in ErrorShape]: (code: string) => unknown } = {
-  bare: (code) => ({ code }),
-  nested: (code) => ({ error: { code } }),
-  errors: (code) => ({ errors: [{ code }] }),
-  flat: (code) => ({ error: code }),
-  problem: (code) => ({ code, title: code, detail: expect.any(String) }),
+/** An error in each shape. */
+const errorIn: {
+  readonly [Shape in ErrorShape]: (code: string, message: unknown, status: number) => unknown
+} = {
+  bare: (code, message) => ({ code, message }),
+  nested: (code, message) => ({ error: { code, message } }),
+  errors: (code, message) => ({ errors: [{ code, message }] }),
+  flat: (code, message) => ({ error: code, message }),
+  problem: (code, detail, status) => ({ type: 'about:blank', title: code, status, detail, code }),
 }
-const shapes = Object.entries(codeIn)
+const shapes = Object.entries(errorIn)
 
 const servers: SandboxServer[] = []
 afterEach(async () => {
@@ -83,9 +85,18 @@ test.each(shapes)(
       'beside the step': [422, 'QUANTITY_STEP'],
       'out of stock': [422, 'OUT_OF_STOCK'],
     }
-    for (const [name, [status, code]] of Object.entries(expected))
-      expect(Reflect.get(answers, name), name).toMatchObject({ status, body: shaped(code) })
+    for (const [name, [status, code]] of Object.entries(expected)) {
+      const message = name === 'no such order' ? 'Order not found.' : expect.any(String)
+      const { headers, ...answer }: Answered = Reflect.get(answers, name)
+      expect(answer, name).toEqual({ status, body: shaped(code, message, status) })
+      expect(headers.get('content-type')).toBe(
+        `application/${errorShape === 'problem' ? 'problem+' : ''}json`,
+      )
+    }
     sandbox.expectCharges(1)
+    sandbox.faults.add({ action: { type: 'status', status: 503 } })
+    const down = shaped('SERVICE_UNAVAILABLE', expect.any(String), 503)
+    expect((await api.get('/v1/balance')).body).toEqual(down)
   },
 )
 

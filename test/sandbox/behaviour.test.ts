@@ -7,38 +7,6 @@ const withSwitches = (behaviour: Partial<SandboxBehaviour>) => {
   return { sandbox, api: caller(sandbox) }
 }
 
-describe('error shapes', () => {
-  const message = 'Order not found.'
-  test.each([
-    ['bare', { code: 'ORDER_NOT_FOUND', message }],
-    ['nested', { error: { code: 'ORDER_NOT_FOUND', message } }],
-    ['errors', { errors: [{ code: 'ORDER_NOT_FOUND', message }] }],
-    ['flat', { error: 'ORDER_NOT_FOUND', message }],
-  ] as const)('%s', async (errorShape, body) => {
-    const { api } = withSwitches({ errorShape })
-    expect((await api.get('/v1/orders/none')).body).toEqual(body)
-  })
-
-  test('the error shape `problem` is application/problem+json with a code', async () => {
-    const { api } = withSwitches({ errorShape: 'problem' })
-    const { body, headers } = await api.get('/v1/orders/none')
-    expect(headers.get('content-type')).toBe('application/problem+json')
-    expect(body).toEqual({
-      type: 'about:blank',
-      title: 'ORDER_NOT_FOUND',
-      status: 404,
-      detail: message,
-      code: 'ORDER_NOT_FOUND',
-    })
-  })
-
-  test('error shapes also apply to statuses that fault rules create', async () => {
-    const { sandbox, api } = withSwitches({ errorShape: 'nested' })
-    sandbox.faults.add({ action: { type: 'status', status: 503 } })
-    expect((await api.get('/v1/balance')).body).toMatchObject({ error: { code: 'SERVICE_UNAVAILABLE' } })
-  })
-})
-
 describe('list envelopes', () => {
   const row = { id: 'o1', status: 'pending', amount: 250 }
   test.each([
@@ -88,45 +56,57 @@ describe('orders', () => {
     expect(Object.keys((await api.order('k2')).body as object)).toEqual(['id', 'status', 'amount'])
   })
 
-  test('an order costs the price itself with priceIs perOrder', async () => {
-    const { api } = withSwitches({ priceIs: 'perOrder' })
-    expect((await api.order('k')).body).toMatchObject({ amount: 250 })
-  })
+  const offset = (quantity: number) => ({ serviceId: 'svc_offset', quantity })
+  const fractional = (quantity: number) => ({ serviceId: 'svc_fractional', quantity })
+  const fields = ['target', 'metadata', 'externalOrderId'] as const
 
-  test('orders accept steps from zero with stepFrom zero', async () => {
-    const { api } = withSwitches({ stepFrom: 'zero' })
-    const order = (quantity: number) =>
-      api.order(`k${quantity}`, { ...validBody, serviceId: 'svc_offset', quantity })
-    expect(await order(10)).toMatchObject({ status: 201 })
-    expect(await order(15)).toMatchObject({ status: 422 })
-  })
-
-  test('orders may have fractional quantities with fractionalQuantity', async () => {
-    const { api } = withSwitches({ fractionalQuantity: true })
-    const order = (quantity: number) =>
-      api.order(`k${quantity}`, { ...validBody, serviceId: 'svc_fractional', quantity })
-    expect(await order(1.5)).toMatchObject({ status: 201, body: { amount: 180 } })
-    expect(await order(1.7)).toMatchObject({ status: 422 })
-  })
-
-  test('orders require only the fields that requiredFields names', async () => {
-    const { target: _, ...withoutTarget } = validBody
-    const { metadata: __, ...withoutMetadata } = validBody
-    expect(await withSwitches({ requiredFields: [] }).api.order('k', withoutTarget)).toMatchObject({
-      status: 201,
-    })
-    const strict = withSwitches({ requiredFields: ['target', 'metadata', 'externalOrderId'] }).api
-    expect(await strict.order('k', withoutMetadata)).toMatchObject({ status: 400 })
-    expect(await strict.order('k', { ...validBody, metadata: {} })).toMatchObject({ status: 400 })
-    expect(await strict.order('k')).toMatchObject({ status: 201 })
-  })
-
-  test('orders may have unknown fields unless the switch rejects them', async () => {
-    const gift = { ...validBody, gift: true }
-    expect(await withSwitches({}).api.order('k', gift)).toMatchObject({ status: 201 })
-    const { api } = withSwitches({ unknownFields: 'refuse', sourceSystemFrom: 'body' })
-    expect(await api.order('k', gift)).toMatchObject({ status: 400 })
-    expect(await api.order('k', { ...validBody, sourceSystem: 'web' })).toMatchObject({ status: 201 })
+  type Sent = readonly (readonly [changes: object, status: number])[]
+  test.each<[string, Partial<SandboxBehaviour>, Sent, amounts: number[]]>([
+    ['cost the price itself', { priceIs: 'perOrder' }, [[{}, 201]], [250]],
+    [
+      'accept steps from zero',
+      { stepFrom: 'zero' },
+      [
+        [offset(10), 201],
+        [offset(15), 422],
+      ],
+      [400],
+    ],
+    [
+      'may be fractions',
+      { fractionalQuantity: true },
+      [
+        [fractional(1.5), 201],
+        [fractional(1.7), 422],
+      ],
+      [180],
+    ],
+    ['need no target', { requiredFields: [] }, [[{ target: undefined }, 201]], [500]],
+    [
+      'need more fields',
+      { requiredFields: fields },
+      [
+        [{ metadata: undefined }, 400],
+        [{ metadata: {} }, 400],
+      ],
+      [],
+    ],
+    ['may have all these fields', { requiredFields: fields }, [[{}, 201]], [500]],
+    ['may have unknown fields', {}, [[{ gift: true }, 201]], [500]],
+    [
+      'may have no unknown fields',
+      { unknownFields: 'refuse', sourceSystemFrom: 'body' },
+      [
+        [{ gift: true }, 400],
+        [{ sourceSystem: 'web' }, 201],
+      ],
+      [500],
+    ],
+  ])('orders %s: %j', async (_, switches, sent, amounts) => {
+    const { sandbox, api } = withSwitches(switches)
+    for (const [index, [changes, status]] of sent.entries())
+      expect(await api.order(`k${index}`, { ...validBody, ...changes })).toMatchObject({ status })
+    expect(sandbox.ledger.map(({ amount }) => amount)).toEqual(amounts)
   })
 
   test.each(['metadata', 'body', 'apiKey'] as const)(
@@ -165,41 +145,34 @@ test('keys can be limited to UUIDs', async () => {
 })
 
 describe('lists', () => {
-  const listed = async (behaviour: Partial<SandboxBehaviour>, query = '') => {
+  const listed = (behaviour: Partial<SandboxBehaviour>, query = '') => {
     const { sandbox, api } = withSwitches({ listEnvelope: 'array', ...behaviour })
     for (const amount of [30, 10, 20, 40, 60, 50]) sandbox.addOrder({ amount })
-    const read = async () =>
+    return async () =>
       ((await api.get(`/v1/orders${query}`)).body as { amount: number }[]).map(({ amount }) => amount)
-    return { read, first: await read() }
   }
 
-  test.each([
-    ['newest', [50, 60, 40, 20, 10, 30]],
-    ['oldest', [30, 10, 20, 40, 60, 50]],
-    ['amount', [10, 20, 30, 40, 50, 60]],
-  ] as const)('lists can be sorted by %s', async (ordering, expected) => {
-    expect((await listed({ ordering })).first).toEqual(expected)
+  test.each<[string, Partial<SandboxBehaviour>, query: string, amounts: number[]]>([
+    ['begin with the newest', { ordering: 'newest' }, '', [50, 60, 40, 20, 10, 30]],
+    ['begin with the oldest', { ordering: 'oldest' }, '', [30, 10, 20, 40, 60, 50]],
+    ['begin with the cheapest', { ordering: 'amount' }, '', [10, 20, 30, 40, 50, 60]],
+    ['ignore offset', { ignoreOffset: true }, '?limit=2&offset=2', [50, 60]],
+    ['have short pages', { maxLimit: 2 }, '?limit=4', [50, 60]],
+  ])('lists can %s', async (_, behaviour, query, amounts) => {
+    expect(await listed(behaviour, query)()).toEqual(amounts)
   })
 
-  test('lists can have a different random order in each request', async () => {
-    const { read, first } = await listed({ ordering: 'random' })
-    const second = await read()
+  test('lists can have a different random order in each request, those of services too', async () => {
+    const read = listed({ ordering: 'random' })
+    const [first, second] = [await read(), await read()]
     expect(second).not.toEqual(first)
     expect(second.toSorted()).toEqual(first.toSorted())
+    const { api } = withSwitches({ ordering: 'random' })
+    const services = async () => JSON.stringify((await api.get('/v1/services')).body)
+    expect(await services()).not.toBe(await services())
   })
 
-  test('lists of services can be random too', async () => {
-    const { api } = withSwitches({ ordering: 'random', listEnvelope: 'array' })
-    const once = JSON.stringify((await api.get('/v1/services')).body)
-    expect(JSON.stringify((await api.get('/v1/services')).body)).not.toBe(once)
-  })
-
-  test('lists can ignore offset', async () => {
-    expect((await listed({ ignoreOffset: true }, '?limit=2&offset=2')).first).toEqual([50, 60])
-  })
-
-  test('lists can limit pages to any size, or not at all', async () => {
-    expect((await listed({ maxLimit: 2 }, '?limit=4')).first).toHaveLength(2)
+  test('lists can have pages of any size', async () => {
     const { sandbox, api } = withSwitches({ maxLimit: null, listEnvelope: 'array' })
     for (let i = 0; i < 150; i++) sandbox.addOrder()
     expect((await api.get('/v1/orders?limit=1000')).body).toHaveLength(150)

@@ -4,8 +4,7 @@ import {
   type Sandbox,
   type SandboxOptions,
 } from 'customer-ordering-sdk/sandbox'
-import { complaintAbout, isMadeByFault } from './description.ts'
-import { record } from './recording.ts'
+import { complaintAbout } from './description.ts'
 
 /** A body that the default catalogue accepts; costs 500. */
 export const validBody = {
@@ -65,36 +64,30 @@ export function caller(sandbox: Sandbox, apiKey: string | null = sandbox.apiKey)
     if (request === undefined) return answer
     const complaint = complaintAbout(sandbox, request, answer)
     if (complaint !== null) throw new Error(`not as the OpenAPI description says: ${complaint}`)
-    const given = new Headers(headers).get('authorization')
-    record({
-      operation: request.operation,
-      madeByFault: isMadeByFault(sandbox, request),
-      request: {
-        method: request.method,
-        path: request.path,
-        headers: { ...request.headers, ...(given !== null && { authorization: given }) },
-        body: request.body,
-      },
-      answer: { status: answer.status, headers: Object.fromEntries(answer.headers), body: text },
-    })
     return answer
   }
-  return {
-    send,
-    get: (path: string) => send(path),
-    /** A create request. A string is sent unchanged. */
-    order: (key: string | null, body: unknown = validBody, init: RequestInit = {}) =>
-      send('/v1/orders', {
-        method: 'POST',
-        body: typeof body === 'string' ? body : JSON.stringify(body),
-        ...init,
-        headers: {
-          'content-type': 'application/json',
-          ...(key !== null && { 'idempotency-key': key }),
-          ...init.headers,
-        },
-      }),
+  /** A create request. A string is sent unchanged. */
+  const order = (key: string | null, body: unknown = validBody, init: RequestInit = {}) =>
+    send('/v1/orders', {
+      method: 'POST',
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      ...init,
+      headers: {
+        'content-type': 'application/json',
+        ...(key !== null && { 'idempotency-key': key }),
+        ...init.headers,
+      },
+    })
+  /** The statuses of these orders, sent one after another: a key, or a key and a body. */
+  const statuses = async (...orders: (string | readonly [string | null, unknown])[]) => {
+    const answers: number[] = []
+    for (const each of orders) {
+      const [key, body] = typeof each === 'string' ? [each] : each
+      answers.push((await order(key, body)).status)
+    }
+    return answers
   }
+  return { send, get: (path: string) => send(path), order, statuses }
 }
 
 /** The package's test clock, which tests move by hand, with the number of waits. */

@@ -128,7 +128,7 @@ const ANSWERS_OF_FAULTS: readonly FaultAction['type'][] = [
 ]
 
 /** True if a fault created the response, in this request or in an earlier one with its key. */
-export function isMadeByFault(sandbox: Sandbox, { faults, idempotencyKey, status }: SandboxRequest): boolean {
+function isMadeByFault(sandbox: Sandbox, { faults, idempotencyKey, status }: SandboxRequest): boolean {
   if (faults.some((fault) => ANSWERS_OF_FAULTS.includes(fault))) return true
   const remembered = sandbox
     .keys()

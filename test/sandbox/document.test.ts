@@ -11,6 +11,7 @@ import {
 } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { type Answered, caller, manualClock } from './caller.ts'
+import { operations } from './description.ts'
 
 interface World {
   readonly sandbox: Sandbox
@@ -153,12 +154,6 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       expect(await statusOf(api.order(thirdKey, '{"serviceId":'))).toBe(400)
       sandbox.expectCharges(1)
     },
-    'a customer sees only the orders it owns': async (world) => {
-      const { id } = await created(world)
-      world.pass()
-      expect(ids(await world.organization.get('/v1/orders'))).toEqual([])
-      expect(await statusOf(world.organization.get(`/v1/orders/${id}`))).toBe(404)
-    },
     'the retrieved status is the order’s status': async (world) => {
       const { id } = await created(world)
       world.pass()
@@ -221,10 +216,6 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       for (const shown of [order, fields(retrieved), ...rowsOf(await world.api.get('/v1/orders'))])
         expect(shown).toMatchObject({ id: order['id'], status: expect.any(String), amount: 500 })
     },
-    'its amount is what was charged': async (world) => {
-      const { amount } = await created(world)
-      expect(world.sandbox.expectChargedOnce('shop-1').amount).toBe(amount)
-    },
   },
   Service: {
     'has productId, price, currency and the three quantity rules': async ({ api }) => {
@@ -246,19 +237,12 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       expect((await api.get('/v1/services/svc_sold_out')).body).toMatchObject({ [field]: outOfStock })
     },
   },
-  Balance: {
-    'has amount and currency': async ({ api }) => {
-      expect((await api.get('/v1/balance')).body).toEqual({ amount: 1_000_000, currency: 'EUR' })
-    },
-  },
   'POST /v1/orders': {
     'needs the header Idempotency-Key': async ({ sandbox, api }) => {
       expect(await statusOf(api.order(null, body()))).toBe(400)
-      expect(await statusOf(api.order('', body()))).toBe(400)
+      for (const wrong of ['', 'a b', 'k'.repeat(256)])
+        expect(await statusOf(api.order(wrong, body()))).toBe(400)
       sandbox.expectCharges(0)
-    },
-    'answers 201 with an Order': async (world) => {
-      expect(await created(world)).toMatchObject({ id: expect.any(String) })
     },
     'the same key with the same payload does not charge again': async (world) => {
       const order = await created(world)
@@ -280,11 +264,6 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       expect(second.status).toBe(409)
       expect(JSON.stringify(second.body)).toContain('"IDEMPOTENCY_IN_PROGRESS"')
       sandbox.expectCharges(1)
-    },
-    'the returned id retrieves the order': async (world) => {
-      const { id } = await created(world)
-      world.pass()
-      expect((await world.api.get(`/v1/orders/${id}`)).body).toMatchObject({ id })
     },
   },
   'GET /v1/orders': {
@@ -367,9 +346,8 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
     },
   },
   Errors: {
-    '400: invalid body or headers of a creation': async ({ sandbox, api }) => {
+    '400: invalid body of a creation': async ({ sandbox, api }) => {
       expect(await statusOf(api.order(key, []))).toBe(400)
-      expect(await statusOf(api.order('k'.repeat(256), body()))).toBe(400)
       sandbox.expectCharges(0)
     },
     '402: payment required': async ({ sandbox, api }) => {
@@ -467,17 +445,12 @@ describe.each(presets)('the API document, preset %s', (preset) => {
       await shows(world)
       for (const { operation, status } of world.sandbox.requests) seen.add(`${operation} ${status}`)
     }
-    const documented = {
-      createOrder: [201, 400, 401, 402, 403, 404, 409, 422],
-      listOrders: [200, 401, 403],
-      retrieveOrder: [200, 401, 403, 404],
-      listServices: [200, 401, 403],
-      retrieveService: [200, 401, 403, 404],
-      retrieveBalance: [200, 401, 403, 404],
-    }
-    const missing = Object.entries(documented).flatMap(([operation, statuses]) =>
-      statuses.map((status) => `${operation} ${status}`).filter((name) => !seen.has(name)),
+    const documented = operations.flatMap(({ operationId, responses }) =>
+      Object.entries(responses)
+        .filter(([, response]) => response['x-not-documented'] !== true)
+        .map(([status]) => `${operationId} ${status}`),
     )
+    const missing = documented.filter((name) => !seen.has(name))
     expect(missing).toEqual([])
   })
 })

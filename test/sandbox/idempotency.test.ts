@@ -1,10 +1,66 @@
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { createSandbox, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { caller, scene, settled, validBody } from './caller.ts'
 
 const conflict = { status: 409, body: { code: 'IDEMPOTENCY_CONFLICT' } }
 const unknownService = { ...validBody, serviceId: 'svc_none' }
 const inProgress = { status: 409, body: { code: 'IDEMPOTENCY_IN_PROGRESS' } }
+
+const failing = (commit: boolean, skip = 0): SandboxOptions => ({
+  behaviour: { rememberServerErrors: true },
+  faults: [{ skip, action: { type: 'status', status: 500, text: 'boom', commit } }],
+})
+const [refused, unpaid] = [
+  ['k', unknownService],
+  ['k', { ...validBody, serviceId: 'svc_premium' }],
+] as const
+const serviceFirst = { checks: ['auth', 'service', 'balance', 'validation', 'key'] } as const
+
+type Orders = Parameters<ReturnType<typeof caller>['statuses']>
+test.each<[string, SandboxOptions, Orders, number[], number]>([
+  ['a refused key may be used again, even with another payload', {}, [refused, 'k'], [404, 201], 1],
+  [
+    'a server error that was charged is replayed if errors are remembered',
+    failing(true),
+    ['k', 'k'],
+    [500, 500],
+    1,
+  ],
+  ['a server error that was not charged is replayed, too', failing(false), ['k', 'k'], [500, 500], 0],
+  [
+    'a server error on a replay overwrites no response',
+    failing(true, 1),
+    ['k', 'k', 'k'],
+    [201, 500, 201],
+    1,
+  ],
+  [
+    'a server error is not remembered by default',
+    { faults: [{ action: { type: 'status', status: 500 } }] },
+    ['k', 'k'],
+    [500, 201],
+    1,
+  ],
+  ['an order that emptied the wallet is replayed', { balance: 500 }, ['k', 'k'], [201, 201], 1],
+  [
+    'an order that emptied the wallet is refused if the balance is checked before the key',
+    { balance: 500, preset: 'balance-before-key' },
+    ['k', 'k'],
+    [201, 402],
+    1,
+  ],
+  [
+    'a service can be checked before validation',
+    { behaviour: serviceFirst },
+    [refused, unpaid],
+    [404, 402],
+    0,
+  ],
+])('%s', async (_, options, orders, statuses, charges) => {
+  const { sandbox, api } = scene(options)
+  expect(await api.statuses(...orders)).toEqual(statuses)
+  sandbox.expectCharges(charges)
+})
 
 describe('an Idempotency-Key', () => {
   test('a key is in progress during its first request, then replayed', async () => {
@@ -17,12 +73,6 @@ describe('an Idempotency-Key', () => {
     const { body } = await first
     expect(await api.order('k')).toMatchObject({ status: 201, body })
     sandbox.expectChargedOnce('k')
-  })
-
-  test('a refused key may be used again, even with another payload', async () => {
-    const { api } = scene()
-    expect(await api.order('k', unknownService)).toMatchObject({ status: 404 })
-    expect(await api.order('k')).toMatchObject({ status: 201 })
   })
 
   test('a key belongs to one API key', async () => {
@@ -121,7 +171,12 @@ describe('payload equality', () => {
   })
 
   test.each([
-    ['json', 'as JSON, where spelling does not matter', `  ${respelt}\n`, { ...validBody, quantity: 3 }],
+    [
+      undefined,
+      'as JSON by default, where spelling does not matter',
+      `  ${respelt}\n`,
+      { ...validBody, quantity: 3 },
+    ],
     ['bytes', 'as bytes', JSON.stringify(validBody), respelt],
     [
       'json-without-metadata',
@@ -130,14 +185,10 @@ describe('payload equality', () => {
       { ...validBody, target: '@bob' },
     ],
   ] as const)('with %s, payloads are compared %s', async (payloadEquality, _, same, other) => {
-    const { api } = scene({ behaviour: { payloadEquality } })
+    const { api } = scene(payloadEquality && { behaviour: { payloadEquality } })
     const { body } = await api.order('k')
     expect(await api.order('k', other)).toMatchObject(conflict)
     expect(await api.order('k', same)).toMatchObject({ status: 201, body })
-  })
-
-  test('payloads are compared as JSON by default', () => {
-    expect(createSandbox().behaviour.payloadEquality).toBe('json')
   })
 })
 
@@ -166,40 +217,9 @@ describe('remembered endings', () => {
     expect(await caller(sandbox, 'wrong').order('k')).toMatchObject({ status: 401 })
     expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
   })
-
-  test.each([true, false])('a server error is replayed, commit %s', async (commit) => {
-    const { sandbox, api } = scene({ behaviour: { rememberServerErrors: true } })
-    sandbox.faults.add({ action: { type: 'status', status: 500, text: 'boom', commit } })
-    for (const _ of [1, 2]) expect(await api.order('k')).toMatchObject({ status: 500, body: 'boom' })
-    sandbox.expectCharges(commit ? 1 : 0)
-  })
-
-  test("a server error on a replay does not overwrite the key's stored response", async () => {
-    const { sandbox, api } = scene({ behaviour: { rememberServerErrors: true } })
-    const first = await api.order('k')
-    sandbox.faults.add({ action: { type: 'status', status: 500, commit: true } })
-    expect(await api.order('k')).toMatchObject({ status: 500 })
-    expect(await api.order('k')).toMatchObject({ status: 201, body: first.body })
-  })
-
-  test('a server error is not remembered by default', async () => {
-    const { api } = scene({ faults: [{ action: { type: 'status', status: 500 } }] })
-    await api.order('k')
-    expect(await api.order('k')).toMatchObject({ status: 201 })
-  })
 })
 
 describe('the order of the checks', () => {
-  test.each([
-    ['with the key checked before the balance, an order that emptied the wallet is replayed', 'default', 201],
-    ['with the balance checked before the key, the response is 402 instead', 'balance-before-key', 402],
-  ] as const)('%s', async (_, preset, status) => {
-    const { sandbox, api } = scene({ balance: 500, preset })
-    await api.order('k')
-    expect(await api.order('k')).toMatchObject({ status })
-    sandbox.expectCharges(1)
-  })
-
   test('with the balance checked before the key, two orders still cannot spend the same money', async () => {
     const { sandbox, api } = scene({ balance: 500, preset: 'balance-before-key' })
     const answers = await Promise.all([api.order('a'), api.order('b')])
@@ -220,17 +240,8 @@ describe('the order of the checks', () => {
     const checks = ['validation', 'service', 'balance', 'key', 'auth'] as const
     const { sandbox, api } = scene({ behaviour: { checks } })
     const stranger = caller(sandbox, null)
-    expect(await stranger.order('k', {})).toMatchObject({ status: 400 })
-    expect(await stranger.order('k')).toMatchObject({ status: 401 })
-    expect(await api.order('k', unknownService)).toMatchObject({ status: 404 })
-    expect(await api.order('k')).toMatchObject({ status: 201 })
-  })
-
-  test('with the service checked before validation, a valid service is validated all the same', async () => {
-    const checks = ['auth', 'service', 'balance', 'validation', 'key'] as const
-    const { api } = scene({ behaviour: { checks } })
-    expect(await api.order('k', unknownService)).toMatchObject({ status: 404 })
-    expect(await api.order('k', { ...validBody, serviceId: 'svc_premium' })).toMatchObject({ status: 402 })
+    expect(await stranger.statuses(['k', {}], 'k')).toEqual([400, 401])
+    expect(await api.statuses(refused, 'k')).toEqual([404, 201])
   })
 })
 

@@ -1,7 +1,7 @@
 import { createSandbox, type FaultAction, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { type ServeSandboxOptions, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { describe, expect, test } from 'vitest'
-import { manualClock, orderInit, until } from './caller.ts'
+import { orderInit } from './caller.ts'
 import { serving } from './serving.ts'
 
 async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
@@ -35,19 +35,6 @@ describe('a sandbox on a port', () => {
   test("a sandbox on a port serves the base URL's path at the root", async () => {
     const { get } = await serve({ baseUrl: 'https://shop.test/ordering' })
     expect((await get('/v1/balance')).status).toBe(200)
-  })
-
-  test('a sandbox on a port accepts one of two concurrent requests with one key', async () => {
-    const clock = manualClock()
-    const { sandbox, order } = await serve({ ...clock.options, behaviour: { processingTime: 1000 } })
-    const first = order()
-    await until(() => clock.sleepers() === 1)
-    const second = await order()
-    expect(second.status).toBe(409)
-    expect(await second.json()).toMatchObject({ code: 'IDEMPOTENCY_IN_PROGRESS' })
-    clock.advance(1000)
-    expect((await first).status).toBe(201)
-    sandbox.expectChargedOnce('k')
   })
 
   test('a sandbox on a port reports every request when its response is sent', async () => {

@@ -97,44 +97,20 @@ describe('dump and load', () => {
     expect(await caller(second).order('failed')).toMatchObject({ status: 503, body: 'down' })
   })
 
-  const broken = (change: (state: Record<string, unknown>) => void) => {
-    const state = JSON.parse(JSON.stringify(createSandbox().dump()))
-    change(state)
-    return state
-  }
+  const broken = (changes: object) => ({ ...createSandbox().dump(), ...changes })
+  const poor = { id: 'c', type: 'personal', wallet: { amount: 1.5, currency: 'EUR' } }
+  const mark = { scope: 's', key: 'k', payload: '', startedAt: 0, orphanedAt: null, answer: { kind: 'x' } }
 
-  test.each([
+  test.each<[string, unknown, string]>([
     ['nothing', null, 'state: expected an object, got null'],
-    ['another version', broken((state) => Object.assign(state, { version: 2 })), 'state.version: expected 1'],
-    ['a missing table', broken((state) => delete state['orders']), 'state: the field "orders" is missing'],
-    [
-      'an unknown customer',
-      broken((state) => Object.assign(state, { customers: [] })),
-      'state.apiKeys[0].customerId: there is no customer "cus_personal" in state.customers',
-    ],
-    [
-      'an amount that is no integer',
-      broken((state) =>
-        Object.assign(state, {
-          customers: [{ id: 'c', type: 'personal', wallet: { amount: 1.5, currency: 'EUR' } }],
-        }),
-      ),
-      'state.customers[0].wallet.amount: expected an integer from 0, got 1.5',
-    ],
-    [
-      'a key with an odd answer',
-      broken((state) =>
-        Object.assign(state, {
-          keys: [
-            { scope: 's', key: 'k', payload: '', startedAt: 0, orphanedAt: null, answer: { kind: 'x' } },
-          ],
-        }),
-      ),
-      'state.keys[0].answer: expected a remembered response',
-    ],
+    ['another version', broken({ version: 2 }), 'state.version: expected 1'],
+    ['a missing table', broken({ orders: undefined }), 'state: the field "orders" is missing'],
+    ['an unknown customer', broken({ customers: [] }), 'state.apiKeys[0].customerId: there is no customer'],
+    ['an amount that is no integer', broken({ customers: [poor] }), 'state.customers[0].wallet.amount: '],
+    ['a key with an odd answer', broken({ keys: [mark] }), 'state.keys[0].answer: '],
   ])('load rejects %s and changes nothing', async (_, state, message) => {
     const sandbox = createSandbox()
-    expect(() => sandbox.load(state)).toThrow(message)
+    expect(() => sandbox.load(JSON.parse(JSON.stringify(state)))).toThrow(message)
     expect(sandbox.services()).toHaveLength(7)
   })
 })
@@ -174,12 +150,10 @@ describe('determinism', () => {
     return JSON.stringify([sandbox.apiKey, body, sandbox.dump(), sandbox.requests])
   }
 
-  test('the same seed gives the same run', async () => {
-    expect(await run(42)).toBe(await run(42))
-  })
-
-  test('another seed gives another run', async () => {
-    expect(await run(42)).not.toBe(await run(43))
+  test('the same seed gives the same run, and another seed another run', async () => {
+    const first = await run(42)
+    expect(await run(42)).toBe(first)
+    expect(await run(43)).not.toBe(first)
   })
 
   test('reads do not change the ids of later orders', async () => {
@@ -226,34 +200,17 @@ describe('preparing a sandbox', () => {
     expect(sandbox.customer(customer).wallet).toEqual({ amount: 5, currency: 'CHF' })
   })
 
-  const noOrder = 'there is no order "none"; orders() lists all'
-  const noKey = 'there is no API key with this secret; apiKeys() lists all'
-  const noCustomer = 'there is no customer "none"; customers() lists all'
+  const service = { productId: 'x', amount: 1, stepQuantity: 0 }
+  const key = { customer: 'cus_personal', secret: 'a b' }
   test.each([
-    ['an unknown customer', (sandbox) => sandbox.addApiKey({ customer: 'none' }), noCustomer],
-    ['an unknown API key', (sandbox) => sandbox.revokeApiKey('none'), noKey],
-    ['an unknown order', (sandbox) => sandbox.setOrderStatus('none', 'x'), noOrder],
+    ['an unknown customer', (sandbox) => sandbox.addApiKey({ customer: 'none' }), 'customers() lists all'],
+    ['an unknown API key', (sandbox) => sandbox.revokeApiKey('none'), 'apiKeys() lists all'],
+    ['an unknown order', (sandbox) => sandbox.setOrderStatus('none', 'x'), 'orders() lists all'],
     ['a negative balance', (sandbox) => sandbox.topUp('cus_personal', -1_000_001), 'customer.wallet.amount'],
-    [
-      'a step of zero',
-      (sandbox) => sandbox.addService({ productId: 'x', amount: 1, stepQuantity: 0 }),
-      'service.stepQuantity',
-    ],
-    [
-      'an API key with a space',
-      (sandbox) => sandbox.addApiKey({ customer: 'cus_personal', secret: 'a b' }),
-      'apiKey.secret',
-    ],
-    [
-      'an order of -1',
-      (sandbox) => sandbox.addOrder({ amount: -1 }),
-      'order.amount: expected an integer from 0',
-    ],
-    [
-      'a balance that is too large',
-      (sandbox) => sandbox.setBalance('cus_personal', 2 ** 53),
-      'customer.wallet.amount: expected an integer from 0 up to 9007199254740991, got 9007199254740992',
-    ],
+    ['a step of zero', (sandbox) => sandbox.addService(service), 'service.stepQuantity'],
+    ['an API key with a space', (sandbox) => sandbox.addApiKey(key), 'apiKey.secret'],
+    ['an order of -1', (sandbox) => sandbox.addOrder({ amount: -1 }), 'order.amount'],
+    ['too large a balance', (sandbox) => sandbox.setBalance('cus_personal', 2 ** 53), 'wallet.amount'],
   ] satisfies [string, (sandbox: Sandbox) => unknown, string][])('%s is refused', (_, act, message) => {
     const sandbox = createSandbox()
     const before = sandbox.dump()
