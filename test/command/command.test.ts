@@ -194,6 +194,8 @@ describe('customer-ordering-sdk', () => {
       for (const given of [{}, { reply: '' }, { reply: 'n' }, { reply: 'yesterday' }]) {
         const { code, err, asked } = await command(line, given)
         expect(code).toBe(4)
+        if (line === 'recover ~')
+          expect(err).toContain(`: service ${service.url}, account shop, store ${path}\n`)
         expect(given.reply === undefined ? err : asked).toMatch(
           given.reply === undefined ? /Add --yes/ : /Continue\?/,
         )
@@ -345,6 +347,8 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --account shop', 'Name the store of your program: --store PATH'],
     ['unresolved --store mongodb://x --account shop', '--store must be a path, or begin with postgres://'],
     ['unresolved --store missing.db --account shop', 'does not exist'],
+    ['unresolved --store postgres://ada:secret@127.0.0.1/x --account shop', 'npm install pg'],
+    ['unresolved --store redis://:secret@127.0.0.1 --account shop', 'npm install redis'],
     ['show ~', "show requires either the order's REFERENCE or --key KEY."],
     ['show r1 --key k1 ~', "requires either the order's REFERENCE"],
     ['show r1 r2 ~', 'show takes one REFERENCE, but also got "r2"'],
@@ -357,10 +361,7 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --take-over ~', 'unresolved has no option --take-over'],
     ['resolve r1 --as created ~', '--as created requires --order-id'],
     ['resolve r1 --as abandoned --despite target ~', '--despite is only for --as created'],
-    [
-      'resolve r1 --as created --order-id o1 --despite color ~',
-      'despite must be an array of the fields that the error named',
-    ],
+    ['resolve r1 --as created --order-id o1 --despite color ~', 'despite must be an array of the fields'],
     ['orders list --limit few', '--limit must be a whole number, such as 20.'],
     ['resolve r1 --as done ~', '--as must be created or abandoned'],
     ['recover --remember nothing ~', '--remember must be id or order'],
@@ -378,28 +379,15 @@ describe('customer-ordering-sdk', () => {
     const { code, out, err } = await command(line)
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err).toContain(message)
+    expect(err).not.toContain('secret')
     // The address of the service comes first, if the service could be called.
-    expect(
-      err
-        .replace(/^customer-ordering-sdk: service .*\n/, '')
-        .trim()
-        .split('\n'),
-    ).toHaveLength(1)
+    expect(err).toMatch(/^(customer-ordering-sdk: service .*\n)?.+\n$/)
   })
 
   it('the command requires an account with a store, and the error states it', async () => {
     const { code, err } = await command(`unresolved --store ${path}`)
     expect(code).toBe(2)
     expect(err).toContain('--account LABEL, or set CUSTOMER_ORDERING_ACCOUNT.')
-  })
-
-  it.each([
-    ['--store postgres://ada:secret-word@127.0.0.1/x', 'npm install pg'],
-    ['--store redis://:secret-word@127.0.0.1', 'npm install redis'],
-  ])('the command names the driver that is not installed, %s', async (flags, message) => {
-    const { code, err } = await command(`unresolved ${flags} --account shop`)
-    expect(code).toBe(2)
-    expect(err).toContain(message)
   })
 
   describe.each([
@@ -420,23 +408,9 @@ describe('customer-ordering-sdk', () => {
     ])(
       "the command uses the driver of the user's project, whose error repeats %s",
       async (_what, message) => {
-        const project = mkdtempSync(join(folder, 'project-'))
-        mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
-        writeFileSync(
-          join(project, 'node_modules/pg/index.js'),
-          `exports.Pool = class {
-          totalCount = 0
-          constructor({ connectionString }) {
-            const message = ${String(message)}
-            const password = ${JSON.stringify(password)}
-            throw new Error(message(connectionString, password))
-          }
-        }`,
-        )
-        const given = {
-          folder: project,
-          env: { CUSTOMER_ORDERING_STORE: `postgres://ada:${written}@127.0.0.1/x` },
-        }
+        const text = `(${String(message)})(connectionString, ${JSON.stringify(password)})`
+        const env = { CUSTOMER_ORDERING_STORE: `postgres://ada:${written}@127.0.0.1/x` }
+        const given = { folder: projectWhosePgThrows(text), env }
         for (const line of ['unresolved --account shop', 'reconcile --account shop']) {
           const { code, err } = await command(line, given)
           expect(code).toBe(1)
@@ -452,11 +426,7 @@ describe('customer-ordering-sdk', () => {
     'the command shows the scheme of a store whose user has the same name: %s',
     async (login) => {
       const line = `unresolved --store postgres://${login}127.0.0.1/x --account shop`
-      const project = mkdtempSync(join(folder, 'project-'))
-      mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
-      const driver = 'exports.Pool = class { constructor() { throw new Error("broken") } }'
-      writeFileSync(join(project, 'node_modules/pg/index.js'), driver)
-      const { err } = await command(line, { folder: project })
+      const { err } = await command(line, { folder: projectWhosePgThrows('"broken"') })
       expect(err).toContain('Cannot open the store postgres://127.0.0.1/x: broken')
     },
   )
@@ -517,6 +487,10 @@ describe('customer-ordering-sdk', () => {
     expect(one.out).toContain('--order-id ID')
     expect(one.out).not.toContain('--take-over')
     for (const line of `${out}${one.out}`.split('\n')) expect(line.length).toBeLessThanOrEqual(120)
+    const both = await command('orders --help')
+    expect(both.code).toBe(0)
+    for (const part of ["list: list the service's orders", '--source-system NAME', 'get ID: read one order'])
+      expect(both.out).toContain(part)
   })
 
   it("the command keeps no more of an order than the program's remember: 'id' does", async () => {
@@ -562,12 +536,14 @@ describe('customer-ordering-sdk', () => {
     ['Ctrl-C', '\u0003'],
     ['Ctrl-D', '\u0004'],
     ['a line of its own', '\n'],
+    ['no more', undefined],
     ['yes', 'yes\n'],
   ])('the command interprets the input %s at its question', async (name, typed) => {
     const input = new PassThrough()
     const output = Object.assign(new PassThrough(), { isTTY: true })
     const reply = askBy(input, output)('Continue? ')
-    input.write(typed)
+    if (typed === undefined) input.end()
+    else input.write(typed)
     expect(await reply).toBe(name === 'yes' ? 'yes' : '')
   })
 
@@ -591,13 +567,6 @@ describe('customer-ordering-sdk', () => {
     }
   })
 
-  it('the command takes the end of the input at its question as no', async () => {
-    const input = new PassThrough()
-    const reply = askBy(input, new PassThrough())('Continue? ')
-    input.end()
-    expect(await reply).toBe('')
-  })
-
   it('the command reads account, store, server, window and timeouts from the environment', async () => {
     const env = {
       CUSTOMER_ORDERING_STORE: path,
@@ -614,14 +583,6 @@ describe('customer-ordering-sdk', () => {
     const wrong = await command('balance', { env: { CUSTOMER_ORDERING_TIMEOUT: 'soon' } })
     expect(wrong).toMatchObject({ code: 2, out: '' })
     expect((await runHere(['recover', '--yes'], { env: { ...env, ...serviceEnv() } })).code).toBe(0)
-  })
-
-  it('the command names the service, the account and the store before anything is sent', async () => {
-    const requests = sandbox.requests.length
-    const { err, code } = await command('recover ~')
-    expect(code).toBe(4)
-    expect(sandbox.requests).toHaveLength(requests)
-    expect(err).toContain(`customer-ordering-sdk: service ${service.url}, account shop, store ${path}\n`)
   })
 
   it.each([
@@ -641,14 +602,6 @@ describe('customer-ordering-sdk', () => {
     const { err, code } = await command('balance')
     expect(err).toMatch(/: waiting 1 s \(429\): GET \/v1\/balance\n$/)
     expect(code).toBe(0)
-  })
-
-  it('the first word of two commands has a help, too', async () => {
-    const { code, out } = await command('orders --help')
-    expect(code).toBe(0)
-    expect(out).toContain("orders list: list the service's orders")
-    expect(out).toContain('--source-system NAME')
-    expect(out).toContain('orders get ID: read one order')
   })
 
   it("the command lists the service's orders, and reads one", async () => {
@@ -688,6 +641,15 @@ describe('customer-ordering-sdk', () => {
     for (const reference of ['in-doubt', 'lost', 'settled']) sandbox.expectChargedOnce(reference)
   })
 })
+
+/** A project whose driver for PostgreSQL throws an error with this message, a text of JavaScript. */
+function projectWhosePgThrows(message: string): string {
+  const project = mkdtempSync(join(folder, 'project-'))
+  mkdirSync(join(project, 'node_modules/pg'), { recursive: true })
+  const driver = `exports.Pool = class { constructor({ connectionString }) { throw new Error(${message}) } }`
+  writeFileSync(join(project, 'node_modules/pg/index.js'), driver)
+  return project
+}
 
 function serviceEnv() {
   return { CUSTOMER_ORDERING_BASE_URL: service.url, CUSTOMER_ORDERING_API_KEY: sandbox.apiKey }

@@ -36,19 +36,18 @@ function missingShell(shell: string): string | undefined {
   return folders.some((each) => existsSync(join(each, shell))) ? undefined : `${shell} is not installed`
 }
 
+/** Another program with the same store. */
+function shop(): CustomerOrderingClient {
+  const store = new SqliteStore({ path })
+  const { apiKey } = sandbox
+  return new CustomerOrderingClient({ baseUrl: service.url, apiKey, account: 'shop', store, maxRetries: 0 })
+}
+
 /** A store with two orders in doubt. */
 beforeEach(async () => {
   sandbox.reset()
   path = join(folder, `orders-${files++}.db`)
-  const store = new SqliteStore({ path })
-  const { apiKey } = sandbox
-  const client = new CustomerOrderingClient({
-    baseUrl: service.url,
-    apiKey,
-    account: 'shop',
-    store,
-    maxRetries: 0,
-  })
+  const client = shop()
   for (const reference of ['first', 'second']) {
     sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
     await failure(client.orders.create(order(reference)))
@@ -86,14 +85,9 @@ async function command(line: string, changes?: Readonly<Record<string, string>>)
   )
 }
 
-/** The open orders, read by another program. */
+/** The open orders. */
 async function unresolved() {
-  const client = new CustomerOrderingClient({
-    baseUrl: service.url,
-    apiKey: sandbox.apiKey,
-    account: 'shop',
-    store: new SqliteStore({ path }),
-  })
+  const client = shop()
   const records = await client.orders.unresolved()
   await client.close()
   return records
