@@ -131,9 +131,20 @@ export const recorded =
 export const times = (count: number, ...steps: readonly Step[]): Step[] =>
   Array.from({ length: count }, () => steps).flat()
 
+/** The tests of a table. Each has its own lab, which precedes the values of its row. */
+function each<Row extends readonly unknown[] | readonly [unknown]>(
+  rows: readonly Row[],
+): (title: string, run: (lab: Lab, ...row: [...Row]) => unknown) => void
+function each<Value>(
+  rows: readonly Value[],
+): (title: string, run: (lab: Lab, value: Value) => unknown) => void
+function each(rows: readonly unknown[]) {
+  return (title: string, run: (lab: Lab, ...row: unknown[]) => unknown): void =>
+    test.each(rows)(title, async (...row) => void (await run(new Lab(), ...row)))
+}
+
 /** A test with its own lab: `it('is charged once', async (lab) => …)`. */
 export const it = Object.assign(
   (title: string, run: (lab: Lab) => unknown): void => test(title, async () => void (await run(new Lab()))),
-  // Keep `this`, which Vitest reads. bind() would lose the overloads.
-  { each: test.each.bind(test) as typeof test.each },
+  { each },
 )

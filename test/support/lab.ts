@@ -91,6 +91,11 @@ export class Lab {
     return { ...options, transport: { ...kyTransport(fetch), sendsOnce: () => true } }
   }
 
+  /** The orders of a client without further options. */
+  get orders(): CustomerOrderingClient['orders'] {
+    return this.client().orders
+  }
+
   /** A client without an account, whose keys are random. */
   unlabelled(options: ClientOptions = {}): CustomerOrderingClient {
     const { account: _account, ...rest } = this.options

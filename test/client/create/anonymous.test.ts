@@ -49,201 +49,191 @@ const PROCESSES: readonly (readonly [where: string, clientOf: (lab: Lab) => Retu
   ['another process', (lab) => lab.elsewhere()],
 ]
 
-describe('an order without reference and key', () => {
-  it('each order without a name is a new one after the previous order was returned', async (lab) => {
-    const placed = [await buy(lab), await buy(lab), await buy(lab)]
-    expect(placed.map(({ order: one }) => one?.id)).toEqual(lab.sandbox.ledger.map(({ orderId }) => orderId))
-    expect(placed.map(({ info }) => info?.replayed)).toEqual([false, false, false])
-    expect(keysOf(lab)).toEqual([0, 1, 2])
-    lab.sandbox.expectCharges(3)
-  })
+it('each order without a name is a new one after the previous order was returned', async (lab) => {
+  const placed = [await buy(lab), await buy(lab), await buy(lab)]
+  expect(placed.map(({ order: one }) => one?.id)).toEqual(lab.sandbox.ledger.map(({ orderId }) => orderId))
+  expect(placed.map(({ info }) => info?.replayed)).toEqual([false, false, false])
+  expect(keysOf(lab)).toEqual([0, 1, 2])
+  lab.sandbox.expectCharges(3)
+})
 
-  it('an order without a name is remembered until the next takes over its row, with its own times and counts', async (lab) => {
-    const { order: first } = await buy(lab)
-    const created = await recordOf(lab)
-    expect(created).toMatchObject({ state: 'created', order: { id: first?.id } })
-    lab.runtime.jump(60 * MINUTE)
-    const { order: second } = await buy(lab)
-    const known = { slot: slotOf(lab), state: 'created', order: { id: second?.id } }
-    expect(await lab.client().orders.remembered({ since: 0 })).toMatchObject([known])
-    const createdAt = (created?.createdAt ?? 0) + 60 * MINUTE
-    expect(await recordOf(lab)).toMatchObject({ attempts: 1, generation: 0, createdAt })
-    lab.sandbox.expectCharges(2)
-  })
+it('an order without a name is remembered until the next takes over its row, with its own times and counts', async (lab) => {
+  const { order: first } = await buy(lab)
+  const created = await recordOf(lab)
+  expect(created).toMatchObject({ state: 'created', order: { id: first?.id } })
+  lab.runtime.jump(60 * MINUTE)
+  const { order: second } = await buy(lab)
+  const known = { slot: slotOf(lab), state: 'created', order: { id: second?.id } }
+  expect(await lab.orders.remembered({ since: 0 })).toMatchObject([known])
+  const createdAt = (created?.createdAt ?? 0) + 60 * MINUTE
+  expect(await recordOf(lab)).toMatchObject({ attempts: 1, generation: 0, createdAt })
+  lab.sandbox.expectCharges(2)
+})
 
-  it.each(PROCESSES)(
-    'the same call within the window continues the order, from %s',
-    async (_where, clientOf) => {
-      const lab = new Lab()
-      const orderId = await leaveOpen(lab)
-      lab.runtime.jump(15 * MINUTE)
-      const { order: placed, info } = await buy(lab, clientOf(lab))
-      expect(placed?.id).toBe(orderId)
-      expect(info).toMatchObject({ replayed: true })
-      expect(keysOf(lab)).toEqual([0, 0])
-      lab.sandbox.expectCharges(1)
-    },
-  )
-
-  it.each([
-    ['settles it', leaveOpen],
-    ['reads it, which was unreadable', leaveUnreadable],
-  ])('a call does not buy an order again if another call meanwhile %s', async (_what, leave) => {
-    const lab = new Lab()
-    await leave(lab)
-    const { error } = await buyBehind(lab, () => buyIdentical(lab, 1))
-    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+it.each(PROCESSES)(
+  'the same call within the window continues the order, from %s',
+  async (lab, _where, clientOf) => {
+    const orderId = await leaveOpen(lab)
+    lab.runtime.jump(15 * MINUTE)
+    const { order: placed, info } = await buy(lab, clientOf(lab))
+    expect(placed?.id).toBe(orderId)
+    expect(info).toMatchObject({ replayed: true })
+    expect(keysOf(lab)).toEqual([0, 0])
     lab.sandbox.expectCharges(1)
-  })
+  },
+)
 
-  it('an order stays remembered if the next one cannot claim its row', async (lab) => {
-    const { id } = await lab.create(anonymousOrder())
-    const gone = (): Promise<never> => Promise.reject(new Error('the store is gone for a moment'))
-    expect((await buyBehind(lab, gone)).error).toMatchObject({ code: 'store', charged: 'no' })
-    expect(await recordOf(lab)).toMatchObject({ state: 'created', order: { id } })
-    lab.sandbox.expectCharges(1)
-  })
+it.each([
+  ['settles it', leaveOpen],
+  ['reads it, which was unreadable', leaveUnreadable],
+])('a call does not buy an order again if another call meanwhile %s', async (lab, _what, leave) => {
+  await leave(lab)
+  const { error } = await buyBehind(lab, () => buyIdentical(lab, 1))
+  expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+  lab.sandbox.expectCharges(1)
+})
 
-  it('if the next order has its row, an order is not bought again and no other order is returned for it', async (lab) => {
+it('an order stays remembered if the next one cannot claim its row', async (lab) => {
+  const { id } = await lab.create(anonymousOrder())
+  const gone = (): Promise<never> => Promise.reject(new Error('the store is gone for a moment'))
+  expect((await buyBehind(lab, gone)).error).toMatchObject({ code: 'store', charged: 'no' })
+  expect(await recordOf(lab)).toMatchObject({ state: 'created', order: { id } })
+  lab.sandbox.expectCharges(1)
+})
+
+it('if the next order has its row, an order is not bought again and no other order is returned for it', async (lab) => {
+  await leaveOpen(lab)
+  const { error } = await buyBehind(lab, () => buyIdentical(lab, 2))
+  expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+  expect(error?.orderId).toBeUndefined()
+  lab.sandbox.expectCharges(2)
+})
+
+it.each([
+  ['', 0],
+  [', even if its slot serves the next order by then', 1],
+] as const)(
+  'an order is not reported as uncharged if another call settles it when time runs out%s',
+  async (lab, _neither, further) => {
     await leaveOpen(lab)
-    const { error } = await buyBehind(lab, () => buyIdentical(lab, 2))
-    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
-    expect(error?.orderId).toBeUndefined()
-    lab.sandbox.expectCharges(2)
-  })
-
-  it.each([
-    ['', 0],
-    [', even if its slot serves the next order by then', 1],
-  ] as const)(
-    'an order is not reported as uncharged if another call settles it when time runs out%s',
-    async (_neither, further) => {
-      const lab = new Lab()
-      await leaveOpen(lab)
-      const wait = (milliseconds: number): Promise<void> =>
-        new Promise((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
-      let claimed = false
-      const slow = storeOver(lab.rows, {
-        get: async (scope, id) => {
-          if (claimed) await wait(100)
-          return await lab.rows.get(scope, id)
-        },
-      })
-      const store = beforeUpdates(slow, async (count) => {
-        claimed = true
-        if (count > 1) return
-        await buyIdentical(lab, 1 + further)
-        await wait(150)
-      })
-      const error = await failure(
-        lab.client({ store }).orders.create(anonymousOrder(), { totalTimeout: 200 }),
-      )
-      expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
-      lab.sandbox.expectCharges(1 + further)
-    },
-  )
-
-  it('an order is not bought if it was abandoned meanwhile and the next order has its row', async (lab) => {
-    await leaveOpen(lab, 'drop')
-    const idempotencyKey = lab.posts[0]?.key
-    const { error } = await buyBehind(lab, async () => {
-      await abandon(lab, idempotencyKey)
-      await buyIdentical(lab, 1)
+    const wait = (milliseconds: number): Promise<void> =>
+      new Promise((resolve) => void lab.runtime.setTimer(resolve, milliseconds))
+    let claimed = false
+    const slow = storeOver(lab.rows, {
+      get: async (scope, id) => {
+        if (claimed) await wait(100)
+        return await lab.rows.get(scope, id)
+      },
     })
-    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown' })
-    lab.sandbox.expectCharges(1)
+    const store = beforeUpdates(slow, async (count) => {
+      claimed = true
+      if (count > 1) return
+      await buyIdentical(lab, 1 + further)
+      await wait(150)
+    })
+    const error = await failure(lab.client({ store }).orders.create(anonymousOrder(), { totalTimeout: 200 }))
+    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+    lab.sandbox.expectCharges(1 + further)
+  },
+)
+
+it('an order is not bought if it was abandoned meanwhile and the next order has its row', async (lab) => {
+  await leaveOpen(lab, 'drop')
+  const idempotencyKey = lab.posts[0]?.key
+  const { error } = await buyBehind(lab, async () => {
+    await abandon(lab, idempotencyKey)
+    await buyIdentical(lab, 1)
   })
+  expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown' })
+  lab.sandbox.expectCharges(1)
+})
 
-  it.each(PROCESSES)(
-    'an order is rejected while %s places an identical one, and the error explains it',
-    async (_, by) => {
-      const lab = new Lab()
-      lab.fault({ type: 'delay', ms: 3000 })
-      const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
-      const { error } = await buy(lab, by(lab))
-      expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
-      expect(error?.message).toContain('allowDuplicate')
-      await ending
-      expect(lab.posts).toHaveLength(1)
-    },
-  )
+it.each(PROCESSES)(
+  'an order is rejected while %s places an identical one, and the error explains it',
+  async (lab, _, by) => {
+    lab.fault({ type: 'delay', ms: 3000 })
+    const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
+    const { error } = await buy(lab, by(lab))
+    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+    expect(error?.message).toContain('allowDuplicate')
+    await ending
+    expect(lab.posts).toHaveLength(1)
+  },
+)
 
-  it('an order after a refusal is a new order with a new key', async () => {
-    const lab = new Lab({ preset: 'remembers-refusals' })
-    lab.drain()
-    expect((await buy(lab)).error).toMatchObject({ code: 'payment_required', charged: 'no' })
-    lab.topUp()
-    await lab.create(anonymousOrder())
-    expect(keysOf(lab)).toEqual([0, 1])
-    lab.sandbox.expectCharges(1)
-  })
+it('an order after a refusal is a new order with a new key', async () => {
+  const lab = new Lab({ preset: 'remembers-refusals' })
+  lab.drain()
+  expect((await buy(lab)).error).toMatchObject({ code: 'payment_required', charged: 'no' })
+  lab.topUp()
+  await lab.create(anonymousOrder())
+  expect(keysOf(lab)).toEqual([0, 1])
+  lab.sandbox.expectCharges(1)
+})
 
-  it('a different payload is a different order, but different metadata is not', async (lab) => {
-    await leaveOpen(lab)
-    await lab.create(anonymousOrder({ quantity: 11 }))
-    await lab.create(anonymousOrder({ metadata: { note: 'again' } }))
-    lab.sandbox.expectCharges(2)
-  })
+it('a different payload is a different order, but different metadata is not', async (lab) => {
+  await leaveOpen(lab)
+  await lab.create(anonymousOrder({ quantity: 11 }))
+  await lab.create(anonymousOrder({ metadata: { note: 'again' } }))
+  lab.sandbox.expectCharges(2)
+})
 
-  it.each(PROCESSES)(
-    'two calls at the same time that read an unreadable order do not both return it, the second in %s',
-    async (_where, clientOf) => {
-      const lab = new Lab()
-      await leaveUnread(lab)
-      // The second call begins while the first one reads the order.
-      let second: Promise<Told> | undefined
-      const onRequest = ({ operation }: { operation?: string }): void => {
-        if (operation === 'orders.retrieve') second ??= buy(lab, clientOf(lab))
-      }
-      const both = [await buy(lab, lab.client({ hooks: { onRequest } })), await second]
-      expect(both.flatMap((one) => one?.order?.id ?? [])).toEqual([lab.sandbox.ledger[0]?.orderId])
-      expect(both.flatMap((one) => one?.error ?? [])).toMatchObject([{ code: 'duplicate_order' }])
-      lab.sandbox.expectCharges(1)
-      expect((await buy(lab)).info?.replayed).toBe(false)
-      lab.sandbox.expectCharges(2)
-    },
-  )
-
-  it.each(
-    PROCESSES.flatMap(([where, clientOf]) => [
-      [1, 'claimed', where, clientOf] as const,
-      [2, 'stored', where, clientOf] as const,
-    ]),
-  )(
-    'an unreadable order is returned once even if write %i of the first call fails, so that it is not %s, the second call in %s',
-    async (failing, _what, _where, clientOf) => {
-      const lab = new Lab()
-      await leaveUnread(lab)
-      let second: Promise<Told> | undefined
-      const begin = (): Promise<Told> => (second ??= buy(lab, clientOf(lab)))
-      const store = beforeUpdates(lab.rows, (count) => {
-        void begin()
-        if (count === failing) throw new Error('the store is gone for a moment')
-      })
-      const first = await buy(lab, lab.client({ store }))
-      const both = [first, await begin()]
-      expect(both.flatMap((one) => one.order?.id ?? [])).toEqual([lab.sandbox.ledger[0]?.orderId])
-      const [error] = both.flatMap((one) => one.error ?? [])
-      expect(error?.code).toBe(failing === 1 ? 'store' : 'duplicate_order')
-      expect(error?.charged).not.toBe('no')
-      lab.sandbox.expectCharges(1)
-    },
-  )
-
-  it('a call that could not read an order leaves it to the next call at once', async (lab) => {
+it.each(PROCESSES)(
+  'two calls at the same time that read an unreadable order do not both return it, the second in %s',
+  async (lab, _where, clientOf) => {
     await leaveUnread(lab)
-    lab.fault({ type: 'status', status: 503 }, 1, 'retrieveOrder')
-    const { error } = await buy(lab, lab.client({ maxRetries: 0 }))
-    expect(error).toMatchObject({ code: 'server', charged: 'yes' })
-    expect((await buy(lab)).info?.replayed).toBe(true)
+    // The second call begins while the first one reads the order.
+    let second: Promise<Told> | undefined
+    const onRequest = ({ operation }: { operation?: string }): void => {
+      if (operation === 'orders.retrieve') second ??= buy(lab, clientOf(lab))
+    }
+    const both = [await buy(lab, lab.client({ hooks: { onRequest } })), await second]
+    expect(both.flatMap((one) => one?.order?.id ?? [])).toEqual([lab.sandbox.ledger[0]?.orderId])
+    expect(both.flatMap((one) => one?.error ?? [])).toMatchObject([{ code: 'duplicate_order' }])
     lab.sandbox.expectCharges(1)
-  })
+    expect((await buy(lab)).info?.replayed).toBe(false)
+    lab.sandbox.expectCharges(2)
+  },
+)
 
-  it('an order whose response was unreadable is read, not bought again', async (lab) => {
-    await leaveUnreadable(lab)
-    expect((await buy(lab)).info?.replayed).toBe(true)
+it.each(
+  PROCESSES.flatMap(([where, clientOf]) => [
+    [1, 'claimed', where, clientOf] as const,
+    [2, 'stored', where, clientOf] as const,
+  ]),
+)(
+  'an unreadable order is returned once even if write %i of the first call fails, so that it is not %s, the second call in %s',
+  async (lab, failing, _what, _where, clientOf) => {
+    await leaveUnread(lab)
+    let second: Promise<Told> | undefined
+    const begin = (): Promise<Told> => (second ??= buy(lab, clientOf(lab)))
+    const store = beforeUpdates(lab.rows, (count) => {
+      void begin()
+      if (count === failing) throw new Error('the store is gone for a moment')
+    })
+    const first = await buy(lab, lab.client({ store }))
+    const both = [first, await begin()]
+    expect(both.flatMap((one) => one.order?.id ?? [])).toEqual([lab.sandbox.ledger[0]?.orderId])
+    const [error] = both.flatMap((one) => one.error ?? [])
+    expect(error?.code).toBe(failing === 1 ? 'store' : 'duplicate_order')
+    expect(error?.charged).not.toBe('no')
     lab.sandbox.expectCharges(1)
-  })
+  },
+)
+
+it('a call that could not read an order leaves it to the next call at once', async (lab) => {
+  await leaveUnread(lab)
+  lab.fault({ type: 'status', status: 503 }, 1, 'retrieveOrder')
+  const { error } = await buy(lab, lab.client({ maxRetries: 0 }))
+  expect(error).toMatchObject({ code: 'server', charged: 'yes' })
+  expect((await buy(lab)).info?.replayed).toBe(true)
+  lab.sandbox.expectCharges(1)
+})
+
+it('an order whose response was unreadable is read, not bought again', async (lab) => {
+  await leaveUnreadable(lab)
+  expect((await buy(lab)).info?.replayed).toBe(true)
+  lab.sandbox.expectCharges(1)
 })
 
 describe('a slot that serves another order', () => {
@@ -317,65 +307,62 @@ describe('a slot that serves another order', () => {
   })
 })
 
-describe('allowDuplicate', () => {
-  it('allowDuplicate buys again next to a running or unresolved order', async (lab) => {
-    lab.fault({ type: 'delay', ms: 3000 })
-    const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
-    const beside = await lab.create(anonymousOrder(), { allowDuplicate: true })
-    expect(beside.id).not.toBe((await ending).id)
-    lab.fault({ type: 'drop' }, 5)
-    await failure(lab.create(anonymousOrder()))
-    await lab.create(anonymousOrder(), { allowDuplicate: true })
-    lab.sandbox.expectCharges(3)
-  })
+it('allowDuplicate buys again next to a running or unresolved order', async (lab) => {
+  lab.fault({ type: 'delay', ms: 3000 })
+  const { ending } = await lab.begin(() => lab.create(anonymousOrder()))
+  const beside = await lab.create(anonymousOrder(), { allowDuplicate: true })
+  expect(beside.id).not.toBe((await ending).id)
+  lab.fault({ type: 'drop' }, 5)
+  await failure(lab.create(anonymousOrder()))
+  await lab.create(anonymousOrder(), { allowDuplicate: true })
+  lab.sandbox.expectCharges(3)
+})
 
-  it.each([
-    ['is as it was', 0],
-    ['was bought by another call', 1],
-    ['was replaced by the next one', 2],
-  ] as const)(
-    'a call without an API key speaks of the order that it continues, which %s',
-    async (_what, identical) => {
-      const lab = new Lab()
-      await leaveOpen(lab)
-      const apiKey = async (): Promise<string> => {
-        await buyIdentical(lab, identical)
-        throw new Error('the vault is sealed')
-      }
-      const { error } = await buy(lab, lab.client({ apiKey }))
-      const about = { charged: 'unknown', idempotencyKey: lab.posts[0]?.key }
-      expect(error).toMatchObject({ code: 'configuration', ...about })
-    },
-  )
-
-  it('allowDuplicate gives the order its own name, which finds it again', async (lab) => {
-    const client = lab.client({ maxRetries: 0 })
-    lab.fault({ type: 'commitThenDrop' })
-    const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
-    const idempotencyKey = lab.posts[0]?.key ?? ''
-    expect(error).toMatchObject({ charged: 'unknown', idempotencyKey })
-    const placed = await client.orders.create(anonymousOrder(), { idempotencyKey })
-    expect(placed.id).toBe(lab.charged(idempotencyKey))
-    expect(keysOf(lab)).toEqual([0, 0])
-  })
-
-  it('an error names the key of a deliberate duplicate even if the store does not respond', async (lab) => {
-    const client = lab.elsewhere({ totalTimeout: 1000 }, on('get', 'hangs'))
-    const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
-    expect(error).toMatchObject({ code: 'timeout', charged: 'unknown', idempotencyKey: expect.any(String) })
-    const { idempotencyKey } = error
-    await lab.create(anonymousOrder(), { idempotencyKey })
-    lab.charged(idempotencyKey)
-  })
-
-  it('allowDuplicate is rejected for an order that has a name', async (lab) => {
-    for (const call of [
-      lab.create(order('r1'), { allowDuplicate: true }),
-      lab.create(anonymousOrder(), { allowDuplicate: true, idempotencyKey: 'k' }),
-    ]) {
-      const issues = [{ path: 'options.allowDuplicate' }]
-      expect(await failure(call)).toMatchObject({ code: 'invalid_request', charged: 'no', issues })
+it.each([
+  ['is as it was', 0],
+  ['was bought by another call', 1],
+  ['was replaced by the next one', 2],
+] as const)(
+  'a call without an API key speaks of the order that it continues, which %s',
+  async (lab, _what, identical) => {
+    await leaveOpen(lab)
+    const apiKey = async (): Promise<string> => {
+      await buyIdentical(lab, identical)
+      throw new Error('the vault is sealed')
     }
-    expect(lab.posts).toHaveLength(0)
-  })
+    const { error } = await buy(lab, lab.client({ apiKey }))
+    const about = { charged: 'unknown', idempotencyKey: lab.posts[0]?.key }
+    expect(error).toMatchObject({ code: 'configuration', ...about })
+  },
+)
+
+it('allowDuplicate gives the order its own name, which finds it again', async (lab) => {
+  const client = lab.client({ maxRetries: 0 })
+  lab.fault({ type: 'commitThenDrop' })
+  const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
+  const idempotencyKey = lab.posts[0]?.key ?? ''
+  expect(error).toMatchObject({ charged: 'unknown', idempotencyKey })
+  const placed = await client.orders.create(anonymousOrder(), { idempotencyKey })
+  expect(placed.id).toBe(lab.charged(idempotencyKey))
+  expect(keysOf(lab)).toEqual([0, 0])
+})
+
+it('an error names the key of a deliberate duplicate even if the store does not respond', async (lab) => {
+  const client = lab.elsewhere({ totalTimeout: 1000 }, on('get', 'hangs'))
+  const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
+  expect(error).toMatchObject({ code: 'timeout', charged: 'unknown', idempotencyKey: expect.any(String) })
+  const { idempotencyKey } = error
+  await lab.create(anonymousOrder(), { idempotencyKey })
+  lab.charged(idempotencyKey)
+})
+
+it('allowDuplicate is rejected for an order that has a name', async (lab) => {
+  for (const call of [
+    lab.create(order('r1'), { allowDuplicate: true }),
+    lab.create(anonymousOrder(), { allowDuplicate: true, idempotencyKey: 'k' }),
+  ]) {
+    const issues = [{ path: 'options.allowDuplicate' }]
+    expect(await failure(call)).toMatchObject({ code: 'invalid_request', charged: 'no', issues })
+  }
+  expect(lab.posts).toHaveLength(0)
 })

@@ -1,5 +1,5 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
 import { all, throwing } from '../../support/calls.ts'
 import { keysOf } from '../../support/history.ts'
@@ -34,170 +34,166 @@ async function doubted(lab: Lab, options: ClientOptions = {}): Promise<void> {
   expect(await failure(create(lab, { maxRetries: 0, ...options }))).toMatchObject(UNKNOWN)
 }
 
-describe('an API key that is rotated between attempts', () => {
-  it('a rotated API key is used immediately if no attempt is in doubt, and is recorded before it is sent', async () => {
-    const { lab, old, fresh } = keys()
-    lab.sandbox.revokeApiKey(old)
-    const tags: (string | undefined)[] = []
-    const placed = await lab
-      .client({
-        apiKey: inTurn(old, fresh),
-        fetch: async (input, init) => {
-          tags.push((await lab.record('ref:r1'))?.apiKeyTag)
-          return await lab.sandbox.fetch(input as string, init)
-        },
-      })
-      .orders.create(order('r1'))
-
-    expect(placed.id).toBe(lab.charged())
-    expect(lab.posts.map(({ status }) => status)).toEqual([401, 201])
-    expect(tags[0]).not.toBe(tags[1])
-    expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
-  })
-
-  it.each([
-    [
-      'if an attempt is in doubt, because keys may be scoped by API key',
-      'commitThenDrop',
-      { code: 'connection', ...UNKNOWN },
-    ],
-    [
-      'to read a charged order, which could buy it again',
-      'cutBody',
-      { code: 'invalid_response', charged: 'yes' },
-    ],
-  ] as const)('a rotated API key is not used %s', async (_when, type, told) => {
-    const { lab, old, fresh } = keys()
-    lab.fault({ type })
-    const error = await failure(create(lab, { apiKey: inTurn(old, fresh) }))
-    expect(error).toMatchObject({ ...told, attempts: 1 })
-    expect(lab.posts).toHaveLength(1)
-    lab.sandbox.expectCharges(1)
-    // The order can be read with the key that sent it.
-    expect((await create(lab, { apiKey: old })).id).toBe(lab.charged())
-  })
-
-  it.each(['commitThenDrop', 'cutBody'] as const)(
-    'a rotated API key is used if the service scopes keys by customer, even after %s',
-    async (type) => {
-      const { lab, old, fresh } = keys(BY_CUSTOMER[0])
-      lab.fault({ type })
-      const placed = await create(lab, { apiKey: inTurn(old, fresh), ...BY_CUSTOMER[1] })
-      expect(placed.id).toBe(lab.charged())
-      expect(new Set(lab.posts.map(({ apiKey }) => apiKey)).size).toBe(2)
-    },
-  )
-
-  it('a rotated API key is not used if it cannot be recorded', async () => {
-    const { lab, old, fresh } = keys()
-    lab.sandbox.revokeApiKey(old)
-    const client = lab.elsewhere({ apiKey: inTurn(old, fresh) }, on('update', 'rejects', 1))
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 1 })
-    expect(lab.posts).toHaveLength(1)
-  })
-
-  it('a rotated API key is not used if the machine slept while it was recorded and the window ended', async () => {
-    const { lab, old, fresh } = keys(BY_CUSTOMER[0])
-    lab.fault({ type: 'commitThenDrop' })
-    const client = lab.elsewhere({ apiKey: inTurn(old, fresh), ...BY_CUSTOMER[1] }, (operation, count) => {
-      if (operation !== 'update' || count > 1) return undefined
-      lab.runtime.jump(60 * MINUTE)
-      lab.sandbox.forgetKeys()
-      return undefined
+it('a rotated API key is used immediately if no attempt is in doubt, and is recorded before it is sent', async () => {
+  const { lab, old, fresh } = keys()
+  lab.sandbox.revokeApiKey(old)
+  const tags: (string | undefined)[] = []
+  const placed = await lab
+    .client({
+      apiKey: inTurn(old, fresh),
+      fetch: async (input, init) => {
+        tags.push((await lab.record('ref:r1'))?.apiKeyTag)
+        return await lab.sandbox.fetch(input as string, init)
+      },
     })
-    const error = await failure(client.orders.create(order('r1')))
-    expect(error).toMatchObject({ ...UNKNOWN, attempts: 1 })
-    expect(lab.posts).toHaveLength(1)
-    lab.charged()
-  })
+    .orders.create(order('r1'))
 
-  it('after a 401, the API key is requested once more, not twice', async () => {
-    const { lab, old } = keys()
-    lab.sandbox.revokeApiKey(old)
-    let asked = 0
-    const apiKey = (): string => {
-      asked++
-      return old
-    }
-    const error = await failure(create(lab, { apiKey }))
-    expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 2 })
-    expect(asked).toBe(2)
-    const rejection = { kind: 'not_processed' }
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
-  })
-
-  it('if the API key is no longer available, the order stays as it is', async () => {
-    const { lab, old } = keys()
-    let asked = 0
-    const apiKey = (): string => {
-      if (++asked > 1) throw new Error('the vault is sealed')
-      return old
-    }
-    lab.fault({ type: 'commitThenDrop' })
-    const doubt = await failure(create(lab, { apiKey }))
-    const cause = new Error('the vault is sealed')
-    expect(doubt).toMatchObject({ code: 'configuration', charged: 'unknown', attempts: 1, cause })
-    expect(JSON.stringify(doubt)).not.toContain('vault')
-    const never = await failure(lab.client({ apiKey }).orders.create(order('r2')))
-    expect(never).toMatchObject({ code: 'configuration', charged: 'no', attempts: 0 })
-    expect(await lab.record('ref:r2')).toBeUndefined()
-    expect(lab.posts).toHaveLength(1)
-  })
+  expect(placed.id).toBe(lab.charged())
+  expect(lab.posts.map(({ status }) => status)).toEqual([401, 201])
+  expect(tags[0]).not.toBe(tags[1])
+  expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
 })
 
-describe('an API key that is rotated between calls', () => {
-  it('after a rotation, an order in doubt needs a person', async () => {
-    const { lab, fresh } = keys()
-    await doubted(lab)
-    expect(await failure(create(lab, { apiKey: fresh }))).toMatchObject(UNRESOLVED)
-    expect(lab.posts).toHaveLength(1)
-    lab.sandbox.expectCharges(1)
-  })
+it.each([
+  [
+    'if an attempt is in doubt, because keys may be scoped by API key',
+    'commitThenDrop',
+    { code: 'connection', ...UNKNOWN },
+  ],
+  [
+    'to read a charged order, which could buy it again',
+    'cutBody',
+    { code: 'invalid_response', charged: 'yes' },
+  ],
+] as const)('a rotated API key is not used %s', async (_when, type, told) => {
+  const { lab, old, fresh } = keys()
+  lab.fault({ type })
+  const error = await failure(create(lab, { apiKey: inTurn(old, fresh) }))
+  expect(error).toMatchObject({ ...told, attempts: 1 })
+  expect(lab.posts).toHaveLength(1)
+  lab.sandbox.expectCharges(1)
+  // The order can be read with the key that sent it.
+  expect((await create(lab, { apiKey: old })).id).toBe(lab.charged())
+})
 
-  it('after a rotation, the order continues if the service scopes keys by customer', async () => {
-    const { lab, fresh } = keys(BY_CUSTOMER[0])
-    await doubted(lab)
-    expect((await create(lab, { apiKey: fresh, ...BY_CUSTOMER[1] })).id).toBe(lab.charged())
-    expect((await lab.record('ref:r1'))?.apiKeyTag).toMatch(/^[0-9a-f]{8}$/)
-  })
+it.each(['commitThenDrop', 'cutBody'] as const)(
+  'a rotated API key is used if the service scopes keys by customer, even after %s',
+  async (type) => {
+    const { lab, old, fresh } = keys(BY_CUSTOMER[0])
+    lab.fault({ type })
+    const placed = await create(lab, { apiKey: inTurn(old, fresh), ...BY_CUSTOMER[1] })
+    expect(placed.id).toBe(lab.charged())
+    expect(new Set(lab.posts.map(({ apiKey }) => apiKey)).size).toBe(2)
+  },
+)
 
-  it('a remembered order is returned without requesting an API key', async () => {
-    const { lab } = keys()
-    const { id } = await lab.create()
-    expect((await create(lab, { apiKey: throwing('not needed') })).id).toBe(id)
-  })
+it('a rotated API key is not used if it cannot be recorded', async () => {
+  const { lab, old, fresh } = keys()
+  lab.sandbox.revokeApiKey(old)
+  const client = lab.elsewhere({ apiKey: inTurn(old, fresh) }, on('update', 'rejects', 1))
+  const error = await failure(client.orders.create(order('r1')))
+  expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 1 })
+  expect(lab.posts).toHaveLength(1)
+})
 
-  it('after a rotation, a refused order is sent again, because nothing is in doubt', async () => {
-    const { lab, fresh } = keys()
-    await lab.refused()
-    expect((await create(lab, { apiKey: fresh })).id).toBe(lab.charged())
-    expect(keysOf(lab)).toEqual([0, 0])
+it('a rotated API key is not used if the machine slept while it was recorded and the window ended', async () => {
+  const { lab, old, fresh } = keys(BY_CUSTOMER[0])
+  lab.fault({ type: 'commitThenDrop' })
+  const client = lab.elsewhere({ apiKey: inTurn(old, fresh), ...BY_CUSTOMER[1] }, (operation, count) => {
+    if (operation !== 'update' || count > 1) return undefined
+    lab.runtime.jump(60 * MINUTE)
+    lab.sandbox.forgetKeys()
+    return undefined
   })
+  const error = await failure(client.orders.create(order('r1')))
+  expect(error).toMatchObject({ ...UNKNOWN, attempts: 1 })
+  expect(lab.posts).toHaveLength(1)
+  lab.charged()
+})
 
-  it('a call that waited for another process notices a rotated API key', async () => {
-    const { lab, fresh } = keys()
-    lab.fault({ type: 'commitThenDrop' })
-    lab.fault({ type: 'delay', ms: 3000 })
-    const { ending } = await lab.begin(() => failure(create(lab, { maxRetries: 0 })))
-    const error = await failure(lab.elsewhere({ apiKey: fresh }).orders.create(order('r1')))
-    expect(await ending).toMatchObject(UNKNOWN)
-    expect(error).toMatchObject(UNRESOLVED)
-    lab.sandbox.expectCharges(1)
-  })
+it('after a 401, the API key is requested once more, not twice', async () => {
+  const { lab, old } = keys()
+  lab.sandbox.revokeApiKey(old)
+  let asked = 0
+  const apiKey = (): string => {
+    asked++
+    return old
+  }
+  const error = await failure(create(lab, { apiKey }))
+  expect(error).toMatchObject({ code: 'authentication', charged: 'no', attempts: 2 })
+  expect(asked).toBe(2)
+  const rejection = { kind: 'not_processed' }
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
+})
 
-  it("another customer's API key never pays for an order that the first customer's key has in doubt", async () => {
-    const { lab, foreign: apiKey } = keys()
-    await doubted(lab)
-    expect(await failure(create(lab, { apiKey }))).toMatchObject(UNRESOLVED)
-    expect(await all(lab.client({ apiKey }).orders.recover())).toMatchObject([
-      { outcome: 'needs_attention', reason: 'api_key_changed' },
-    ])
-    lab.runtime.jump(5 * MINUTE)
-    await failure(create(lab, { apiKey }))
-    lab.sandbox.expectCharges(1)
-    expect(lab.sandbox.ledger[0]?.customerId).toBe(lab.sandbox.customerId)
-  })
+it('if the API key is no longer available, the order stays as it is', async () => {
+  const { lab, old } = keys()
+  let asked = 0
+  const apiKey = (): string => {
+    if (++asked > 1) throw new Error('the vault is sealed')
+    return old
+  }
+  lab.fault({ type: 'commitThenDrop' })
+  const doubt = await failure(create(lab, { apiKey }))
+  const cause = new Error('the vault is sealed')
+  expect(doubt).toMatchObject({ code: 'configuration', charged: 'unknown', attempts: 1, cause })
+  expect(JSON.stringify(doubt)).not.toContain('vault')
+  const never = await failure(lab.client({ apiKey }).orders.create(order('r2')))
+  expect(never).toMatchObject({ code: 'configuration', charged: 'no', attempts: 0 })
+  expect(await lab.record('ref:r2')).toBeUndefined()
+  expect(lab.posts).toHaveLength(1)
+})
+
+it('after a rotation, an order in doubt needs a person', async () => {
+  const { lab, fresh } = keys()
+  await doubted(lab)
+  expect(await failure(create(lab, { apiKey: fresh }))).toMatchObject(UNRESOLVED)
+  expect(lab.posts).toHaveLength(1)
+  lab.sandbox.expectCharges(1)
+})
+
+it('after a rotation, the order continues if the service scopes keys by customer', async () => {
+  const { lab, fresh } = keys(BY_CUSTOMER[0])
+  await doubted(lab)
+  expect((await create(lab, { apiKey: fresh, ...BY_CUSTOMER[1] })).id).toBe(lab.charged())
+  expect((await lab.record('ref:r1'))?.apiKeyTag).toMatch(/^[0-9a-f]{8}$/)
+})
+
+it('a remembered order is returned without requesting an API key', async () => {
+  const { lab } = keys()
+  const { id } = await lab.create()
+  expect((await create(lab, { apiKey: throwing('not needed') })).id).toBe(id)
+})
+
+it('after a rotation, a refused order is sent again, because nothing is in doubt', async () => {
+  const { lab, fresh } = keys()
+  await lab.refused()
+  expect((await create(lab, { apiKey: fresh })).id).toBe(lab.charged())
+  expect(keysOf(lab)).toEqual([0, 0])
+})
+
+it('a call that waited for another process notices a rotated API key', async () => {
+  const { lab, fresh } = keys()
+  lab.fault({ type: 'commitThenDrop' })
+  lab.fault({ type: 'delay', ms: 3000 })
+  const { ending } = await lab.begin(() => failure(create(lab, { maxRetries: 0 })))
+  const error = await failure(lab.elsewhere({ apiKey: fresh }).orders.create(order('r1')))
+  expect(await ending).toMatchObject(UNKNOWN)
+  expect(error).toMatchObject(UNRESOLVED)
+  lab.sandbox.expectCharges(1)
+})
+
+it("another customer's API key never pays for an order that the first customer's key has in doubt", async () => {
+  const { lab, foreign: apiKey } = keys()
+  await doubted(lab)
+  expect(await failure(create(lab, { apiKey }))).toMatchObject(UNRESOLVED)
+  expect(await all(lab.client({ apiKey }).orders.recover())).toMatchObject([
+    { outcome: 'needs_attention', reason: 'api_key_changed' },
+  ])
+  lab.runtime.jump(5 * MINUTE)
+  await failure(create(lab, { apiKey }))
+  lab.sandbox.expectCharges(1)
+  expect(lab.sandbox.ledger[0]?.customerId).toBe(lab.sandbox.customerId)
 })
 
 it("a proxy's API key is distinct from having none", async () => {

@@ -3,7 +3,7 @@ import type { CreateManyRow } from '../../../src/call-options.ts'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { CreateOrderRequest } from '../../../src/schemas/order.ts'
 import { it } from '../../support/history.ts'
-import { failure, Lab, order } from '../../support/lab.ts'
+import { failure, order } from '../../support/lab.ts'
 import { on } from '../../support/stores.ts'
 
 describe('arguments that have become wrong since an order was sent', () => {
@@ -12,8 +12,7 @@ describe('arguments that have become wrong since an order was sent', () => {
     ['in doubt', true, 'unknown'],
   ])(
     'an order that is %s is reported as remembered, even if its record is no longer valid',
-    async (_what, lost, charged) => {
-      const lab = new Lab()
+    async (lab, _what, lost, charged) => {
       if (lost) lab.fault({ type: 'commitThenDrop' })
       await lab
         .client({ maxRetries: 0 })
@@ -23,7 +22,7 @@ describe('arguments that have become wrong since an order was sent', () => {
       const error = await failure(lab.create(row))
       expect(error).toMatchObject({ code: 'invalid_request', charged, externalOrderId: 'r1' })
       expect(error.idempotencyKey).toBe(lab.posts[0]?.key)
-      for await (const result of lab.client().orders.createMany([row]))
+      for await (const result of lab.orders.createMany([row]))
         expect(result).toMatchObject({ charged, error: { code: 'invalid_request' } })
       lab.sandbox.expectCharges(1)
     },
@@ -40,8 +39,7 @@ describe('arguments that have become wrong since an order was sent', () => {
         throw failures[0]?.error
       },
     ],
-  ])('a charged order is reported as charged if %s is wrong', async (_what, call) => {
-    const lab = new Lab()
+  ])('a charged order is reported as charged if %s is wrong', async (lab, _what, call) => {
     const { id } = await lab.create()
     const charged = { code: 'invalid_request', charged: 'yes', orderId: id }
     expect(await failure(call(lab.client()))).toMatchObject(charged)
@@ -68,16 +66,18 @@ describe('arguments that have become wrong since an order was sent', () => {
       'toJSON() of the reference',
       () => ({ ...order('r1', { quantity: 2.5 }), metadata: { externalOrderId: { toJSON: () => 'r1' } } }),
     ],
-  ])('a charged order is reported as charged if its invalid request names it by %s', async (_how, make) => {
-    const lab = new Lab()
-    const { id } = await lab.create()
-    const request = make() as CreateOrderRequest
-    const wrong = { code: 'invalid_request', charged: 'yes', orderId: id }
-    expect(await failure(lab.create(request))).toMatchObject(wrong)
-    expect(await failure(lab.create(request, { timeout: -1 }))).toMatchObject(wrong)
-    const { failures } = await lab.client().orders.createMany([request])
-    expect(failures[0]?.error).toMatchObject(wrong)
-  })
+  ])(
+    'a charged order is reported as charged if its invalid request names it by %s',
+    async (lab, _how, make) => {
+      const { id } = await lab.create()
+      const request = make() as CreateOrderRequest
+      const wrong = { code: 'invalid_request', charged: 'yes', orderId: id }
+      expect(await failure(lab.create(request))).toMatchObject(wrong)
+      expect(await failure(lab.create(request, { timeout: -1 }))).toMatchObject(wrong)
+      const { failures } = await lab.orders.createMany([request])
+      expect(failures[0]?.error).toMatchObject(wrong)
+    },
+  )
 
   it('an invalid request whose getter fails reports charged no', async (lab) => {
     const request = {

@@ -1,56 +1,53 @@
 import type { RetryEvent } from 'customer-ordering-sdk'
-import { describe, expect } from 'vitest'
+import { expect } from 'vitest'
 import { it } from '../../support/history.ts'
-import { Lab, order } from '../../support/lab.ts'
+import { order } from '../../support/lab.ts'
 
-describe("another process's claim", () => {
-  it.each([true, false])(
-    'a call waits 15 s at most for another claim, then claims the order (charged: %s)',
-    async (charged) => {
-      const lab = new Lab()
-      await lab.dies((orders) => orders.create(order('r1')), { charged })
-      const began = lab.runtime.now()
-      const { id } = await lab.elsewhere().orders.create(order('r1'))
-      expect(id).toBe(lab.charged())
-      expect(lab.runtime.now() - began).toBe(15_000)
-      expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
-    },
-  )
-
-  it('a waiting call reads the record after 50 ms, then at doubled intervals of one second at most', async (lab) => {
-    await lab.dies((orders) => orders.create(order('r1')))
+it.each([true, false])(
+  'a call waits 15 s at most for another claim, then claims the order (charged: %s)',
+  async (lab, charged) => {
+    await lab.dies((orders) => orders.create(order('r1')), { charged })
     const began = lab.runtime.now()
-    const reads: number[] = []
-    const waiting = lab.elsewhere({}, (operation) => {
-      if (operation === 'get') reads.push(lab.runtime.now() - began)
-      return undefined
-    })
-    await waiting.orders.create(order('r1'))
-    expect(reads.slice(0, 8)).toEqual([0, 50, 150, 350, 750, 1550, 2550, 3550])
-    expect(reads).toContain(15_000)
-  })
-
-  it('hooks and logger are told once when the wait for another claim begins', async (lab) => {
-    await lab.dies((orders) => orders.create(order('r1')))
-    const retries: RetryEvent[] = []
-    const lines: string[] = []
-    const log = (line: string): void => void lines.push(line)
-    const logger = { debug() {}, info: log, warn: log, error: log }
-    const hooks = { onRetry: (event: RetryEvent) => void retries.push(event) }
-    await lab.elsewhere({ hooks, logger, logLevel: 'info' }).orders.create(order('r1'))
-    expect(retries).toMatchObject([
-      { reason: 'claimed', attempt: 0, delayMs: 15_000, operation: 'orders.create' },
-    ])
-    // A healthy peer is normal.
-    expect(lines).toEqual([])
-  })
-
-  it("if another call takes over a live call's claim, both calls return the same order", async (lab) => {
-    const slow = lab.process()
-    lab.fault({ type: 'delay', ms: 25_000 }, 1, 'createOrder')
-    const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
     const { id } = await lab.elsewhere().orders.create(order('r1'))
-    expect((await ending).id).toBe(id)
     expect(id).toBe(lab.charged())
+    expect(lab.runtime.now() - began).toBe(15_000)
+    expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+  },
+)
+
+it('a waiting call reads the record after 50 ms, then at doubled intervals of one second at most', async (lab) => {
+  await lab.dies((orders) => orders.create(order('r1')))
+  const began = lab.runtime.now()
+  const reads: number[] = []
+  const waiting = lab.elsewhere({}, (operation) => {
+    if (operation === 'get') reads.push(lab.runtime.now() - began)
+    return undefined
   })
+  await waiting.orders.create(order('r1'))
+  expect(reads.slice(0, 8)).toEqual([0, 50, 150, 350, 750, 1550, 2550, 3550])
+  expect(reads).toContain(15_000)
+})
+
+it('hooks and logger are told once when the wait for another claim begins', async (lab) => {
+  await lab.dies((orders) => orders.create(order('r1')))
+  const retries: RetryEvent[] = []
+  const lines: string[] = []
+  const log = (line: string): void => void lines.push(line)
+  const logger = { debug() {}, info: log, warn: log, error: log }
+  const hooks = { onRetry: (event: RetryEvent) => void retries.push(event) }
+  await lab.elsewhere({ hooks, logger, logLevel: 'info' }).orders.create(order('r1'))
+  expect(retries).toMatchObject([
+    { reason: 'claimed', attempt: 0, delayMs: 15_000, operation: 'orders.create' },
+  ])
+  // A healthy peer is normal.
+  expect(lines).toEqual([])
+})
+
+it("if another call takes over a live call's claim, both calls return the same order", async (lab) => {
+  const slow = lab.process()
+  lab.fault({ type: 'delay', ms: 25_000 }, 1, 'createOrder')
+  const { ending } = await lab.begin(() => slow.client.orders.create(order('r1')))
+  const { id } = await lab.elsewhere().orders.create(order('r1'))
+  expect((await ending).id).toBe(id)
+  expect(id).toBe(lab.charged())
 })

@@ -1,4 +1,4 @@
-import { describe, expect } from 'vitest'
+import { expect } from 'vitest'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import { all } from '../../support/calls.ts'
 import {
@@ -35,136 +35,131 @@ const conflicts = fails(CONFLICT)
 const refusedNow = fault({ type: 'status', status: 402 })
 /** The service shows no references in its list, so the order cannot be looked up. */
 const noReferences: Step = (lab) => lab.sandbox.configure({ orderFields: [] })
-describe('IDEMPOTENCY_CONFLICT', () => {
-  histories([
+histories([
+  [
+    'a conflict is never retried and never leads to another key, because another payload may be bought',
     [
-      'a conflict is never retried and never leads to another key, because another payload may be bought',
-      [
-        ...[...foreign, fails({ ...CONFLICT, attempts: 1, status: 409, serverCode: 'IDEMPOTENCY_CONFLICT' })],
-        recorded({ state: 'open', generation: 0, hold: 'conflict' }),
-        ...times(3, conflicts),
-      ],
-      { keys: [0, 0, 0, 0, 0], charges: 1 },
+      ...[...foreign, fails({ ...CONFLICT, attempts: 1, status: 409, serverCode: 'IDEMPOTENCY_CONFLICT' })],
+      recorded({ state: 'open', generation: 0, hold: 'conflict' }),
+      ...times(3, conflicts),
     ],
+    { keys: [0, 0, 0, 0, 0], charges: 1 },
+  ],
+  [
+    'a conflict ends when the caller requests the payload that owns the key',
+    [...foreign, conflicts, buys(OTHER)],
+    { record: { state: 'created', generation: 0 } },
+  ],
+  [
+    'after a conflict, a later refusal under the key does not prove that nothing was bought',
     [
-      'a conflict ends when the caller requests the payload that owns the key',
-      [...foreign, conflicts, buys(OTHER)],
-      { record: { state: 'created', generation: 0 } },
+      ...[...foreign, conflicts, refusedNow, fails({ code: 'payment_required', ...IN_DOUBT })],
+      fails({ code: 'aborted', ...IN_DOUBT }, { signal: AbortSignal.abort() }),
     ],
+    {},
+  ],
+  [
+    'a refused order does not move to another key if its replay conflicts after an unreadable 201',
     [
-      'after a conflict, a later refusal under the key does not prove that nothing was bought',
-      [
-        ...[...foreign, conflicts, refusedNow, fails({ code: 'payment_required', ...IN_DOUBT })],
-        fails({ code: 'aborted', ...IN_DOUBT }, { signal: AbortSignal.abort() }),
-      ],
-      {},
+      ...[refusedNow, fails({ charged: 'no' }, SHARED), fault({ type: 'cutBody' })],
+      fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }),
+      fails({ code: 'invalid_response', charged: 'yes' }, SHARED),
+      buys(SHARED),
     ],
+    { keys: [0, 0, 0, 0], charges: 1 },
+  ],
+  [
+    'a conflict does not accept a new key from the caller for this order',
     [
-      'a refused order does not move to another key if its replay conflicts after an unreadable 201',
-      [
-        ...[refusedNow, fails({ charged: 'no' }, SHARED), fault({ type: 'cutBody' })],
-        fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }),
-        fails({ code: 'invalid_response', charged: 'yes' }, SHARED),
-        buys(SHARED),
-      ],
-      { keys: [0, 0, 0, 0], charges: 1 },
+      ...[...foreign, conflicts],
+      fails({ ...CONFLICT, local: true, attempts: 0 }, { idempotencyKey: 'mine' }),
     ],
+    { charges: 1 },
+  ],
+  [
+    'a conflict ends when a person abandons the order',
+    [...foreign, conflicts, abandons(), (lab) => lab.create()],
+    { keys: [0, 0, 1], charges: 2 },
+  ],
+  [
+    'a call moves to another key if a shared store saw the other payload refused',
+    [fails(REFUSED, { ...SHARED, ...TOO_MANY }), buys({ ...SHARED, info: { attempts: 2 } })],
+    { keys: [0, 0, 1], record: { generation: 1, attempts: 3 } },
+    REMEMBERS,
+  ],
+  [
+    'a conflict without retries left reports charged no, and moves on once the key may be forgotten',
     [
-      'a conflict does not accept a new key from the caller for this order',
-      [
-        ...[...foreign, conflicts],
-        fails({ ...CONFLICT, local: true, attempts: 0 }, { idempotencyKey: 'mine' }),
-      ],
-      { charges: 1 },
+      fails(REFUSED, { ...SHARED, ...TOO_MANY }),
+      fails({ ...CONFLICT, charged: 'no' }, { by: (lab) => lab.shared({ maxRetries: 0 }) }),
+      ...[recorded({ state: 'rejected', generation: 0 }), jump(20 * MINUTE)],
+      buys({ by: (lab) => lab.shared({ maxRetries: 0 }) }),
     ],
+    { charges: 1 },
+    REMEMBERS,
+  ],
+  [
+    'a conflict keeps its key if another process with its own store may have bought with it',
     [
-      'a conflict ends when a person abandons the order',
-      [...foreign, conflicts, abandons(), (lab) => lab.create()],
-      { keys: [0, 0, 1], charges: 2 },
+      ...[fails(REFUSED, TOO_MANY), buys({ by: (lab) => lab.client({ store: new MemoryStore() }) })],
+      fails(CONFLICT, OTHER),
+      fails({}, OTHER),
     ],
+    { keys: [0, 0, 0, 0], charges: 1 },
+  ],
+  [
+    'a conflict on a random key moves on without a shared store, because no other process has the key',
+    [fails(REFUSED, { by: (lab) => lab.unlabelled(), ...TOO_MANY }), buys({ by: (lab) => lab.unlabelled() })],
+    { keys: [0, 0, 1], charges: 1 },
+    REMEMBERS,
+  ],
+  [
+    'a conflict is distinct from a refusal of the key after an attempt in doubt',
+    [...foreign, fault({ type: 'drop' }), fails({ ...CONFLICT, attempts: 2 })],
+    { record: { state: 'open', ambiguous: true, hold: 'conflict' } },
+  ],
+  [
+    'after a conflict on an order without a reference, the same call continues it',
     [
-      'a call moves to another key if a shared store saw the other payload refused',
-      [fails(REFUSED, { ...SHARED, ...TOO_MANY }), buys({ ...SHARED, info: { attempts: 2 } })],
-      { keys: [0, 0, 1], record: { generation: 1, attempts: 3 } },
-      REMEMBERS,
+      fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }),
+      fails(CONFLICT, { request: anonymousOrder() }),
+      (lab) => lab.create(anonymousOrder()),
     ],
+    { keys: [0, 0], charges: 1 },
+  ],
+  [
+    'after an in-progress response, a later refusal proves nothing, because a request was running',
+    [fault({ type: 'inProgress' }), drain, fails({ code: 'payment_required', ...IN_DOUBT })],
+    {},
+  ],
+  [
+    'a 409 with another code is retried like a server error, and proves nothing',
     [
-      'a conflict without retries left reports charged no, and moves on once the key may be forgotten',
-      [
-        fails(REFUSED, { ...SHARED, ...TOO_MANY }),
-        fails({ ...CONFLICT, charged: 'no' }, { by: (lab) => lab.shared({ maxRetries: 0 }) }),
-        ...[recorded({ state: 'rejected', generation: 0 }), jump(20 * MINUTE)],
-        buys({ by: (lab) => lab.shared({ maxRetries: 0 }) }),
-      ],
-      { charges: 1 },
-      REMEMBERS,
+      fault({ type: 'status', status: 409, code: 'BUSY' }, 'always'),
+      fails({ code: 'conflict', ...IN_DOUBT, attempts: 3, serverCode: 'BUSY' }, { by: { maxRetries: 2 } }),
     ],
-    [
-      'a conflict keeps its key if another process with its own store may have bought with it',
-      [
-        ...[fails(REFUSED, TOO_MANY), buys({ by: (lab) => lab.client({ store: new MemoryStore() }) })],
-        fails(CONFLICT, OTHER),
-        fails({}, OTHER),
-      ],
-      { keys: [0, 0, 0, 0], charges: 1 },
-    ],
-    [
-      'a conflict on a random key moves on without a shared store, because no other process has the key',
-      [
-        fails(REFUSED, { by: (lab) => lab.unlabelled(), ...TOO_MANY }),
-        buys({ by: (lab) => lab.unlabelled() }),
-      ],
-      { keys: [0, 0, 1], charges: 1 },
-      REMEMBERS,
-    ],
-    [
-      'a conflict is distinct from a refusal of the key after an attempt in doubt',
-      [...foreign, fault({ type: 'drop' }), fails({ ...CONFLICT, attempts: 2 })],
-      { record: { state: 'open', ambiguous: true, hold: 'conflict' } },
-    ],
-    [
-      'after a conflict on an order without a reference, the same call continues it',
-      [
-        fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' }),
-        fails(CONFLICT, { request: anonymousOrder() }),
-        (lab) => lab.create(anonymousOrder()),
-      ],
-      { keys: [0, 0], charges: 1 },
-    ],
-    [
-      'after an in-progress response, a later refusal proves nothing, because a request was running',
-      [fault({ type: 'inProgress' }), drain, fails({ code: 'payment_required', ...IN_DOUBT })],
-      {},
-    ],
-    [
-      'a 409 with another code is retried like a server error, and proves nothing',
-      [
-        fault({ type: 'status', status: 409, code: 'BUSY' }, 'always'),
-        fails({ code: 'conflict', ...IN_DOUBT, attempts: 3, serverCode: 'BUSY' }, { by: { maxRetries: 2 } }),
-      ],
-      { record: { state: 'open', ambiguous: true } },
-    ],
-  ])
+    { record: { state: 'open', ambiguous: true } },
+  ],
+])
 
-  it('a conflict stays listed, is never removed, and is not bought again with its reference', async (lab) => {
-    for (const step of [...foreign, noReferences]) await step(lab)
-    const { orders } = lab.client()
-    await failure(orders.create(order('r1')))
-    expect(await all(orders.unresolved())).toMatchObject([{ state: 'open', externalOrderId: 'r1' }])
-    const again = (): Promise<unknown> => orders.create(order('r1'))
-    const forgets = (): Promise<unknown> => orders.forget({ externalOrderId: 'r1' })
-    const week: readonly Step[] = [
-      ...[jump(8 * 24 * 60 * MINUTE), (at: Lab) => at.sandbox.forgetKeys()],
-      finds({ outcome: 'needs_attention', reason: 'conflict', record: { state: 'open' } }),
-      (at) => at.runtime.settle(),
-    ]
-    for (const step of [
-      ...times(2, ...week),
-      ...[rejects(again, { code: 'unresolved_order', ...IN_DOUBT }), rejects(forgets, IN_DOUBT)],
-    ])
-      await step(lab)
-    lab.sandbox.expectCharges(1)
-    await orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
-    expect(await all(orders.unresolved())).toEqual([])
-  })
+it('a conflict stays listed, is never removed, and is not bought again with its reference', async (lab) => {
+  for (const step of [...foreign, noReferences]) await step(lab)
+  const { orders } = lab
+  await failure(orders.create(order('r1')))
+  expect(await all(orders.unresolved())).toMatchObject([{ state: 'open', externalOrderId: 'r1' }])
+  const again = (): Promise<unknown> => orders.create(order('r1'))
+  const forgets = (): Promise<unknown> => orders.forget({ externalOrderId: 'r1' })
+  const week: readonly Step[] = [
+    ...[jump(8 * 24 * 60 * MINUTE), (at: Lab) => at.sandbox.forgetKeys()],
+    finds({ outcome: 'needs_attention', reason: 'conflict', record: { state: 'open' } }),
+    (at) => at.runtime.settle(),
+  ]
+  for (const step of [
+    ...times(2, ...week),
+    ...[rejects(again, { code: 'unresolved_order', ...IN_DOUBT }), rejects(forgets, IN_DOUBT)],
+  ])
+    await step(lab)
+  lab.sandbox.expectCharges(1)
+  await orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+  expect(await all(orders.unresolved())).toEqual([])
 })

@@ -21,13 +21,13 @@ const order = (externalOrderId: string, changes: object = {}): CreateOrderReques
 
 type Rows = Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>
 const place = (lab: Lab, rows: Rows, options: CreateManyOptions = {}) =>
-  all(lab.client().orders.createMany(rows, options))
+  all(lab.orders.createMany(rows, options))
 
 /** Places rows, one at a time, until an error. Returns the results before it, and the error. */
 async function failing(lab: Lab, rows: Rows, options: CreateManyOptions = {}) {
   const results: CreateManyResult<Order>[] = []
   try {
-    for await (const result of lab.client().orders.createMany(rows, { concurrency: 1, ...options }))
+    for await (const result of lab.orders.createMany(rows, { concurrency: 1, ...options }))
       results.push(result)
   } catch (error) {
     return { results, error }
@@ -35,160 +35,154 @@ async function failing(lab: Lab, rows: Rows, options: CreateManyOptions = {}) {
   throw new Error('createMany did not fail')
 }
 
-describe('placing many orders', () => {
-  it.each([5, null])(
-    'createMany reports what is wrong with a reference that is %s',
-    async (externalOrderId) => {
-      const row = { ...order('r1'), metadata: { externalOrderId } } as unknown as CreateManyRow
-      const [failed] = await all(new Lab().client().orders.createMany([row]))
-      expect(failed).toMatchObject({ ok: false, error: { issues: [{ path: 'metadata.externalOrderId' }] } })
-      expect(failed).not.toMatchObject({ error: { message: expect.stringContaining('is missing') } })
-    },
-  )
+it.each([5, null])(
+  'createMany reports what is wrong with a reference that is %s',
+  async (externalOrderId) => {
+    const row = { ...order('r1'), metadata: { externalOrderId } } as unknown as CreateManyRow
+    const [failed] = await all(new Lab().client().orders.createMany([row]))
+    expect(failed).toMatchObject({ ok: false, error: { issues: [{ path: 'metadata.externalOrderId' }] } })
+    expect(failed).not.toMatchObject({ error: { message: expect.stringContaining('is missing') } })
+  },
+)
 
-  it('createMany places every row once, and reports which orders are new', async () => {
-    const lab = new Lab()
-    const { orders } = lab.client()
-    const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
-    const first = await all(orders.createMany(rows, { concurrency: 4 }))
-    const again = await all(orders.createMany(rows))
-    expect(first.map((result) => 'order' in result && result.charged)).toEqual(rows.map(() => 'yes'))
-    expect(new Set(first.map(({ request }) => request.metadata?.externalOrderId)).size).toBe(25)
-    expect(again.every((result) => 'order' in result && result.replayed === true)).toBe(true)
-    lab.sandbox.expectCharges(25)
+it('createMany places every row once, and reports which orders are new', async () => {
+  const lab = new Lab()
+  const { orders } = lab
+  const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
+  const first = await all(orders.createMany(rows, { concurrency: 4 }))
+  const again = await all(orders.createMany(rows))
+  expect(first.map((result) => 'order' in result && result.charged)).toEqual(rows.map(() => 'yes'))
+  expect(new Set(first.map(({ request }) => request.metadata?.externalOrderId)).size).toBe(25)
+  expect(again.every((result) => 'order' in result && result.replayed === true)).toBe(true)
+  lab.sandbox.expectCharges(25)
+})
+
+it('rows with the same reference or the same key are one order', async () => {
+  const lab = new Lab()
+  const keyed = { request: anonymous, idempotencyKey: 'key-1' }
+  const results = await place(lab, [order('same'), order('same'), keyed, keyed])
+  const ids = results.map((result) => ('order' in result ? result.order.id : 'failed'))
+  expect(new Set(ids)).toEqual(new Set(lab.sandbox.ledger.map(({ orderId }) => orderId)))
+  lab.sandbox.expectCharges(2)
+})
+
+it('createMany rejects a row without a reference and a key, and places the others', async () => {
+  const lab = new Lab()
+  const results = await place(lab, [anonymous, order('good')])
+  expect(results.find((result) => 'error' in result)).toMatchObject({
+    charged: 'no',
+    error: { code: 'invalid_request' },
   })
+  lab.sandbox.expectChargedOnce('good')
+  lab.sandbox.expectCharges(1)
+})
 
-  it('rows with the same reference or the same key are one order', async () => {
+it.each([{ idempotencykey: 'old' }, { options: { idempotencyKey: 'old' } }, { allowDuplicate: true }])(
+  'createMany refuses a row with a further field, which may be a misspelled key: %j',
+  async (further) => {
     const lab = new Lab()
-    const keyed = { request: anonymous, idempotencyKey: 'key-1' }
-    const results = await place(lab, [order('same'), order('same'), keyed, keyed])
-    const ids = results.map((result) => ('order' in result ? result.order.id : 'failed'))
-    expect(new Set(ids)).toEqual(new Set(lab.sandbox.ledger.map(({ orderId }) => orderId)))
-    lab.sandbox.expectCharges(2)
-  })
-
-  it('createMany rejects a row without a reference and a key, and places the others', async () => {
-    const lab = new Lab()
-    const results = await place(lab, [anonymous, order('good')])
-    expect(results.find((result) => 'error' in result)).toMatchObject({
-      charged: 'no',
-      error: { code: 'invalid_request' },
-    })
-    lab.sandbox.expectChargedOnce('good')
-    lab.sandbox.expectCharges(1)
-  })
-
-  it.each([{ idempotencykey: 'old' }, { options: { idempotencyKey: 'old' } }, { allowDuplicate: true }])(
-    'createMany refuses a row with a further field, which may be a misspelled key: %j',
-    async (further) => {
-      const lab = new Lab()
-      await lab.elsewhere({ account: 'before' }).orders.create(order('r1'), { idempotencyKey: 'old' })
-      const row = { request: order('r1'), ...further } as unknown as CreateOrderRequest
-      const [name] = Object.keys(further)
-      expect(await place(lab, [row])).toMatchObject([
-        { charged: 'no', error: { code: 'invalid_request', issues: [{ path: name }] } },
-      ])
-      lab.sandbox.expectCharges(1)
-    },
-  )
-
-  it('a failed row has its error and the state of the wallet, and createMany continues', async () => {
-    const rows = [
-      order('big', { quantity: 1000 }),
-      order('dear', { serviceId: 'svc_premium' }),
-      order('small'),
-    ]
-    const results = await place(new Lab(), rows, { concurrency: 1, maxRetries: 0 })
-    expect(
-      results.map((result) => [result.charged, 'error' in result ? result.error.code : 'created']),
-    ).toEqual([
-      ['yes', 'created'],
-      ['no', 'payment_required'],
-      ['yes', 'created'],
+    await lab.elsewhere({ account: 'before' }).orders.create(order('r1'), { idempotencyKey: 'old' })
+    const row = { request: order('r1'), ...further } as unknown as CreateOrderRequest
+    const [name] = Object.keys(further)
+    expect(await place(lab, [row])).toMatchObject([
+      { charged: 'no', error: { code: 'invalid_request', issues: [{ path: name }] } },
     ])
-  })
+    lab.sandbox.expectCharges(1)
+  },
+)
 
-  it('createMany reads no more rows than are in progress or waiting to be consumed', async () => {
-    const lab = new Lab()
-    let read = 0
-    function* rows(): Generator<CreateOrderRequest> {
-      for (;;) yield order(`endless-${read++}`)
+it('a failed row has its error and the state of the wallet, and createMany continues', async () => {
+  const rows = [order('big', { quantity: 1000 }), order('dear', { serviceId: 'svc_premium' }), order('small')]
+  const results = await place(new Lab(), rows, { concurrency: 1, maxRetries: 0 })
+  expect(
+    results.map((result) => [result.charged, 'error' in result ? result.error.code : 'created']),
+  ).toEqual([
+    ['yes', 'created'],
+    ['no', 'payment_required'],
+    ['yes', 'created'],
+  ])
+})
+
+it('createMany reads no more rows than are in progress or waiting to be consumed', async () => {
+  const lab = new Lab()
+  let read = 0
+  function* rows(): Generator<CreateOrderRequest> {
+    for (;;) yield order(`endless-${read++}`)
+  }
+  let taken = 0
+  for await (const result of lab.orders.createMany(rows(), { concurrency: 3 })) {
+    expect('order' in result).toBe(true)
+    taken++
+    expect(read - taken).toBeLessThanOrEqual(3)
+    if (taken === 20) break
+  }
+  expect(lab.sandbox.ledger.length).toBe(read)
+})
+
+it('when the loop is left, createMany closes the source and waits for orders in progress', async () => {
+  const client = new Lab().client()
+  let closed = false
+  async function* rows(): AsyncGenerator<CreateOrderRequest> {
+    try {
+      for (let index = 0; ; index++) yield order(`left-${index}`)
+    } finally {
+      closed = true
     }
-    let taken = 0
-    for await (const result of lab.client().orders.createMany(rows(), { concurrency: 3 })) {
-      expect('order' in result).toBe(true)
-      taken++
-      expect(read - taken).toBeLessThanOrEqual(3)
-      if (taken === 20) break
-    }
-    expect(lab.sandbox.ledger.length).toBe(read)
-  })
+  }
+  for await (const _ of client.orders.createMany(rows(), { concurrency: 4 })) break
+  expect(closed).toBe(true)
+  expect(await all(client.orders.unresolved())).toEqual([])
+})
 
-  it('when the loop is left, createMany closes the source and waits for orders in progress', async () => {
-    const client = new Lab().client()
-    let closed = false
-    async function* rows(): AsyncGenerator<CreateOrderRequest> {
-      try {
-        for (let index = 0; ; index++) yield order(`left-${index}`)
-      } finally {
-        closed = true
-      }
-    }
-    for await (const _ of client.orders.createMany(rows(), { concurrency: 4 })) break
-    expect(closed).toBe(true)
-    expect(await all(client.orders.unresolved())).toEqual([])
-  })
+it('createMany reports progress after each row', async () => {
+  const { orders } = new Lab().client()
+  await orders.create(order('known'))
+  const seen: CreateManyProgress[] = []
+  const rows = [order('known'), order('none', { serviceId: 'svc_missing' }), order('new')]
+  await all(orders.createMany(rows, { concurrency: 1, onProgress: (progress) => seen.push(progress) }))
+  expect(seen.map(({ completed }) => completed)).toEqual([1, 2, 3])
+  expect(seen.at(-1)).toEqual({ completed: 3, created: 1, replayed: 1, failed: 1 })
+})
 
-  it('createMany reports progress after each row', async () => {
-    const { orders } = new Lab().client()
-    await orders.create(order('known'))
-    const seen: CreateManyProgress[] = []
-    const rows = [order('known'), order('none', { serviceId: 'svc_missing' }), order('new')]
-    await all(orders.createMany(rows, { concurrency: 1, onProgress: (progress) => seen.push(progress) }))
-    expect(seen.map(({ completed }) => completed)).toEqual([1, 2, 3])
-    expect(seen.at(-1)).toEqual({ completed: 3, created: 1, replayed: 1, failed: 1 })
-  })
+it("after an abort, createMany ends with the signal's reason once the rows in progress have ended", async () => {
+  const lab = new Lab({ faults: [{ action: { type: 'stall', commit: true } }] })
+  const controller = new AbortController()
+  const run = failing(lab, [order('stuck'), order('fine')], { signal: controller.signal })
+  while (lab.sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  controller.abort(new Error('Ctrl-C'))
+  const { results, error } = await run
+  expect(error).toBeInstanceOf(RequestAbortedError)
+  expect(error).toMatchObject({ charged: 'unknown' })
+  expect(results.map(({ charged }) => charged)).toEqual(['unknown'])
+  lab.sandbox.expectNotCharged('fine')
+})
 
-  it("after an abort, createMany ends with the signal's reason once the rows in progress have ended", async () => {
-    const lab = new Lab({ faults: [{ action: { type: 'stall', commit: true } }] })
-    const controller = new AbortController()
-    const run = failing(lab, [order('stuck'), order('fine')], { signal: controller.signal })
-    while (lab.sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
-    controller.abort(new Error('Ctrl-C'))
-    const { results, error } = await run
-    expect(error).toBeInstanceOf(RequestAbortedError)
-    expect(error).toMatchObject({ charged: 'unknown' })
-    expect(results.map(({ charged }) => charged)).toEqual(['unknown'])
-    lab.sandbox.expectNotCharged('fine')
-  })
+it('createMany passes on the error of a failing source, after the rows before it', async () => {
+  const lab = new Lab()
+  function* rows(): Generator<CreateOrderRequest> {
+    yield order('before')
+    throw new Error('line 2 is no order')
+  }
+  const { results, error } = await failing(lab, rows(), { concurrency: 4 })
+  expect(error).toEqual(new Error('line 2 is no order'))
+  expect(results).toHaveLength(1)
+  lab.sandbox.expectChargedOnce('before')
+})
 
-  it('createMany passes on the error of a failing source, after the rows before it', async () => {
-    const lab = new Lab()
-    function* rows(): Generator<CreateOrderRequest> {
-      yield order('before')
-      throw new Error('line 2 is no order')
-    }
-    const { results, error } = await failing(lab, rows(), { concurrency: 4 })
-    expect(error).toEqual(new Error('line 2 is no order'))
-    expect(results).toHaveLength(1)
-    lab.sandbox.expectChargedOnce('before')
-  })
+it('createMany ends with the error of a throwing progress function, after the results in progress', async () => {
+  const lab = new Lab()
+  const onProgress = throwing('no terminal')
+  const { results, error } = await failing(lab, [order('one'), order('two')], { onProgress })
+  expect(error).toEqual(new Error('no terminal'))
+  expect(results).toHaveLength(1)
+  lab.sandbox.expectNotCharged('two')
+})
 
-  it('createMany ends with the error of a throwing progress function, after the results in progress', async () => {
-    const lab = new Lab()
-    const onProgress = throwing('no terminal')
-    const { results, error } = await failing(lab, [order('one'), order('two')], { onProgress })
-    expect(error).toEqual(new Error('no terminal'))
-    expect(results).toHaveLength(1)
-    lab.sandbox.expectNotCharged('two')
-  })
-
-  it('createMany rejects a source that is not iterable, and a concurrency that is not a positive integer', () => {
-    const { orders } = new Lab().client()
-    // @ts-expect-error a number is no source of rows
-    expect(() => orders.createMany(3)).toThrow(InvalidRequestError)
-    expect(() => orders.createMany([], { concurrency: 0 })).toThrow(InvalidRequestError)
-  })
+it('createMany rejects a source that is not iterable, and a concurrency that is not a positive integer', () => {
+  const { orders } = new Lab().client()
+  // @ts-expect-error a number is no source of rows
+  expect(() => orders.createMany(3)).toThrow(InvalidRequestError)
+  expect(() => orders.createMany([], { concurrency: 0 })).toThrow(InvalidRequestError)
 })
 
 describe('a source that waits for its next row', () => {
@@ -219,7 +213,7 @@ describe('a source that waits for its next row', () => {
         },
       }
       const run = async (): Promise<void> => {
-        for await (const _result of lab.client().orders.createMany(rows, options)) {
+        for await (const _result of lab.orders.createMany(rows, options)) {
           if (how === 'abort') controller.abort()
           else if (how === 'break') break
         }

@@ -1,7 +1,7 @@
 import { type CreateOptions, responseInfo } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import { it } from '../../support/history.ts'
-import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
+import { anonymousOrder, failure, type Lab, order, told } from '../../support/lab.ts'
 
 const MINUTE = 60_000
 const WINDOW = 20 * MINUTE
@@ -183,51 +183,49 @@ describe.each(PAIRS)('two calls for one order %s', (_where, clientsOf) => {
   })
 })
 
-describe('the key of an order', () => {
-  it('the key is computed from server, account and reference, so a wiped store sends the same key', async (lab) => {
-    await lab.create()
-    lab.wipe()
-    const { order: again, info } = await told(lab.create())
-    expect(again?.id).toBe(lab.charged())
-    expect(lab.posts).toHaveLength(2)
-    expect(lab.posts[1]?.key).toBe(lab.posts[0]?.key)
-    // It is unknown whether the service created the order or replayed it.
-    expect(info).not.toHaveProperty('replayed')
-  })
+it('the key is computed from server, account and reference, so a wiped store sends the same key', async (lab) => {
+  await lab.create()
+  lab.wipe()
+  const { order: again, info } = await told(lab.create())
+  expect(again?.id).toBe(lab.charged())
+  expect(lab.posts).toHaveLength(2)
+  expect(lab.posts[1]?.key).toBe(lab.posts[0]?.key)
+  // It is unknown whether the service created the order or replayed it.
+  expect(info).not.toHaveProperty('replayed')
+})
 
-  it("another account has another key, and the two never see each other's orders", async (lab) => {
-    const one = await lab.client({ account: 'one' }).orders.create(order('r1'))
-    const two = await lab.client({ account: 'two' }).orders.create(order('r1'))
-    expect(two.id).not.toBe(one.id)
-    expect(lab.posts[1]?.key).not.toBe(lab.posts[0]?.key)
-  })
+it("another account has another key, and the two never see each other's orders", async (lab) => {
+  const one = await lab.client({ account: 'one' }).orders.create(order('r1'))
+  const two = await lab.client({ account: 'two' }).orders.create(order('r1'))
+  expect(two.id).not.toBe(one.id)
+  expect(lab.posts[1]?.key).not.toBe(lab.posts[0]?.key)
+})
 
-  it('the key is random without an account', async (lab) => {
-    const { info } = await told(lab.unlabelled().orders.create(order('r1')))
-    expect(info).toMatchObject({ replayed: false, attempts: 1 })
-    expect(lab.posts[0]?.key).toMatch(/^00000000-0000-4000-8000-/)
-    expect(await lab.record('ref:r1', null)).toMatchObject({ origin: 'random' })
-  })
+it('the key is random without an account', async (lab) => {
+  const { info } = await told(lab.unlabelled().orders.create(order('r1')))
+  expect(info).toMatchObject({ replayed: false, attempts: 1 })
+  expect(lab.posts[0]?.key).toMatch(/^00000000-0000-4000-8000-/)
+  expect(await lab.record('ref:r1', null)).toMatchObject({ origin: 'random' })
+})
 
-  it('a given key is sent byte for byte, and names an order that has no reference', async (lab) => {
-    const client = lab.client()
-    const idempotencyKey = '~!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}'
-    const placed = await client.orders.create(anonymousOrder(), { idempotencyKey })
-    const again = await client.orders.create(anonymousOrder(), { idempotencyKey })
-    expect(lab.posts.map(({ key }) => key)).toEqual([idempotencyKey])
-    expect(again.id).toBe(placed.id)
-    expect(await lab.record(`key:${idempotencyKey}`)).toMatchObject({ origin: 'caller' })
-  })
+it('a given key is sent byte for byte, and names an order that has no reference', async (lab) => {
+  const client = lab.client()
+  const idempotencyKey = '~!"#$%&\'()*+,-./:;<=>?@[\\]^_`{|}'
+  const placed = await client.orders.create(anonymousOrder(), { idempotencyKey })
+  const again = await client.orders.create(anonymousOrder(), { idempotencyKey })
+  expect(lab.posts.map(({ key }) => key)).toEqual([idempotencyKey])
+  expect(again.id).toBe(placed.id)
+  expect(await lab.record(`key:${idempotencyKey}`)).toMatchObject({ origin: 'caller' })
+})
 
-  it("a given key is never taken for another order's key", async (lab) => {
-    const client = lab.client()
-    await client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' })
-    const error = await failure(
-      client.orders.create(anonymousOrder({ quantity: 11 }), { idempotencyKey: 'k1' }),
-    )
-    expect(error).toMatchObject({ code: 'idempotency_conflict', local: true, fields: ['quantity'] })
-    lab.sandbox.expectCharges(1)
-  })
+it("a given key is never taken for another order's key", async (lab) => {
+  const client = lab.client()
+  await client.orders.create(anonymousOrder(), { idempotencyKey: 'k1' })
+  const error = await failure(
+    client.orders.create(anonymousOrder({ quantity: 11 }), { idempotencyKey: 'k1' }),
+  )
+  expect(error).toMatchObject({ code: 'idempotency_conflict', local: true, fields: ['quantity'] })
+  lab.sandbox.expectCharges(1)
 })
 
 describe('an order that was created but never readable', () => {
@@ -268,8 +266,7 @@ describe('an order that was created but never readable', () => {
   it.each([
     ['its id is not known', '<html>'],
     ...['..', '.', 'a/../b', ' '].map((id) => [`no path can contain its id ${id}`, JSON.stringify({ id })]),
-  ])('an unreadable order past the window needs a person if %s', async (_why, body = '') => {
-    const lab = new Lab()
+  ])('an unreadable order past the window needs a person if %s', async (lab, _why, body = '') => {
     await unreadable(lab, body)
     lab.runtime.jump(WINDOW)
     const told = { code: 'unresolved_order', charged: 'yes', attempts: 0 }
@@ -288,70 +285,68 @@ describe('an order that was created but never readable', () => {
   })
 })
 
-describe('a call', () => {
-  it('a call reads its arguments once: later changes by the caller have no effect', async (lab) => {
-    lab.fault({ type: 'drop' })
-    const request = structuredClone(order('r1')) as {
-      quantity: number
-      target: string
-      metadata: { externalOrderId: string }
-    }
-    const options = { idempotencyKey: 'mine', maxRetries: 4 }
-    const placing = lab.create({ serviceId: 'svc_standard', ...request }, options)
-    const same = lab.create({ serviceId: 'svc_standard', ...request }, options)
-    request.quantity = 999
-    request.target = '@changed'
-    request.metadata.externalOrderId = 'r2'
-    options.idempotencyKey = 'other'
-    options.maxRetries = 0
-    await Promise.all([placing, same])
-    expect(lab.posts.map(({ key, status }) => [key, status])).toEqual([
-      ['mine', 'dropped'],
-      ['mine', 201],
-    ])
-    expect(lab.posts[1]?.body).toBe(lab.posts[0]?.body)
-    expect(JSON.parse(lab.posts[0]?.body ?? '')).toMatchObject({
-      quantity: 10,
-      metadata: { externalOrderId: 'r1' },
-    })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
+it('a call reads its arguments once: later changes by the caller have no effect', async (lab) => {
+  lab.fault({ type: 'drop' })
+  const request = structuredClone(order('r1')) as {
+    quantity: number
+    target: string
+    metadata: { externalOrderId: string }
+  }
+  const options = { idempotencyKey: 'mine', maxRetries: 4 }
+  const placing = lab.create({ serviceId: 'svc_standard', ...request }, options)
+  const same = lab.create({ serviceId: 'svc_standard', ...request }, options)
+  request.quantity = 999
+  request.target = '@changed'
+  request.metadata.externalOrderId = 'r2'
+  options.idempotencyKey = 'other'
+  options.maxRetries = 0
+  await Promise.all([placing, same])
+  expect(lab.posts.map(({ key, status }) => [key, status])).toEqual([
+    ['mine', 'dropped'],
+    ['mine', 201],
+  ])
+  expect(lab.posts[1]?.body).toBe(lab.posts[0]?.body)
+  expect(JSON.parse(lab.posts[0]?.body ?? '')).toMatchObject({
+    quantity: 10,
+    metadata: { externalOrderId: 'r1' },
   })
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'created' })
+})
 
-  it('a call accepts frozen arguments and changes none', async (lab) => {
-    const request = Object.freeze({ ...order('r1'), metadata: Object.freeze({ externalOrderId: 'r1' }) })
-    const options = Object.freeze({ idempotencyKey: 'mine' })
-    const before = structuredClone([request, options])
-    await lab.create(request, options)
-    expect([request, options]).toEqual(before)
-  })
+it('a call accepts frozen arguments and changes none', async (lab) => {
+  const request = Object.freeze({ ...order('r1'), metadata: Object.freeze({ externalOrderId: 'r1' }) })
+  const options = Object.freeze({ idempotencyKey: 'mine' })
+  const before = structuredClone([request, options])
+  await lab.create(request, options)
+  expect([request, options]).toEqual(before)
+})
 
-  it('a call returns an order that the caller may change, even to calls that joined it', async (lab) => {
-    lab.fault({ type: 'delay', ms: 3000 })
-    const client = lab.client()
-    const spoiled = client.orders.create(order('r1')).then((placed) => {
-      Object.assign(placed, { amount: -1, metadata: { externalOrderId: 'spoiled' } })
-      return placed
-    })
-    const [, joined] = await Promise.all([spoiled, client.orders.create(order('r1'))])
-    expect(joined).toMatchObject({ amount: 2500, metadata: { externalOrderId: 'r1' } })
-    expect(await client.orders.create(order('r1'))).toEqual(joined)
+it('a call returns an order that the caller may change, even to calls that joined it', async (lab) => {
+  lab.fault({ type: 'delay', ms: 3000 })
+  const client = lab.client()
+  const spoiled = client.orders.create(order('r1')).then((placed) => {
+    Object.assign(placed, { amount: -1, metadata: { externalOrderId: 'spoiled' } })
+    return placed
   })
+  const [, joined] = await Promise.all([spoiled, client.orders.create(order('r1'))])
+  expect(joined).toMatchObject({ amount: 2500, metadata: { externalOrderId: 'r1' } })
+  expect(await client.orders.create(order('r1'))).toEqual(joined)
+})
 
-  it('an order nested 100,000 deep is returned in full, and remembered with at least its documented fields', async (lab) => {
-    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
-    const body = `{"id":"ord_deep","status":"pending","amount":5,"deep":${deep}}`
-    lab.fault({ type: 'bytes', body, status: 201 })
-    lab.fault({ type: 'delay', ms: 3000 })
-    const client = lab.client()
-    const [placed, joined] = await Promise.all([
-      client.orders.create(order('r1')),
-      client.orders.create(order('r1')),
-    ])
-    expect(placed).toMatchObject({ deep: expect.any(Array) })
-    // Engines differ in how deeply nested a value they can write as JSON or copy.
-    const documented = { id: 'ord_deep', status: 'pending', amount: 5 }
-    expect(joined).toMatchObject(documented)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: true, order: documented })
-    expect(lab.posts).toHaveLength(1)
-  })
+it('an order nested 100,000 deep is returned in full, and remembered with at least its documented fields', async (lab) => {
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+  const body = `{"id":"ord_deep","status":"pending","amount":5,"deep":${deep}}`
+  lab.fault({ type: 'bytes', body, status: 201 })
+  lab.fault({ type: 'delay', ms: 3000 })
+  const client = lab.client()
+  const [placed, joined] = await Promise.all([
+    client.orders.create(order('r1')),
+    client.orders.create(order('r1')),
+  ])
+  expect(placed).toMatchObject({ deep: expect.any(Array) })
+  // Engines differ in how deeply nested a value they can write as JSON or copy.
+  const documented = { id: 'ord_deep', status: 'pending', amount: 5 }
+  expect(joined).toMatchObject(documented)
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', readable: true, order: documented })
+  expect(lab.posts).toHaveLength(1)
 })

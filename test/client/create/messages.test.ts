@@ -1,23 +1,7 @@
 import { isCustomerOrderingError } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
 import { errorOf } from '../../support/calls.ts'
-import { clientOver } from '../../support/client.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
-
-const refusal = (status: number): Response => Response.json({ code: 'SOME_CODE', message: 'x' }, { status })
-
-/** Tests of messages that once misled their readers or gave no next step. */
-describe('the message of an error', () => {
-  it('the error of waitFor states that an order which never existed was not found', async () => {
-    const { client } = clientOver(() => refusal(404))
-    const error = await errorOf(client.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
-    expect(error).toMatchObject({ code: 'timeout' })
-    expect(String(error)).toContain('the order was not found')
-    const failing = clientOver(() => new Promise(() => {}))
-    const unread = errorOf(failing.client.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
-    expect(String(await unread)).toContain('the order could not be read')
-  })
-})
 
 describe("a bug in the caller's fetch", () => {
   /** The text of the bug's error must stay hidden: it may quote the request. */

@@ -19,53 +19,47 @@ function setUp() {
   return { sandbox: lab.sandbox, client: lab.client() }
 }
 
-describe('an order that is not valid', () => {
-  it('the error of an order that is not valid names the reference of that order', async () => {
-    const { client, sandbox } = setUp()
-    const error = await client.orders.create({ ...order('r1'), quantity: 1.5 }).catch((reason) => reason)
-    expect(error).toMatchObject({ code: 'invalid_request', charged: 'no', externalOrderId: 'r1' })
-    expect(error.supportReference).toEqual({ externalOrderId: 'r1' })
-    sandbox.expectCharges(0)
-  })
-
-  it('an option of another library is answered with ours: parallel', async () => {
-    const { client } = setUp()
-    // @ts-expect-error as a program in JavaScript may pass it
-    expect(() => client.orders.createMany([], { parallel: 4 })).toThrow('did you mean concurrency?')
-  })
+it('the error of an order that is not valid names the reference of that order', async () => {
+  const { client, sandbox } = setUp()
+  const error = await client.orders.create({ ...order('r1'), quantity: 1.5 }).catch((reason) => reason)
+  expect(error).toMatchObject({ code: 'invalid_request', charged: 'no', externalOrderId: 'r1' })
+  expect(error.supportReference).toEqual({ externalOrderId: 'r1' })
+  sandbox.expectCharges(0)
 })
 
-describe("a person's decision about an order", () => {
-  it.each([
-    ['is misspelt', { as: 'Created', orderId: 'ord_1' }],
-    ['is missing', {}],
-    ['names no order although it states that one was created', { as: 'created' }],
-    ['names an order although it abandons it', { as: 'abandoned', orderId: 'ord_1' }],
-  ])("a person's decision is rejected if it %s, and the record does not change", async (_, resolution) => {
-    const { sandbox, client } = setUp()
-    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    await expect(client.orders.create(order('r1'), { maxRetries: 0 })).rejects.toThrow()
-    // @ts-expect-error as a form or a script may send it
-    await expect(client.orders.resolve({ externalOrderId: 'r1' }, resolution)).rejects.toThrow(
-      InvalidRequestError,
-    )
-    await client.orders.create(order('r1'))
-    sandbox.expectChargedOnce('r1')
-  })
+it('an option of another library is answered with ours: parallel', async () => {
+  const { client } = setUp()
+  // @ts-expect-error as a program in JavaScript may pass it
+  expect(() => client.orders.createMany([], { parallel: 4 })).toThrow('did you mean concurrency?')
+})
 
-  it.each(['resolve', 'forget', 'remembered'] as const)(
-    '%s rejects a decision that identifies an order by two names',
-    async (method) => {
-      const { client } = setUp()
-      const names = { externalOrderId: 'r2', idempotencyKey: 'other' }
-      const call = async (): Promise<unknown> =>
-        method === 'resolve'
-          ? client.orders.resolve(names, { as: 'abandoned' })
-          : client.orders[method](names)
-      await expect(call()).rejects.toThrow(InvalidRequestError)
-    },
+it.each([
+  ['is misspelt', { as: 'Created', orderId: 'ord_1' }],
+  ['is missing', {}],
+  ['names no order although it states that one was created', { as: 'created' }],
+  ['names an order although it abandons it', { as: 'abandoned', orderId: 'ord_1' }],
+])("a person's decision is rejected if it %s, and the record does not change", async (_, resolution) => {
+  const { sandbox, client } = setUp()
+  sandbox.faults.add({ action: { type: 'commitThenDrop' } })
+  await expect(client.orders.create(order('r1'), { maxRetries: 0 })).rejects.toThrow()
+  // @ts-expect-error as a form or a script may send it
+  await expect(client.orders.resolve({ externalOrderId: 'r1' }, resolution)).rejects.toThrow(
+    InvalidRequestError,
   )
+  await client.orders.create(order('r1'))
+  sandbox.expectChargedOnce('r1')
 })
+
+it.each(['resolve', 'forget', 'remembered'] as const)(
+  '%s rejects a decision that identifies an order by two names',
+  async (method) => {
+    const { client } = setUp()
+    const names = { externalOrderId: 'r2', idempotencyKey: 'other' }
+    const call = async (): Promise<unknown> =>
+      method === 'resolve' ? client.orders.resolve(names, { as: 'abandoned' }) : client.orders[method](names)
+    await expect(call()).rejects.toThrow(InvalidRequestError)
+  },
+)
 
 describe('a name of an order that did not arrive', () => {
   const bare = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }

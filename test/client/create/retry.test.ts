@@ -13,7 +13,7 @@ const sameRequest = (lab: Lab): void =>
 
 it('an order whose response is lost is sent again with its key, and is charged once', async (lab) => {
   lab.fault({ type: 'commitThenDrop' })
-  const placed = await lab.client().orders.create(request)
+  const placed = await lab.orders.create(request)
   expect(placed.id).toBe(lab.charged('ref-1'))
   expect(keysOf(lab)).toEqual([0, 0])
 })
@@ -51,8 +51,7 @@ describe.each([
   ['with a reference', request],
   ['without a reference of its own', anonymousOrder()],
 ])('an order %s is placed once in spite of', (_name, wanted) => {
-  it.each(healed)('%s', async (_what, action) => {
-    const lab = new Lab()
+  it.each(healed)('%s', async (lab, _what, action) => {
     lab.fault(action, 1, 'createOrder')
     const placed = await lab.create(wanted)
     lab.sandbox.expectCharges(1)
@@ -74,32 +73,29 @@ it('an order whose first request is still running is polled, and placed once', a
   sameRequest(lab)
 })
 
-describe('the request of an order', () => {
-  it('a request carries its key from the first attempt, even if it may not be repeated', async (lab) => {
-    const placed = await lab.client({ maxRetries: 0 }).orders.create(request)
-    const [sent] = lab.posts
-    expect(sent?.key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-    expect(responseInfo(placed)?.idempotencyKey).toBe(sent?.key)
-  })
-
-  it('a request has the canonical body of the order', async (lab) => {
-    await lab.create(request)
-    expect(lab.posts[0]?.body).toBe(
-      '{"metadata":{"externalOrderId":"ref-1","note":"ünï 注文"},"quantity":10,"serviceId":"svc_standard","target":"@someone"}',
-    )
-  })
-
-  it('a request is the same in another process with another API key of the same account', async (lab) => {
-    const other = new Lab({ apiKey: 'another_key' })
-    await lab.create(request)
-    await other.create(request)
-    const [one, two] = [lab, other].map(({ posts: [sent] }) => [sent?.key, sent?.body])
-    expect(one).toEqual(two)
-  })
+it('a request carries its key from the first attempt, even if it may not be repeated', async (lab) => {
+  const placed = await lab.client({ maxRetries: 0 }).orders.create(request)
+  const [sent] = lab.posts
+  expect(sent?.key).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
+  expect(responseInfo(placed)?.idempotencyKey).toBe(sent?.key)
 })
 
-it.each([0, 1, 2, 4, 7])('maxRetries %i allows that many retries', async (maxRetries) => {
-  const lab = new Lab()
+it('a request has the canonical body of the order', async (lab) => {
+  await lab.create(request)
+  expect(lab.posts[0]?.body).toBe(
+    '{"metadata":{"externalOrderId":"ref-1","note":"ünï 注文"},"quantity":10,"serviceId":"svc_standard","target":"@someone"}',
+  )
+})
+
+it('a request is the same in another process with another API key of the same account', async (lab) => {
+  const other = new Lab({ apiKey: 'another_key' })
+  await lab.create(request)
+  await other.create(request)
+  const [one, two] = [lab, other].map(({ posts: [sent] }) => [sent?.key, sent?.body])
+  expect(one).toEqual(two)
+})
+
+it.each([0, 1, 2, 4, 7])('maxRetries %i allows that many retries', async (lab, maxRetries) => {
   const client = lab.client({ maxRetries })
   lab.fault({ type: 'status', status: 503 }, 'always')
   for (const call of [() => client.balance.retrieve(), () => client.orders.create(request)]) {
@@ -110,37 +106,33 @@ it.each([0, 1, 2, 4, 7])('maxRetries %i allows that many retries', async (maxRet
   lab.sandbox.expectCharges(0)
 })
 
-describe('a refusal', () => {
-  it.each<[status: number, code: string, more?: object]>([
-    [400, 'bad_request'],
-    [402, 'payment_required'],
-    [404, 'not_found', { resource: 'service_or_customer' }],
-    [422, 'order_not_accepted'],
-    [401, 'authentication'],
-    [403, 'permission_denied', { requiredPermission: 'orders:write' }],
-    [413, 'api'],
-  ])('a refusal with %i is not retried', async (status, code, more = {}) => {
-    const lab = new Lab()
-    lab.fault({ type: 'status', status }, 'always')
-    const error = await failure(lab.create(request))
-    expect(error).toMatchObject({ code, status, charged: 'no', attempts: 1, ...more })
-    expect(lab.posts).toHaveLength(1)
-  })
-
-  it.each([301, 302, 303, 307, 308] as const)(
-    'redirect %i is not followed and not retried',
-    async (status) => {
-      const lab = new Lab()
-      lab.fault(
-        { type: 'status', status, headers: { location: `${lab.sandbox.baseUrl}/v1/elsewhere` } },
-        'always',
-      )
-      const error = await failure(lab.create(request))
-      expect(error).toMatchObject({ code: 'invalid_response', status, charged: 'unknown', attempts: 1 })
-      expect(lab.sandbox.requests).toHaveLength(1)
-    },
-  )
+it.each<[status: number, code: string, more?: object]>([
+  [400, 'bad_request'],
+  [402, 'payment_required'],
+  [404, 'not_found', { resource: 'service_or_customer' }],
+  [422, 'order_not_accepted'],
+  [401, 'authentication'],
+  [403, 'permission_denied', { requiredPermission: 'orders:write' }],
+  [413, 'api'],
+])('a refusal with %i is not retried', async (lab, status, code, more = {}) => {
+  lab.fault({ type: 'status', status }, 'always')
+  const error = await failure(lab.create(request))
+  expect(error).toMatchObject({ code, status, charged: 'no', attempts: 1, ...more })
+  expect(lab.posts).toHaveLength(1)
 })
+
+it.each([301, 302, 303, 307, 308] as const)(
+  'redirect %i is not followed and not retried',
+  async (lab, status) => {
+    lab.fault(
+      { type: 'status', status, headers: { location: `${lab.sandbox.baseUrl}/v1/elsewhere` } },
+      'always',
+    )
+    const error = await failure(lab.create(request))
+    expect(error).toMatchObject({ code: 'invalid_response', status, charged: 'unknown', attempts: 1 })
+    expect(lab.sandbox.requests).toHaveLength(1)
+  },
+)
 
 it('an error by which Next.js steers the rendering passes through create() unchanged, and the order stays open', async (lab) => {
   const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })

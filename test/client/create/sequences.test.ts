@@ -22,7 +22,15 @@ import {
   topUp,
   wipe,
 } from '../../support/history.ts'
-import { anonymousOrder, failure, Lab, type LabProcess, order, type Told, told } from '../../support/lab.ts'
+import {
+  anonymousOrder,
+  failure,
+  type Lab,
+  type LabProcess,
+  order,
+  type Told,
+  told,
+} from '../../support/lab.ts'
 import { beforeUpdates, firstWriteLate, on, type StoreFault } from '../../support/stores.ts'
 
 const MINUTE = 60_000
@@ -55,22 +63,20 @@ const gaveUp = (write: 'insert' | 'update', error: object = { code: 'store', ...
 
 const another = (lab: Lab) => lab.process().client
 
-describe('refused with 402, topped up, charged, restarted with an empty store, asked again', () => {
-  histories([
-    [
-      'a topped-up order is charged once by a service that does not remember refusals',
-      [drain, fails(REFUSED), topUp, buys(), wipe, buys(), oneRequest],
-      { charges: 1, record: { state: 'created', generation: 0 } },
-    ],
-    [
-      'a topped-up order is charged once by a service that remembers refusals, even with an empty store',
-      // Without its store, the client learns only of the first key's refusal.
-      [drain, fails(REFUSED), topUp, buys(), sent(0, 0, 1), wipe, fails(REFUSED), buys()],
-      { keys: [0, 0, 1, 0, 0, 1], charges: 1, record: { state: 'created', generation: 1 } },
-      { preset: 'remembers-refusals' },
-    ],
-  ])
-})
+histories([
+  [
+    'a topped-up order is charged once by a service that does not remember refusals',
+    [drain, fails(REFUSED), topUp, buys(), wipe, buys(), oneRequest],
+    { charges: 1, record: { state: 'created', generation: 0 } },
+  ],
+  [
+    'a topped-up order is charged once by a service that remembers refusals, even with an empty store',
+    // Without its store, the client learns only of the first key's refusal.
+    [drain, fails(REFUSED), topUp, buys(), sent(0, 0, 1), wipe, fails(REFUSED), buys()],
+    { keys: [0, 0, 1, 0, 0, 1], charges: 1, record: { state: 'created', generation: 1 } },
+    { preset: 'remembers-refusals' },
+  ],
+])
 
 describe('charged by one process that was killed, then refused with 402 for another', () => {
   const unknown = fails({ ...REFUSED, ...IN_DOUBT, attempts: 1 }, { by: another })
@@ -126,66 +132,63 @@ describe('two calls with one reference, one refused while the other is in flight
   })
 })
 
-describe('a process that was stopped after its claim and resumed after the window', () => {
-  it.each<[how: string, meanwhile: Step[], told: object, posts: number, record: object]>([
-    [
-      'closes the order if no other process took it',
-      [],
-      { error: { charged: 'no', attempts: 0 } },
-      0,
-      { state: 'rejected', rejection: { kind: 'cancelled' } },
-    ],
-    [
-      'returns the order if another process placed it meanwhile',
-      [jump(5 * MINUTE), buys({ by: another })],
-      { info: { attempts: 0, replayed: true } },
-      1,
-      { state: 'created' },
-    ],
-    [
-      'reports an unknown charge if another process took the order and does not know',
-      [jump(5 * MINUTE), LOSES_RESPONSE, fails(IN_DOUBT, { by: (lab) => lab.elsewhere({ maxRetries: 0 }) })],
-      { error: { charged: 'unknown', attempts: 0 } },
-      1,
-      { state: 'open' },
-    ],
-  ])(
-    'a process resumed after the window sends nothing and %s',
-    async (_how, meanwhile, ending, posts, record) => {
-      const lab = new Lab()
-      const insert = lab.rows.insert.bind(lab.rows)
-      const process = lab.process()
-      // The process is paused from the moment when its claim is stored.
-      lab.rows.insert = async (row) => {
-        lab.rows.insert = insert
-        const result = await insert(row)
-        process.stop()
-        return result
-      }
-      const { ending: woken } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
-      expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: false })
-      for (const step of meanwhile) await step(lab)
-      lab.runtime.jump(WINDOW)
-      // The service has forgotten the key: sending it now would buy again.
-      lab.sandbox.forgetKeys()
-      process.wake()
-      const result = await woken
-      expect(result).toMatchObject(ending)
-      if (result.order !== undefined) expect(result.order.id).toBe(lab.charged())
-      expect(lab.posts).toHaveLength(posts)
-      expect(await lab.record('ref:r1')).toMatchObject(record)
-      lab.sandbox.expectCharges(posts)
-    },
-  )
+it.each<[how: string, meanwhile: Step[], told: object, posts: number, record: object]>([
+  [
+    'closes the order if no other process took it',
+    [],
+    { error: { charged: 'no', attempts: 0 } },
+    0,
+    { state: 'rejected', rejection: { kind: 'cancelled' } },
+  ],
+  [
+    'returns the order if another process placed it meanwhile',
+    [jump(5 * MINUTE), buys({ by: another })],
+    { info: { attempts: 0, replayed: true } },
+    1,
+    { state: 'created' },
+  ],
+  [
+    'reports an unknown charge if another process took the order and does not know',
+    [jump(5 * MINUTE), LOSES_RESPONSE, fails(IN_DOUBT, { by: (lab) => lab.elsewhere({ maxRetries: 0 }) })],
+    { error: { charged: 'unknown', attempts: 0 } },
+    1,
+    { state: 'open' },
+  ],
+])(
+  'a process resumed after the window sends nothing and %s',
+  async (lab, _how, meanwhile, ending, posts, record) => {
+    const insert = lab.rows.insert.bind(lab.rows)
+    const process = lab.process()
+    // The process is paused from the moment when its claim is stored.
+    lab.rows.insert = async (row) => {
+      lab.rows.insert = insert
+      const result = await insert(row)
+      process.stop()
+      return result
+    }
+    const { ending: woken } = await lab.begin(() => told(process.client.orders.create(order('r1'))))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', ambiguous: false })
+    for (const step of meanwhile) await step(lab)
+    lab.runtime.jump(WINDOW)
+    // The service has forgotten the key: sending it now would buy again.
+    lab.sandbox.forgetKeys()
+    process.wake()
+    const result = await woken
+    expect(result).toMatchObject(ending)
+    if (result.order !== undefined) expect(result.order.id).toBe(lab.charged())
+    expect(lab.posts).toHaveLength(posts)
+    expect(await lab.record('ref:r1')).toMatchObject(record)
+    lab.sandbox.expectCharges(posts)
+  },
+)
 
-  it('a resumed process does not retry after its total time', async (lab) => {
-    lab.fault({ type: 'status', status: 503 }, 'always')
-    const { ending } = await lab.begin(() => told(lab.create()))
-    // The monotonic clock of a sleeping machine stands still.
-    lab.runtime.jump(HOUR)
-    expect((await ending).error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
-    expect(lab.posts).toHaveLength(1)
-  })
+it('a resumed process does not retry after its total time', async (lab) => {
+  lab.fault({ type: 'status', status: 503 }, 'always')
+  const { ending } = await lab.begin(() => told(lab.create()))
+  // The monotonic clock of a sleeping machine stands still.
+  lab.runtime.jump(HOUR)
+  expect((await ending).error).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
+  expect(lab.posts).toHaveLength(1)
 })
 
 describe('a store that was wiped and a quantity that was changed', () => {
@@ -203,84 +206,83 @@ describe('a store that was wiped and a quantity that was changed', () => {
   ])
 })
 
-describe('an abort while the first write is pending', () => {
-  it.each<[how: string, fault: StoreFault, charged: 'no' | 'unknown', next: Step[]]>([
-    [
-      'not charged if the write was applied: the record is closed before the call ends',
-      'answers_late',
-      'no',
-      [recorded({ state: 'rejected', rejection: { kind: 'cancelled' } }), nothingSent],
-    ],
-    [
-      'unknown if the write may be applied later: it arrives after a minute, and recovery continues it',
-      'done_late',
-      'unknown',
-      [passes(61_000), recorded({ state: 'open' }), nothingSent, jump(3 * MINUTE), buys(), sent(0)],
-    ],
-    [
-      'not charged if the write was rejected and the row was emptied instead',
-      'rejects_done_late',
-      'no',
-      [passes(2 * MINUTE), isEmpty, nothingSent],
-    ],
-  ])('an abort during the first write is reported as %s', async (_how, storeFault, charged, next) => {
-    const lab = new Lab()
-    const controller = new AbortController()
-    const client = lab.elsewhere({}, (operation, count) => {
-      if (operation !== 'insert') return undefined
-      controller.abort('enough')
-      return storeFault === 'rejects_done_late' && count > 1 ? undefined : storeFault
-    })
-    const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
-    expect(error).toMatchObject({ code: 'aborted', charged, attempts: 0, cause: 'enough' })
-    for (const step of next) await step(lab)
-    if (charged === 'unknown') expect(lab.posts[0]?.key).toBe(error.idempotencyKey)
+it.each<[how: string, fault: StoreFault, charged: 'no' | 'unknown', next: Step[]]>([
+  [
+    'not charged if the write was applied: the record is closed before the call ends',
+    'answers_late',
+    'no',
+    [recorded({ state: 'rejected', rejection: { kind: 'cancelled' } }), nothingSent],
+  ],
+  [
+    'unknown if the write may be applied later: it arrives after a minute, and recovery continues it',
+    'done_late',
+    'unknown',
+    [passes(61_000), recorded({ state: 'open' }), nothingSent, jump(3 * MINUTE), buys(), sent(0)],
+  ],
+  [
+    'not charged if the write was rejected and the row was emptied instead',
+    'rejects_done_late',
+    'no',
+    [passes(2 * MINUTE), isEmpty, nothingSent],
+  ],
+])('an abort during the first write is reported as %s', async (lab, _how, storeFault, charged, next) => {
+  const controller = new AbortController()
+  const client = lab.elsewhere({}, (operation, count) => {
+    if (operation !== 'insert') return undefined
+    controller.abort('enough')
+    return storeFault === 'rejects_done_late' && count > 1 ? undefined : storeFault
   })
+  const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
+  expect(error).toMatchObject({ code: 'aborted', charged, attempts: 0, cause: 'enough' })
+  for (const step of next) await step(lab)
+  if (charged === 'unknown') expect(lab.posts[0]?.key).toBe(error.idempotencyKey)
+})
 
-  histories([
+histories([
+  [
+    'an abort before any send is reported as not charged, and leaves an emptied row',
     [
-      'an abort before any send is reported as not charged, and leaves an emptied row',
-      [
-        fails({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' }, ABORTED),
-        ...[isEmpty, nothingSent, buys()],
-      ],
-      { charges: 1 },
+      fails({ code: 'aborted', charged: 'no', attempts: 0, cause: 'now' }, ABORTED),
+      ...[isEmpty, nothingSent, buys()],
     ],
+    { charges: 1 },
+  ],
+  [
+    'an abort is reported as charged if an earlier call bought the order',
+    [buys(), fails({ code: 'aborted', charged: 'yes' }, ABORTED)],
+    { charges: 1, record: { state: 'created' } },
+  ],
+  [
+    'an abort is reported as unknown if no closed record can replace a pending write',
+    [fails({ code: 'aborted', ...IN_DOUBT, attempts: 0 }, { ...over('insert', 'rejects'), ...ABORTED })],
+    { keys: [] },
+  ],
+  [
+    "an abort's result stays true if the record is forgotten later and old records are removed",
     [
-      'an abort is reported as charged if an earlier call bought the order',
-      [buys(), fails({ code: 'aborted', charged: 'yes' }, ABORTED)],
-      { charges: 1, record: { state: 'created' } },
+      ...[gaveUp('insert'), fails({ charged: 'no' }, ABORTED)],
+      (lab) => lab.orders.forget({ externalOrderId: 'r1' }),
+      ...[recovers(), passes(2 * MINUTE), recovers()],
     ],
+    { keys: [] },
+  ],
+  [
+    'an abort of a refused order is reported as not charged, and a late claim does not reopen it',
     [
-      'an abort is reported as unknown if no closed record can replace a pending write',
-      [fails({ code: 'aborted', ...IN_DOUBT, attempts: 0 }, { ...over('insert', 'rejects'), ...ABORTED })],
-      { keys: [] },
+      ...[drain, fails(REFUSED), topUp, gaveUp('update')],
+      ...[fails({ code: 'aborted', charged: 'no' }, ABORTED), passes(2 * MINUTE)],
     ],
-    [
-      "an abort's result stays true if the record is forgotten later and old records are removed",
-      [
-        ...[gaveUp('insert'), fails({ charged: 'no' }, ABORTED)],
-        (lab) => lab.client().orders.forget({ externalOrderId: 'r1' }),
-        ...[recovers(), passes(2 * MINUTE), recovers()],
-      ],
-      { keys: [] },
-    ],
-    [
-      'an abort of a refused order is reported as not charged, and a late claim does not reopen it',
-      [
-        ...[drain, fails(REFUSED), topUp, gaveUp('update')],
-        ...[fails({ code: 'aborted', charged: 'no' }, ABORTED), passes(2 * MINUTE)],
-      ],
-      { keys: [0], record: { state: 'rejected', rejection: { kind: 'refused' } } },
-    ],
-  ])
+    { keys: [0], record: { state: 'rejected', rejection: { kind: 'refused' } } },
+  ],
+])
 
-  it.each<[when: string, apiKey: (stop: () => void) => ApiKey]>([
-    ['before it began', (stop) => [stop(), 'sk_live_1'][1] ?? ''],
-    ['while the API key is asked for', (stop) => () => new Promise(() => stop())],
-    ['for want of an API key', () => throwing('the vault is sealed')],
-  ])('a call that ends %s is not followed by a charge from an abandoned write', async (_when, apiKeyOf) => {
-    const lab = new Lab()
+it.each<[when: string, apiKey: (stop: () => void) => ApiKey]>([
+  ['before it began', (stop) => [stop(), 'sk_live_1'][1] ?? ''],
+  ['while the API key is asked for', (stop) => () => new Promise(() => stop())],
+  ['for want of an API key', () => throwing('the vault is sealed')],
+])(
+  'a call that ends %s is not followed by a charge from an abandoned write',
+  async (lab, _when, apiKeyOf) => {
     await gaveUp('insert')(lab)
     const controller = new AbortController()
     const client = lab.elsewhere({ apiKey: apiKeyOf(() => controller.abort()) })
@@ -288,24 +290,24 @@ describe('an abort while the first write is pending', () => {
     expect(error).toMatchObject({ code: expect.stringMatching(/^(aborted|configuration)$/), charged: 'no' })
     await lab.runtime.advance(2 * MINUTE)
     expect(await lab.record('ref:r1')).toBeUndefined()
-    expect(await all(lab.client().orders.recover())).toEqual([])
+    expect(await all(lab.orders.recover())).toEqual([])
     expect(lab.posts).toHaveLength(0)
-  })
+  },
+)
 
-  it('an abort is not reported for the previous order in the slot of an anonymous order', async (lab) => {
-    const first = await lab.create(anonymousOrder())
-    for (const error of [
-      await failure(lab.create(anonymousOrder(), ABORTED)),
-      await failure(lab.client({ apiKey: throwing('sealed') }).orders.create(anonymousOrder())),
-    ]) {
-      expect(error).toMatchObject({ charged: 'no', attempts: 0 })
-      expect(error).not.toHaveProperty('idempotencyKey', expect.anything())
-    }
-    const second = await lab.create(anonymousOrder())
-    expect(second.id).not.toBe(first.id)
-    const known = await all(lab.client().orders.remembered({ since: 0 }))
-    expect(known.map(({ order }) => order?.id)).toEqual([second.id])
-  })
+it('an abort is not reported for the previous order in the slot of an anonymous order', async (lab) => {
+  const first = await lab.create(anonymousOrder())
+  for (const error of [
+    await failure(lab.create(anonymousOrder(), ABORTED)),
+    await failure(lab.client({ apiKey: throwing('sealed') }).orders.create(anonymousOrder())),
+  ]) {
+    expect(error).toMatchObject({ charged: 'no', attempts: 0 })
+    expect(error).not.toHaveProperty('idempotencyKey', expect.anything())
+  }
+  const second = await lab.create(anonymousOrder())
+  expect(second.id).not.toBe(first.id)
+  const known = await all(lab.orders.remembered({ since: 0 }))
+  expect(known.map(({ order }) => order?.id)).toEqual([second.id])
 })
 
 it('a call out of time checks for writes of other calls before it reports charged no', async (lab) => {
@@ -343,8 +345,7 @@ it.each([
     'no',
     { state: 'rejected', rejection: { kind: 'not_processed' } },
   ],
-] as const)('an abort after a send %s', async (_title, action, count, charged, record) => {
-  const lab = new Lab()
+] as const)('an abort after a send %s', async (lab, _title, action, count, charged, record) => {
   const controller = new AbortController()
   lab.fault(action, count)
   const { ending } = await lab.begin(() => failure(lab.create(order('r1'), { signal: controller.signal })))
@@ -355,30 +356,28 @@ it.each([
   await buys()(lab)
 })
 
-describe('a refusal that is heard but cannot be written', () => {
-  histories([
-    ...(['throws', 'rejects', 'hangs', 'done_late', 'loses'] as const).map(
-      (storeFault) =>
+histories([
+  ...(['throws', 'rejects', 'hangs', 'done_late', 'loses'] as const).map(
+    (storeFault) =>
+      [
+        `a refusal is reported as unknown if the record still says open: the store ${storeFault}`,
         [
-          `a refusal is reported as unknown if the record still says open: the store ${storeFault}`,
-          [
-            drain,
-            fails({ ...REFUSED, ...IN_DOUBT, attempts: 1 }, over('update', storeFault)),
-            ...[recorded({ state: 'open' }), topUp, jump(3 * MINUTE), buys(), oneRequest],
-          ],
-          { charges: 1 },
-        ] as const,
-    ),
-    ...(['loses_answer', 'done_unanswered', 'answers_late'] as const).map(
-      (storeFault) =>
-        [
-          `a refusal is reported as not charged if reading back shows it was written: the store ${storeFault}`,
-          [drain, fails(REFUSED, over('update', storeFault))],
-          { record: { state: 'rejected' } },
-        ] as const,
-    ),
-  ])
-})
+          drain,
+          fails({ ...REFUSED, ...IN_DOUBT, attempts: 1 }, over('update', storeFault)),
+          ...[recorded({ state: 'open' }), topUp, jump(3 * MINUTE), buys(), oneRequest],
+        ],
+        { charges: 1 },
+      ] as const,
+  ),
+  ...(['loses_answer', 'done_unanswered', 'answers_late'] as const).map(
+    (storeFault) =>
+      [
+        `a refusal is reported as not charged if reading back shows it was written: the store ${storeFault}`,
+        [drain, fails(REFUSED, over('update', storeFault))],
+        { record: { state: 'rejected' } },
+      ] as const,
+  ),
+])
 
 describe('a 201 that is unreadable', () => {
   const CHARGED = { code: 'invalid_response', charged: 'yes', status: 201 } as const
@@ -467,38 +466,32 @@ describe('in progress without end', () => {
   })
 })
 
-describe('a clock that was set back an hour', () => {
-  histories([
+histories([
+  [
+    'a clock set back before the next call makes an open order count as past its window',
+    [...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE }), jump(-HOUR)], fails({ ...UNRESOLVED, attempts: 0 })],
+    { charges: 1 },
+  ],
+  ['leaves no claim that looks alive for an hour', [diesAfterCharge, jump(-HOUR), fails(UNRESOLVED)], {}],
+  [
+    'a clock set back changes nothing for a created or refused order',
     [
-      'a clock set back before the next call makes an open order count as past its window',
-      [
-        ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE }), jump(-HOUR)],
-        fails({ ...UNRESOLVED, attempts: 0 }),
-      ],
-      { charges: 1 },
+      ...[buys(), drain, fails(REFUSED, { request: order('r2') }), topUp, jump(-HOUR)],
+      ...[buys(), buys({ request: order('r2') })],
     ],
-    ['leaves no claim that looks alive for an hour', [diesAfterCharge, jump(-HOUR), fails(UNRESOLVED)], {}],
-    [
-      'a clock set back changes nothing for a created or refused order',
-      [
-        ...[buys(), drain, fails(REFUSED, { request: order('r2') }), topUp, jump(-HOUR)],
-        ...[buys(), buys({ request: order('r2') })],
-      ],
-      { charges: 2 },
-    ],
-  ])
+    { charges: 2 },
+  ],
+])
 
-  it.each([
-    ['a call', false, -HOUR],
-    ['a call that continues an older order', true, -5 * MINUTE],
-  ])('after the clock was set back during %s, nothing more is sent', async (_what, older, back) => {
-    const lab = new Lab()
-    lab.fault({ type: 'status', status: 503 }, 'always')
-    if (older) await failure(lab.client(ONCE).orders.create(order('r1')))
-    if (older) lab.runtime.jump(10 * MINUTE)
-    const { ending } = await lab.begin(() => failure(lab.create()))
-    lab.runtime.jump(back)
-    expect(await ending).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
-    expect(lab.posts).toHaveLength(older ? 2 : 1)
-  })
+it.each([
+  ['a call', false, -HOUR],
+  ['a call that continues an older order', true, -5 * MINUTE],
+])('after the clock was set back during %s, nothing more is sent', async (lab, _what, older, back) => {
+  lab.fault({ type: 'status', status: 503 }, 'always')
+  if (older) await failure(lab.client(ONCE).orders.create(order('r1')))
+  if (older) lab.runtime.jump(10 * MINUTE)
+  const { ending } = await lab.begin(() => failure(lab.create()))
+  lab.runtime.jump(back)
+  expect(await ending).toMatchObject({ code: 'server', charged: 'unknown', attempts: 1 })
+  expect(lab.posts).toHaveLength(older ? 2 : 1)
 })

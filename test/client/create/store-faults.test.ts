@@ -15,195 +15,178 @@ const SILENT_WRITES = ['throws', 'rejects', 'rejects_done_late', 'hangs', 'done_
 const failsOver = (lab: Lab, plan: Parameters<typeof faultyStore>[2], request = order('r1')) =>
   failure(lab.elsewhere({}, plan).orders.create(request))
 
-describe('a store that refuses the first write', () => {
-  it.each(SILENT_WRITES)(
-    'create() sends nothing, and reports no if an emptied row blocks a late write: it %s once',
-    async (fault) => {
-      const lab = new Lab()
-      const error = await failsOver(lab, on('insert', fault, 1))
-      expect(error).toMatchObject({ ...NOT_CHARGED, externalOrderId: 'r1' })
-      expect(lab.posts).toHaveLength(0)
-      expect(await lab.record('ref:r1')).toBeUndefined()
-      await lab.runtime.advance(5 * MINUTE)
-      expect(await lab.record('ref:r1')).toBeUndefined()
-    },
-  )
-
-  it.each(SILENT_WRITES)(
-    'create() sends nothing, and reports unknown if the store rejects every other write: it %s',
-    async (fault) => {
-      const lab = new Lab()
-      const error = await failsOver(lab, on('insert', fault))
-      expect(error).toMatchObject({ ...UNKNOWN, idempotencyKey: expect.stringMatching(/^[0-9a-f-]{36}$/) })
-      if (/throws|rejects/.test(fault)) expect(error.cause).toMatchObject({ message: `the store ${fault}` })
-      expect(lab.posts).toHaveLength(0)
-    },
-  )
-
-  it('create() reports unknown, and stops writing, if the store rejects the emptied row too', async (lab) => {
-    const store = faultyStore(
-      lab.rows,
-      lab.runtime,
-      on('insert', 'throws', (count) => count <= 2),
-    )
-    expect(await failure(lab.client({ store }).orders.create(order('r1')))).toMatchObject(UNKNOWN)
-    expect(store.calls.filter((call) => call === 'insert')).toHaveLength(2)
+it.each(SILENT_WRITES)(
+  'create() sends nothing, and reports no if an emptied row blocks a late write: it %s once',
+  async (lab, fault) => {
+    const error = await failsOver(lab, on('insert', fault, 1))
+    expect(error).toMatchObject({ ...NOT_CHARGED, externalOrderId: 'r1' })
     expect(lab.posts).toHaveLength(0)
-  })
+    expect(await lab.record('ref:r1')).toBeUndefined()
+    await lab.runtime.advance(5 * MINUTE)
+    expect(await lab.record('ref:r1')).toBeUndefined()
+  },
+)
 
-  it.each([
-    ['with a reference', order('r1')],
-    ['without a name', anonymousOrder()],
-  ])(
-    'create() reports charged no if the store certainly wrote nothing and rejects every write: an order %s',
-    async (_what, request) => {
-      const lab = new Lab()
-      const message =
-        'The order could not be stored. This call sent nothing. The wallet was not charged. Repair the store and call again. The store reported: The disk is full; nothing was written.'
-      const error = await failsOver(lab, on('insert', 'refuses'), request)
-      expect(error).toMatchObject({ ...NOT_CHARGED, message })
-      expect(lab.posts).toHaveLength(0)
-    },
+it.each(SILENT_WRITES)(
+  'create() sends nothing, and reports unknown if the store rejects every other write: it %s',
+  async (lab, fault) => {
+    const error = await failsOver(lab, on('insert', fault))
+    expect(error).toMatchObject({ ...UNKNOWN, idempotencyKey: expect.stringMatching(/^[0-9a-f-]{36}$/) })
+    if (/throws|rejects/.test(fault)) expect(error.cause).toMatchObject({ message: `the store ${fault}` })
+    expect(lab.posts).toHaveLength(0)
+  },
+)
+
+it('create() reports unknown, and stops writing, if the store rejects the emptied row too', async (lab) => {
+  const store = faultyStore(
+    lab.rows,
+    lab.runtime,
+    on('insert', 'throws', (count) => count <= 2),
   )
+  expect(await failure(lab.client({ store }).orders.create(order('r1')))).toMatchObject(UNKNOWN)
+  expect(store.calls.filter((call) => call === 'insert')).toHaveLength(2)
+  expect(lab.posts).toHaveLength(0)
+})
 
-  it.each([
-    ['create() that reads', 'get', 'create'],
-    ['create() that writes', 'insert', 'create'],
-    ['recover() that reads', 'listOpen', 'recover'],
-    ['recover() that writes', 'update', 'recover'],
-  ] as const)(
-    "%s reports the driver's code as the store's own error does",
-    async (_what, operation, method) => {
-      const lab = new Lab()
-      await lab.doubted('drop', order('in-doubt'))
-      const cause = Object.assign(new Error('42501'), { code: '42501' })
-      const failing = async (): Promise<never> => {
-        throw new StoreError('This role may not use the tables.', { cause })
-      }
-      const { orders } = lab.client({ store: storeOver(lab.rows, { [operation]: failing }) })
-      const error =
-        operation === 'update'
-          ? (await all(orders.recover()))[0]?.error
-          : await failure(
-              method === 'create' ? orders.create(order('r1')) : Promise.resolve(orders.recover()),
-            )
-      expect(error).toMatchObject({ code: 'store', cause })
-      expect(error?.message).toContain('The store reported: This role may not use the tables.')
-    },
-  )
+it.each([
+  ['with a reference', order('r1')],
+  ['without a name', anonymousOrder()],
+])(
+  'create() reports charged no if the store certainly wrote nothing and rejects every write: an order %s',
+  async (lab, _what, request) => {
+    const message =
+      'The order could not be stored. This call sent nothing. The wallet was not charged. Repair the store and call again. The store reported: The disk is full; nothing was written.'
+    const error = await failsOver(lab, on('insert', 'refuses'), request)
+    expect(error).toMatchObject({ ...NOT_CHARGED, message })
+    expect(lab.posts).toHaveLength(0)
+  },
+)
 
-  it.each(['refuses', 'rejects'] as const)(
-    'create() does not report an order in doubt as uncharged if the store %s',
-    async (fault) => {
-      const lab = new Lab()
-      await lab.doubted()
-      const error = await failsOver(lab, on('update', fault))
-      expect(error).toMatchObject(UNKNOWN)
-      expect(lab.posts).toHaveLength(1)
-    },
-  )
+it.each([
+  ['create() that reads', 'get', 'create'],
+  ['create() that writes', 'insert', 'create'],
+  ['recover() that reads', 'listOpen', 'recover'],
+  ['recover() that writes', 'update', 'recover'],
+] as const)(
+  "%s reports the driver's code as the store's own error does",
+  async (lab, _what, operation, method) => {
+    await lab.doubted('drop', order('in-doubt'))
+    const cause = Object.assign(new Error('42501'), { code: '42501' })
+    const failing = async (): Promise<never> => {
+      throw new StoreError('This role may not use the tables.', { cause })
+    }
+    const { orders } = lab.client({ store: storeOver(lab.rows, { [operation]: failing }) })
+    const error =
+      operation === 'update'
+        ? (await all(orders.recover()))[0]?.error
+        : await failure(method === 'create' ? orders.create(order('r1')) : Promise.resolve(orders.recover()))
+    expect(error).toMatchObject({ code: 'store', cause })
+    expect(error?.message).toContain('The store reported: This role may not use the tables.')
+  },
+)
 
-  it('create() does not trust a store that claims it wrote nothing but cannot show its content', async (lab) => {
-    const error = await failsOver(lab, (operation, count) => {
-      if (operation === 'insert') return 'refuses'
-      return operation === 'get' && count > 1 ? 'rejects' : undefined
-    })
+it.each(['refuses', 'rejects'] as const)(
+  'create() does not report an order in doubt as uncharged if the store %s',
+  async (lab, fault) => {
+    await lab.doubted()
+    const error = await failsOver(lab, on('update', fault))
     expect(error).toMatchObject(UNKNOWN)
+    expect(lab.posts).toHaveLength(1)
+  },
+)
+
+it('create() does not trust a store that claims it wrote nothing but cannot show its content', async (lab) => {
+  const error = await failsOver(lab, (operation, count) => {
+    if (operation === 'insert') return 'refuses'
+    return operation === 'get' && count > 1 ? 'rejects' : undefined
   })
-
-  it.each([
-    ['refuses every write', undefined, 'refuses'],
-    ['rejects one write', 1, 'rejects'],
-  ] as const)(
-    'create() reports a new anonymous order as not charged if the previous one is, and the store %s',
-    async (_how, only, fault) => {
-      const lab = new Lab()
-      await lab.create(anonymousOrder())
-      const error = await failsOver(lab, on('update', fault, only), anonymousOrder())
-      expect(error).toMatchObject(NOT_CHARGED)
-      expect(error.orderId).toBeUndefined()
-      lab.sandbox.expectCharges(1)
-    },
-  )
-
-  it('create() keeps what was known of a refusal', async () => {
-    const lab = new Lab({ preset: 'remembers-refusals' })
-    await lab.refused()
-    expect(await failsOver(lab, on('update', 'rejects', 1))).toMatchObject({ code: 'store', charged: 'no' })
-    const rejection = { kind: 'refused', status: 402 }
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
-    expect((await lab.create()).id).toBe(lab.charged())
-  })
-
-  it.each(['loses_answer', 'done_unanswered', 'answers_late'] as const)(
-    'create() sends the order if reading back shows that the record is stored: the write %s',
-    async (fault) => {
-      const lab = new Lab()
-      const placed = await lab.elsewhere({}, on('insert', fault)).orders.create(order('r1'))
-      expect(placed.id).toBe(lab.charged())
-    },
-  )
+  expect(error).toMatchObject(UNKNOWN)
 })
 
-describe('a store that cannot be read', () => {
-  it.each(['throws', 'rejects', 'hangs'] as const)(
-    'create() sends nothing and reports unknown if the store cannot be read: it %s',
-    async (fault) => {
-      const lab = new Lab()
-      expect(await failsOver(lab, on('get', fault))).toMatchObject({ ...UNKNOWN, externalOrderId: 'r1' })
-      expect(lab.posts).toHaveLength(0)
-      expect(await lab.record('ref:r1')).toBeUndefined()
-    },
-  )
+it.each([
+  ['refuses every write', undefined, 'refuses'],
+  ['rejects one write', 1, 'rejects'],
+] as const)(
+  'create() reports a new anonymous order as not charged if the previous one is, and the store %s',
+  async (lab, _how, only, fault) => {
+    await lab.create(anonymousOrder())
+    const error = await failsOver(lab, on('update', fault, only), anonymousOrder())
+    expect(error).toMatchObject(NOT_CHARGED)
+    expect(error.orderId).toBeUndefined()
+    lab.sandbox.expectCharges(1)
+  },
+)
 
-  it('the error of a store that cannot be read names the reference and key of the order', async (lab) => {
-    const { orders } = lab.elsewhere({}, on('get', 'rejects'))
-    const supportReference = { externalOrderId: 'r1', idempotencyKey: 'k1' }
-    const error = await failure(orders.create(order('r1'), { idempotencyKey: 'k1' }))
-    expect(error).toMatchObject({ code: 'store', charged: 'unknown', supportReference })
-  })
-
-  it('a store that cannot be read does not hide that the caller aborted', async (lab) => {
-    const client = lab.elsewhere({}, on('get', 'rejects'))
-    const error = await failure(client.orders.create(order('r1'), { signal: AbortSignal.abort() }))
-    expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
-  })
+it('create() keeps what was known of a refusal', async () => {
+  const lab = new Lab({ preset: 'remembers-refusals' })
+  await lab.refused()
+  expect(await failsOver(lab, on('update', 'rejects', 1))).toMatchObject({ code: 'store', charged: 'no' })
+  const rejection = { kind: 'refused', status: 402 }
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
+  expect((await lab.create()).id).toBe(lab.charged())
 })
 
-describe('a store that fails when the order is there', () => {
-  it.each(['throws', 'rejects', 'hangs', 'done_late'] as const)(
-    'an order is returned and reported, and recovery stores it, if the store fails after the charge: it %s',
-    async (fault) => {
-      const lab = new Lab()
-      let broken = true
-      const client = lab.elsewhere(
-        {},
-        on('update', fault, () => broken),
-      )
-      const placed = await client.orders.create(order('r1'))
+it.each(['loses_answer', 'done_unanswered', 'answers_late'] as const)(
+  'create() sends the order if reading back shows that the record is stored: the write %s',
+  async (lab, fault) => {
+    const placed = await lab.elsewhere({}, on('insert', fault)).orders.create(order('r1'))
+    expect(placed.id).toBe(lab.charged())
+  },
+)
 
-      expect(placed.id).toBe(lab.charged())
-      expect(lab.settled).toMatchObject([{ ok: true, charged: 'yes', remembered: false, orderId: placed.id }])
-      broken = false
-      await lab.runtime.advance(5 * MINUTE)
-      await all(lab.client().orders.recover())
-      expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
-      lab.sandbox.expectCharges(1)
-    },
-  )
+it.each(['throws', 'rejects', 'hangs'] as const)(
+  'create() sends nothing and reports unknown if the store cannot be read: it %s',
+  async (lab, fault) => {
+    expect(await failsOver(lab, on('get', fault))).toMatchObject({ ...UNKNOWN, externalOrderId: 'r1' })
+    expect(lab.posts).toHaveLength(0)
+    expect(await lab.record('ref:r1')).toBeUndefined()
+  },
+)
 
-  it('an order is not lost if another writer has a newer version of its row', async (lab) => {
-    let interfered = false
-    const client = lab.elsewhere({}, (operation, _count, row) => {
-      if (operation !== 'update' || interfered || row === undefined) return undefined
-      interfered = true
-      // Another call takes the record over just before the proof is written.
-      void lab.tamper('ref:r1', () => {})
-      return 'loses'
-    })
+it('the error of a store that cannot be read names the reference and key of the order', async (lab) => {
+  const { orders } = lab.elsewhere({}, on('get', 'rejects'))
+  const supportReference = { externalOrderId: 'r1', idempotencyKey: 'k1' }
+  const error = await failure(orders.create(order('r1'), { idempotencyKey: 'k1' }))
+  expect(error).toMatchObject({ code: 'store', charged: 'unknown', supportReference })
+})
+
+it('a store that cannot be read does not hide that the caller aborted', async (lab) => {
+  const client = lab.elsewhere({}, on('get', 'rejects'))
+  const error = await failure(client.orders.create(order('r1'), { signal: AbortSignal.abort() }))
+  expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
+})
+
+it.each(['throws', 'rejects', 'hangs', 'done_late'] as const)(
+  'an order is returned and reported, and recovery stores it, if the store fails after the charge: it %s',
+  async (lab, fault) => {
+    let broken = true
+    const client = lab.elsewhere(
+      {},
+      on('update', fault, () => broken),
+    )
     const placed = await client.orders.create(order('r1'))
+
+    expect(placed.id).toBe(lab.charged())
+    expect(lab.settled).toMatchObject([{ ok: true, charged: 'yes', remembered: false, orderId: placed.id }])
+    broken = false
+    await lab.runtime.advance(5 * MINUTE)
+    await all(lab.orders.recover())
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
+    lab.sandbox.expectCharges(1)
+  },
+)
+
+it('an order is not lost if another writer has a newer version of its row', async (lab) => {
+  let interfered = false
+  const client = lab.elsewhere({}, (operation, _count, row) => {
+    if (operation !== 'update' || interfered || row === undefined) return undefined
+    interfered = true
+    // Another call takes the record over just before the proof is written.
+    void lab.tamper('ref:r1', () => {})
+    return 'loses'
   })
+  const placed = await client.orders.create(order('r1'))
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', order: { id: placed.id } })
 })
 
 describe('a record that cannot be used', () => {
@@ -215,8 +198,7 @@ describe('a record that cannot be used', () => {
 
   it.each(['', '{', '{"layout":1}', 'sealed:abc'])(
     'an unreadable record is never sent again: damaged to %j',
-    async (data) => {
-      const lab = new Lab()
+    async (lab, data) => {
       await lab.doubted()
       await overwrite(lab, 'ref:r1', data)
       const message = expect.stringContaining('cannot be read')
@@ -244,8 +226,7 @@ describe('a record that cannot be used', () => {
     ['slot', () => ({ slot: 'ref:r2' })],
   ])(
     'an order whose record has a changed %s is never sent by create() or recover()',
-    async (_what, change) => {
-      const lab = new Lab()
+    async (lab, _what, change) => {
       await lab.doubted()
       await lab.tamper('ref:r1', (content) => Object.assign(content, change(content)))
       const error = await failure(lab.create())
@@ -253,7 +234,7 @@ describe('a record that cannot be used', () => {
       expect(['store', 'unresolved_order']).toContain(error.code)
       expect(error).toMatchObject({ charged: 'unknown', attempts: 0 })
       // The service shows the reference, so recovery can find the order without sending anything.
-      expect(await all(lab.client().orders.recover())).toHaveLength(1)
+      expect(await all(lab.orders.recover())).toHaveLength(1)
       expect(lab.posts).toHaveLength(1)
       lab.sandbox.expectCharges(1)
     },
@@ -282,8 +263,7 @@ describe('a codec', () => {
     ['throws for what it has encrypted', () => Promise.reject(new Error('no key opens it'))],
     ['returns something else than it has encrypted', (text) => text],
     ['cuts off what it has encrypted', async (text) => (await reversed(text)).slice(0, -1)],
-  ])('a codec that %s is detected before anything is sent', async (_, decrypt) => {
-    const lab = new Lab()
+  ])('a codec that %s is detected before anything is sent', async (lab, _, decrypt) => {
     let repaired = false
     const codec: Codec = { encrypt: reversed, decrypt: (text) => (repaired ? reversed(text) : decrypt(text)) }
     const client = lab.client({ codec })

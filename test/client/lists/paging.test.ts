@@ -26,64 +26,60 @@ async function idsOf(items: AsyncIterable<{ readonly id: string }>): Promise<str
   return found
 }
 
-describe('the query of a list', () => {
-  it('the query of a list contains only the given parameters', async () => {
-    const { client, requests } = clientOver(({ url }) => cut(orders(60), url))
-    expect(await idsOf(client.orders.list())).toHaveLength(60)
-    expect(requests.map(({ url }) => url.search)).toEqual(['', '?offset=50', '?offset=60'])
-  })
-
-  it('the query of a list encodes limit, offset and sourceSystem', async () => {
-    const { client, requests } = clientOver(({ url }) => cut(orders(8), url))
-    await idsOf(client.orders.list({ limit: 3, offset: 4, sourceSystem: 'shop & co' }))
-    expect(requests.map(({ url }) => url.search)).toEqual([
-      '?limit=3&offset=4&sourceSystem=shop+%26+co',
-      '?limit=3&offset=7&sourceSystem=shop+%26+co',
-      '?limit=3&offset=8&sourceSystem=shop+%26+co',
-    ])
-  })
-
-  it.each([
-    { limit: 0 },
-    { limit: 1.5 },
-    { offset: -1 },
-    { offset: '3' },
-    { sourceSystem: '' },
-    { page: 2 },
-    null,
-  ])('a list rejects %j immediately, before anything is sent', (params) => {
-    const { client, requests } = clientOver(() => [])
-    expect(() => client.orders.list(params as never)).toThrow(InvalidRequestError)
-    expect(() => client.services.list(params as never)).toThrow(InvalidRequestError)
-    expect(requests).toHaveLength(0)
-  })
-
-  it('the query of a list is read when the list is created, not when it is iterated', async () => {
-    const { client, requests } = clientOver(({ url }) => cut(orders(5), url))
-    const params = { limit: 2 }
-    const list = client.orders.list(params)
-    params.limit = 4
-    await list
-    expect(requests[0]?.url.search).toBe('?limit=2')
-  })
+it('the query of a list contains only the given parameters', async () => {
+  const { client, requests } = clientOver(({ url }) => cut(orders(60), url))
+  expect(await idsOf(client.orders.list())).toHaveLength(60)
+  expect(requests.map(({ url }) => url.search)).toEqual(['', '?offset=50', '?offset=60'])
 })
 
-describe('prefetch', () => {
-  it.each([-1, 17, 1.5, '4', null, Number.NaN])(
-    'a prefetch of %j is rejected before anything is sent',
-    (prefetch) => {
-      const { client, requests } = clientOver(() => [])
-      const options = { prefetch } as never
-      expect(() => client.orders.list({}, options)).toThrow(InvalidRequestError)
-      expect(() => client.services.list({}, options)).toThrow(InvalidRequestError)
-      expect(requests).toHaveLength(0)
-    },
-  )
+it('the query of a list encodes limit, offset and sourceSystem', async () => {
+  const { client, requests } = clientOver(({ url }) => cut(orders(8), url))
+  await idsOf(client.orders.list({ limit: 3, offset: 4, sourceSystem: 'shop & co' }))
+  expect(requests.map(({ url }) => url.search)).toEqual([
+    '?limit=3&offset=4&sourceSystem=shop+%26+co',
+    '?limit=3&offset=7&sourceSystem=shop+%26+co',
+    '?limit=3&offset=8&sourceSystem=shop+%26+co',
+  ])
+})
 
-  it('prefetch is an option of lists only', () => {
-    const { client } = clientOver(() => [])
-    expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow(InvalidRequestError)
-  })
+it.each([
+  { limit: 0 },
+  { limit: 1.5 },
+  { offset: -1 },
+  { offset: '3' },
+  { sourceSystem: '' },
+  { page: 2 },
+  null,
+])('a list rejects %j immediately, before anything is sent', (params) => {
+  const { client, requests } = clientOver(() => [])
+  expect(() => client.orders.list(params as never)).toThrow(InvalidRequestError)
+  expect(() => client.services.list(params as never)).toThrow(InvalidRequestError)
+  expect(requests).toHaveLength(0)
+})
+
+it('the query of a list is read when the list is created, not when it is iterated', async () => {
+  const { client, requests } = clientOver(({ url }) => cut(orders(5), url))
+  const params = { limit: 2 }
+  const list = client.orders.list(params)
+  params.limit = 4
+  await list
+  expect(requests[0]?.url.search).toBe('?limit=2')
+})
+
+it.each([-1, 17, 1.5, '4', null, Number.NaN])(
+  'a prefetch of %j is rejected before anything is sent',
+  (prefetch) => {
+    const { client, requests } = clientOver(() => [])
+    const options = { prefetch } as never
+    expect(() => client.orders.list({}, options)).toThrow(InvalidRequestError)
+    expect(() => client.services.list({}, options)).toThrow(InvalidRequestError)
+    expect(requests).toHaveLength(0)
+  },
+)
+
+it('prefetch is an option of lists only', () => {
+  const { client } = clientOver(() => [])
+  expect(() => client.orders.reconcile({}, { prefetch: 2 } as never)).toThrow(InvalidRequestError)
 })
 
 describe('the envelope of a list', () => {
@@ -173,27 +169,25 @@ describe('the envelope of a list', () => {
   })
 })
 
-describe('pages of a list', () => {
-  it('each page of a list is retried separately', async () => {
-    const { client, requests } = clientOver(({ url }, count) => {
-      if (count % 2 === 1) throw new TypeError('fetch failed')
-      return cut(orders(5), url)
-    })
-    expect(await idsOf(client.orders.list({ limit: 2 }, { maxRetries: 1 }))).toHaveLength(5)
-    expect(requests).toHaveLength(8)
+it('each page of a list is retried separately', async () => {
+  const { client, requests } = clientOver(({ url }, count) => {
+    if (count % 2 === 1) throw new TypeError('fetch failed')
+    return cut(orders(5), url)
   })
+  expect(await idsOf(client.orders.list({ limit: 2 }, { maxRetries: 1 }))).toHaveLength(5)
+  expect(requests).toHaveLength(8)
+})
 
-  it('an iteration ends with the error of the failed page, after the items before it', async () => {
-    const { client } = clientOver(({ url }) =>
-      url.searchParams.get('offset') === '4' ? json({ code: 'NO' }, 403) : cut(orders(9), url),
-    )
-    const found: string[] = []
-    const reading = (async () => {
-      for await (const { id } of client.orders.list({ limit: 2 })) found.push(id)
-    })()
-    await expect(reading).rejects.toMatchObject({ code: 'permission_denied' })
-    expect(found).toEqual(['ord_0', 'ord_1', 'ord_2', 'ord_3'])
-  })
+it('an iteration ends with the error of the failed page, after the items before it', async () => {
+  const { client } = clientOver(({ url }) =>
+    url.searchParams.get('offset') === '4' ? json({ code: 'NO' }, 403) : cut(orders(9), url),
+  )
+  const found: string[] = []
+  const reading = (async () => {
+    for await (const { id } of client.orders.list({ limit: 2 })) found.push(id)
+  })()
+  await expect(reading).rejects.toMatchObject({ code: 'permission_denied' })
+  expect(found).toEqual(['ord_0', 'ord_1', 'ord_2', 'ord_3'])
 })
 
 describe("a list whose caller's signal fires in the middle of a page", () => {

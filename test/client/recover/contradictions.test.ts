@@ -13,80 +13,76 @@ const SOMEBODY_ELSES = [
   ['another quantity, where none has a reference', { quantity: 1000 }, anonymousOrder()],
 ] as const
 
-describe("a response that is somebody else's order", () => {
-  describe.each(SOMEBODY_ELSES)('%s', (_what, difference, request) => {
-    const patch = { id: 'ord_of_another', ...difference }
+describe.each(SOMEBODY_ELSES)('%s', (_what, difference, request) => {
+  const patch = { id: 'ord_of_another', ...difference }
 
-    it('a response with another order is replayed with the same key until the right order comes, for one charge', async (lab) => {
-      lab.fault({ type: 'transformBody', patch }, 2, 'createOrder')
-      const { id } = await lab.create(request)
-      expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
-      expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
-      expect(lab.posts).toHaveLength(3)
-    })
-
-    it('another order is never returned or remembered, and the error reports an unknown charge', async (lab) => {
-      lab.fault({ type: 'transformBody', patch }, 'always', 'createOrder')
-      const error = await failure(lab.create(request))
-      expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', status: 201 })
-      expect(error.orderId).toBeUndefined()
-      expect(JSON.stringify(await all(lab.client().orders.unresolved()))).not.toContain('ord_of_another')
-
-      lab.sandbox.faults.clear()
-      const [recovered] = await all(lab.client().orders.recover())
-      expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([recovered?.order?.id])
-    })
+  it('a response with another order is replayed with the same key until the right order comes, for one charge', async (lab) => {
+    lab.fault({ type: 'transformBody', patch }, 2, 'createOrder')
+    const { id } = await lab.create(request)
+    expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
+    expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
+    expect(lab.posts).toHaveLength(3)
   })
 
-  it('a response with other names is accepted if the reference agrees, because a service may rename', async (lab) => {
-    const patch = { serviceId: 'SVC_STANDARD', quantity: 10_000 }
-    lab.fault({ type: 'transformBody', patch }, 1, 'createOrder')
-    const { id } = await lab.create()
-    expect(id).toBe(lab.charged())
-    expect(lab.posts).toHaveLength(1)
-  })
-
-  it('an order that is read by the id from its own response is accepted, whatever the service shows now', async (lab) => {
-    const patch = { status: null }
+  it('another order is never returned or remembered, and the error reports an unknown charge', async (lab) => {
     lab.fault({ type: 'transformBody', patch }, 'always', 'createOrder')
-    expect(await failure(lab.create(anonymousOrder()))).toMatchObject({ charged: 'yes' })
-    lab.fault({ type: 'transformBody', patch: { quantity: 3 } }, 'always', 'retrieveOrder')
-    const { id } = await lab.create(anonymousOrder())
-    expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
-    expect(await all(lab.client().orders.unresolved())).toEqual([])
+    const error = await failure(lab.create(request))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', status: 201 })
+    expect(error.orderId).toBeUndefined()
+    expect(JSON.stringify(await all(lab.orders.unresolved()))).not.toContain('ord_of_another')
+
+    lab.sandbox.faults.clear()
+    const [recovered] = await all(lab.orders.recover())
+    expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([recovered?.order?.id])
   })
+})
 
-  it.each([
-    ['a quantity as a string', { quantity: '10.0' }],
-    ['an object as serviceId', { serviceId: { id: 'svc_other' } }],
-    ['a list as metadata', { metadata: [] }],
-  ])('%s is not a contradiction, because it cannot be compared', async (_what, difference) => {
-    const lab = new Lab()
-    lab.fault({ type: 'transformBody', patch: difference }, 1, 'createOrder')
-    const { id } = await lab.create(anonymousOrder())
-    expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
-  })
+it('a response with other names is accepted if the reference agrees, because a service may rename', async (lab) => {
+  const patch = { serviceId: 'SVC_STANDARD', quantity: 10_000 }
+  lab.fault({ type: 'transformBody', patch }, 1, 'createOrder')
+  const { id } = await lab.create()
+  expect(id).toBe(lab.charged())
+  expect(lab.posts).toHaveLength(1)
+})
 
-  it.each(['retrieve', 'waitFor'] as const)(
-    '%s() does not return an order with another id',
-    async (method) => {
-      const lab = new Lab()
-      const { id } = await lab.create()
-      const patch = { id: 'ord_of_another' }
-      lab.fault({ type: 'transformBody', patch }, 'always', 'retrieveOrder')
-      const { orders } = lab.client()
-      const call = method === 'retrieve' ? orders.retrieve(id) : orders.waitFor(id, { until: () => true })
-      expect(await failure(call)).toMatchObject({ code: 'invalid_response', issues: [{ path: 'id' }] })
-    },
-  )
+it('an order that is read by the id from its own response is accepted, whatever the service shows now', async (lab) => {
+  const patch = { status: null }
+  lab.fault({ type: 'transformBody', patch }, 'always', 'createOrder')
+  expect(await failure(lab.create(anonymousOrder()))).toMatchObject({ charged: 'yes' })
+  lab.fault({ type: 'transformBody', patch: { quantity: 3 } }, 'always', 'retrieveOrder')
+  const { id } = await lab.create(anonymousOrder())
+  expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
+  expect(await all(lab.orders.unresolved())).toEqual([])
+})
 
-  it('services.retrieve() does not return a service with another productId', async (lab) => {
-    const patch = { productId: 'svc_other' }
-    lab.fault({ type: 'transformBody', patch }, 1, 'retrieveService')
-    expect(await failure(lab.client().services.retrieve('svc_standard'))).toMatchObject({
-      code: 'invalid_response',
-      issues: [{ path: 'productId' }],
-    })
+it.each([
+  ['a quantity as a string', { quantity: '10.0' }],
+  ['an object as serviceId', { serviceId: { id: 'svc_other' } }],
+  ['a list as metadata', { metadata: [] }],
+])('%s is not a contradiction, because it cannot be compared', async (lab, _what, difference) => {
+  lab.fault({ type: 'transformBody', patch: difference }, 1, 'createOrder')
+  const { id } = await lab.create(anonymousOrder())
+  expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
+})
+
+it.each(['retrieve', 'waitFor'] as const)(
+  '%s() does not return an order with another id',
+  async (lab, method) => {
+    const { id } = await lab.create()
+    const patch = { id: 'ord_of_another' }
+    lab.fault({ type: 'transformBody', patch }, 'always', 'retrieveOrder')
+    const { orders } = lab
+    const call = method === 'retrieve' ? orders.retrieve(id) : orders.waitFor(id, { until: () => true })
+    expect(await failure(call)).toMatchObject({ code: 'invalid_response', issues: [{ path: 'id' }] })
+  },
+)
+
+it('services.retrieve() does not return a service with another productId', async (lab) => {
+  const patch = { productId: 'svc_other' }
+  lab.fault({ type: 'transformBody', patch }, 1, 'retrieveService')
+  expect(await failure(lab.client().services.retrieve('svc_standard'))).toMatchObject({
+    code: 'invalid_response',
+    issues: [{ path: 'productId' }],
   })
 })
 
@@ -98,7 +94,7 @@ describe("another integration's order with the same reference", () => {
 
   const APART = ['only_local', 'only_remote']
   const kindsOf = async (lab: Lab): Promise<string[]> =>
-    (await all(lab.client().orders.reconcile())).map(({ kind }) => kind).sort()
+    (await all(lab.orders.reconcile())).map(({ kind }) => kind).sort()
   /** Changes every row of the list. */
   const lists = (lab: Lab, fields: object) =>
     lab.fault(
@@ -115,11 +111,10 @@ describe("another integration's order with the same reference", () => {
 
   it.each(OTHERS)(
     "recover() does not adopt another integration's order whose %s differs",
-    async (_field, other) => {
-      const lab = new Lab()
+    async (lab, _field, other) => {
       await lost(lab)
       const { id } = lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-      expect(await all(lab.client().orders.recover())).toMatchObject([
+      expect(await all(lab.orders.recover())).toMatchObject([
         { outcome: 'needs_attention', reason: 'doubtful', error: { orderId: id, charged: 'unknown' } },
       ])
       expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
@@ -132,7 +127,7 @@ describe("another integration's order with the same reference", () => {
     const other = { ...anonymousOrder(), target: '@another' }
     lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
     const posts = lab.posts.length
-    expect(await all(lab.client().orders.recover())).toMatchObject([
+    expect(await all(lab.orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'doubtful', record: { slot: 'ref:r1' } },
     ])
     expect(lab.posts).toHaveLength(posts)
@@ -140,36 +135,34 @@ describe("another integration's order with the same reference", () => {
 
   it.each(OTHERS)(
     "another integration's order does not hide the own order from recover() if its %s differs",
-    async (_field, other) => {
-      const lab = new Lab()
+    async (lab, _field, other) => {
       lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
       await lab.doubted()
       lab.runtime.jump(60 * MINUTE)
       lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
       const { orderId } = lab.sandbox.expectChargedOnce('r1')
-      expect(await all(lab.client().orders.recover())).toMatchObject([
-        { outcome: 'created', order: { id: orderId } },
-      ])
+      expect(await all(lab.orders.recover())).toMatchObject([{ outcome: 'created', order: { id: orderId } }])
     },
   )
 
-  it.each(OTHERS)("resolve() rejects another integration's order whose %s differs", async (field, other) => {
-    const lab = new Lab()
-    await lost(lab)
-    const { id } = lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
-    const resolved = lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: id })
-    const error = await failure(resolved)
-    expect(error).toMatchObject({ code: 'invalid_request', charged: 'unknown' })
-    expect(error.message).toContain(field)
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-  })
+  it.each(OTHERS)(
+    "resolve() rejects another integration's order whose %s differs",
+    async (lab, field, other) => {
+      await lost(lab)
+      const { id } = lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
+      const resolved = lab.orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: id })
+      const error = await failure(resolved)
+      expect(error).toMatchObject({ code: 'invalid_request', charged: 'unknown' })
+      expect(error.message).toContain(field)
+      expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+    },
+  )
 
-  it.each(OTHERS)('reconcile() calls an order doubtful whose %s differs', async (field, other) => {
-    const lab = new Lab()
+  it.each(OTHERS)('reconcile() calls an order doubtful whose %s differs', async (lab, field, other) => {
     await lost(lab)
     lab.sandbox.addOrder({ ...other, metadata: { externalOrderId: 'r1' } })
     const doubtful = { kind: 'doubtful', differs: expect.arrayContaining([field]) }
-    expect(await all(lab.client().orders.reconcile())).toMatchObject([doubtful])
+    expect(await all(lab.orders.reconcile())).toMatchObject([doubtful])
   })
 
   it.each([
@@ -177,8 +170,7 @@ describe("another integration's order with the same reference", () => {
     ['no reference', { metadata: {} }],
   ])(
     'a remembered id proves an order whose fields the service changes, listed with %s',
-    async (_with, shown) => {
-      const lab = new Lab()
+    async (lab, _with, shown) => {
       await lab.create()
       lists(lab, { quantity: 3, target: '@other', ...shown })
       expect(await kindsOf(lab)).toEqual(['matched'])
@@ -205,7 +197,7 @@ describe("another integration's order with the same reference", () => {
       await lab.doubted('drop', order('r2'))
       lab.runtime.jump(60 * MINUTE)
       lab.sandbox.addOrder(twin)
-      const outcomes = await all(lab.client().orders.recover())
+      const outcomes = await all(lab.orders.recover())
       expect(outcomes.map(({ outcome, reason }) => `${outcome} ${reason}`)).toEqual([
         'needs_attention doubtful',
         'needs_attention past_window',
@@ -219,7 +211,7 @@ describe("another integration's order with the same reference", () => {
       await lab.doubted('drop', order('r2'))
       const orderId = lab.charged()
       lab.runtime.jump(60 * MINUTE)
-      const outcomes = await all(lab.client().orders.recover())
+      const outcomes = await all(lab.orders.recover())
       expect(outcomes).toMatchObject([
         { outcome: 'created', order: { id: orderId } },
         { outcome: 'needs_attention', reason: 'past_window' },
@@ -230,7 +222,7 @@ describe("another integration's order with the same reference", () => {
       const lab = systems()
       await lab.doubted('drop', order('r1', { metadata }))
       const { id } = lab.sandbox.addOrder(twin)
-      const { orders } = lab.client()
+      const { orders } = lab
       expect(await all(orders.reconcile())).toMatchObject([{ kind: 'doubtful', differs: ['sourceSystem'] }])
       const resolve = (despite: readonly EchoedField[]) =>
         orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: id, despite })

@@ -2,7 +2,7 @@ import { describe, expect } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
-import { Lab, order } from '../../support/lab.ts'
+import { type Lab, order } from '../../support/lab.ts'
 
 const MINUTE = 60_000
 const LIST = { operation: 'listOrders' } as const
@@ -51,12 +51,12 @@ describe('a list of orders that is longer than a lookup reads', () => {
   it('a list that is too long is not read again for the same order within 15 minutes, by any client', async (lab) => {
     await tooOld(lab)
     endless(lab)
-    await all(lab.client().orders.recover())
+    await all(lab.orders.recover())
     await lab.runtime.advance(10 * MINUTE)
     await recovers(lab, { outcome: 'needs_attention', error: { code: 'unresolved_order' } })
     expect(gets(lab)).toBe(PAGES)
     await lab.runtime.advance(10 * MINUTE)
-    await all(lab.client().orders.recover())
+    await all(lab.orders.recover())
     expect(gets(lab)).toBe(2 * PAGES)
   })
 
@@ -95,8 +95,7 @@ describe('the walk of a look-up over the list', () => {
     ['as many rows as requested', 100, [0, 40]],
     ['at most 20 rows', 20, [0, 15, 30, 45]],
     ['at most 8 rows', 8, [0, 6, 12, 18, 24, 30, 36, 42, 48, 54]],
-  ])('pages overlap and miss no row if the service returns %s', async (_what, maxLimit, expected) => {
-    const lab = new Lab()
+  ])('pages overlap and miss no row if the service returns %s', async (lab, _what, maxLimit, expected) => {
     await buried(lab)
     lab.sandbox.configure({ maxLimit })
     await recovers(lab, { outcome: 'created', order: { id: lab.charged() } })

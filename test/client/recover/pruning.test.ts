@@ -1,4 +1,4 @@
-import { describe, expect } from 'vitest'
+import { expect } from 'vitest'
 import { CustomerOrderingClient } from '../../../src/client.ts'
 import { emptyRow } from '../../../src/orders/record/record.ts'
 import type { OrderStore, PruneOptions } from '../../../src/stores/store.ts'
@@ -30,182 +30,178 @@ async function writtenAt(lab: Lab, time: number): Promise<void> {
 async function kept(lab: Lab): Promise<readonly string[]> {
   await lab.runtime.settle()
   const found: string[] = []
-  for await (const { externalOrderId = '' } of lab.client().orders.remembered({ since: 0 }))
+  for await (const { externalOrderId = '' } of lab.orders.remembered({ since: 0 }))
     found.push(externalOrderId)
   return found.sort()
 }
 
 const recovered = (lab: Lab, store: OrderStore): Promise<unknown> => lab.client({ store }).orders.recover()
 
-describe('old closed records', () => {
-  it('orders remove old closed records once an hour, and none in the first hour of a process', async (lab) => {
-    const { store, pruned } = watched(lab)
-    for (const [reference, removals] of [
-      ['r1', 0],
-      ['r2', 1],
-      ['r3', 2],
-    ] as const) {
-      await lab.client({ store }).orders.create(order(reference))
-      await lab.runtime.advance(HOUR - 1000)
-      await lab.client({ store }).orders.create(order(`${reference} again`))
-      expect(pruned).toHaveLength(removals)
-      await lab.runtime.advance(1000)
-    }
-  })
+it('orders remove old closed records once an hour, and none in the first hour of a process', async (lab) => {
+  const { store, pruned } = watched(lab)
+  for (const [reference, removals] of [
+    ['r1', 0],
+    ['r2', 1],
+    ['r3', 2],
+  ] as const) {
+    await lab.client({ store }).orders.create(order(reference))
+    await lab.runtime.advance(HOUR - 1000)
+    await lab.client({ store }).orders.create(order(`${reference} again`))
+    expect(pruned).toHaveLength(removals)
+    await lab.runtime.advance(1000)
+  }
+})
 
-  it('a recovery removes old closed records too', async (lab) => {
-    const { store, pruned } = watched(lab)
-    await recovered(lab, store)
-    await recovered(lab, store)
-    await lab.runtime.settle()
-    expect(pruned).toHaveLength(1)
-  })
+it('a recovery removes old closed records too', async (lab) => {
+  const { store, pruned } = watched(lab)
+  await recovered(lab, store)
+  await recovered(lab, store)
+  await lab.runtime.settle()
+  expect(pruned).toHaveLength(1)
+})
 
-  it('close() waits until a removal of old records that has begun is done', async (lab) => {
-    const events: string[] = []
-    const store: OrderStore = {
-      ...faultyStore(lab.rows, lab.runtime),
-      prune: () =>
-        new Promise((resolve) => {
-          lab.runtime.setTimer(() => {
-            events.push('pruned')
-            resolve(0)
-          }, 1000)
-        }),
-      close: async () => {
-        events.push('closed')
-      },
-    }
-    const client = lab.client({ store })
-    await client.orders.recover()
-    await client.close()
-    expect(events).toEqual(['pruned', 'closed'])
-    events.length = 0
-    const owner = lab.client({ store })
-    await owner.withOptions({ account: 'other shop' }).orders.recover()
-    await owner.close()
-    expect(events).toEqual(['pruned', 'closed'])
-  })
+it('close() waits until a removal of old records that has begun is done', async (lab) => {
+  const events: string[] = []
+  const store: OrderStore = {
+    ...faultyStore(lab.rows, lab.runtime),
+    prune: () =>
+      new Promise((resolve) => {
+        lab.runtime.setTimer(() => {
+          events.push('pruned')
+          resolve(0)
+        }, 1000)
+      }),
+    close: async () => {
+      events.push('closed')
+    },
+  }
+  const client = lab.client({ store })
+  await client.orders.recover()
+  await client.close()
+  expect(events).toEqual(['pruned', 'closed'])
+  events.length = 0
+  const owner = lab.client({ store })
+  await owner.withOptions({ account: 'other shop' }).orders.recover()
+  await owner.close()
+  expect(events).toEqual(['pruned', 'closed'])
+})
 
-  it('created records are kept for 400 days and rejected ones for 7, unless retention changes it', async (lab) => {
+it('created records are kept for 400 days and rejected ones for 7, unless retention changes it', async (lab) => {
+  const now = lab.runtime.now()
+  // The youngest records that confirm the clock, at a quarter of each retention.
+  for (const days of [100, 2.5, 1.75]) await writtenAt(lab, now - days * DAY)
+  const { store, pruned } = watched(lab)
+  await recovered(lab, store)
+  const { store: other, pruned: otherwise } = watched(lab)
+  const client = lab.client({ store: other, retention: { created: 10 * DAY } })
+  await client.orders.recover()
+  await lab.runtime.settle()
+  expect(pruned).toEqual([{ createdBefore: now - 400 * DAY, rejectedBefore: now - 7 * DAY }])
+  expect(otherwise).toEqual([{ createdBefore: now - 10 * DAY, rejectedBefore: now - 7 * DAY }])
+})
+
+it('old records are kept longer if the youngest record that confirms the clock is older', async () => {
+  // The age of the only record, and how long a created or a rejected record is kept then.
+  const DAYS: readonly (readonly [number, number | undefined, number | undefined])[] = [
+    [1.74, undefined, undefined],
+    [1.9, undefined, 7.15],
+    [3, undefined, 8.25],
+    [14, undefined, 19.25],
+    [100, 400, 105.25],
+    [110, 410, 115.25],
+    [224, 524, 229.25],
+    [225, 525, undefined],
+  ]
+  for (const [age, created, rejected] of DAYS) {
+    const lab = new Lab()
     const now = lab.runtime.now()
-    // The youngest records that confirm the clock, at a quarter of each retention.
-    for (const days of [100, 2.5, 1.75]) await writtenAt(lab, now - days * DAY)
+    await writtenAt(lab, now - age * DAY)
     const { store, pruned } = watched(lab)
     await recovered(lab, store)
-    const { store: other, pruned: otherwise } = watched(lab)
-    const client = lab.client({ store: other, retention: { created: 10 * DAY } })
-    await client.orders.recover()
     await lab.runtime.settle()
-    expect(pruned).toEqual([{ createdBefore: now - 400 * DAY, rejectedBefore: now - 7 * DAY }])
-    expect(otherwise).toEqual([{ createdBefore: now - 10 * DAY, rejectedBefore: now - 7 * DAY }])
-  })
+    const limit = (days: number | undefined): number => (days === undefined ? 0 : now - days * DAY)
+    expect(pruned).toEqual([{ createdBefore: limit(created), rejectedBefore: limit(rejected) }])
+  }
+})
 
-  it('old records are kept longer if the youngest record that confirms the clock is older', async () => {
-    // The age of the only record, and how long a created or a rejected record is kept then.
-    const DAYS: readonly (readonly [number, number | undefined, number | undefined])[] = [
-      [1.74, undefined, undefined],
-      [1.9, undefined, 7.15],
-      [3, undefined, 8.25],
-      [14, undefined, 19.25],
-      [100, 400, 105.25],
-      [110, 410, 115.25],
-      [224, 524, 229.25],
-      [225, 525, undefined],
-    ]
-    for (const [age, created, rejected] of DAYS) {
-      const lab = new Lab()
-      const now = lab.runtime.now()
-      await writtenAt(lab, now - age * DAY)
-      const { store, pruned } = watched(lab)
-      await recovered(lab, store)
-      await lab.runtime.settle()
-      const limit = (days: number | undefined): number => (days === undefined ? 0 : now - days * DAY)
-      expect(pruned).toEqual([{ createdBefore: limit(created), rejectedBefore: limit(rejected) }])
-    }
-  })
+it("old records are kept even if one client's clock is 401 days ahead and it restarts repeatedly", async (lab) => {
+  const right = lab.client()
+  await right.orders.create(order('r1'))
+  lab.drain()
+  await failure(right.orders.create(order('refused')))
+  lab.topUp()
+  const ahead = { ...lab.runtime, now: () => lab.runtime.now() + 401 * DAY }
+  /** A client whose process starts, places an order, recovers and ends. */
+  const run = async (reference: string): Promise<void> => {
+    const store = faultyStore(lab.rows, lab.runtime)
+    const wrong = new CustomerOrderingClient({ ...lab.options, store }, ahead)
+    await wrong.orders.create(order(reference))
+    await wrong.orders.recover()
+    await wrong.close()
+  }
+  for (const reference of ['ahead-1', 'ahead-2']) {
+    await run(reference)
+    await lab.runtime.advance(DAY)
+  }
+  expect(await kept(lab)).toEqual(['ahead-1', 'ahead-2', 'r1', 'refused'])
+  // A refusal looks old if the clock was wrong for a quarter of the 7 days, and an order after
+  // 100 days.
+  for (const reference of ['ahead-3', 'ahead-4', 'ahead-5']) {
+    await lab.runtime.advance(30 * DAY)
+    await run(reference)
+  }
+  expect(await kept(lab)).toContain('r1')
+  await right.orders.create(order('r1'))
+  expect(lab.posts.filter(({ body }) => body.includes('"r1"'))).toHaveLength(1)
+  lab.sandbox.expectChargedOnce('r1')
+})
 
-  it("old records are kept even if one client's clock is 401 days ahead and it restarts repeatedly", async (lab) => {
-    const right = lab.client()
-    await right.orders.create(order('r1'))
-    lab.drain()
-    await failure(right.orders.create(order('refused')))
-    lab.topUp()
-    const ahead = { ...lab.runtime, now: () => lab.runtime.now() + 401 * DAY }
-    /** A client whose process starts, places an order, recovers and ends. */
-    const run = async (reference: string): Promise<void> => {
-      const store = faultyStore(lab.rows, lab.runtime)
-      const wrong = new CustomerOrderingClient({ ...lab.options, store }, ahead)
-      await wrong.orders.create(order(reference))
-      await wrong.orders.recover()
-      await wrong.close()
-    }
-    for (const reference of ['ahead-1', 'ahead-2']) {
-      await run(reference)
-      await lab.runtime.advance(DAY)
-    }
-    expect(await kept(lab)).toEqual(['ahead-1', 'ahead-2', 'r1', 'refused'])
-    // A refusal looks old if the clock was wrong for a quarter of the 7 days, and an order after
-    // 100 days.
-    for (const reference of ['ahead-3', 'ahead-4', 'ahead-5']) {
-      await lab.runtime.advance(30 * DAY)
-      await run(reference)
-    }
-    expect(await kept(lab)).toContain('r1')
-    await right.orders.create(order('r1'))
-    expect(lab.posts.filter(({ body }) => body.includes('"r1"'))).toHaveLength(1)
-    lab.sandbox.expectChargedOnce('r1')
-  })
+it('old records are removed when their time is over: created later than rejected, open never', async (lab) => {
+  const client = lab.client()
+  await client.orders.create(order('created'))
+  lab.drain()
+  await failure(client.orders.create(order('rejected')))
+  lab.fault({ type: 'drop' }, 'always')
+  await failure(client.orders.create(order('open')))
+  lab.sandbox.faults.clear()
+  lab.topUp()
+  await lab.runtime.advance(6 * DAY)
+  await client.orders.create(order('later'))
+  await lab.runtime.advance(2 * DAY)
+  await client.orders.recover()
+  expect(await kept(lab)).toEqual(['created', 'later', 'open'])
+  await lab.runtime.advance(300 * DAY)
+  await client.orders.create(order('last'))
+  expect(await kept(lab)).toEqual(['created', 'last', 'later', 'open'])
+  await lab.runtime.advance(105 * DAY)
+  await client.orders.recover()
+  expect(await kept(lab)).toEqual(['last', 'open'])
+})
 
-  it('old records are removed when their time is over: created later than rejected, open never', async (lab) => {
-    const client = lab.client()
-    await client.orders.create(order('created'))
-    lab.drain()
-    await failure(client.orders.create(order('rejected')))
-    lab.fault({ type: 'drop' }, 'always')
-    await failure(client.orders.create(order('open')))
-    lab.sandbox.faults.clear()
-    lab.topUp()
-    await lab.runtime.advance(6 * DAY)
-    await client.orders.create(order('later'))
-    await lab.runtime.advance(2 * DAY)
-    await client.orders.recover()
-    expect(await kept(lab)).toEqual(['created', 'later', 'open'])
-    await lab.runtime.advance(300 * DAY)
-    await client.orders.create(order('last'))
-    expect(await kept(lab)).toEqual(['created', 'last', 'later', 'open'])
-    await lab.runtime.advance(105 * DAY)
-    await client.orders.recover()
-    expect(await kept(lab)).toEqual(['last', 'open'])
-  })
+it('old records are removed separately for each account', async (lab) => {
+  const { store, pruned } = watched(lab)
+  for (const account of ['shop', 'other shop']) await lab.client({ store, account }).orders.recover()
+  await lab.runtime.settle()
+  expect(pruned).toHaveLength(2)
+})
 
-  it('old records are removed separately for each account', async (lab) => {
-    const { store, pruned } = watched(lab)
-    for (const account of ['shop', 'other shop']) await lab.client({ store, account }).orders.recover()
-    await lab.runtime.settle()
-    expect(pruned).toHaveLength(2)
-  })
-
-  it('a failed removal of old records is logged, and does not affect the order', async () => {
-    const failures: (() => Promise<number>)[] = [
-      () => Promise.reject(new Error('secret text of a database')),
-      throwing('at once'),
-      () => new Promise(() => {}),
-    ]
-    for (const fails of failures) {
-      const lab = new Lab()
-      const { store } = watched(lab, fails)
-      const logged: unknown[][] = []
-      const log = (...line: unknown[]): void => void logged.push(line)
-      const logger = { debug: log, info: log, warn: log, error: log }
-      await lab.client({ store }).orders.create(order('r1'))
-      await lab.runtime.advance(HOUR)
-      const placed = await lab.client({ store, logger }).orders.create(order('r2'))
-      expect(await lab.record('ref:r2')).toMatchObject({ state: 'created', order: { id: placed.id } })
-      await lab.runtime.advance(11_000)
-      expect(logged).toEqual([
-        [expect.stringContaining('old records could not be removed'), { code: 'store' }],
-      ])
-    }
-  })
+it('a failed removal of old records is logged, and does not affect the order', async () => {
+  const failures: (() => Promise<number>)[] = [
+    () => Promise.reject(new Error('secret text of a database')),
+    throwing('at once'),
+    () => new Promise(() => {}),
+  ]
+  for (const fails of failures) {
+    const lab = new Lab()
+    const { store } = watched(lab, fails)
+    const logged: unknown[][] = []
+    const log = (...line: unknown[]): void => void logged.push(line)
+    const logger = { debug: log, info: log, warn: log, error: log }
+    await lab.client({ store }).orders.create(order('r1'))
+    await lab.runtime.advance(HOUR)
+    const placed = await lab.client({ store, logger }).orders.create(order('r2'))
+    expect(await lab.record('ref:r2')).toMatchObject({ state: 'created', order: { id: placed.id } })
+    await lab.runtime.advance(11_000)
+    expect(logged).toEqual([[expect.stringContaining('old records could not be removed'), { code: 'store' }]])
+  }
 })

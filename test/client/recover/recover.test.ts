@@ -4,7 +4,7 @@ import {
   type RecoverOptions,
   type RecoveryOutcome,
 } from 'customer-ordering-sdk'
-import { describe, expect } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { all, throwing } from '../../support/calls.ts'
@@ -103,129 +103,125 @@ const aborted =
     expect((await ending).error).toMatchObject({ code: 'aborted', charged: 'unknown' })
   }
 
-describe('recover() settles what a dead process left', () => {
-  histories([
+histories([
+  [
+    'recover() repeats the request of a dead process with its key and its bytes',
     [
-      'recover() repeats the request of a dead process with its key and its bytes',
-      [
-        ...[left(), jump(BUSY), findsCharged(), sameRequest, recorded({ readable: true })],
-        async (lab) => expect(await lab.record('ref:r1')).not.toHaveProperty('body'),
-      ],
-      { charges: 1 },
+      ...[left(), jump(BUSY), findsCharged(), sameRequest, recorded({ readable: true })],
+      async (lab) => expect(await lab.record('ref:r1')).not.toHaveProperty('body'),
     ],
+    { charges: 1 },
+  ],
+  [
+    'recover() places an order that never reached the service',
+    [left('r1', { charged: false }), jump(BUSY), tells(['r1 created'])],
+    { charges: 1 },
+  ],
+  [
+    'recover() sends one request for each order, whatever the response',
     [
-      'recover() places an order that never reached the service',
-      [left('r1', { charged: false }), jump(BUSY), tells(['r1 created'])],
-      { charges: 1 },
+      ...[left(), jump(BUSY), fault({ type: 'status', status: 503 }, 'always')],
+      finds([{ outcome: 'still_open', error: { code: 'server', charged: 'unknown' } }]),
     ],
-    [
-      'recover() sends one request for each order, whatever the response',
-      [
-        ...[left(), jump(BUSY), fault({ type: 'status', status: 503 }, 'always')],
-        finds([{ outcome: 'still_open', error: { code: 'server', charged: 'unknown' } }]),
-      ],
-      { keys: [0, 0] },
-    ],
-  ])
+    { keys: [0, 0] },
+  ],
+])
 
-  it('recover() settles orders by key and orders without a name', async (lab) => {
-    await lab.dies((orders) => orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
-    await lab.dies((orders) => orders.create(anonymousOrder()))
-    lab.runtime.jump(BUSY)
-    expect(outcomesOf(await run(lab)).sort()).toEqual(['anon created', 'key: created'])
-    lab.sandbox.expectChargedOnce('k1')
-    lab.sandbox.expectCharges(2)
-  })
-
-  it("recover() sends the caller's headers with its requests and its reads", async (lab) => {
-    for (const step of leftLongAgo('r1', 'r2')) await step(lab)
-    const before = lab.sandbox.requests.length
-    const headers = { 'x-trace': 'recovery-1' }
-    lab.fault({ type: 'status', status: 503 })
-    await run(lab, { headers })
-    lab.runtime.jump(WINDOW)
-    await run(lab, { headers })
-    const sent = lab.sandbox.requests.slice(before)
-    expect(new Set(sent.map(({ method }) => method))).toEqual(new Set(['POST', 'GET']))
-    expect(new Set(sent.map((request) => request.headers['x-trace']))).toEqual(new Set(['recovery-1']))
-  })
-
-  it('recover() sends nothing if no order is open', async (lab) => {
-    await lab.create()
-    lab.drain()
-    await failure(lab.create(order('r2')))
-    const before = lab.sandbox.requests.length
-    expect(await run(lab)).toEqual([])
-    expect(lab.sandbox.requests.length).toBe(before)
-  })
+it('recover() settles orders by key and orders without a name', async (lab) => {
+  await lab.dies((orders) => orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
+  await lab.dies((orders) => orders.create(anonymousOrder()))
+  lab.runtime.jump(BUSY)
+  expect(outcomesOf(await run(lab)).sort()).toEqual(['anon created', 'key: created'])
+  lab.sandbox.expectChargedOnce('k1')
+  lab.sandbox.expectCharges(2)
 })
 
-describe('recover() and orders in progress', () => {
-  histories([
-    [
-      "recover() skips a live call's order until that call's time is over, unless takeOver is set",
-      [
-        ...[left(), sendsNone(tells(['r1 in_progress'], { by: elsewhere }))],
-        tells(['r1 created'], { by: elsewhere, takeOver: true }),
-      ],
-      { charges: 1 },
-    ],
-    [
-      'recover() waits if the service is still processing the order',
-      [
-        ...[left(), jump(BUSY), fault({ type: 'inProgress' })],
-        finds([{ outcome: 'in_progress', error: { code: 'idempotency_in_progress' } }]),
-        tells(['r1 created']),
-      ],
-      { charges: 1 },
-    ],
-    [
-      'recover() does not send if another process claims the order first',
-      [
-        ...[left(), jump(BUSY)],
-        sendsNone(tells(['r1 in_progress'], { by: (lab) => lab.elsewhere({}, on('update', 'loses')) })),
-      ],
-      {},
-    ],
-  ])
+it("recover() sends the caller's headers with its requests and its reads", async (lab) => {
+  for (const step of leftLongAgo('r1', 'r2')) await step(lab)
+  const before = lab.sandbox.requests.length
+  const headers = { 'x-trace': 'recovery-1' }
+  lab.fault({ type: 'status', status: 503 })
+  await run(lab, { headers })
+  lab.runtime.jump(WINDOW)
+  await run(lab, { headers })
+  const sent = lab.sandbox.requests.slice(before)
+  expect(new Set(sent.map(({ method }) => method))).toEqual(new Set(['POST', 'GET']))
+  expect(new Set(sent.map((request) => request.headers['x-trace']))).toEqual(new Set(['recovery-1']))
+})
 
-  it('recover() skips an order of its own process, even with takeOver', async (lab) => {
-    const client = lab.client()
-    lab.fault({ type: 'delay', ms: 5000, when: 'during' })
-    const { ending } = await lab.begin(() => client.orders.create(order('r1')))
-    await sendsNone(tells(['r1 in_progress'], { by: () => client, takeOver: true }))(lab)
-    await ending
-    lab.charged()
-  })
+it('recover() sends nothing if no order is open', async (lab) => {
+  await lab.create()
+  lab.drain()
+  await failure(lab.create(order('r2')))
+  const before = lab.sandbox.requests.length
+  expect(await run(lab)).toEqual([])
+  expect(lab.sandbox.requests.length).toBe(before)
+})
 
-  it('create() waits for the order that recover() is settling, or names the fields that differ', async (lab) => {
-    await lab.doubted()
-    const client = lab.client()
-    lab.fault({ type: 'delay', ms: 1000 })
-    const { ending } = await lab.begin(() => run(lab, { by: () => client }))
-    const other = await failure(client.orders.create(order('r1', { quantity: 20 })))
-    expect(other).toMatchObject({ code: 'idempotency_conflict', local: true, fields: ['quantity'] })
-    const placed = await client.orders.create(order('r1'))
-    expect(await ending).toMatchObject([{ outcome: 'created', order: { id: placed.id } }])
-    expect(lab.posts).toHaveLength(2)
-    lab.charged()
-  })
+histories([
+  [
+    "recover() skips a live call's order until that call's time is over, unless takeOver is set",
+    [
+      ...[left(), sendsNone(tells(['r1 in_progress'], { by: elsewhere }))],
+      tells(['r1 created'], { by: elsewhere, takeOver: true }),
+    ],
+    { charges: 1 },
+  ],
+  [
+    'recover() waits if the service is still processing the order',
+    [
+      ...[left(), jump(BUSY), fault({ type: 'inProgress' })],
+      finds([{ outcome: 'in_progress', error: { code: 'idempotency_in_progress' } }]),
+      tells(['r1 created']),
+    ],
+    { charges: 1 },
+  ],
+  [
+    'recover() does not send if another process claims the order first',
+    [
+      ...[left(), jump(BUSY)],
+      sendsNone(tells(['r1 in_progress'], { by: (lab) => lab.elsewhere({}, on('update', 'loses')) })),
+    ],
+    {},
+  ],
+])
 
-  it('recover() reports the outcome of an order that was settled before its turn', async (lab) => {
-    for (const step of leftLongAgo('r1', 'r2')) await step(lab)
-    await leave(lab, 'r3', { charged: false })
-    // No call may still be running, under any clock that is wrong by five minutes.
-    lab.runtime.jump(BUSY + 6 * 60_000)
-    const found: string[] = []
-    for await (const outcome of lab.process().client.orders.recover({ concurrency: 1 })) {
-      found.push(...outcomesOf([outcome]))
-      if (outcome.record.externalOrderId !== 'r1') continue
-      await lab.client().orders.resolve({ externalOrderId: 'r3' }, { as: 'abandoned' })
-      await lab.create(order('r2'))
-    }
-    expect(found).toEqual(['r1 created', 'r2 created', 'r3 rejected'])
-    lab.sandbox.expectCharges(2)
-  })
+it('recover() skips an order of its own process, even with takeOver', async (lab) => {
+  const client = lab.client()
+  lab.fault({ type: 'delay', ms: 5000, when: 'during' })
+  const { ending } = await lab.begin(() => client.orders.create(order('r1')))
+  await sendsNone(tells(['r1 in_progress'], { by: () => client, takeOver: true }))(lab)
+  await ending
+  lab.charged()
+})
+
+it('create() waits for the order that recover() is settling, or names the fields that differ', async (lab) => {
+  await lab.doubted()
+  const client = lab.client()
+  lab.fault({ type: 'delay', ms: 1000 })
+  const { ending } = await lab.begin(() => run(lab, { by: () => client }))
+  const other = await failure(client.orders.create(order('r1', { quantity: 20 })))
+  expect(other).toMatchObject({ code: 'idempotency_conflict', local: true, fields: ['quantity'] })
+  const placed = await client.orders.create(order('r1'))
+  expect(await ending).toMatchObject([{ outcome: 'created', order: { id: placed.id } }])
+  expect(lab.posts).toHaveLength(2)
+  lab.charged()
+})
+
+it('recover() reports the outcome of an order that was settled before its turn', async (lab) => {
+  for (const step of leftLongAgo('r1', 'r2')) await step(lab)
+  await leave(lab, 'r3', { charged: false })
+  // No call may still be running, under any clock that is wrong by five minutes.
+  lab.runtime.jump(BUSY + 6 * 60_000)
+  const found: string[] = []
+  for await (const outcome of lab.process().client.orders.recover({ concurrency: 1 })) {
+    found.push(...outcomesOf([outcome]))
+    if (outcome.record.externalOrderId !== 'r1') continue
+    await lab.orders.resolve({ externalOrderId: 'r3' }, { as: 'abandoned' })
+    await lab.create(order('r2'))
+  }
+  expect(found).toEqual(['r1 created', 'r2 created', 'r3 rejected'])
+  lab.sandbox.expectCharges(2)
 })
 
 describe('recover() past the point where repeating is safe only looks', () => {
@@ -370,83 +366,79 @@ describe('recover() past the point where repeating is safe only looks', () => {
   })
 })
 
-describe('recover({ concurrency })', () => {
-  it('100 open orders at 50 ms each are settled in less than a second', async (lab) => {
-    for (let count = 0; count < 100; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
-    const before = lab.runtime.monotonic()
-    expect(await lab.client().orders.recover()).toMatchObject({ created: 100 })
-    expect(lab.runtime.monotonic() - before).toBeLessThan(1000)
-    lab.sandbox.expectCharges(100)
-  })
-
-  it('at most `concurrency` orders are settled at the same time', async (lab) => {
-    for (let count = 0; count < 6; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
-    const before = lab.runtime.monotonic()
-    await lab.client().orders.recover({ concurrency: 2 })
-    expect(lab.runtime.monotonic() - before).toBe(150)
-    expect(() => lab.client().orders.recover({ concurrency: 0 })).toThrow(InvalidRequestError)
-  })
-
-  it('three transport failures in a row end the walk, apart from the requests in progress', async (lab) => {
-    for (let count = 0; count < 30; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'drop' }, 'always')
-    const before = lab.sandbox.requests.length
-    expect(await lab.client().orders.recover()).toMatchObject({ stillOpen: 30 })
-    expect(lab.sandbox.requests.length - before).toBeLessThanOrEqual(2 + 8)
-  })
-
-  it('leaving the loop cancels the requests in progress, and leaves no claim behind', async (lab) => {
-    for (let count = 0; count < 4; count++) await lab.doubted('drop', order(`r${count}`))
-    lab.fault({ type: 'stall' }, 3, 'createOrder')
-    const seen: string[] = []
-    for await (const { outcome } of lab.client().orders.recover({ timeout: 60_000 })) {
-      seen.push(outcome)
-      break
-    }
-    expect(seen).toEqual(['created'])
-    const open = await all(lab.client().orders.unresolved())
-    expect(open).toHaveLength(3)
-    for (const record of open) expect(record).not.toHaveProperty('busyUntil')
-  })
+it('100 open orders at 50 ms each are settled in less than a second', async (lab) => {
+  for (let count = 0; count < 100; count++) await lab.doubted('drop', order(`r${count}`))
+  lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
+  const before = lab.runtime.monotonic()
+  expect(await lab.orders.recover()).toMatchObject({ created: 100 })
+  expect(lab.runtime.monotonic() - before).toBeLessThan(1000)
+  lab.sandbox.expectCharges(100)
 })
 
-describe('a refusal that recovery hears', () => {
-  histories([
-    ...[400, 402, 404, 409, 422].map(
-      (status) =>
-        [
-          `a refusal with status ${status} proves nothing, and the next recovery does not repeat the request`,
-          [
-            ...[left(), jump(BUSY)],
-            fault({ type: 'status', status, ...(status === 409 && { code: 'IDEMPOTENCY_CONFLICT' }) }),
-            finds([
-              {
-                outcome: 'needs_attention',
-                reason: status === 409 ? 'conflict' : 'refused',
-                error: { status },
-              },
-            ]),
-            sendsNone(run),
-          ],
-          { record: { state: 'open', hold: status === 409 ? 'conflict' : 'refused', generation: 0 } },
-          SILENT,
-        ] as const,
-    ),
-    ...[401, 403, 429].map(
-      (status) =>
-        [
-          `a refusal with status ${status} leaves the order open for the next recovery`,
-          [
-            ...[left(), jump(BUSY), fault({ type: 'status', status })],
-            ...[finds([{ outcome: 'still_open', error: { status } }]), tells(['r1 created'])],
-          ],
-          { charges: 1 },
-        ] as const,
-    ),
-  ])
+it('at most `concurrency` orders are settled at the same time', async (lab) => {
+  for (let count = 0; count < 6; count++) await lab.doubted('drop', order(`r${count}`))
+  lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
+  const before = lab.runtime.monotonic()
+  await lab.orders.recover({ concurrency: 2 })
+  expect(lab.runtime.monotonic() - before).toBe(150)
+  expect(() => lab.orders.recover({ concurrency: 0 })).toThrow(InvalidRequestError)
 })
+
+it('three transport failures in a row end the walk, apart from the requests in progress', async (lab) => {
+  for (let count = 0; count < 30; count++) await lab.doubted('drop', order(`r${count}`))
+  lab.fault({ type: 'drop' }, 'always')
+  const before = lab.sandbox.requests.length
+  expect(await lab.orders.recover()).toMatchObject({ stillOpen: 30 })
+  expect(lab.sandbox.requests.length - before).toBeLessThanOrEqual(2 + 8)
+})
+
+it('leaving the loop cancels the requests in progress, and leaves no claim behind', async (lab) => {
+  for (let count = 0; count < 4; count++) await lab.doubted('drop', order(`r${count}`))
+  lab.fault({ type: 'stall' }, 3, 'createOrder')
+  const seen: string[] = []
+  for await (const { outcome } of lab.orders.recover({ timeout: 60_000 })) {
+    seen.push(outcome)
+    break
+  }
+  expect(seen).toEqual(['created'])
+  const open = await all(lab.orders.unresolved())
+  expect(open).toHaveLength(3)
+  for (const record of open) expect(record).not.toHaveProperty('busyUntil')
+})
+
+histories([
+  ...[400, 402, 404, 409, 422].map(
+    (status) =>
+      [
+        `a refusal with status ${status} proves nothing, and the next recovery does not repeat the request`,
+        [
+          ...[left(), jump(BUSY)],
+          fault({ type: 'status', status, ...(status === 409 && { code: 'IDEMPOTENCY_CONFLICT' }) }),
+          finds([
+            {
+              outcome: 'needs_attention',
+              reason: status === 409 ? 'conflict' : 'refused',
+              error: { status },
+            },
+          ]),
+          sendsNone(run),
+        ],
+        { record: { state: 'open', hold: status === 409 ? 'conflict' : 'refused', generation: 0 } },
+        SILENT,
+      ] as const,
+  ),
+  ...[401, 403, 429].map(
+    (status) =>
+      [
+        `a refusal with status ${status} leaves the order open for the next recovery`,
+        [
+          ...[left(), jump(BUSY), fault({ type: 'status', status })],
+          ...[finds([{ outcome: 'still_open', error: { status } }]), tells(['r1 created'])],
+        ],
+        { charges: 1 },
+      ] as const,
+  ),
+])
 
 describe('an order that was created but never readable', () => {
   const unreadable = (times = 3): Step[] => [
@@ -459,7 +451,7 @@ describe('an order that was created but never readable', () => {
       'an unreadable order is read by repeating the request inside the window',
       [
         ...[...unreadable(), findsCharged(), recorded({ readable: true })],
-        async (lab) => expect(await all(lab.client().orders.unresolved())).toEqual([]),
+        async (lab) => expect(await all(lab.orders.unresolved())).toEqual([]),
       ],
       { charges: 1 },
     ],
@@ -509,7 +501,7 @@ describe('an order that was created but never readable', () => {
     transform: (body: unknown): unknown => ({ ...(body as object), ...field }),
   })
   const UNREADABLE = { outcome: 'created', reason: 'unreadable' } as const
-  it.each<[how: string, meanwhile: (lab: Lab, id: string) => unknown, outcome: object, readable: boolean]>([
+  test.each<[how: string, meanwhile: (lab: Lab, id: string) => unknown, outcome: object, readable: boolean]>([
     [
       'an unreadable order past the window is read by its id, if known',
       () => {},
@@ -579,8 +571,7 @@ describe('the walk of recover()', () => {
     ['timeouts and lost connections', [SLOW, LOST, SLOW, undefined], 3],
     ['failures around an order', [LOST, LOST, undefined, LOST, LOST, LOST, undefined], 6],
     ['failures around an error status', [LOST, LOST, FAILED, LOST, LOST, LOST, undefined], 6],
-  ])('only three transport failures in a row end the run: %s', async (_what, actions, sent) => {
-    const lab = new Lab()
+  ])('only three transport failures in a row end the run: %s', async (lab, _what, actions, sent) => {
     for (const step of leftLongAgo(...actions.map((_action, index) => `r${index}`))) await step(lab)
     const before = lab.posts.length
     const fetch: typeof globalThis.fetch = (...request) => {
@@ -683,7 +674,7 @@ describe('the walk of recover()', () => {
 
   it('leaving recover() early does not change the remaining orders', async (lab) => {
     for (const step of leftLongAgo('r1', 'r2')) await step(lab)
-    for await (const outcome of lab.client().orders.recover({ concurrency: 1 })) {
+    for await (const outcome of lab.orders.recover({ concurrency: 1 })) {
       expect(outcomesOf([outcome])).toEqual(['r1 created'])
       break
     }
@@ -700,7 +691,7 @@ describe('the walk of recover()', () => {
     lab.fault({ type: 'stall' })
     const found: string[] = []
     const { ending } = await lab.begin(async () => {
-      for await (const outcome of lab.client().orders.recover({ signal: controller.signal, concurrency: 1 }))
+      for await (const outcome of lab.orders.recover({ signal: controller.signal, concurrency: 1 }))
         found.push(...outcomesOf([outcome]))
     })
     controller.abort()
@@ -726,94 +717,89 @@ it('many concurrent recoveries settle every order once', async (lab) => {
     ).toBe(true)
   }
   expect(found.filter(({ outcome }) => outcome !== 'created' && outcome !== 'in_progress')).toEqual([])
-  expect(await all(lab.client().orders.unresolved())).toEqual([])
+  expect(await all(lab.orders.unresolved())).toEqual([])
   // One request each, plus the one of the killed process.
   expect(lab.posts.length).toBe(2 * references.length)
 })
 
-describe('unresolved()', () => {
-  it('unresolved() lists open and unreadable orders, and sends nothing', async (lab) => {
-    await lab.create(order('done'))
-    await leave(lab, 'r1')
-    const before = lab.sandbox.requests.length
-    const found: OrderRecord[] = await all(lab.client().orders.unresolved())
-    expect(found).toMatchObject([{ slot: 'ref:r1', externalOrderId: 'r1', state: 'open' }])
-    expect(lab.sandbox.requests.length).toBe(before)
-    expect(found[0]).not.toHaveProperty('body')
-    expect(found[0]).not.toHaveProperty('apiKeyTag')
-  })
+it('unresolved() lists open and unreadable orders, and sends nothing', async (lab) => {
+  await lab.create(order('done'))
+  await leave(lab, 'r1')
+  const before = lab.sandbox.requests.length
+  const found: OrderRecord[] = await all(lab.orders.unresolved())
+  expect(found).toMatchObject([{ slot: 'ref:r1', externalOrderId: 'r1', state: 'open' }])
+  expect(lab.sandbox.requests.length).toBe(before)
+  expect(found[0]).not.toHaveProperty('body')
+  expect(found[0]).not.toHaveProperty('apiKeyTag')
+})
 
-  it('unresolved() fails after the readable records if one is unreadable', async (lab) => {
-    await leave(lab, 'r1')
-    await leave(lab, 'r2')
-    await lab.tamper('ref:r1', { layout: 9 })
-    const found: string[] = []
-    const walk = async (): Promise<void> => {
-      for await (const { slot } of lab.client().orders.unresolved()) found.push(slot)
-    }
-    await expect(walk()).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
-    expect(found).toEqual(['ref:r2'])
+it('unresolved() fails after the readable records if one is unreadable', async (lab) => {
+  await leave(lab, 'r1')
+  await leave(lab, 'r2')
+  await lab.tamper('ref:r1', { layout: 9 })
+  const found: string[] = []
+  const walk = async (): Promise<void> => {
+    for await (const { slot } of lab.orders.unresolved()) found.push(slot)
+  }
+  await expect(walk()).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
+  expect(found).toEqual(['ref:r2'])
+})
+
+it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
+  ['recover()', (client) => all(client.orders.recover())],
+  ['create()', (client) => failure(client.orders.create(order('r1')))],
+])(
+  'after a clock that was ahead is corrected, %s never reopens the window of the key',
+  async (lab, _what, look) => {
+    lab.sandbox.configure({ orderFields: [] })
+    lab.runtime.jump(HOUR)
+    await lab.doubted()
+    lab.runtime.jump(-HOUR)
+    const unmarked = lab.elsewhere({}, on('update', 'rejects'))
+    expect(await run(lab, { by: () => unmarked })).toMatchObject([{ reason: 'past_window' }])
+    await look(lab.client())
+    lab.sandbox.forgetKeys()
+    // According to the record, the order was sent five minutes ago.
+    lab.runtime.jump(HOUR + 5 * 60_000)
+    expect(await run(lab)).toMatchObject([
+      { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
+    ])
+    expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order' })
+    expect(lab.posts).toHaveLength(1)
+    lab.sandbox.expectCharges(1)
+  },
+)
+
+it("a clock that was ahead does not reserve a killed call's order until it catches up", async (lab) => {
+  const killed = lab.process()
+  lab.runtime.jump(400 * 24 * HOUR)
+  lab.fault({ type: 'stall' })
+  await lab.begin(() => killed.client.orders.create(order('r1')))
+  killed.kill()
+  lab.runtime.jump(HOUR - 400 * 24 * HOUR)
+  for (let run = 0; run < 2; run++)
+    expect(await all(lab.elsewhere().orders.recover())).toMatchObject([
+      { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
+    ])
+  // The killed call had two minutes, and a clock may be wrong by five.
+  lab.runtime.jump(8 * 60_000)
+  const given = { as: 'abandoned' } as const
+  expect(await lab.elsewhere().orders.resolve({ externalOrderId: 'r1' }, given)).toMatchObject({
+    state: 'rejected',
   })
 })
 
-describe('a clock that was ahead when an order was sent', () => {
-  it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
-    ['recover()', (client) => all(client.orders.recover())],
-    ['create()', (client) => failure(client.orders.create(order('r1')))],
-  ])(
-    'after a clock that was ahead is corrected, %s never reopens the window of the key',
-    async (_what, look) => {
-      const lab = new Lab()
-      lab.sandbox.configure({ orderFields: [] })
-      lab.runtime.jump(HOUR)
-      await lab.doubted()
-      lab.runtime.jump(-HOUR)
-      const unmarked = lab.elsewhere({}, on('update', 'rejects'))
-      expect(await run(lab, { by: () => unmarked })).toMatchObject([{ reason: 'past_window' }])
-      await look(lab.client())
-      lab.sandbox.forgetKeys()
-      // According to the record, the order was sent five minutes ago.
-      lab.runtime.jump(HOUR + 5 * 60_000)
-      expect(await run(lab)).toMatchObject([
-        { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
-      ])
-      expect(await failure(lab.create())).toMatchObject({ code: 'unresolved_order' })
-      expect(lab.posts).toHaveLength(1)
-      lab.sandbox.expectCharges(1)
-    },
-  )
-
-  it("a clock that was ahead does not reserve a killed call's order until it catches up", async (lab) => {
-    const killed = lab.process()
-    lab.runtime.jump(400 * 24 * HOUR)
-    lab.fault({ type: 'stall' })
-    await lab.begin(() => killed.client.orders.create(order('r1')))
-    killed.kill()
-    lab.runtime.jump(HOUR - 400 * 24 * HOUR)
-    for (let run = 0; run < 2; run++)
-      expect(await all(lab.elsewhere().orders.recover())).toMatchObject([
-        { outcome: 'needs_attention', reason: 'past_window', record: { firstSentAt: 0 } },
-      ])
-    // The killed call had two minutes, and a clock may be wrong by five.
-    lab.runtime.jump(8 * 60_000)
-    const given = { as: 'abandoned' } as const
-    expect(await lab.elsewhere().orders.resolve({ externalOrderId: 'r1' }, given)).toMatchObject({
-      state: 'rejected',
-    })
-  })
-
-  it('a clock that was ahead does not let the first key of a refused order be sent again', async (lab) => {
-    lab.drain()
-    lab.runtime.jump(HOUR)
-    await failure(lab.create())
-    lab.runtime.jump(-HOUR)
-    await failure(lab.create())
-    lab.runtime.jump(HOUR + 5 * 60_000)
-    lab.topUp()
-    await lab.create()
-    expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(3)
-    lab.sandbox.expectCharges(1)
-  })
+it('a clock that was ahead does not let the first key of a refused order be sent again', async (lab) => {
+  lab.drain()
+  lab.runtime.jump(HOUR)
+  await failure(lab.create())
+  lab.runtime.jump(-HOUR)
+  await failure(lab.create())
+  lab.runtime.jump(HOUR + 5 * 60_000)
+  lab.topUp()
+  await lab.create()
+  expect(new Set(lab.posts.map(({ key }) => key)).size).toBe(3)
+  lab.sandbox.expectCharges(1)
 })
 
 it('a lookup does not believe a list that comes from a cache', async (lab) => {

@@ -1,122 +1,119 @@
 import type { OrderRecord, RememberedQuery } from 'customer-ordering-sdk'
-import { describe, expect } from 'vitest'
+import { expect } from 'vitest'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, type Lab, order } from '../../support/lab.ts'
 
 const remembered = (lab: Lab, query: RememberedQuery): Promise<OrderRecord[]> =>
-  all(lab.client().orders.remembered(query))
+  all(lab.orders.remembered(query))
 
-describe('remembered()', () => {
-  it('remembered() finds an order by its reference, and sends nothing', async (lab) => {
-    const placed = await lab.create()
-    const before = lab.sandbox.requests.length
-    expect(await remembered(lab, { externalOrderId: 'r1' })).toEqual([
-      {
-        slot: 'ref:r1',
-        key: lab.posts[0]?.key,
-        generation: 0,
-        state: 'created',
-        ambiguous: false,
-        attempts: 1,
-        createdAt: expect.any(Number),
-        firstSentAt: expect.any(Number),
-        version: 2,
-        externalOrderId: 'r1',
-        order: placed,
-      },
-    ])
-    expect(lab.sandbox.requests.length).toBe(before)
-  })
+it('remembered() finds an order by its reference, and sends nothing', async (lab) => {
+  const placed = await lab.create()
+  const before = lab.sandbox.requests.length
+  expect(await remembered(lab, { externalOrderId: 'r1' })).toEqual([
+    {
+      slot: 'ref:r1',
+      key: lab.posts[0]?.key,
+      generation: 0,
+      state: 'created',
+      ambiguous: false,
+      attempts: 1,
+      createdAt: expect.any(Number),
+      firstSentAt: expect.any(Number),
+      version: 2,
+      externalOrderId: 'r1',
+      order: placed,
+    },
+  ])
+  expect(lab.sandbox.requests.length).toBe(before)
+})
 
-  it('remembered() shows why an order was refused', async (lab) => {
-    lab.drain()
-    await failure(lab.create())
-    expect(await remembered(lab, { externalOrderId: 'r1' })).toMatchObject([
-      { state: 'rejected', rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } },
-    ])
-  })
+it('remembered() shows why an order was refused', async (lab) => {
+  lab.drain()
+  await failure(lab.create())
+  expect(await remembered(lab, { externalOrderId: 'r1' })).toMatchObject([
+    { state: 'rejected', rejection: { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } },
+  ])
+})
 
-  it("remembered() finds orders by key: a given key, a reference's key, and an anonymous order's key", async (lab) => {
-    await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
-    await lab.create()
-    await lab.create(anonymousOrder({ quantity: 20 }))
-    const slots: string[] = []
-    for (const { key } of lab.posts)
-      for (const { slot } of await remembered(lab, { idempotencyKey: key ?? '' }))
-        slots.push(slot.slice(0, 5))
-    expect(slots).toEqual(['key:k', 'ref:r', 'anon:'])
-  })
+it("remembered() finds orders by key: a given key, a reference's key, and an anonymous order's key", async (lab) => {
+  await lab.create(anonymousOrder(), { idempotencyKey: 'k1' })
+  await lab.create()
+  await lab.create(anonymousOrder({ quantity: 20 }))
+  const slots: string[] = []
+  for (const { key } of lab.posts)
+    for (const { slot } of await remembered(lab, { idempotencyKey: key ?? '' })) slots.push(slot.slice(0, 5))
+  expect(slots).toEqual(['key:k', 'ref:r', 'anon:'])
+})
 
-  it('remembered() shows each record written since a time once', async (lab) => {
-    for (let count = 0; count < 150; count++) await lab.create(order(`old-${count}`))
-    lab.runtime.jump(1000)
-    const since = lab.runtime.now()
-    for (let count = 0; count < 120; count++) await lab.create(order(`new-${count}`))
-    const found = await remembered(lab, { since })
-    expect(found.map(({ slot }) => slot).sort()).toEqual(
-      Array.from({ length: 120 }, (_, count) => `ref:new-${count}`).sort(),
-    )
-    expect(await remembered(lab, { since: 0 })).toHaveLength(270)
-  })
+it('remembered() shows each record written since a time once', async (lab) => {
+  for (let count = 0; count < 150; count++) await lab.create(order(`old-${count}`))
+  lab.runtime.jump(1000)
+  const since = lab.runtime.now()
+  for (let count = 0; count < 120; count++) await lab.create(order(`new-${count}`))
+  const found = await remembered(lab, { since })
+  expect(found.map(({ slot }) => slot).sort()).toEqual(
+    Array.from({ length: 120 }, (_, count) => `ref:new-${count}`).sort(),
+  )
+  expect(await remembered(lab, { since: 0 })).toHaveLength(270)
+})
 
-  it("remembered() ends with the client's total time if the store does not respond", async (lab) => {
-    const hung = lab.elsewhere({ totalTimeout: 700 }, () => 'hangs')
-    for (const name of [{ externalOrderId: 'r1' }, { idempotencyKey: 'k1' }]) {
-      const before = lab.runtime.monotonic()
-      await expect(all(hung.orders.remembered(name))).rejects.toMatchObject({
-        code: 'timeout',
-        deadline: 'total',
-        charged: 'unknown',
-        ...name,
-      })
-      expect(lab.runtime.monotonic() - before).toBe(700)
-    }
-  })
-
-  it('remembered() is empty if nothing is remembered', async (lab) => {
-    expect(await remembered(lab, { externalOrderId: 'r1' })).toEqual([])
-    expect(await remembered(lab, { idempotencyKey: 'k1' })).toEqual([])
-    expect(await remembered(lab, { since: 0 })).toEqual([])
-    await lab.create()
-    await lab.client().orders.forget({ externalOrderId: 'r1' })
-    expect(await remembered(lab, { since: 0 })).toEqual([])
-  })
-
-  it('remembered() separates accounts', async (lab) => {
-    await lab.create()
-    const other = lab.client({ account: 'another shop' })
-    expect(await all(other.orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
-    expect(await all(other.orders.remembered({ since: 0 }))).toEqual([])
-  })
-
-  it('remembered() ends with an error after the readable records if one is unreadable', async (lab) => {
-    for (const reference of ['r1', 'r2', 'r3']) await lab.create(order(reference))
-    await lab.tamper('ref:r1', (content) => {
-      delete content['fingerprint']
-    })
-    const found: string[] = []
-    const walk = async (): Promise<void> => {
-      for await (const { slot } of lab.client().orders.remembered({ since: 0 })) found.push(slot)
-    }
-    await expect(walk()).rejects.toMatchObject({ code: 'store' })
-    expect(found).toEqual(['ref:r2', 'ref:r3'])
-    await expect(all(lab.client().orders.remembered({ externalOrderId: 'r1' }))).rejects.toMatchObject({
-      code: 'store',
+it("remembered() ends with the client's total time if the store does not respond", async (lab) => {
+  const hung = lab.elsewhere({ totalTimeout: 700 }, () => 'hangs')
+  for (const name of [{ externalOrderId: 'r1' }, { idempotencyKey: 'k1' }]) {
+    const before = lab.runtime.monotonic()
+    await expect(all(hung.orders.remembered(name))).rejects.toMatchObject({
+      code: 'timeout',
+      deadline: 'total',
       charged: 'unknown',
+      ...name,
     })
-  })
+    expect(lab.runtime.monotonic() - before).toBe(700)
+  }
+})
 
-  it('remembered() shows only the fields of a created order that `remember` permits', async (lab) => {
-    await lab.client({ remember: 'id' }).orders.create(order('r1'))
-    const [record] = await remembered(lab, { externalOrderId: 'r1' })
-    expect(Object.keys(record?.order ?? {}).sort()).toEqual(['amount', 'id', 'status'])
+it('remembered() is empty if nothing is remembered', async (lab) => {
+  expect(await remembered(lab, { externalOrderId: 'r1' })).toEqual([])
+  expect(await remembered(lab, { idempotencyKey: 'k1' })).toEqual([])
+  expect(await remembered(lab, { since: 0 })).toEqual([])
+  await lab.create()
+  await lab.orders.forget({ externalOrderId: 'r1' })
+  expect(await remembered(lab, { since: 0 })).toEqual([])
+})
+
+it('remembered() separates accounts', async (lab) => {
+  await lab.create()
+  const other = lab.client({ account: 'another shop' })
+  expect(await all(other.orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
+  expect(await all(other.orders.remembered({ since: 0 }))).toEqual([])
+})
+
+it('remembered() ends with an error after the readable records if one is unreadable', async (lab) => {
+  for (const reference of ['r1', 'r2', 'r3']) await lab.create(order(reference))
+  await lab.tamper('ref:r1', (content) => {
+    delete content['fingerprint']
   })
+  const found: string[] = []
+  const walk = async (): Promise<void> => {
+    for await (const { slot } of lab.orders.remembered({ since: 0 })) found.push(slot)
+  }
+  await expect(walk()).rejects.toMatchObject({ code: 'store' })
+  expect(found).toEqual(['ref:r2', 'ref:r3'])
+  await expect(all(lab.orders.remembered({ externalOrderId: 'r1' }))).rejects.toMatchObject({
+    code: 'store',
+    charged: 'unknown',
+  })
+})
+
+it('remembered() shows only the fields of a created order that `remember` permits', async (lab) => {
+  await lab.client({ remember: 'id' }).orders.create(order('r1'))
+  const [record] = await remembered(lab, { externalOrderId: 'r1' })
+  expect(Object.keys(record?.order ?? {}).sort()).toEqual(['amount', 'id', 'status'])
 })
 
 it('a remembered record has the documented fields, and no internals', async (lab) => {
   await lab.dies((orders) => orders.create(order('r1')))
-  const [running] = await all(lab.client().orders.remembered({ externalOrderId: 'r1' }))
+  const [running] = await all(lab.orders.remembered({ externalOrderId: 'r1' }))
   const names = 'slot key generation state ambiguous attempts createdAt version request externalOrderId'
   const claimed = [...names.split(' '), 'firstSentAt', 'busyUntil']
   expect(Object.keys(running ?? {}).toSorted()).toEqual(claimed.toSorted())
@@ -127,7 +124,7 @@ it('a remembered record has the documented fields, and no internals', async (lab
   const { ending } = await lab.begin(() => failure(lab.create(order('r2'), { signal: controller.signal })))
   controller.abort()
   await ending
-  const [held] = await all(lab.client().orders.remembered({ externalOrderId: 'r2' }))
+  const [held] = await all(lab.orders.remembered({ externalOrderId: 'r2' }))
   expect(held).toMatchObject({ state: 'open', hold: 'aborted' })
   expect(held).not.toHaveProperty('busyUntil')
 })

@@ -65,130 +65,130 @@ async function provenLate(lab: Lab, meanwhile: () => Promise<unknown>): Promise<
   return (await ending).order?.id
 }
 
-describe('resolve(…, { as: "created" })', () => {
-  it('resolve() as created reads the order and remembers it', async (lab) => {
-    const orderId = await leave(lab, true)
-    const order1 = { id: orderId, amount: 2500 }
-    expect(await resolve(lab, orderId)).toMatchObject({ state: 'created', order: order1 })
-    expect((await lab.create()).id).toBe(orderId)
-    expect(lab.posts.length).toBe(1)
-  })
+it('resolve() as created reads the order and remembers it', async (lab) => {
+  const orderId = await leave(lab, true)
+  const order1 = { id: orderId, amount: 2500 }
+  expect(await resolve(lab, orderId)).toMatchObject({ state: 'created', order: order1 })
+  expect((await lab.create()).id).toBe(orderId)
+  expect(lab.posts.length).toBe(1)
+})
 
-  it('resolve() leaves the order open if the id does not exist, and reports a possible charge', async (lab) => {
-    await leave(lab, true)
-    const before = await lab.row('ref:r1')
-    await rejects(resolve(lab, 'ord_none'), { code: 'not_found', ...UNKNOWN })
-    expect(await lab.row('ref:r1')).toEqual(before)
-  })
+it('resolve() leaves the order open if the id does not exist, and reports a possible charge', async (lab) => {
+  await leave(lab, true)
+  const before = await lab.row('ref:r1')
+  await rejects(resolve(lab, 'ord_none'), { code: 'not_found', ...UNKNOWN })
+  expect(await lab.row('ref:r1')).toEqual(before)
+})
 
-  it('resolve() costs one GET and a handful of store calls, however many orders are remembered', async (lab) => {
-    for (let count = 0; count < 120; count++) await lab.create(order(`other-${count}`))
-    await leave(lab, true)
-    const id = lab.charged()
-    const list = throwing('resolve() read every record')
-    const store = { ...faultyStore(lab.rows, lab.runtime), list, listOpen: list }
-    const requests = lab.sandbox.requests.length
-    await resolve(lab, id, { by: lab.client({ store }) })
-    expect(lab.sandbox.requests.slice(requests).map(({ method }) => method)).toEqual(['GET'])
-    expect(store.calls).toEqual(['get', 'update'])
-  })
+it('resolve() costs one GET and a handful of store calls, however many orders are remembered', async (lab) => {
+  for (let count = 0; count < 120; count++) await lab.create(order(`other-${count}`))
+  await leave(lab, true)
+  const id = lab.charged()
+  const list = throwing('resolve() read every record')
+  const store = { ...faultyStore(lab.rows, lab.runtime), list, listOpen: list }
+  const requests = lab.sandbox.requests.length
+  await resolve(lab, id, { by: lab.client({ store }) })
+  expect(lab.sandbox.requests.slice(requests).map(({ method }) => method)).toEqual(['GET'])
+  expect(store.calls).toEqual(['get', 'update'])
+})
 
-  it('resolve() adopts an order that this store did not place, so that it is never bought again', async (lab) => {
-    const { id } = lab.sandbox.addOrder({ quantity: 7, metadata: { externalOrderId: 'r1' } })
-    const adopted = await resolve(lab, id)
-    expect(adopted).toMatchObject({ slot: 'ref:r1', state: 'created', attempts: 0, order: { id } })
-    expect(await resolve(lab, id)).toEqual(adopted)
-    // The record has no payload, so every payload with the reference is this order.
-    for (const quantity of [10, 20]) expect((await lab.create(order('r1', { quantity }))).id).toBe(id)
-    expect(await all(lab.client().orders.reconcile())).toMatchObject([{ kind: 'matched' }])
-    expect(lab.posts).toEqual([])
-    await rejects(resolve(lab, 'ord_other'), { code: 'invalid_request', charged: 'yes' })
-  })
+it('resolve() adopts an order that this store did not place, so that it is never bought again', async (lab) => {
+  const { id } = lab.sandbox.addOrder({ quantity: 7, metadata: { externalOrderId: 'r1' } })
+  const adopted = await resolve(lab, id)
+  expect(adopted).toMatchObject({ slot: 'ref:r1', state: 'created', attempts: 0, order: { id } })
+  expect(await resolve(lab, id)).toEqual(adopted)
+  // The record has no payload, so every payload with the reference is this order.
+  for (const quantity of [10, 20]) expect((await lab.create(order('r1', { quantity }))).id).toBe(id)
+  expect(await all(lab.orders.reconcile())).toMatchObject([{ kind: 'matched' }])
+  expect(lab.posts).toEqual([])
+  await rejects(resolve(lab, 'ord_other'), { code: 'invalid_request', charged: 'yes' })
+})
 
-  it('resolve() adopts an order only under its own reference, and none under a key', async (lab) => {
-    const { id } = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
-    const message = expect.stringContaining("despite: ['externalOrderId']")
-    await rejects(resolve(lab, id), { code: 'invalid_request', issues: [{ path: 'orderId' }], message })
-    await rejects(resolve(lab, id, { name: { idempotencyKey: 'k1' } }), { code: 'invalid_request' })
-    expect(await all(lab.client().orders.remembered({ since: 0 }))).toEqual([])
-  })
+it('resolve() adopts an order only under its own reference, and none under a key', async (lab) => {
+  const { id } = lab.sandbox.addOrder({ metadata: { externalOrderId: 'r2' } })
+  const message = expect.stringContaining("despite: ['externalOrderId']")
+  await rejects(resolve(lab, id), { code: 'invalid_request', issues: [{ path: 'orderId' }], message })
+  await rejects(resolve(lab, id, { name: { idempotencyKey: 'k1' } }), { code: 'invalid_request' })
+  expect(await all(lab.orders.remembered({ since: 0 }))).toEqual([])
+})
 
-  it('resolve() names every field that differs, and accepts the order despite exactly these', async (lab) => {
-    await leave(lab, false)
-    const metadata = { externalOrderId: 'r1' }
-    const { id } = lab.sandbox.addOrder({
-      serviceId: 'svc_standard',
-      target: '@other',
-      quantity: 9,
-      metadata,
-    })
-    const message = expect.stringContaining("despite: ['quantity', 'target']")
-    await rejects(resolve(lab, id), { code: 'invalid_request', ...UNKNOWN, attempts: 1, message })
-    const { orders } = lab.client()
-    const created = { as: 'created', orderId: id } as const
-    await rejects(orders.resolve(NAME, { ...created, despite: ['target'] }), { code: 'invalid_request' })
-    const resolved = await orders.resolve(NAME, { ...created, despite: ['target', 'quantity'] })
-    expect(resolved).toMatchObject({ state: 'created', order: { id } })
+it('resolve() names every field that differs, and accepts the order despite exactly these', async (lab) => {
+  await leave(lab, false)
+  const metadata = { externalOrderId: 'r1' }
+  const { id } = lab.sandbox.addOrder({
+    serviceId: 'svc_standard',
+    target: '@other',
+    quantity: 9,
+    metadata,
   })
+  const message = expect.stringContaining("despite: ['quantity', 'target']")
+  await rejects(resolve(lab, id), { code: 'invalid_request', ...UNKNOWN, attempts: 1, message })
+  const { orders } = lab
+  const created = { as: 'created', orderId: id } as const
+  await rejects(orders.resolve(NAME, { ...created, despite: ['target'] }), { code: 'invalid_request' })
+  const resolved = await orders.resolve(NAME, { ...created, despite: ['target', 'quantity'] })
+  expect(resolved).toMatchObject({ state: 'created', order: { id } })
+})
 
-  it('resolve() rejects an order with another reference, and an order other than the remembered one', async (lab) => {
-    await leave(lab, true)
-    const other = await lab.create(order('r2'))
-    const wrong = { code: 'invalid_request', issues: [{ path: 'orderId' }] }
-    await rejects(resolve(lab, other.id), { ...wrong, attempts: 1, ...NAME, ...UNKNOWN })
-    const name = { externalOrderId: 'r2' }
-    await rejects(resolve(lab, 'ord_other', { name }), { ...wrong, charged: 'yes' })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-  })
+it('resolve() rejects an order with another reference, and an order other than the remembered one', async (lab) => {
+  await leave(lab, true)
+  const other = await lab.create(order('r2'))
+  const wrong = { code: 'invalid_request', issues: [{ path: 'orderId' }] }
+  await rejects(resolve(lab, other.id), { ...wrong, attempts: 1, ...NAME, ...UNKNOWN })
+  const name = { externalOrderId: 'r2' }
+  await rejects(resolve(lab, 'ord_other', { name }), { ...wrong, charged: 'yes' })
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+})
 
-  it("resolve() does not change the slot's next order if it began before the store responded", async (lab) => {
-    await leave(lab, true, anonymousOrder())
-    const { orderId = '', idempotencyKey } = lab.sandbox.ledger[0] ?? {}
-    const name = { idempotencyKey: idempotencyKey ?? '' }
-    const by = lab.elsewhere({}, on('update', 'done_unanswered'))
-    lab.runtime.auto = false
-    const resolving = resolve(lab, orderId, { by, name })
-    resolving.catch(() => {})
-    await lab.runtime.settle()
-    // Another call buys the same again, and its response and process are lost.
-    lab.fault({ type: 'stall', commit: true }, 1, 'createOrder')
-    const process = lab.process()
-    process.client.orders.create(anonymousOrder()).catch(() => {})
-    await lab.runtime.settle()
-    process.kill()
-    lab.runtime.auto = true
-    expect(await resolving).toMatchObject({ state: 'created', key: idempotencyKey, order: { id: orderId } })
-    lab.runtime.jump(BUSY)
-    const [recovered] = await all(lab.client().orders.recover())
-    expect(recovered).toMatchObject({ outcome: 'created', order: { id: lab.sandbox.ledger[1]?.orderId } })
-    expect(lab.sandbox.ledger).toHaveLength(2)
-  })
+it("resolve() does not change the slot's next order if it began before the store responded", async (lab) => {
+  await leave(lab, true, anonymousOrder())
+  const { orderId = '', idempotencyKey } = lab.sandbox.ledger[0] ?? {}
+  const name = { idempotencyKey: idempotencyKey ?? '' }
+  const by = lab.elsewhere({}, on('update', 'done_unanswered'))
+  lab.runtime.auto = false
+  const resolving = resolve(lab, orderId, { by, name })
+  resolving.catch(() => {})
+  await lab.runtime.settle()
+  // Another call buys the same again, and its response and process are lost.
+  lab.fault({ type: 'stall', commit: true }, 1, 'createOrder')
+  const process = lab.process()
+  process.client.orders.create(anonymousOrder()).catch(() => {})
+  await lab.runtime.settle()
+  process.kill()
+  lab.runtime.auto = true
+  expect(await resolving).toMatchObject({ state: 'created', key: idempotencyKey, order: { id: orderId } })
+  lab.runtime.jump(BUSY)
+  const [recovered] = await all(lab.orders.recover())
+  expect(recovered).toMatchObject({ outcome: 'created', order: { id: lab.sandbox.ledger[1]?.orderId } })
+  expect(lab.sandbox.ledger).toHaveLength(2)
+})
 
-  it('resolve() proves a charge despite a refusal, and repeats nothing for a settled order', async (lab) => {
-    const orderId = await leave(lab, true)
-    await resolve(lab, ABANDONED)
-    const resolved = await resolve(lab, orderId)
-    expect(resolved).toMatchObject({ state: 'created' })
-    expect(await resolve(lab, orderId)).toEqual(resolved)
-  })
+it('resolve() proves a charge despite a refusal, and repeats nothing for a settled order', async (lab) => {
+  const orderId = await leave(lab, true)
+  await resolve(lab, ABANDONED)
+  const resolved = await resolve(lab, orderId)
+  expect(resolved).toMatchObject({ state: 'created' })
+  expect(await resolve(lab, orderId)).toEqual(resolved)
+})
 
-  it.each<[during: string, storeOf: (lab: Lab) => OrderStore, totalTimeout: number, name?: object]>([
-    [
-      'the read of the order, after slow store calls',
-      (lab) => {
-        lab.fault({ type: 'stall' }, 1, 'retrieveOrder')
-        return faultyStore(lab.rows, lab.runtime, on('get', 'answers_late'))
-      },
-      LATE + 1000,
-    ],
-    [
-      'the read of the record',
-      ({ rows, runtime }) => faultyStore(rows, runtime, on('get', 'hangs')),
-      700,
-      NAME,
-    ],
-  ])('resolve() ends with its total time during %s, and changes nothing', async (_, storeOf, time, name) => {
-    const lab = new Lab()
+it.each<[during: string, storeOf: (lab: Lab) => OrderStore, totalTimeout: number, name?: object]>([
+  [
+    'the read of the order, after slow store calls',
+    (lab) => {
+      lab.fault({ type: 'stall' }, 1, 'retrieveOrder')
+      return faultyStore(lab.rows, lab.runtime, on('get', 'answers_late'))
+    },
+    LATE + 1000,
+  ],
+  [
+    'the read of the record',
+    ({ rows, runtime }) => faultyStore(rows, runtime, on('get', 'hangs')),
+    700,
+    NAME,
+  ],
+])(
+  'resolve() ends with its total time during %s, and changes nothing',
+  async (lab, _, storeOf, time, name) => {
     const orderId = await leave(lab, true)
     const row = await lab.row('ref:r1')
     const by = lab.client({ store: storeOf(lab) })
@@ -196,62 +196,61 @@ describe('resolve(…, { as: "created" })', () => {
     await rejects(resolve(lab, orderId, { by, totalTimeout: time }), { ...OUT_OF_TIME, ...name })
     expect(lab.runtime.monotonic() - before).toBe(time)
     expect(await lab.row('ref:r1')).toEqual(row)
-  })
+  },
+)
 
-  it.each([['total time'], ['signal']] as const)(
-    'resolve() ends within a second after its %s if the store does not answer the write',
-    async (ended) => {
-      const lab = new Lab()
-      const orderId = await leave(lab, true)
-      let silent = true
-      const controller = new AbortController()
-      const hung = lab.elsewhere({}, (operation) => {
-        if (operation !== 'update' || !silent) return undefined
-        if (ended === 'signal') lab.runtime.setTimer(() => controller.abort(), 700)
-        return 'hangs'
-      })
-      const before = lab.runtime.monotonic()
-      const options = ended === 'signal' ? { signal: controller.signal } : { totalTimeout: 700 }
-      await rejects(resolve(lab, orderId, { by: hung, ...options }), { code: 'store', ...UNKNOWN })
-      expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
-      silent = false
-      await hung.close()
-      expect(await resolve(lab, orderId)).toMatchObject({ state: 'created', order: { id: orderId } })
-    },
-  )
-
-  it('resolve() waits for a slow store as long as it has time', async (lab) => {
+it.each([['total time'], ['signal']] as const)(
+  'resolve() ends within a second after its %s if the store does not answer the write',
+  async (lab, ended) => {
     const orderId = await leave(lab, true)
-    const by = lab.elsewhere({}, () => 'answers_late')
-    expect(await resolve(lab, orderId, { by })).toMatchObject({ state: 'created', order: { id: orderId } })
-  })
-
-  it('resolve() may exceed its time briefly to check a write made at the last moment', async (lab) => {
-    const orderId = await leave(lab, true)
-    const delayed = async <T>(milliseconds: number, result: Promise<T>): Promise<T> => {
-      await new Promise<void>((done) => void lab.runtime.setTimer(done, milliseconds))
-      return await result
-    }
-    let updated = false
-    const store = storeOver(lab.rows, {
-      get: (scope, id) => delayed(updated ? 300 : 0, lab.rows.get(scope, id)),
-      update: (row, version) => {
-        updated = true
-        return delayed(900, lab.rows.update(row, version))
-      },
-      close: async () => {},
+    let silent = true
+    const controller = new AbortController()
+    const hung = lab.elsewhere({}, (operation) => {
+      if (operation !== 'update' || !silent) return undefined
+      if (ended === 'signal') lab.runtime.setTimer(() => controller.abort(), 700)
+      return 'hangs'
     })
     const before = lab.runtime.monotonic()
-    const resolving = resolve(lab, orderId, { by: lab.client({ store }), totalTimeout: 1000 })
-    expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
-    expect(lab.runtime.monotonic() - before).toBe(900)
-  })
+    const options = ended === 'signal' ? { signal: controller.signal } : { totalTimeout: 700 }
+    await rejects(resolve(lab, orderId, { by: hung, ...options }), { code: 'store', ...UNKNOWN })
+    expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
+    silent = false
+    await hung.close()
+    expect(await resolve(lab, orderId)).toMatchObject({ state: 'created', order: { id: orderId } })
+  },
+)
 
-  it('resolve() fails if the store rejects the write', async (lab) => {
-    const orderId = await leave(lab, true)
-    const by = lab.elsewhere({}, on('update', 'rejects'))
-    await rejects(resolve(lab, orderId, { by }), { code: 'store', ...UNKNOWN })
+it('resolve() waits for a slow store as long as it has time', async (lab) => {
+  const orderId = await leave(lab, true)
+  const by = lab.elsewhere({}, () => 'answers_late')
+  expect(await resolve(lab, orderId, { by })).toMatchObject({ state: 'created', order: { id: orderId } })
+})
+
+it('resolve() may exceed its time briefly to check a write made at the last moment', async (lab) => {
+  const orderId = await leave(lab, true)
+  const delayed = async <T>(milliseconds: number, result: Promise<T>): Promise<T> => {
+    await new Promise<void>((done) => void lab.runtime.setTimer(done, milliseconds))
+    return await result
+  }
+  let updated = false
+  const store = storeOver(lab.rows, {
+    get: (scope, id) => delayed(updated ? 300 : 0, lab.rows.get(scope, id)),
+    update: (row, version) => {
+      updated = true
+      return delayed(900, lab.rows.update(row, version))
+    },
+    close: async () => {},
   })
+  const before = lab.runtime.monotonic()
+  const resolving = resolve(lab, orderId, { by: lab.client({ store }), totalTimeout: 1000 })
+  expect(await resolving).toMatchObject({ state: 'created', order: { id: orderId } })
+  expect(lab.runtime.monotonic() - before).toBe(900)
+})
+
+it('resolve() fails if the store rejects the write', async (lab) => {
+  const orderId = await leave(lab, true)
+  const by = lab.elsewhere({}, on('update', 'rejects'))
+  await rejects(resolve(lab, orderId, { by }), { code: 'store', ...UNKNOWN })
 })
 
 describe('resolve(…, { as: "abandoned" })', () => {
@@ -321,7 +320,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.runtime.auto = true
     await rejects(resolving, { code: 'store', ...UNKNOWN, idempotencyKey })
     // A later read shows that the order is bought.
-    expect(await all(lab.client().orders.recover())).toMatchObject([{ outcome: 'created' }])
+    expect(await all(lab.orders.recover())).toMatchObject([{ outcome: 'created' }])
     lab.sandbox.expectCharges(1)
   })
 
@@ -330,8 +329,7 @@ describe('resolve(…, { as: "abandoned" })', () => {
     ['recover() with takeOver', (lab) => all(lab.elsewhere().orders.recover({ takeOver: true }))],
   ])(
     'an order cannot be abandoned while a call may send it whose claim %s took over',
-    async (_how, overtake) => {
-      const lab = new Lab()
+    async (lab, _how, overtake) => {
       const asleep = { type: 'status', status: 429, headers: { 'retry-after': '60' } } as const
       lab.fault(asleep, 2, 'createOrder')
       const slow = lab.process()
@@ -395,64 +393,59 @@ describe('resolve(…, { as: "abandoned" })', () => {
   })
 })
 
-describe('an order that was given up and found after all', () => {
-  it.each<[string, (lab: Lab) => Promise<string>]>([
-    [
-      "resolve() names the fields that differ, even if the abandoned order's key has changed",
-      async (lab) => {
-        await lab.doubted()
-        const before = await lab.record('ref:r1')
-        expect((await resolve(lab, ABANDONED)).key).not.toBe(before?.key)
-        return lab.charged()
-      },
-    ],
-    [
-      'resolve() names the field that differs from an order that was in conflict',
-      async (lab) => {
-        lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
-        await failure(lab.create())
-        await resolve(lab, ABANDONED)
-        return lab.sandbox.addOrder({ quantity: 10 }).id
-      },
-    ],
-  ])('%s', async (_what, giveUp) => {
-    const lab = new Lab()
-    const orderId = await giveUp(lab)
-    await resolve(lab, orderId)
-    // The fingerprint shows whether the payload differs.
-    const conflict = { code: 'idempotency_conflict', charged: 'yes', fields: ['quantity'] }
-    await rejects(lab.create(order('r1', { quantity: 20 })), conflict)
-    expect((await lab.create()).id).toBe(orderId)
-  })
+it.each<[string, (lab: Lab) => Promise<string>]>([
+  [
+    "resolve() names the fields that differ, even if the abandoned order's key has changed",
+    async (lab) => {
+      await lab.doubted()
+      const before = await lab.record('ref:r1')
+      expect((await resolve(lab, ABANDONED)).key).not.toBe(before?.key)
+      return lab.charged()
+    },
+  ],
+  [
+    'resolve() names the field that differs from an order that was in conflict',
+    async (lab) => {
+      lab.fault({ type: 'status', status: 409, code: 'IDEMPOTENCY_CONFLICT' })
+      await failure(lab.create())
+      await resolve(lab, ABANDONED)
+      return lab.sandbox.addOrder({ quantity: 10 }).id
+    },
+  ],
+])('%s', async (lab, _what, giveUp) => {
+  const orderId = await giveUp(lab)
+  await resolve(lab, orderId)
+  // The fingerprint shows whether the payload differs.
+  const conflict = { code: 'idempotency_conflict', charged: 'yes', fields: ['quantity'] }
+  await rejects(lab.create(order('r1', { quantity: 20 })), conflict)
+  expect((await lab.create()).id).toBe(orderId)
 })
 
-describe('resolve() in either way', () => {
-  it('resolve() is rejected while a call works on the order, in any process', async (lab) => {
-    const client = lab.client()
-    lab.fault({ type: 'delay', ms: 5000, when: 'during' })
-    const { ending } = await lab.begin(() => client.orders.create(order('r1')))
-    for (const by of [client, lab.process().client])
-      await rejects(resolve(lab, ABANDONED, { by }), { code: 'unresolved_order', ...UNKNOWN })
-    await ending
-    lab.charged()
-  })
+it('resolve() is rejected while a call works on the order, in any process', async (lab) => {
+  const client = lab.client()
+  lab.fault({ type: 'delay', ms: 5000, when: 'during' })
+  const { ending } = await lab.begin(() => client.orders.create(order('r1')))
+  for (const by of [client, lab.process().client])
+    await rejects(resolve(lab, ABANDONED, { by }), { code: 'unresolved_order', ...UNKNOWN })
+  await ending
+  lab.charged()
+})
 
-  it('resolve() is rejected if a call begins meanwhile', async (lab) => {
-    await leave(lab, true)
-    const by = lab.elsewhere({}, on('update', 'loses'))
-    await rejects(resolve(lab, ABANDONED, { by }), { code: 'store' })
-    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
-  })
+it('resolve() is rejected if a call begins meanwhile', async (lab) => {
+  await leave(lab, true)
+  const by = lab.elsewhere({}, on('update', 'loses'))
+  await rejects(resolve(lab, ABANDONED, { by }), { code: 'store' })
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'open' })
+})
 
-  it.each([
-    [{ externalOrderId: 'nobody' }, 'externalOrderId'],
-    [{ idempotencyKey: 'nobody' }, 'idempotencyKey'],
-    [{ idempotencyKey: 'with space' }, 'idempotencyKey'],
-    [{ externalOrderId: ' ' }, 'externalOrderId'],
-  ])('resolve() states which name is invalid: %j', async (name, path) => {
-    const resolved = resolve(new Lab(), ABANDONED, { name })
-    await rejects(resolved, { code: 'invalid_request', issues: [{ path }] })
-  })
+it.each([
+  [{ externalOrderId: 'nobody' }, 'externalOrderId'],
+  [{ idempotencyKey: 'nobody' }, 'idempotencyKey'],
+  [{ idempotencyKey: 'with space' }, 'idempotencyKey'],
+  [{ externalOrderId: ' ' }, 'externalOrderId'],
+])('resolve() states which name is invalid: %j', async (lab, name, path) => {
+  const resolved = resolve(lab, ABANDONED, { name })
+  await rejects(resolved, { code: 'invalid_request', issues: [{ path }] })
 })
 
 describe('forget()', () => {
@@ -508,8 +501,7 @@ describe('forget()', () => {
     ['removal', 'update', { code: 'store' }, /did not confirm the removal of the record/],
   ] as const)(
     "forget() ends with the client's total time if the store does not respond to the %s",
-    async (_what, hanging, error, text) => {
-      const lab = new Lab()
+    async (lab, _what, hanging, error, text) => {
       await lab.create()
       const hung = lab.elsewhere({ totalTimeout: 700 }, on(hanging, 'hangs'))
       const before = lab.runtime.monotonic()

@@ -38,8 +38,7 @@ const STORES: Readonly<Record<string, () => OrderStore>> = {
 describe.each(Object.entries(STORES))('a closed client over a %s', (_store, open) => {
   it.each(Object.entries(CALLS))(
     'a closed client rejects %s before anything is sent',
-    async (_name, call) => {
-      const lab = new Lab()
+    async (lab, _name, call) => {
       const client = lab.client({ store: open() })
       const derived = client.withOptions({ timeout: 1000 })
       const grandchild = derived.withOptions({ maxRetries: 0 })
@@ -61,116 +60,113 @@ describe.each(Object.entries(STORES))('a closed client over a %s', (_store, open
   })
 })
 
-describe('closing a client', () => {
-  it('closing a client closes neither its parent nor a client with its own store', async (lab) => {
-    const client = lab.client()
-    const own = client.withOptions({ store: new MemoryStore() })
-    await client.withOptions({ timeout: 1000 }).close()
-    expect((await client.orders.create(order('r1'))).status).toBe('pending')
-    await client.close()
-    expect((await own.orders.create(order('r2'))).status).toBe('pending')
-  })
+it('closing a client closes neither its parent nor a client with its own store', async (lab) => {
+  const client = lab.client()
+  const own = client.withOptions({ store: new MemoryStore() })
+  await client.withOptions({ timeout: 1000 }).close()
+  expect((await client.orders.create(order('r1'))).status).toBe('pending')
+  await client.close()
+  expect((await own.orders.create(order('r2'))).status).toBe('pending')
+})
 
-  it('close() waits for an order that is being placed', async (lab) => {
-    const events: string[] = []
-    const memory = new MemoryStore()
-    const store = storeOver(memory, {
-      insert: async (row) => {
-        const result = await memory.insert(row)
-        events.push('inserted')
-        return result
-      },
-      close: async () => void events.push('closed'),
-    })
-    const client = lab.client({ store })
-    const placed = client.orders.create(order('r1'))
-    await client.close()
-    expect(events).toEqual(['inserted', 'closed'])
-    expect((await placed).id).toBe(lab.charged())
-  })
-
-  it('close() retries closing a store that could not be closed', async () => {
-    const store = new MemoryStore()
-    let closes = 0
-    store.close = async () => {
-      if (++closes === 1) throw new Error('busy')
-    }
-    const client = new Lab().client({ store })
-    await expect(client.close()).rejects.toThrow('busy')
-    await client.close()
-    await client.close()
-    expect(closes).toBe(2)
-  })
-
-  it('close() may be called again, even concurrently', async () => {
-    const client = new Lab().client({ store: new SqliteStore({ path: ':memory:' }) })
-    await Promise.all([client.close(), client.close()])
-    await client.close()
-  })
-
-  it('close() lets an order of a derived client finish', async (lab) => {
-    const store = new SqliteStore({ path: ':memory:' })
-    const client = lab.client({ store })
-    lab.fault({ type: 'commitThenDrop' })
-    const { ending } = await lab.begin(() => client.withOptions({ timeout: 5000 }).orders.create(order('r1')))
-    const twin = client.orders.create(order('r1'))
-    await client.close()
-    expect((await ending).id).toBe((await twin).id)
-    lab.sandbox.expectChargedOnce('r1')
-    expect(String(await errorOf(store.get('s', 'i')))).toContain('closed')
-  })
-
-  it('close() ends an iteration at its next step, and lets rows of createMany in progress finish', async (lab) => {
-    const client = lab.client({ store: new SqliteStore({ path: ':memory:' }) })
-    for (const reference of ['r1', 'r2', 'r3']) await client.orders.create(order(reference))
-    const records = client.orders.remembered({ since: 0 })[Symbol.asyncIterator]()
-    await records.next()
-    const pages = client.orders.list({ limit: 1 })[Symbol.asyncIterator]()
-    await pages.next()
-    const rows = client.orders
-      .createMany([order('r4'), order('r5')], { concurrency: 1 })
-      [Symbol.asyncIterator]()
-    lab.fault({ type: 'delay', ms: 1000 })
-    const { ending: row } = await lab.begin(() => rows.next())
-    await client.close()
-    expect(await errorOf(records.next())).toMatchObject({ code: 'configuration' })
-    expect(await errorOf(pages.next())).toMatchObject({ code: 'configuration' })
-    expect((await row).value).toMatchObject({ order: { status: 'pending' } })
-    // Do not call recover() as the row's result: an ongoing walk would take every other row from
-    // its source.
-    expect(await errorOf(rows.next())).toMatchObject({ code: 'configuration', charged: 'unknown' })
-    lab.sandbox.expectChargedOnce('r4')
-    lab.sandbox.expectNotCharged('r5')
-  })
-
-  it.each(['recover', 'reconcile'] as const)(
-    'close() waits for one page of a list that %s() reads',
-    async (walk) => {
-      const lab = new Lab()
-      await lab.dies((orders) => orders.create(order('lost')), { charged: false })
-      lab.runtime.jump(60 * 60_000)
-      for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
-      const client = lab.client()
-      const before = lab.sandbox.requests.length
-      lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
-      const step = (): Promise<unknown> =>
-        walk === 'recover' ? first(client.orders.recover()) : all(client.orders.reconcile())
-      const { ending } = await lab.begin(() => errorOf(step()))
-      await client.close()
-      expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
-      expect(lab.sandbox.requests.length - before).toBe(1)
+it('close() waits for an order that is being placed', async (lab) => {
+  const events: string[] = []
+  const memory = new MemoryStore()
+  const store = storeOver(memory, {
+    insert: async (row) => {
+      const result = await memory.insert(row)
+      events.push('inserted')
+      return result
     },
-  )
-
-  it('close() waits for resolve() and forget(), which use the store, and lets a read finish', async (lab) => {
-    const store = new SqliteStore({ path: ':memory:' })
-    const client = lab.client({ store, maxRetries: 0 })
-    lab.fault({ type: 'commitThenDrop' })
-    await errorOf(client.orders.create(order('r1')))
-    const balance = client.balance.retrieve()
-    const resolved = client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
-    await client.close()
-    expect((await resolved).state).toBe('rejected')
-    expect((await balance).currency).toBe('EUR')
+    close: async () => void events.push('closed'),
   })
+  const client = lab.client({ store })
+  const placed = client.orders.create(order('r1'))
+  await client.close()
+  expect(events).toEqual(['inserted', 'closed'])
+  expect((await placed).id).toBe(lab.charged())
+})
+
+it('close() retries closing a store that could not be closed', async () => {
+  const store = new MemoryStore()
+  let closes = 0
+  store.close = async () => {
+    if (++closes === 1) throw new Error('busy')
+  }
+  const client = new Lab().client({ store })
+  await expect(client.close()).rejects.toThrow('busy')
+  await client.close()
+  await client.close()
+  expect(closes).toBe(2)
+})
+
+it('close() may be called again, even concurrently', async () => {
+  const client = new Lab().client({ store: new SqliteStore({ path: ':memory:' }) })
+  await Promise.all([client.close(), client.close()])
+  await client.close()
+})
+
+it('close() lets an order of a derived client finish', async (lab) => {
+  const store = new SqliteStore({ path: ':memory:' })
+  const client = lab.client({ store })
+  lab.fault({ type: 'commitThenDrop' })
+  const { ending } = await lab.begin(() => client.withOptions({ timeout: 5000 }).orders.create(order('r1')))
+  const twin = client.orders.create(order('r1'))
+  await client.close()
+  expect((await ending).id).toBe((await twin).id)
+  lab.sandbox.expectChargedOnce('r1')
+  expect(String(await errorOf(store.get('s', 'i')))).toContain('closed')
+})
+
+it('close() ends an iteration at its next step, and lets rows of createMany in progress finish', async (lab) => {
+  const client = lab.client({ store: new SqliteStore({ path: ':memory:' }) })
+  for (const reference of ['r1', 'r2', 'r3']) await client.orders.create(order(reference))
+  const records = client.orders.remembered({ since: 0 })[Symbol.asyncIterator]()
+  await records.next()
+  const pages = client.orders.list({ limit: 1 })[Symbol.asyncIterator]()
+  await pages.next()
+  const rows = client.orders
+    .createMany([order('r4'), order('r5')], { concurrency: 1 })
+    [Symbol.asyncIterator]()
+  lab.fault({ type: 'delay', ms: 1000 })
+  const { ending: row } = await lab.begin(() => rows.next())
+  await client.close()
+  expect(await errorOf(records.next())).toMatchObject({ code: 'configuration' })
+  expect(await errorOf(pages.next())).toMatchObject({ code: 'configuration' })
+  expect((await row).value).toMatchObject({ order: { status: 'pending' } })
+  // Do not call recover() as the row's result: an ongoing walk would take every other row from
+  // its source.
+  expect(await errorOf(rows.next())).toMatchObject({ code: 'configuration', charged: 'unknown' })
+  lab.sandbox.expectChargedOnce('r4')
+  lab.sandbox.expectNotCharged('r5')
+})
+
+it.each(['recover', 'reconcile'] as const)(
+  'close() waits for one page of a list that %s() reads',
+  async (lab, walk) => {
+    await lab.dies((orders) => orders.create(order('lost')), { charged: false })
+    lab.runtime.jump(60 * 60_000)
+    for (let count = 0; count < 300; count++) lab.sandbox.addOrder({})
+    const client = lab.client()
+    const before = lab.sandbox.requests.length
+    lab.fault({ type: 'delay', ms: 1000 }, 1, 'listOrders')
+    const step = (): Promise<unknown> =>
+      walk === 'recover' ? first(client.orders.recover()) : all(client.orders.reconcile())
+    const { ending } = await lab.begin(() => errorOf(step()))
+    await client.close()
+    expect(await ending).toMatchObject({ code: 'configuration', charged: 'unknown' })
+    expect(lab.sandbox.requests.length - before).toBe(1)
+  },
+)
+
+it('close() waits for resolve() and forget(), which use the store, and lets a read finish', async (lab) => {
+  const store = new SqliteStore({ path: ':memory:' })
+  const client = lab.client({ store, maxRetries: 0 })
+  lab.fault({ type: 'commitThenDrop' })
+  await errorOf(client.orders.create(order('r1')))
+  const balance = client.balance.retrieve()
+  const resolved = client.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+  await client.close()
+  expect((await resolved).state).toBe('rejected')
+  expect((await balance).currency).toBe('EUR')
 })

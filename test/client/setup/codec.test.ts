@@ -37,62 +37,60 @@ async function atRest(lab: Lab): Promise<string> {
   return JSON.stringify(rows)
 }
 
-describe('records at rest under a codec', () => {
-  it('sealed records reveal nothing of an order, whether open, created or rejected', async (lab) => {
-    const client = coded(lab)
-    lab.fault({ type: 'drop' }, 5)
-    await failure(client.orders.create(order('secret-open')))
-    await client.orders.create(order('secret-created'))
-    await client.orders.create(anonymousOrder())
-    lab.drain()
-    await failure(client.orders.create(order('secret-rejected')))
-    expect(await atRest(lab)).not.toMatch(SECRETS)
-  })
+it('sealed records reveal nothing of an order, whether open, created or rejected', async (lab) => {
+  const client = coded(lab)
+  lab.fault({ type: 'drop' }, 5)
+  await failure(client.orders.create(order('secret-open')))
+  await client.orders.create(order('secret-created'))
+  await client.orders.create(anonymousOrder())
+  lab.drain()
+  await failure(client.orders.create(order('secret-rejected')))
+  expect(await atRest(lab)).not.toMatch(SECRETS)
+})
 
-  it('every client with the codec finds and reads sealed records', async (lab) => {
-    const placed = await create(coded(lab))
-    expect(await lab.process({ codec }).client.orders.create(order('r1'))).toEqual(placed)
-    expect(lab.posts).toHaveLength(1)
-    expect(await remembered(lab)).toHaveLength(1)
-  })
+it('every client with the codec finds and reads sealed records', async (lab) => {
+  const placed = await create(coded(lab))
+  expect(await lab.process({ codec }).client.orders.create(order('r1'))).toEqual(placed)
+  expect(lab.posts).toHaveLength(1)
+  expect(await remembered(lab)).toHaveLength(1)
+})
 
-  it('sealed records are recovered', async (lab) => {
-    await lab.dies((orders) => orders.create(order('r1')), { codec })
-    const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
-    expect(found).toMatchObject([{ outcome: 'created', record: { externalOrderId: 'r1' } }])
-    lab.sandbox.expectChargedOnce('r1')
-    expect(await atRest(lab)).not.toMatch(SECRETS)
-  })
+it('sealed records are recovered', async (lab) => {
+  await lab.dies((orders) => orders.create(order('r1')), { codec })
+  const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
+  expect(found).toMatchObject([{ outcome: 'created', record: { externalOrderId: 'r1' } }])
+  lab.sandbox.expectChargedOnce('r1')
+  expect(await atRest(lab)).not.toMatch(SECRETS)
+})
 
-  it('encrypt and decrypt may be async', async (lab) => {
-    const slow: Codec = {
-      encrypt: async (text) => await codec.encrypt(text),
-      decrypt: async (text) => await codec.decrypt(text),
-    }
-    const placed = await lab.client({ codec: slow }).orders.create(order('r1'))
-    expect(await lab.client({ codec: slow }).orders.create(order('r1'))).toEqual(placed)
-    expect(await create(coded(lab))).toEqual(placed)
-  })
+it('encrypt and decrypt may be async', async (lab) => {
+  const slow: Codec = {
+    encrypt: async (text) => await codec.encrypt(text),
+    decrypt: async (text) => await codec.decrypt(text),
+  }
+  const placed = await lab.client({ codec: slow }).orders.create(order('r1'))
+  expect(await lab.client({ codec: slow }).orders.create(order('r1'))).toEqual(placed)
+  expect(await create(coded(lab))).toEqual(placed)
+})
 
-  it('records from before the codec stay readable, and are sealed with their next change', async (lab) => {
-    const placed = await lab.create()
-    lab.fault({ type: 'drop' }, 5)
-    await failure(lab.create(order('r2')))
-    expect(await create(coded(lab))).toEqual(placed)
-    await coded(lab).orders.create(order('r2'))
-    expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
-  })
+it('records from before the codec stay readable, and are sealed with their next change', async (lab) => {
+  const placed = await lab.create()
+  lab.fault({ type: 'drop' }, 5)
+  await failure(lab.create(order('r2')))
+  expect(await create(coded(lab))).toEqual(placed)
+  await coded(lab).orders.create(order('r2'))
+  expect((await lab.row('ref:r2'))?.data).not.toMatch(SECRETS)
+})
 
-  it('reading a created order does not seal it: the record stays as written', async (lab) => {
-    await lab.create()
-    const row = await lab.row('ref:r1')
-    const client = coded(lab)
-    await client.orders.create(order('r1'))
-    await all(client.orders.remembered({ externalOrderId: 'r1' }))
-    await all(client.orders.recover())
-    expect(await lab.row('ref:r1')).toEqual(row)
-    expect(row?.data).toMatch(SECRETS)
-  })
+it('reading a created order does not seal it: the record stays as written', async (lab) => {
+  await lab.create()
+  const row = await lab.row('ref:r1')
+  const client = coded(lab)
+  await client.orders.create(order('r1'))
+  await all(client.orders.remembered({ externalOrderId: 'r1' }))
+  await all(client.orders.recover())
+  expect(await lab.row('ref:r1')).toEqual(row)
+  expect(row?.data).toMatch(SECRETS)
 })
 
 describe('a record that the codec cannot read', () => {
@@ -106,8 +104,7 @@ describe('a record that the codec cannot read', () => {
 
   it.each(Object.entries(clients))(
     'a record that the codec cannot read is an error, and nothing is sent: %s',
-    async (_with, options) => {
-      const lab = new Lab()
+    async (lab, _with, options) => {
       await create(coded(lab))
       const before = lab.sandbox.requests.length
       const row = await lab.row('ref:r1')
@@ -129,7 +126,7 @@ describe('a record that the codec cannot read', () => {
   it('a record that the codec cannot read needs a person, and is recovered with the right codec', async (lab) => {
     lab.fault({ type: 'drop' }, 5)
     await failure(create(coded(lab)))
-    expect(await all(lab.client().orders.recover())).toMatchObject([
+    expect(await all(lab.orders.recover())).toMatchObject([
       { outcome: 'needs_attention', reason: 'corrupt', record: { state: 'open' } },
     ])
     expect(await recover(lab)).toMatchObject([{ outcome: 'created' }])
@@ -254,8 +251,7 @@ it.each<[string, unknown]>([
   ['a number', 5],
   ['an object', {}],
   ['half a character', 'x\ud800'],
-])('if encrypt() returns %s, the order is not sent', async (_what, sealed) => {
-  const lab = new Lab()
+])('if encrypt() returns %s, the order is not sent', async (lab, _what, sealed) => {
   const encrypt = (async () => sealed) as Codec['encrypt']
   const cause = new TypeError('codec.encrypt() must return a non-empty string without lone surrogates')
   const repair = /Repair the codec, which did not encrypt the record, and call again\.$/
@@ -297,7 +293,7 @@ describe('a codec that never answers', () => {
 
   it.each([0, 300])(
     'a call ends within a second of its time with a hanging or slow codec, and a store that takes %d ms',
-    async (storeTakes) => {
+    async (_lab, storeTakes) => {
       for (const codecTakes of [440, Number.POSITIVE_INFINITY]) {
         const lab = new Lab()
         const slow = async <T>(milliseconds: number, run: () => T): Promise<Awaited<T>> => {
@@ -353,8 +349,7 @@ describe('a codec that never answers', () => {
     ['a moment longer than a call that has hardly any time left', 100, 450],
   ])(
     'a hanging encrypt() delays a charged order by %s, and recovery stores it',
-    async (_when, totalTimeout, waited) => {
-      const lab = new Lab()
+    async (lab, _when, totalTimeout, waited) => {
       let calls = 0
       const stuck: Codec = { ...codec, encrypt: (text) => (++calls === 2 ? never() : codec.encrypt(text)) }
       const begun = lab.runtime.monotonic()
@@ -402,8 +397,7 @@ describe('a codec that never answers', () => {
   it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
     ['create()', (client) => client.orders.create(order('r1'))],
     ['remembered() of a key', (client) => all(client.orders.remembered({ idempotencyKey: 'k1' }))],
-  ])('a hanging decrypt() ends %s after ten seconds with an unknown outcome', async (_name, ask) => {
-    const lab = new Lab()
+  ])('a hanging decrypt() ends %s after ten seconds with an unknown outcome', async (lab, _name, ask) => {
     await lab.doubted('drop', order('r1'), { codec })
     const pending = failure(ask(coded(lab, { decrypt: never })))
     await lab.runtime.advance(11_000)

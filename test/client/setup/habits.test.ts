@@ -58,7 +58,7 @@ describe('names of other SDKs', () => {
       pairs(table).map(([name, advice]) => [method, name, advice] as const),
     ),
   )('orders.%s answers the option %s with the name of ours: %s', async (method, name, advice) => {
-    const { orders } = lab.client()
+    const { orders } = lab
     const options = { [name]: 'x' }
     const error = await failure(
       method === 'create' ? orders.create(named, options) : orders.retrieve('o', options),
@@ -69,7 +69,7 @@ describe('names of other SDKs', () => {
 
   it.each(pairs(list))('a list answers the parameter %s with the name of ours: %s', (name, advice) => {
     const params: ListParams = { ...{ [name]: 2 } }
-    expect(() => lab.client().orders.list(params)).toThrow(`${name} is not known (${advice})`)
+    expect(() => lab.orders.list(params)).toThrow(`${name} is not known (${advice})`)
   })
 
   it.each([
@@ -79,7 +79,7 @@ describe('names of other SDKs', () => {
     const { serviceId, ...others } = named
     const request = { ...others, ...{ [name]: serviceId } }
     // @ts-expect-error the name of another SDK stands in place of serviceId
-    const error = await failure(lab.client().orders.create(request))
+    const error = await failure(lab.orders.create(request))
     expect(error).toMatchObject({ charged: 'no', issues: [{ path: name, message }] })
   })
 
@@ -100,7 +100,7 @@ describe('names of other SDKs', () => {
 
   it('metadata may have any of these names', async () => {
     const metadata = { externalOrderId: 'r2', productId: 'p', amount: 5, page: 1, token: 't' }
-    await lab.client().orders.create({ ...order, metadata })
+    await lab.orders.create({ ...order, metadata })
     expect(sandbox.requests).toHaveLength(1)
   })
 
@@ -145,22 +145,20 @@ describe('methods of other SDKs', () => {
   })
 })
 
-describe('misspellings', () => {
-  it.each([
-    'baseUrl allowInsecureHttp apiKey account store server timeout totalTimeout maxRetries safeRetryWindow idempotencyScope remember retention codec transport fetch defaultHeaders hooks logger logLevel schemas listEnvelope dangerouslyAllowBrowser',
-    'signal timeout totalTimeout maxRetries headers idempotencyKey allowDuplicate',
-    'signal timeout totalTimeout maxRetries headers prefetch limit offset sourceSystem',
-  ])('a name with one wrong letter is never taken for a habit: %s', (names) => {
-    const known = names.split(' ')
-    const readers = Object.fromEntries(known.map((name) => [name, true]))
-    const mistaken = known.flatMap((name) =>
-      misspellings(name).filter(
-        (typo) =>
-          !known.includes(typo) && !['', name, nearestName(typo, known)].includes(habitOf(typo, readers)),
-      ),
-    )
-    expect(mistaken).toEqual([])
-  })
+it.each([
+  'baseUrl allowInsecureHttp apiKey account store server timeout totalTimeout maxRetries safeRetryWindow idempotencyScope remember retention codec transport fetch defaultHeaders hooks logger logLevel schemas listEnvelope dangerouslyAllowBrowser',
+  'signal timeout totalTimeout maxRetries headers idempotencyKey allowDuplicate',
+  'signal timeout totalTimeout maxRetries headers prefetch limit offset sourceSystem',
+])('a name with one wrong letter is never taken for a habit: %s', (names) => {
+  const known = names.split(' ')
+  const readers = Object.fromEntries(known.map((name) => [name, true]))
+  const mistaken = known.flatMap((name) =>
+    misspellings(name).filter(
+      (typo) =>
+        !known.includes(typo) && !['', name, nearestName(typo, known)].includes(habitOf(typo, readers)),
+    ),
+  )
+  expect(mistaken).toEqual([])
 })
 
 function misspellings(name: string): string[] {

@@ -14,42 +14,40 @@ const order = { id: 'ord_1', status: 'pending', amount: 250 }
 const request = { serviceId: 'svc_standard', target: '@x', quantity: 2 }
 const named = { ...request, metadata: { externalOrderId: 'e1' } }
 
-describe('withOptions', () => {
-  it('withOptions changes only the given options', async () => {
-    const { client, requests } = clientOver(() => balance, { defaultHeaders: { 'x-a': '1' } })
-    const derived = client.withOptions({ defaultHeaders: { 'x-b': '2' }, maxRetries: 0 })
-    expect(derived).toBeInstanceOf(CustomerOrderingClient)
-    await derived.balance.retrieve()
-    await client.balance.retrieve()
-    expect(requests.map(({ headers }) => [headers.get('x-a'), headers.get('x-b')])).toEqual([
-      [null, '2'],
-      ['1', null],
-    ])
-  })
+it('withOptions changes only the given options', async () => {
+  const { client, requests } = clientOver(() => balance, { defaultHeaders: { 'x-a': '1' } })
+  const derived = client.withOptions({ defaultHeaders: { 'x-b': '2' }, maxRetries: 0 })
+  expect(derived).toBeInstanceOf(CustomerOrderingClient)
+  await derived.balance.retrieve()
+  await client.balance.retrieve()
+  expect(requests.map(({ headers }) => [headers.get('x-a'), headers.get('x-b')])).toEqual([
+    [null, '2'],
+    ['1', null],
+  ])
+})
 
-  it("withOptions shares the store: one client remembers the other's orders", async () => {
-    const { client, requests } = clientOver(() => json(order, 201))
-    await client.orders.create(named)
-    expect(await client.withOptions({ maxRetries: 1 }).orders.create(named)).toEqual(order)
-    expect(requests).toHaveLength(1)
-    const apart = client.withOptions({ store: new MemoryStore(), account: 'other' })
-    await apart.orders.create(named)
-    expect(requests).toHaveLength(2)
-  })
+it("withOptions shares the store: one client remembers the other's orders", async () => {
+  const { client, requests } = clientOver(() => json(order, 201))
+  await client.orders.create(named)
+  expect(await client.withOptions({ maxRetries: 1 }).orders.create(named)).toEqual(order)
+  expect(requests).toHaveLength(1)
+  const apart = client.withOptions({ store: new MemoryStore(), account: 'other' })
+  await apart.orders.create(named)
+  expect(requests).toHaveLength(2)
+})
 
-  it('withOptions shares calls in progress: two clients that place one order send it once', async () => {
-    let answer: (response: Response) => void = () => {}
-    const { client, requests } = clientOver(
-      () => new Promise<Response>((resolve) => (answer = resolve)),
-      {},
-      fakeRuntime(),
-    )
-    const both = [client, client.withOptions({ timeout: 5000 })].map(({ orders }) => orders.create(named))
-    while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
-    answer(json(order, 201))
-    expect(await Promise.all(both)).toEqual([order, order])
-    expect(requests).toHaveLength(1)
-  })
+it('withOptions shares calls in progress: two clients that place one order send it once', async () => {
+  let answer: (response: Response) => void = () => {}
+  const { client, requests } = clientOver(
+    () => new Promise<Response>((resolve) => (answer = resolve)),
+    {},
+    fakeRuntime(),
+  )
+  const both = [client, client.withOptions({ timeout: 5000 })].map(({ orders }) => orders.create(named))
+  while (requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
+  answer(json(order, 201))
+  expect(await Promise.all(both)).toEqual([order, order])
+  expect(requests).toHaveLength(1)
 })
 
 describe('withOptions with another address', () => {
@@ -91,24 +89,22 @@ it('hooks and logger are silent by default and at level off', async () => {
   }
 })
 
-describe('options of orders', () => {
-  it('account and server determine the key of an order with a reference', async () => {
-    const key = async (options: ClientOptions): Promise<string | null | undefined> => {
-      const { client, requests } = clientOver(() => json(order, 201), options)
-      await client.orders.create(named)
-      return requests[0]?.headers.get('idempotency-key')
-    }
-    const derived = await key({ account: 'shop' })
-    expect(await key({ account: 'shop', apiKey: 'another' })).toBe(derived)
-    expect(await key({ account: 'shop', server: BASE_URL })).toBe(derived)
-    expect(await key({ account: 'shop', baseUrl: 'https://API.example.com:443/' })).toBe(derived)
-    const others = [{ account: 'other' }, { account: 'shop', server: 'x' }, {}]
-    expect(new Set([derived, ...(await Promise.all(others.map(key)))]).size).toBe(4)
-  })
+it('account and server determine the key of an order with a reference', async () => {
+  const key = async (options: ClientOptions): Promise<string | null | undefined> => {
+    const { client, requests } = clientOver(() => json(order, 201), options)
+    await client.orders.create(named)
+    return requests[0]?.headers.get('idempotency-key')
+  }
+  const derived = await key({ account: 'shop' })
+  expect(await key({ account: 'shop', apiKey: 'another' })).toBe(derived)
+  expect(await key({ account: 'shop', server: BASE_URL })).toBe(derived)
+  expect(await key({ account: 'shop', baseUrl: 'https://API.example.com:443/' })).toBe(derived)
+  const others = [{ account: 'other' }, { account: 'shop', server: 'x' }, {}]
+  expect(new Set([derived, ...(await Promise.all(others.map(key)))]).size).toBe(4)
+})
 
-  it('options of recover() and reconcile() are checked before anything is read', () => {
-    const { orders } = new Lab().client()
-    expect(() => orders.recover({ takeOver: 'some' } as never)).toThrow(InvalidRequestError)
-    expect(() => orders.reconcile({ from: 5 } as never)).toThrow(InvalidRequestError)
-  })
+it('options of recover() and reconcile() are checked before anything is read', () => {
+  const { orders } = new Lab().client()
+  expect(() => orders.recover({ takeOver: 'some' } as never)).toThrow(InvalidRequestError)
+  expect(() => orders.reconcile({ from: 5 } as never)).toThrow(InvalidRequestError)
 })

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { sendOver } from '../../../src/http/attempt.ts'
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
@@ -21,71 +21,69 @@ afterEach(() => {
   for (const name of added.splice(0)) Reflect.deleteProperty(Object.prototype, name)
 })
 
-describe('what every object inherits', () => {
-  it.each(['code', 'title', 'detail', 'message', 'reason', 'type', 'error'])(
-    "a polluted prototype does not turn a gateway's page into a refusal: %s",
-    (name) => {
-      pollute(name, 'REFUSED')
-      expect(readProblem('{}')).toEqual({ recognised: false })
-      expect(readProblem('{"code":"NO_FUNDS"}')).toMatchObject({ recognised: true, code: 'NO_FUNDS' })
-    },
-  )
+it.each(['code', 'title', 'detail', 'message', 'reason', 'type', 'error'])(
+  "a polluted prototype does not turn a gateway's page into a refusal: %s",
+  (name) => {
+    pollute(name, 'REFUSED')
+    expect(readProblem('{}')).toEqual({ recognised: false })
+    expect(readProblem('{"code":"NO_FUNDS"}')).toMatchObject({ recognised: true, code: 'NO_FUNDS' })
+  },
+)
 
-  it('a polluted prototype does not complete a row of a list', async () => {
-    const { client } = clientOver(() => [
-      { id: 'ord_1', status: 'done', amount: 1 },
-      { id: 'ord_2', status: 'done' },
-    ])
-    pollute('amount', 7)
-    await expect(client.orders.list()).rejects.toMatchObject({
-      issues: [{ path: expect.stringMatching(/^\[1\]/) }],
+it('a polluted prototype does not complete a row of a list', async () => {
+  const { client } = clientOver(() => [
+    { id: 'ord_1', status: 'done', amount: 1 },
+    { id: 'ord_2', status: 'done' },
+  ])
+  pollute('amount', 7)
+  await expect(client.orders.list()).rejects.toMatchObject({
+    issues: [{ path: expect.stringMatching(/^\[1\]/) }],
+  })
+})
+
+it('a polluted prototype does not end a list', () => {
+  pollute('hasMore', false)
+  pollute('total', 1)
+  pollute('meta', { hasMore: false })
+  expect(readEnvelope({ data: [{ id: 'a' }] }, 'id')).toEqual({ value: { items: [{ id: 'a' }] } })
+})
+
+it.each(['code', 'cause', 'errors'])(
+  'a polluted prototype is not proof that a request was not sent: %s',
+  async (name) => {
+    pollute(name, name === 'code' ? 'ECONNREFUSED' : { code: 'ECONNREFUSED', syscall: 'connect' })
+    const send = sendOver(
+      kyTransport(async () => {
+        throw new TypeError('fetch failed')
+      }),
+      platformRuntime,
+    )
+    const result = await send({
+      method: 'POST',
+      url: 'https://api.test/v1/orders',
+      headers: {},
+      body: '{}',
+      timeout: 1000,
+      maxBytes: 1000,
+      signal: undefined,
+      isLate: undefined,
     })
-  })
+    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
+    expect(result).not.toHaveProperty('detail.code')
+  },
+)
 
-  it('a polluted prototype does not end a list', () => {
-    pollute('hasMore', false)
-    pollute('total', 1)
-    pollute('meta', { hasMore: false })
-    expect(readEnvelope({ data: [{ id: 'a' }] }, 'id')).toEqual({ value: { items: [{ id: 'a' }] } })
-  })
-
-  it.each(['code', 'cause', 'errors'])(
-    'a polluted prototype is not proof that a request was not sent: %s',
-    async (name) => {
-      pollute(name, name === 'code' ? 'ECONNREFUSED' : { code: 'ECONNREFUSED', syscall: 'connect' })
-      const send = sendOver(
-        kyTransport(async () => {
-          throw new TypeError('fetch failed')
-        }),
-        platformRuntime,
-      )
-      const result = await send({
-        method: 'POST',
-        url: 'https://api.test/v1/orders',
-        headers: {},
-        body: '{}',
-        timeout: 1000,
-        maxBytes: 1000,
-        signal: undefined,
-        isLate: undefined,
-      })
-      expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
-      expect(result).not.toHaveProperty('detail.code')
-    },
-  )
-
-  it("a polluted prototype is not an order's reference, even on a platform without __proto__", () => {
-    const proto = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__')
-    if (proto === undefined) throw new Error('this platform has none')
-    Reflect.deleteProperty(Object.prototype, '__proto__')
-    try {
-      pollute('externalOrderId', 'x')
-      const request = { serviceId: 's', target: 't', quantity: 1, metadata: {} }
-      const checked = check(createOrderRequestSchema, request)
-      if (checked instanceof Promise || !('value' in checked)) throw new Error('is not accepted')
-      expect(checked.value.metadata?.externalOrderId).toBeUndefined()
-    } finally {
-      Object.defineProperty(Object.prototype, '__proto__', proto)
-    }
-  })
+it("a polluted prototype is not an order's reference, even on a platform without __proto__", () => {
+  const proto = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__')
+  if (proto === undefined) throw new Error('this platform has none')
+  Reflect.deleteProperty(Object.prototype, '__proto__')
+  try {
+    pollute('externalOrderId', 'x')
+    const request = { serviceId: 's', target: 't', quantity: 1, metadata: {} }
+    const checked = check(createOrderRequestSchema, request)
+    if (checked instanceof Promise || !('value' in checked)) throw new Error('is not accepted')
+    expect(checked.value.metadata?.externalOrderId).toBeUndefined()
+  } finally {
+    Object.defineProperty(Object.prototype, '__proto__', proto)
+  }
 })

@@ -229,60 +229,58 @@ describe.each(calls)('%s does not leak the API key', (_name, call) => {
   })
 })
 
-describe('a success does not leak the API key', () => {
-  test.each(['as it is', 'in base64'])('no leak if the response headers contain the key %s', async (how) => {
-    const spell = how === 'in base64' ? btoa : (text: string) => text
-    const { client, everything } = observed(async ({ headers, method }) => {
-      const echoed = { headers: headersWith(spell(headers.get('authorization') ?? '')) }
-      return method === 'POST'
-        ? Response.json({ id: 'ord_1', status: 'pending', amount: 1 }, { status: 201, ...echoed })
-        : Response.json({ amount: 1, currency: 'EUR' }, echoed)
-    })
-    const order = await client.orders.create(request)
-    const balance = await client.balance.retrieve()
-    const infos = [responseInfo(order), responseInfo(balance)]
-    const headers = infos.map((info) => JSON.stringify([...(info?.headers ?? [])]))
-    expect(headers.join()).toContain('[redacted]')
-    expect(infos[0]?.headers.get('x-echo')).toMatch(/\[redacted\]/)
-    const all = await everything()
-    expect([all['written'], all['rows']]).toEqual([expect.any(Array), [expect.anything()]])
-    expect((all['written'] as unknown[]).length).toBeGreaterThan(1)
-    expect(leaks({ order, balance, infos, headers, ...all })).toEqual([])
+test.each(['as it is', 'in base64'])('no leak if the response headers contain the key %s', async (how) => {
+  const spell = how === 'in base64' ? btoa : (text: string) => text
+  const { client, everything } = observed(async ({ headers, method }) => {
+    const echoed = { headers: headersWith(spell(headers.get('authorization') ?? '')) }
+    return method === 'POST'
+      ? Response.json({ id: 'ord_1', status: 'pending', amount: 1 }, { status: 201, ...echoed })
+      : Response.json({ amount: 1, currency: 'EUR' }, echoed)
   })
+  const order = await client.orders.create(request)
+  const balance = await client.balance.retrieve()
+  const infos = [responseInfo(order), responseInfo(balance)]
+  const headers = infos.map((info) => JSON.stringify([...(info?.headers ?? [])]))
+  expect(headers.join()).toContain('[redacted]')
+  expect(infos[0]?.headers.get('x-echo')).toMatch(/\[redacted\]/)
+  const all = await everything()
+  expect([all['written'], all['rows']]).toEqual([expect.any(Array), [expect.anything()]])
+  expect((all['written'] as unknown[]).length).toBeGreaterThan(1)
+  expect(leaks({ order, balance, infos, headers, ...all })).toEqual([])
+})
 
-  test.each([
-    ['whole', { id: 'ord_1', status: 'pending', amount: 1 }],
-    ['flawed', { id: 'ord_1', status: 'pending', amount: 'much' }],
-    ['named by the key', { status: 'pending', amount: 1 }],
-    ['named by the key and flawed', { status: 'pending' }],
-  ])('no leak if the order in the response is %s and echoes the request', async (_what, order) => {
-    const { client, everything } = observed(async ({ headers }) => {
-      const authorization = headers.get('authorization') ?? ''
-      const echoed = { authorization, headers: [{ authorization: btoa(authorization) }] }
-      return Response.json({ id: authorization, ...order, echoed }, { status: 201 })
-    })
-    const told = await client.orders.create(request).catch((error: unknown) => error)
-    const again = await client.orders.create(request).catch((error: unknown) => error)
-    expect(inspect([told, again])).toMatch(/ord_1|\[redacted\]/)
-    expect(leaks({ told, again, ...(await everything()) })).toEqual([])
+test.each([
+  ['whole', { id: 'ord_1', status: 'pending', amount: 1 }],
+  ['flawed', { id: 'ord_1', status: 'pending', amount: 'much' }],
+  ['named by the key', { status: 'pending', amount: 1 }],
+  ['named by the key and flawed', { status: 'pending' }],
+])('no leak if the order in the response is %s and echoes the request', async (_what, order) => {
+  const { client, everything } = observed(async ({ headers }) => {
+    const authorization = headers.get('authorization') ?? ''
+    const echoed = { authorization, headers: [{ authorization: btoa(authorization) }] }
+    return Response.json({ id: authorization, ...order, echoed }, { status: 201 })
   })
+  const told = await client.orders.create(request).catch((error: unknown) => error)
+  const again = await client.orders.create(request).catch((error: unknown) => error)
+  expect(inspect([told, again])).toMatch(/ord_1|\[redacted\]/)
+  expect(leaks({ told, again, ...(await everything()) })).toEqual([])
+})
 
-  test('a short API key changes nothing in an order', async () => {
-    const order = { id: 'ord_key_1', status: 'key', amount: 1, key: 'key' }
-    const { client } = observed(async () => Response.json(order, { status: 201 }), { apiKey: 'key' })
-    expect(await client.orders.create(request)).toEqual(order)
-  })
+test('a short API key changes nothing in an order', async () => {
+  const order = { id: 'ord_key_1', status: 'key', amount: 1, key: 'key' }
+  const { client } = observed(async () => Response.json(order, { status: 201 }), { apiKey: 'key' })
+  expect(await client.orders.create(request)).toEqual(order)
+})
 
-  test('the API key reaches the service', async () => {
-    const seen: unknown[] = []
-    const { client } = observed(async (input) => {
-      seen.push([...input.headers].filter(([, value]) => value.includes(CANARY)))
-      expect(input.url + (await input.text())).not.toContain(CANARY)
-      return Response.json({ amount: 1, currency: 'EUR' })
-    })
-    await client.balance.retrieve()
-    expect(seen).toEqual([[['authorization', `Bearer ${CANARY}`]]])
+test('the API key reaches the service', async () => {
+  const seen: unknown[] = []
+  const { client } = observed(async (input) => {
+    seen.push([...input.headers].filter(([, value]) => value.includes(CANARY)))
+    expect(input.url + (await input.text())).not.toContain(CANARY)
+    return Response.json({ amount: 1, currency: 'EUR' })
   })
+  await client.balance.retrieve()
+  expect(seen).toEqual([[['authorization', `Bearer ${CANARY}`]]])
 })
 
 describe.each([

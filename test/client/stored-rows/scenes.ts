@@ -102,7 +102,7 @@ const moved: readonly Step[] = [refused, asks([NO_FUNDS, NO_FUNDS])]
 const unread = asksWhile({ type: 'cutBody' })
 const abandoned: readonly Step[] = [
   waits(1),
-  (lab, { slot }) => lab.client().orders.resolve(nameOf(slot), { as: 'abandoned' }),
+  (lab, { slot }) => lab.orders.resolve(nameOf(slot), { as: 'abandoned' }),
 ]
 
 /** Rows of every state, with their origin. */
@@ -154,7 +154,7 @@ export const SCENES: readonly Scene[] = [
   ['in conflict with what was refused', NAMED, refused, conflicting],
   ['abandoned', NAMED, lost, ...abandoned],
   ['abandoned, named by its key', KEYED, lost, ...abandoned],
-  ['forgotten', NAMED, created, (lab, { slot }) => lab.client().orders.forget(nameOf(slot))],
+  ['forgotten', NAMED, created, (lab, { slot }) => lab.orders.forget(nameOf(slot))],
   ['nothing', NAMED],
 ]
 

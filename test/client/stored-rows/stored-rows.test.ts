@@ -1,27 +1,25 @@
 import { readFile } from 'node:fs/promises'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { sample } from '../../support/effort.ts'
 import { FIXTURE, type Fixture } from './fixture.ts'
 import { decisionsOver, leave, SCENES } from './scenes.ts'
 
 const fixture: Fixture = JSON.parse(await readFile(FIXTURE, 'utf8'))
 
-describe('rows that the build of 2026-11-26 has stored', () => {
-  it.each(sample(Object.entries(fixture), 6))(
-    'rows of the older build lead to the same decisions: %s',
-    async (_what, stored) => {
-      expect(await decisionsOver(stored)).toEqual(stored.decisions)
-    },
-  )
+it.each(sample(Object.entries(fixture), 6))(
+  'rows of the older build lead to the same decisions: %s',
+  async (_what, stored) => {
+    expect(await decisionsOver(stored)).toEqual(stored.decisions)
+  },
+)
 
-  it.each(SCENES.map((scene) => [scene[0], scene] as const))(
-    'this build stores the same rows: %s',
-    async (what, scene) => {
-      const { rows } = await leave(scene)
-      const now = new Set(rows.map(({ id, open, state }) => `${id} ${open} ${state}`))
-      // An anonymous order no longer leaves the previous one behind.
-      const then = fixture[what]?.rows.map(({ id, open, state }) => `${id} ${open} ${state}`)
-      expect([...now].filter((row) => !then?.includes(row))).toEqual([])
-    },
-  )
-})
+it.each(SCENES.map((scene) => [scene[0], scene] as const))(
+  'this build stores the same rows: %s',
+  async (what, scene) => {
+    const { rows } = await leave(scene)
+    const now = new Set(rows.map(({ id, open, state }) => `${id} ${open} ${state}`))
+    // An anonymous order no longer leaves the previous one behind.
+    const then = fixture[what]?.rows.map(({ id, open, state }) => `${id} ${open} ${state}`)
+    expect([...now].filter((row) => !then?.includes(row))).toEqual([])
+  },
+)
