@@ -1,33 +1,24 @@
 import { SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
-import {
-  ConfigurationError,
-  CustomerOrderingClient,
-  MemoryStore,
-  type OrderStore,
-  type RecoverOptions,
-} from 'customer-ordering-sdk'
+import { ConfigurationError, CustomerOrderingClient, type RecoverOptions } from 'customer-ordering-sdk'
 import { type TelemetryOptions, telemetryHooks, traceHeaders } from 'customer-ordering-sdk/opentelemetry'
-import { createSandbox, type FaultAction, type Sandbox } from 'customer-ordering-sdk/sandbox'
+import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { afterEach, describe, expect, it } from 'vitest'
-import { order } from '../support/lab.ts'
+import { failure, Lab, order } from '../support/lab.ts'
 import { Collected } from './collected.ts'
 
 const collected = new Collected()
 const tracer = trace.getTracer('shop')
 afterEach(() => collected.reset())
 
-function clientOf(sandbox: Sandbox, store: OrderStore = new MemoryStore()): CustomerOrderingClient {
-  const { baseUrl, apiKey, fetch } = sandbox
-  const hooks = telemetryHooks({ baseUrl })
-  return new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store, hooks, maxRetries: 1 })
-}
-
-/** A service, its client, and a function that makes its next order requests fail. */
+/** A lab whose client reports to OpenTelemetry. */
 function shop() {
-  const sandbox = createSandbox()
-  const fault = (action: FaultAction, times = 1) =>
-    sandbox.faults.add({ match: { operation: 'createOrder' }, action, times })
-  return { sandbox, client: clientOf(sandbox), fault }
+  const lab = new Lab()
+  const { sandbox } = lab
+  return {
+    lab,
+    sandbox,
+    client: lab.client({ hooks: telemetryHooks({ baseUrl: sandbox.baseUrl }), maxRetries: 1 }),
+  }
 }
 
 /** Runs the call under a span of the shop, as a server's instrumentation would start it. */
@@ -43,8 +34,8 @@ async function handle<T>(call: () => Promise<T>): Promise<T> {
 
 describe('the spans', () => {
   it("spans of a call have the shop's span as parent, one child for each request, and events for retries", async () => {
-    const { sandbox, client, fault } = shop()
-    fault({ type: 'commitThenDrop' })
+    const { lab, sandbox, client } = shop()
+    lab.fault({ type: 'commitThenDrop' })
     const { id } = await handle(() => client.orders.create(order('cart-1')))
 
     const call = collected.tree('orders.create')
@@ -131,18 +122,15 @@ describe('the spans', () => {
   })
 
   it('the span of an order in doubt is an error that states it, and its recovery is one trace', async () => {
-    const { sandbox, fault } = shop()
-    fault({ type: 'commitThenDrop' }, 2)
-    const store = new MemoryStore()
-    await clientOf(sandbox, store)
-      .orders.create(order('cart-2'))
-      .catch(() => {})
+    const { lab, sandbox, client } = shop()
+    lab.fault({ type: 'commitThenDrop' }, 2)
+    await failure(client.orders.create(order('cart-2')))
     const failed = collected.tree('orders.create').span
     expect(failed.status).toEqual({ code: SpanStatusCode.ERROR, message: 'connection' })
     expect(failed.attributes).toMatchObject({ 'ordering.charged': 'unknown', 'error.type': 'connection' })
     collected.reset()
 
-    await clientOf(sandbox, store).orders.recover({ takeOver: true })
+    await client.orders.recover({ takeOver: true })
     const { span, children } = collected.tree('orders.recover')
     expect(children.map(({ name }) => name)).toEqual(['POST /v1/orders'])
     expect(span.attributes).toMatchObject({ 'ordering.recovery': 'created', 'ordering.charged': 'yes' })
@@ -205,8 +193,8 @@ describe('the spans', () => {
   })
 
   it('traceHeaders() sends the span to the service', async () => {
-    const { sandbox, client, fault } = shop()
-    fault({ type: 'commitThenDrop' })
+    const { lab, sandbox, client } = shop()
+    lab.fault({ type: 'commitThenDrop' })
     await handle(() => client.orders.create(order('cart-6'), { headers: traceHeaders() }))
     const { traceId, spanId } = collected.tree('PUT /orders').span.spanContext()
     expect(sandbox.requests.map(({ headers }) => headers['traceparent'])).toEqual(
@@ -232,8 +220,8 @@ describe('the spans', () => {
 describe('the numbers', () => {
   it('metrics of requests, retries and outcomes have few labels', async () => {
     await collected.numbers('')
-    const { client, fault } = shop()
-    fault({ type: 'drop' })
+    const { lab, client } = shop()
+    lab.fault({ type: 'drop' })
     for (const reference of ['cart-8', 'cart-9']) await client.orders.create(order(reference))
     await client.services.retrieve('svc_none').catch(() => {})
     expect(await collected.numbers('ordering.calls')).toEqual([
@@ -241,7 +229,7 @@ describe('the numbers', () => {
       [{ 'ordering.operation': 'services.retrieve', 'error.type': 'not_found' }, 1],
     ])
 
-    fault({ type: 'drop' })
+    lab.fault({ type: 'drop' })
     await client.orders.create(order('cart-10'))
     expect(await collected.numbers('ordering.retries')).toEqual([
       [{ 'ordering.operation': 'orders.create', 'ordering.reason': 'now' }, 1],
@@ -264,8 +252,8 @@ describe('the numbers', () => {
   })
 
   it('metrics of a recovery report the outcome of the orders', async () => {
-    const { client, fault } = shop()
-    fault({ type: 'drop' }, 2)
+    const { lab, client } = shop()
+    lab.fault({ type: 'drop' }, 2)
     await client.orders.create(order('lost')).catch(() => {})
     await collected.numbers('')
     await client.orders.recover()
@@ -290,8 +278,7 @@ describe('telemetryHooks', () => {
   })
 
   it('telemetryHooks accepts providers other than the global ones', async () => {
-    const sandbox = createSandbox()
-    const { baseUrl, apiKey, fetch } = sandbox
+    const lab = new Lab()
     const started: string[] = []
     const tracerProvider = {
       getTracer: () => ({
@@ -303,8 +290,8 @@ describe('telemetryHooks', () => {
         startActiveSpan: tracer.startActiveSpan.bind(tracer),
       }),
     }
-    const hooks = telemetryHooks({ baseUrl, tracerProvider })
-    await new CustomerOrderingClient({ baseUrl, apiKey, fetch, hooks }).balance.retrieve()
+    const hooks = telemetryHooks({ baseUrl: lab.sandbox.baseUrl, tracerProvider })
+    await lab.client({ hooks }).balance.retrieve()
     expect(started).toEqual(['balance.retrieve', 'GET /v1/balance'])
   })
 })

@@ -2,12 +2,13 @@ import { getEventListeners } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import { constants, createGzip, gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { MAX_ERROR_BYTES } from '../../src/http/attempt.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
 import { asRead, attempt } from '../support/attempt.ts'
-import { answerText, listening, rawServer, type Serve } from '../support/raw-server.ts'
+import { answerText, rawServer, type Serve } from '../support/raw-server.ts'
 import { fakeRuntime } from '../support/runtime.ts'
+import { serving } from './addresses.ts'
 
 const unhandled: unknown[] = []
 const onUnhandled = (error: unknown): void => void unhandled.push(error)
@@ -109,43 +110,30 @@ describe('a connection that breaks', () => {
   })
 })
 
-describe('a server that is slow', () => {
-  /** An attempt whose time is over as soon as the server has done its part. */
-  async function timedOut(serve: (socket: Socket) => void): Promise<{ result: unknown; timers: number }> {
-    const runtime = fakeRuntime()
-    let begun: () => void = () => {}
-    const serving = new Promise<void>((resolve) => {
-      begun = resolve
-    })
-    const server = await rawServer((socket) => {
-      serve(socket)
-      begun()
-    })
-    const closed = server.closed()
-    const pending = attempt(server.url, { timeout: 5000 }, { runtime })
-    await serving
-    await runtime.advance(4999)
-    expect(runtime.timers).toBe(1)
-    await runtime.advance(1)
-    const result = await pending
-    // The connection is closed as well, because it could not be used again.
-    await closed
-    return { result, timers: runtime.timers }
-  }
-
-  test('a server that never responds leads to a timeout', async () => {
-    expect(await timedOut(() => {})).toEqual({ result: { kind: 'timeout' }, timers: 0 })
+test.each<[string, (socket: Socket) => unknown]>([
+  ['never responds', () => {}],
+  ['stops within the headers', (socket) => socket.write('HTTP/1.1 201 Created\r\ncontent')],
+  ['sends interim responses', (socket) => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100))],
+])('a server that %s leads to a timeout, and the connection is closed', async (_what, serve) => {
+  const runtime = fakeRuntime()
+  let begun: () => void = () => {}
+  const served = new Promise<void>((resolve) => {
+    begun = resolve
   })
-
-  test('a server that stops within the headers leads to a timeout', async () => {
-    const { result } = await timedOut((socket) => socket.write('HTTP/1.1 201 Created\r\ncontent'))
-    expect(result).toEqual({ kind: 'timeout' })
+  const server = await rawServer((socket) => {
+    serve(socket)
+    begun()
   })
-
-  test('a server that sends interim responses endlessly leads to a timeout', async () => {
-    const { result } = await timedOut((socket) => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100)))
-    expect(result).toEqual({ kind: 'timeout' })
-  })
+  const closed = server.closed()
+  const pending = attempt(server.url, { timeout: 5000 }, { runtime })
+  await served
+  await runtime.advance(4999)
+  expect(runtime.timers).toBe(1)
+  await runtime.advance(1)
+  expect(await pending).toEqual({ kind: 'timeout' })
+  // It could not be used again.
+  await closed
+  expect(runtime.timers).toBe(0)
 })
 
 describe('a body that stalls', () => {
@@ -319,12 +307,7 @@ describe('a body that is too large', () => {
       }
       more()
     })
-    const port = await listening(server)
-    onTestFinished(async () => {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    })
-    return { url: `http://127.0.0.1:${port}`, sent: () => sent }
+    return { url: `http://${await serving(server)}`, sent: () => sent }
   }
 
   const cases: [string, status: number, bytes: number, gzip: boolean][] = [

@@ -22,9 +22,9 @@ import { transportUnderTest } from '../support/attempt.ts'
 import { AUTHORITY, KEY } from '../support/certificates.ts'
 import { sample } from '../support/effort.ts'
 import { MEANING } from '../support/meaning.ts'
-import { listening, type RawRequest, rawServer } from '../support/raw-server.ts'
+import { type RawRequest, rawServer } from '../support/raw-server.ts'
 import { recordIn, storeOver } from '../support/stores.ts'
-import { refusing } from './refusing.ts'
+import { refusing, serving } from './addresses.ts'
 
 /** Time runs twenty times as fast, and waits are minimal. */
 const SPEED = 20
@@ -117,13 +117,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
 
 /** A server with an untrusted certificate. */
 async function stranger(): Promise<string> {
-  const server = createTlsServer({ key: KEY, cert: AUTHORITY })
-  const port = await listening(server)
-  onTestFinished(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
-  return `https://127.0.0.1:${port}`
+  return `https://${await serving(createTlsServer({ key: KEY, cert: AUTHORITY }))}`
 }
 
 /** A transport that its owner has closed. */

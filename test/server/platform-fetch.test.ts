@@ -2,7 +2,7 @@ import type { Dispatcher } from 'undici'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { kyTransport } from '../../src/http/ky-transport.ts'
 import { asRead, attempt } from '../support/attempt.ts'
-import { refusing, unsentOf } from './refusing.ts'
+import { refusing, unsentOf } from './addresses.ts'
 
 describe('a fetch that is not the one that Node came with never proves that nothing was sent', () => {
   const original = globalThis.fetch

@@ -1,6 +1,5 @@
 import { createServer } from 'node:http'
 import { createSecureServer } from 'node:http2'
-import tls from 'node:tls'
 import { inspect } from 'node:util'
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib'
 import {
@@ -18,9 +17,9 @@ import * as undiciModule from 'undici'
 import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { attempt } from '../support/attempt.ts'
-import { AUTHORITY, KEY, VALID } from '../support/certificates.ts'
+import { KEY, VALID } from '../support/certificates.ts'
 import { answerText, listening, rawServer } from '../support/raw-server.ts'
-import { refusing, unsentOf } from './refusing.ts'
+import { refusing, serving, trustAuthority, unsentOf } from './addresses.ts'
 
 function undici(options?: UndiciTransportOptions): UndiciTransport {
   const transport = undiciTransport(options)
@@ -56,12 +55,7 @@ async function proxy(): Promise<{ readonly url: string; readonly asked: string[]
     asked.push(String(request.url))
     socket.end('HTTP/1.1 502 No\r\n\r\n')
   })
-  const port = await listening(server)
-  onTestFinished(async () => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
-  return { url: `http://127.0.0.1:${port}`, asked }
+  return { url: `http://${await serving(server)}`, asked }
 }
 
 describe('the undici transport', () => {
@@ -72,15 +66,11 @@ describe('the undici transport', () => {
       response.setHeader('content-type', 'application/json')
       response.end(JSON.stringify({ amount: balance++, currency: 'EUR' }))
     })
-    const port = await listening(server)
-    onTestFinished(() => void server.close())
+    const baseUrl = `http://${await serving(server)}`
     const dispatcher = new Agent().compose(interceptors.cache())
     onTestFinished(() => dispatcher.close())
-    const client = new CustomerOrderingClient({
-      baseUrl: `http://127.0.0.1:${port}`,
-      apiKey: 'key',
-      transport: undici({ dispatcher }),
-    })
+    const transport = undici({ dispatcher })
+    const client = new CustomerOrderingClient({ baseUrl, apiKey: 'key', transport })
     const first = await client.balance.retrieve()
     const second = await client.balance.retrieve()
     expect([first.amount, second.amount]).toEqual([1, 2])
@@ -95,16 +85,12 @@ describe('the undici transport', () => {
   })
 
   test('the undici transport speaks HTTP/1.1 to a service that prefers HTTP/2, which may resend requests', async () => {
-    const before = tls.getCACertificates('default')
-    tls.setDefaultCACertificates([...before, AUTHORITY])
+    trustAuthority()
     const server = createSecureServer({ key: KEY, cert: VALID, allowHTTP1: true }, (request, response) => {
       response.end(request.httpVersion)
     })
     const port = await listening(server)
-    onTestFinished(() => {
-      tls.setDefaultCACertificates(before)
-      server.close()
-    })
+    onTestFinished(() => void server.close())
     const dispatcher = new Agent({ allowH2: true })
     onTestFinished(() => dispatcher.destroy())
     const [text, ownChoice] = ['1.1', '2.0']

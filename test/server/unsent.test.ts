@@ -11,7 +11,7 @@ import { attempt, transportUnderTest } from '../support/attempt.ts'
 import { all } from '../support/calls.ts'
 import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
 import { answerText, listening, rawServer } from '../support/raw-server.ts'
-import { refusing, unsentOf } from './refusing.ts'
+import { refusing, serving, trustAuthority, unsentOf } from './addresses.ts'
 
 /** Makes the next connections of this process fail like system errors. */
 function connectionsFail(error: Error): void {
@@ -177,20 +177,13 @@ test('an order whose response is lost together with its route is charged once', 
 describe('a server with TLS', () => {
   /** Serves over TLS, to a process that trusts the tests' authority by default. */
   async function serveTls(cert: string, trusted = true): Promise<{ url: string; requests: () => number }> {
-    const before = tls.getCACertificates('default')
-    if (trusted) tls.setDefaultCACertificates([...before, AUTHORITY])
+    if (trusted) trustAuthority()
     let requests = 0
     const server = createTlsServer({ key: KEY, cert }, (_request, response) => {
       requests++
       response.end('{}')
     })
-    const port = await listening(server)
-    onTestFinished(async () => {
-      tls.setDefaultCACertificates(before)
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    })
-    return { url: `https://127.0.0.1:${port}`, requests: () => requests }
+    return { url: `https://${await serving(server)}`, requests: () => requests }
   }
 
   test('a server with a valid certificate receives the request', async () => {
@@ -232,8 +225,7 @@ describe('a server with TLS', () => {
       requests++
       for (const socket of sockets) socket.write('HTTP/1.1 400 X\r\n\r\n')
     })
-    const before = tls.getCACertificates('default')
-    tls.setDefaultCACertificates([...before, AUTHORITY])
+    trustAuthority()
     const inner = await listening(tlsServer)
     const outer = net.createServer((socket) => {
       sockets.push(socket)
@@ -243,7 +235,6 @@ describe('a server with TLS', () => {
     })
     const port = await listening(outer)
     onTestFinished(() => {
-      tls.setDefaultCACertificates(before)
       for (const socket of sockets) socket.destroy()
       tlsServer.close()
       outer.close()

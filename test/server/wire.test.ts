@@ -84,13 +84,6 @@ describe('one attempt is one request', () => {
       expect([status, server.requests.length]).toEqual([status, repeated.includes(status) ? 4 : 2])
     }
   })
-
-  test('one attempt is one request, even if the connection is reset', async () => {
-    const server = await rawServer((socket) => socket.resetAndDestroy())
-    expect(await attempt(server.url)).toMatchObject({ kind: 'failed' })
-    expect(await attempt(server.url, asRead)).toMatchObject({ kind: 'failed' })
-    expect(server.requests).toHaveLength(2)
-  })
 })
 
 describe('a redirect', () => {
@@ -143,18 +136,13 @@ describe('odd answers', () => {
     expect(await attempt(server.url)).toMatchObject({ kind: 'failed', unsent: false })
   })
 
-  test.each([204, 205])('a %i response has an empty text', async (status) => {
+  test.each([200, 201, 204, 205])('a %i response without a body has an empty text', async (status) => {
     const server = await rawServer((socket) =>
       socket.write(`HTTP/1.1 ${status} X\r\ncontent-length: 0\r\n\r\n`),
     )
     const result = await attempt(server.url)
     expect(result).toMatchObject({ kind: 'answer', status, text: '' })
     expect(result).toHaveProperty('problem', undefined)
-  })
-
-  test.each([200, 201])('a %i response with an empty body has an empty text', async (status) => {
-    const server = await rawServer((socket) => socket.write(answerText(status, '')))
-    expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status, text: '' })
   })
 
   test.each([599, 600, 999])(

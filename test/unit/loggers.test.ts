@@ -1,8 +1,8 @@
 import { Console } from 'node:console'
 import { Writable } from 'node:stream'
-import { type ClientOptions, CustomerOrderingClient } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import type { ClientOptions } from 'customer-ordering-sdk'
 import { describe, expect, it } from 'vitest'
+import { failure, Lab, order } from '../support/lab.ts'
 
 /** The lines that a logger wrote. */
 class Lines extends Writable {
@@ -51,20 +51,9 @@ describe('the logger option', () => {
     'the logger option accepts %s, which writes the message and every field',
     async (_name, make) => {
       const out = new Lines()
-      const sandbox = createSandbox()
-      const { baseUrl, apiKey } = sandbox
-      const client = new CustomerOrderingClient({
-        baseUrl,
-        apiKey,
-        fetch: () => Promise.reject(new TypeError('down')),
-        account: 'shop',
-        maxRetries: 0,
-        logger: await make(out),
-        logLevel: 'debug',
-      })
-      const order = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-      const ending = client.orders.create({ ...order, metadata: { externalOrderId: 'invoice-4711' } })
-      await expect(ending).rejects.toMatchObject({ charged: 'unknown' })
+      const fetch = () => Promise.reject(new TypeError('down'))
+      const client = new Lab().client({ fetch, maxRetries: 0, logger: await make(out), logLevel: 'debug' })
+      expect(await failure(client.orders.create(order('invoice-4711')))).toMatchObject({ charged: 'unknown' })
       const written = out.lines.join('\n')
       for (const part of ['customer-ordering-sdk: call failed', 'orders.create', 'invoice-4711', 'unknown'])
         expect(written).toContain(part)

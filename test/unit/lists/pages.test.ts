@@ -132,14 +132,6 @@ describe('reading a list to its end', () => {
 })
 
 describe('a list that changes while it is read', () => {
-  it.each([1, 3, 10])('every row is returned once if %i rows are inserted before them', async (inserted) => {
-    const server = serve(rows(40), (page, _at, count, own) => {
-      if (count === 2) own.list = [...rows(inserted, 100), ...own.list]
-      return fetched(page)
-    })
-    expect(await collect(pagesOf(server))).toEqual(ids(rows(40)))
-  })
-
   it.each([
     [1, 40, 2],
     [4, 40, 2],
@@ -162,11 +154,6 @@ describe('a list that changes while it is read', () => {
     const server = changing(rows(60), 1, (list) => list.slice(30))
     await collect(pagesOf(server, 10, 15))
     expect(Math.min(...server.asked)).toBe(15)
-  })
-
-  it.each([5, 10])('no row is returned twice if %i unread rows disappear', async (removed) => {
-    const server = changing(rows(40), 2, (list) => list.slice(0, 40 - removed))
-    expect(await collect(pagesOf(server))).toEqual(ids(rows(40 - removed)))
   })
 
   it('reading the same pages again after deletions is not taken for a cycle', async () => {
@@ -317,17 +304,7 @@ describe('pages', () => {
       { items: rows(10), offset: 0, limit: 10, total: 12 },
       { items: rows(2, 10), offset: 10, limit: 10, total: 12 },
     ])
-    expect(found.map((page) => responseInfo(page))).toEqual([info, info])
-  })
-
-  it('awaited pages arrive one by one, from the requested offset and with all their rows', async () => {
-    const server = serve(rows(30))
-    const page = await pagesOf(server, 10, 15)
-    expect(page).toEqual({ items: rows(10, 15), offset: 15, limit: 10 })
-    expect(responseInfo(page)).toBe(info)
-    expect(server.asked).toEqual([15])
-    const empty = await pagesOf(server, 10, 90)
-    expect(empty.items).toEqual([])
+    expect([...found, await pagesOf(server)].map((page) => responseInfo(page))).toEqual([info, info, info])
     expect(await new Pages(server.fetch, { offset: 0 })).toMatchObject({ limit: 50 })
   })
 
@@ -362,10 +339,8 @@ describe('pages', () => {
 
 describe('toArray', () => {
   it.each([
-    [1, [0]],
     [10, [0]],
     [11, [0, 10]],
-    [20, [0, 10]],
     [35, [0, 10, 20, 30]],
     [99, [0, 10, 20, 30, 35]],
   ])('toArray stops at %i items and fetches no further page', async (max, asked) => {
@@ -424,13 +399,10 @@ describe('leaving early', () => {
     expect(signals[1]?.aborted).toBe(true)
     expect(await iterator.next()).toEqual({ done: true, value: undefined })
     expect(signals).toHaveLength(2)
-  })
-
-  it('after return(), nothing more is returned, even of a fetched page', async () => {
-    const iterator = pagesOf(serve(rows(35)))[Symbol.asyncIterator]()
-    await iterator.next()
-    await iterator.return?.()
-    expect(await iterator.next()).toEqual({ done: true, value: undefined })
+    const fetchedBefore = pagesOf(serve(rows(35)))[Symbol.asyncIterator]()
+    await fetchedBefore.next()
+    await fetchedBefore.return?.()
+    expect(await fetchedBefore.next()).toEqual({ done: true, value: undefined })
   })
 
   it("the list ends with the caller's reason if the signal fires during a request", async () => {

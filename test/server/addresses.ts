@@ -1,0 +1,36 @@
+import type { Server } from 'node:http'
+import { createServer } from 'node:net'
+import tls from 'node:tls'
+import { onTestFinished } from 'vitest'
+import type { AttemptResult } from '../../src/http/attempt.ts'
+import { AUTHORITY } from '../support/certificates.ts'
+import { listening } from '../support/raw-server.ts'
+
+/** An address without a listener: a port that was free a moment ago. */
+export async function refusing(): Promise<string> {
+  const server = createServer()
+  const port = await listening(server)
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
+
+/** Serves until the test ends, and returns the host with its port. */
+export async function serving(server: Server): Promise<string> {
+  const port = await listening(server)
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return `127.0.0.1:${port}`
+}
+
+/** Lets this process trust the tests' authority until the test ends. */
+export function trustAuthority(): void {
+  const before = tls.getCACertificates('default')
+  tls.setDefaultCACertificates([...before, AUTHORITY])
+  onTestFinished(() => tls.setDefaultCACertificates(before))
+}
+
+/** The attempt's verdict on whether anything was sent, or the kind of another outcome. */
+export const unsentOf = (result: AttemptResult): unknown =>
+  result.kind === 'failed' ? result.unsent : result.kind
