@@ -31,7 +31,7 @@ export const LEFT_OUT: readonly {
   },
   {
     what: 'PostgreSQL, MariaDB, Redis and workerd, and their clients',
-    files: ['test/stores/{postgres,redis,mysql,workers}/**', 'test/stores/types.test.ts'],
+    files: ['test/stores/{postgres,redis,mysql,workers}/**', 'test/stores/{command,types}.test.ts'],
     command: 'npx vitest run --project stores',
   },
   {
@@ -56,7 +56,7 @@ export const LEFT_OUT: readonly {
     what: 'killed processes, and fleets over each store',
     files: [
       'test/harness/crash/sigkill.test.ts',
-      'test/harness/fleet/{sqlite,postgres,redis,mysql,d1}.test.ts',
+      'test/harness/fleet/{sqlite,postgres,redis,mysql,d1,object}.test.ts',
     ],
     command: 'npx vitest run --project crash --project fleet sigkill fleet',
   },

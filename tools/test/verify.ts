@@ -21,11 +21,6 @@ const PROGRAMS = {
     commands: [engines, node('test/harness/fleet/rounds.ts')],
     brief: ['all', '1'],
   },
-  workers: {
-    about: '100 kills of workerd over D1, and over a Durable Object',
-    commands: [engines, node('test/stores/workers/kill-rounds.ts')],
-    brief: ['all', '2'],
-  },
   browser: {
     about: '500 cycles of killed tabs and browsers',
     commands: [node('test/browser/kill-cycles.ts')],

@@ -74,15 +74,15 @@ async function start(name: StoreName): Promise<Omit<SharedStore, 'program'>> {
         stop: () => servers.stop(),
       }
     }
-    case 'd1': {
+    case 'd1':
+    case 'object': {
       const { folder, remove } = temporaryFolder()
       let workerd = await Workerd.start({ folder })
       const url = await workerd.url
       return {
         name,
         folder,
-        // All rounds share the database.
-        address: (round) => ({ store: name, url: url.href, tables: `fleet_${round}_` }),
+        address: (round) => ({ store: name, url: url.href, name: `fleet_${round}_` }),
         crash: async () => {
           await workerd.kill()
           workerd = await Workerd.start({ folder, port: Number(url.port) })

@@ -36,13 +36,6 @@ function openClient(site: Site, env: Env): CustomerOrderingClient {
   })
 }
 
-const requestFor = (externalOrderId: string) => ({
-  serviceId: 'svc_standard',
-  target: '@ada',
-  quantity: 1,
-  metadata: { externalOrderId },
-})
-
 async function perform(task: Task, site: Site, env: Env): Promise<unknown> {
   switch (task.task) {
     case 'store': {
@@ -52,21 +45,6 @@ async function perform(task: Task, site: Site, env: Env): Promise<unknown> {
     }
     case 'sql':
       return await site.sql(task.sql, task.parameters ?? [])
-    case 'create': {
-      const client = openClient(site, env)
-      try {
-        return (await client.orders.create(requestFor(task.reference))).id
-      } finally {
-        await client.close()
-      }
-    }
-    case 'recover': {
-      const { created, rejected, inProgress, stillOpen, needsAttention } = await openClient(
-        site,
-        env,
-      ).orders.recover({ takeOver: true })
-      return { created, rejected, inProgress, stillOpen, needsAttention: needsAttention.length }
-    }
     case 'remembered': {
       const records = await openClient(site, env).orders.remembered({ since: 0 })
       return records.map(({ externalOrderId, state, order }) => [externalOrderId, state, order?.id])
@@ -87,7 +65,8 @@ async function roll(
   const client = openClient(site, env)
   let order: Promise<unknown> | undefined
   const place = () => {
-    order = client.orders.create(requestFor(reference))
+    const metadata = { externalOrderId: reference }
+    order = client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata })
     order.catch(() => {})
     return order
   }

@@ -4,11 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import { StoreError } from '../../../src/errors/classes.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { during } from '../support/during.ts'
 import { engine } from '../support/engines.ts'
-import type { Method, Place, Reply, Task } from './platform.ts'
+import { type Place, type Reply, resultOf, type Task, workerStore } from './platform.ts'
 
 export interface Miniflare {
   readonly ready: Promise<URL>
@@ -96,29 +95,11 @@ export class Workerd {
     })
     const text = await response.text()
     if (!response.ok) throw new Error(text)
-    const reply = JSON.parse(text) as Reply
-    if (!('error' in reply)) return reply.value
-    const { message, applied, charged, code, cause } = reply.error
-    if (code !== 'store') throw Object.assign(new Error(message), { code, charged })
-    const options =
-      cause === undefined ? {} : { cause: Object.assign(new Error(String(cause)), { code: cause }) }
-    throw new StoreError(message, applied === false ? { ...options, applied } : options)
+    return resultOf(JSON.parse(text) as Reply)
   }
 
-  /** A store that runs in a worker, or in the object. */
   open(place: Place, handle: string, worker: 'one' | 'two' = 'one'): OrderStore {
-    const call = async <T>(method: Method, ...args: unknown[]): Promise<T> =>
-      (await this.perform(place, { task: 'store', handle, method, args }, worker)) as T
-    return {
-      durability: 'server',
-      get: (scope, id) => call('get', scope, id),
-      insert: (row) => call('insert', row),
-      update: (row, expectedVersion) => call('update', row, expectedVersion),
-      listOpen: (scope, options) => call('listOpen', scope, options),
-      list: (scope, options) => call('list', scope, options),
-      prune: (scope, options) => call('prune', scope, options),
-      close: () => call('close'),
-    }
+    return workerStore(handle, (task) => this.perform(place, task, worker))
   }
 
   async kill(): Promise<void> {
