@@ -1,8 +1,12 @@
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
+import { createSandbox } from '../../src/sandbox/index.ts'
+import { oneCharge, truth } from '../support/invariants.ts'
 import { Chromium } from './support/chromium.ts'
 import { describeWithChromium } from './support/needs-chromium.ts'
 import { type Site, serveSite } from './support/site.ts'
+import { WatchedRun } from './support/watched-run.ts'
 
 describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
   let browser: Chromium
@@ -11,7 +15,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
 
   beforeAll(async () => {
     browser = await Chromium.start()
-    site = await serveSite('store', 'worker')
+    site = await serveSite('store', 'worker', 'orders')
   })
   afterAll(async () => {
     await browser?.stop()
@@ -58,10 +62,7 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     const page = await openStore('quota')
     const write = () =>
       page.evaluate(() => {
-        // Random data, because the browser compresses what it stores; no halves of surrogate pairs.
-        const piece = () =>
-          String.fromCharCode(...crypto.getRandomValues(new Uint16Array(30_000)).map((unit) => unit & 0x7fff))
-        const text = Array.from({ length: 80 }, piece).join('')
+        const text = Array.from({ length: 80 }, () => window.randomText(30_000)).join('')
         return window.failureOf(window.store.insert(window.makeRow('2', text)))
       })
     const failure = await write()
@@ -82,11 +83,8 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
       for (const length of [10_000, 1_000, 100]) {
         let failure: unknown
         for (let row = 0; failure === undefined; row++) {
-          // Random data, because the browser compresses what it stores; no halves of surrogate pairs.
-          const text = String.fromCharCode(
-            ...crypto.getRandomValues(new Uint16Array(length)).map((unit) => unit & 0x7fff),
-          )
-          failure = await window.failureOf(window.store.insert(window.makeRow(`${length}-${row}`, text)))
+          const next = window.makeRow(`${length}-${row}`, window.randomText(length))
+          failure = await window.failureOf(window.store.insert(next))
         }
       }
     })
@@ -126,25 +124,23 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(await page.evaluate(() => window.placeOrder(window.store, 'r1'))).toMatchObject({ requests: 1 })
   })
 
-  it('if another page deletes the database, the store releases it and rejects from then on', async () => {
-    const page = await openStore('deleted')
-    const other = await openPage()
-    expect(await remove(other, 'deleted')).toBe('success')
-    expect((await nextCall(page))?.message).toMatch(/was deleted while its order store was in use/)
-    // The store rejects even if another page has created a new database meanwhile.
-    await openStore('deleted')
-    expect((await nextCall(page))?.message).toMatch(/was deleted/)
-    expect(
-      await page.evaluate(() => new window.IndexedDbStore({ name: 'deleted' }).get('scope', '1')),
-    ).toMatchObject({ id: '1' })
-  })
-
-  it('if the browser deletes the site data, the store rejects from then on', async () => {
-    const page = await openStore('cleared')
+  const clearSiteData = async (page: Page): Promise<void> => {
     const session = await page.context().newCDPSession(page)
     const origin = new URL(site.pageOf('store')).origin
     await session.send('Storage.clearDataForOrigin', { origin, storageTypes: 'indexeddb' })
+  }
+  it.each([
+    [
+      'another page deletes the database',
+      async () => expect(await remove(await openPage(), 'gone')).toBe('success'),
+    ],
+    ['the browser deletes the site data', clearSiteData],
+  ])('if %s, the store releases it and rejects from then on', async (_how, removeRows) => {
+    const page = await openStore('gone')
+    await removeRows(page)
     expect((await nextCall(page))?.message).toMatch(/was deleted while its order store was in use/)
+    // The store rejects even if another page has created a new database meanwhile.
+    await openStore('gone')
     expect((await nextCall(page))?.message).toMatch(/was deleted/)
   })
 
@@ -212,5 +208,44 @@ describeWithChromium('IndexedDbStore in Chromium, when the browser', () => {
     expect(await page.evaluate(inWorker)).toBe(false)
     const found = await page.evaluate(() => new window.IndexedDbStore({ name: 'shared' }).get('scope', 'id'))
     expect(found).toMatchObject({ data: 'worker' })
+  })
+
+  it('if tabs race for references, each causes one charge, and every tab gets the same order', async () => {
+    const [TABS, ORDERS] = [4, 20]
+    const sandbox = createSandbox({ behaviour: { processingTime: 20 } })
+    const server = await serveSandbox(sandbox, { port: 0, cors: true })
+    const references = Array.from({ length: ORDERS }, (_, index) => `race-${index}`)
+    const run = new WatchedRun(sandbox, references)
+    const placing = {
+      baseUrl: server.url,
+      apiKey: sandbox.apiKey,
+      database: 'race',
+      orders: references.map((reference) => ({ reference, serviceId: 'svc_standard' })),
+      concurrency: 2,
+      recover: false,
+      scope: undefined,
+      timeout: 10_000,
+      totalTimeout: 60_000,
+    }
+    try {
+      const tabs = Array.from({ length: TABS }, () =>
+        run.work(browser.context, site.pageOf('orders'), placing, false),
+      )
+      for (const { page, ended } of await Promise.all(tabs)) {
+        pages.push(page)
+        await ended
+      }
+      run.look()
+      for (const reference of references) {
+        const { orderId } = sandbox.expectChargedOnce(reference)
+        const told = run.log.calls.filter(({ intent }) => intent === reference).map((call) => call.told)
+        expect(told).toEqual(Array.from({ length: TABS }, () => ({ charged: 'yes', orderId })))
+      }
+      expect([...oneCharge(run.log), ...truth(run.log), ...run.unwritten]).toEqual([])
+      // The slower tab must have waited for the faster one instead of sending, too.
+      expect(sandbox.requests).toHaveLength(ORDERS)
+    } finally {
+      await server.close()
+    }
   })
 })

@@ -218,6 +218,33 @@ async function finish(pages: readonly WorkingPage[]): Promise<void> {
   await Promise.all(pages.map(({ page }) => (page.isClosed() ? undefined : page.close())))
 }
 
+/** Runs cycles one after the other, and prints the broken promises and the sums. */
+export async function runCycles(count: number, first: number) {
+  const cycles = await Cycles.start()
+  const ends: Record<End, number> = { tab: 0, renderer: 0, browser: 0 }
+  const broken: string[] = []
+  let charges = 0
+  try {
+    for (let seed = first; seed < first + count; seed++) {
+      const cycle = await cycles.run(seed)
+      ends[cycle.end] += cycle.ends
+      charges += cycle.charges
+      for (const violation of cycle.violations) {
+        broken.push(`seed ${seed}: ${violation}`)
+        console.log(broken.at(-1))
+      }
+    }
+  } finally {
+    await cycles.stop()
+  }
+  console.log(
+    `${count} cycles from seed ${first}: ${ends.tab} tabs closed, ${ends.renderer} renderers crashed, ` +
+      `${ends.browser} browsers killed (${cycles.tornLogs} in the middle of a write), ${charges} charges, ` +
+      `${broken.length} broken promises`,
+  )
+  return { ends, charges, broken }
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const { count, first } = readArguments(
     {
@@ -231,29 +258,6 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
       first: positiveInteger('FIRST_SEED', first),
     }),
   )
-  const cycles = await Cycles.start()
-  const ends: Record<End, number> = { tab: 0, renderer: 0, browser: 0 }
-  let charges = 0
-  let failed = 0
-  try {
-    for (let seed = first; seed < first + count; seed++) {
-      const cycle = await cycles.run(seed)
-      ends[cycle.end] += cycle.ends
-      charges += cycle.charges
-      for (const violation of cycle.violations) console.log(`seed ${seed}: ${violation}`)
-      if (cycle.violations.length > 0) failed++
-      if ((seed - first + 1) % 20 === 0)
-        console.log(
-          `${seed - first + 1} cycles, ${JSON.stringify(ends)}, ${charges} charges, ${failed} failed`,
-        )
-    }
-  } finally {
-    await cycles.stop()
-  }
-  console.log(
-    `${count} cycles from seed ${first}: ${ends.tab} tabs closed, ${ends.renderer} renderers crashed, ` +
-      `${ends.browser} browsers killed (${cycles.tornLogs} in the middle of a write), ${charges} charges, ` +
-      `${failed} cycles with a broken promise`,
-  )
-  process.exitCode = failed === 0 && charges > 0 ? 0 : 1
+  const { broken, charges } = await runCycles(count, first)
+  process.exitCode = broken.length === 0 && charges > 0 ? 0 : 1
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Cycles, ENDS } from './kill-cycles.ts'
+import { Cycles, ENDS, runCycles } from './kill-cycles.ts'
 import { Chromium } from './support/chromium.ts'
 import { tearLogs } from './support/leveldb-logs.ts'
 import { describeWithChromium } from './support/needs-chromium.ts'
@@ -13,23 +13,7 @@ describeWithChromium('A page that ends while it places orders', () => {
   it(
     `every order is charged once at most, none is lost, and no charged one is reported as 'no', in ${CYCLES} cycles from seed ${FIRST_SEED}`,
     async () => {
-      const broken: string[] = []
-      const ends = { tab: 0, renderer: 0, browser: 0 }
-      let charges = 0
-      const cycles = await Cycles.start()
-      try {
-        for (let seed = FIRST_SEED; seed < FIRST_SEED + CYCLES; seed++) {
-          const cycle = await cycles.run(seed)
-          ends[cycle.end] += cycle.ends
-          charges += cycle.charges
-          broken.push(...cycle.violations.map((text) => `seed ${seed}: ${text}`))
-        }
-      } finally {
-        await cycles.stop()
-      }
-      console.log(
-        `${CYCLES} cycles from seed ${FIRST_SEED}: ${JSON.stringify(ends)}, ${cycles.tornLogs} logs torn, ${charges} charges`,
-      )
+      const { ends, charges, broken } = await runCycles(CYCLES, FIRST_SEED)
       expect(broken).toEqual([])
       // Cycles without a kill in the middle of an order would prove nothing.
       for (const end of ENDS) expect(ends[end], end).toBeGreaterThanOrEqual(Math.floor(CYCLES / 4))
@@ -87,11 +71,19 @@ describeWithChromium('Chromium that was killed in the middle of a write', () => 
     }
   }
 
-  it('Chromium forgets all rows two starts after it was killed in the middle of a write', async () => {
-    expect(await rowsLeft(false)).toEqual({ rows: [], tornLogs: 0 })
-  }, 120_000)
-
-  it('the harness cuts off the incomplete write, so that every acknowledged row is left', async () => {
-    expect(await rowsLeft(true)).toEqual({ rows: ['1', '2'], tornLogs: 1 })
-  }, 120_000)
+  it.each([
+    ['Chromium forgets all rows two starts after it was killed', false, [], 0],
+    [
+      'the harness cuts off the incomplete write, so that every acknowledged row is left',
+      true,
+      ['1', '2'],
+      1,
+    ],
+  ])(
+    '%s',
+    async (_title, repairs, rows, tornLogs) => {
+      expect(await rowsLeft(repairs)).toEqual({ rows, tornLogs })
+    },
+    120_000,
+  )
 })

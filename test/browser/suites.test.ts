@@ -64,8 +64,6 @@ function controlOf(sandbox: Sandbox, customer: string): Control {
         return null
       case 'charges':
         return sandbox.ledger.filter(({ externalOrderId }) => externalOrderId === question.externalOrderId)
-      case 'requests':
-        return sandbox.requests.length
       case 'orderMade':
         return sandbox.addOrder({
           customer,

@@ -8,6 +8,11 @@ function makeRow(id: string, data = 'text'): StoredRow {
   return { scope: 'scope', id, version: 1, open: true, state: 'open', createdAt: 1, updatedAt: 1, data }
 }
 
+/** Random, because the browser compresses what it stores; without halves of surrogate pairs. */
+function randomText(length: number): string {
+  return String.fromCharCode(...crypto.getRandomValues(new Uint16Array(length)).map((unit) => unit & 0x7fff))
+}
+
 /** The reason of a rejected promise as plain data, or undefined if it was fulfilled. */
 async function failureOf(
   promise: Promise<unknown>,
@@ -58,6 +63,7 @@ declare global {
   interface Window {
     IndexedDbStore: typeof IndexedDbStore
     makeRow: typeof makeRow
+    randomText: typeof randomText
     failureOf: typeof failureOf
     endOf: typeof endOf
     holdTransaction: typeof holdTransaction
@@ -71,4 +77,4 @@ declare global {
   }
 }
 
-Object.assign(window, { IndexedDbStore, makeRow, failureOf, endOf, holdTransaction, placeOrder })
+Object.assign(window, { IndexedDbStore, makeRow, randomText, failureOf, endOf, holdTransaction, placeOrder })
