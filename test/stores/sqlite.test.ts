@@ -22,8 +22,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { storeContract } from 'customer-ordering-sdk/stores/contract'
 import { SqliteStore, type SqliteStoreOptions } from 'customer-ordering-sdk/stores/sqlite'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -47,6 +45,7 @@ import {
   expectOrderNotSent,
   failureOf,
   readsOf,
+  shopOver,
   writesOf,
 } from './support/failures.ts'
 import { nextMessage } from './support/messages.ts'
@@ -630,13 +629,7 @@ describe('a file that is removed while the store is open', () => {
   })
 
   it('create() sends no request after the database file was deleted, and does not say what it cannot know', async () => {
-    const sandbox = createSandbox()
-    const { baseUrl, apiKey, fetch } = sandbox
-    const client = new CustomerOrderingClient({
-      ...{ baseUrl, apiKey, fetch },
-      account: 'shop-eu',
-      store: new SqliteStore({ path }),
-    })
+    const { sandbox, client } = shopOver(new SqliteStore({ path }))
     await client.orders.create(order('before'))
     rmSync(path)
     const after = client.orders.create(order('after'))

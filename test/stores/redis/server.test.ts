@@ -1,10 +1,8 @@
 import type { EventEmitter } from 'node:events'
 import { inspect } from 'node:util'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { type RedisClient, RedisStore, type RedisStoreOptions } from 'customer-ordering-sdk/stores/redis'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { CustomerOrderingClient } from '../../../src/client.ts'
 import {
   EVERYTHING,
   insertAll,
@@ -17,6 +15,7 @@ import {
   walk,
 } from '../../../src/stores/contract/rows.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
+import { order } from '../../support/lab.ts'
 import { AnswerProxy } from '../support/answer-proxy.ts'
 import { expectHistoryThrough } from '../support/disaster.ts'
 import { redisServers } from '../support/during.ts'
@@ -25,6 +24,7 @@ import {
   expectLaggingCopyIsNotBelieved,
   failureOf,
   readsOf,
+  shopOver,
   writesOf,
 } from '../support/failures.ts'
 import { RedisServers } from '../support/redis.ts'
@@ -453,25 +453,16 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     ])(
       'if the server has %s %s, `charged` of a new order is %s, and no request is sent',
       async (name, bad, charged, good, reason) => {
-        const sandbox = createSandbox()
-        const { baseUrl, apiKey, fetch } = sandbox
-        const store = await storeWith('node-redis')
-        const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store })
-        const request = {
-          serviceId: 'svc_standard',
-          target: '@ada',
-          quantity: 1,
-          metadata: { externalOrderId: 'r1' },
-        }
+        const { sandbox, client } = shopOver(await storeWith('node-redis'))
         await servers().ask('config', 'set', name, bad)
         try {
-          const error = await expectFailure(() => client.orders.create(request), reason)
+          const error = await expectFailure(() => client.orders.create(order('r1')), reason)
           expect(error.charged).toBe(charged)
           expect(sandbox.requests).toEqual([])
         } finally {
           await servers().ask('config', 'set', name, good)
         }
-        await client.orders.create(request)
+        await client.orders.create(order('r1'))
         sandbox.expectChargedOnce('r1')
       },
     )

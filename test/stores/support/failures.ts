@@ -1,10 +1,11 @@
 /** Checks of failed store calls, and of orders with a failing store. */
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
-import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { expect } from 'vitest'
 import { StoreError } from '../../../src/errors/classes.ts'
 import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
+import { anonymousOrder, order } from '../../support/lab.ts'
 
 type Call = () => Promise<unknown>
 
@@ -76,13 +77,19 @@ export async function expectFailures(calls: readonly Call[], text: string): Prom
   return errors
 }
 
+/** A client with this store, and the sandbox that it orders from. */
+export function shopOver(store: OrderStore, sandbox: Sandbox = createSandbox()) {
+  const { baseUrl, apiKey, fetch } = sandbox
+  return {
+    sandbox,
+    client: new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu', store }),
+  }
+}
+
 /** Fails unless a new order with the store is reported as not charged, and no request is sent. */
 export async function expectOrderNotSent(store: OrderStore): Promise<StoreError> {
-  const sandbox = createSandbox()
-  const { baseUrl, apiKey, fetch } = sandbox
-  const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu', store })
-  const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-  const error = await failureOf(() => client.orders.create(request))
+  const { sandbox, client } = shopOver(store)
+  const error = await failureOf(() => client.orders.create(anonymousOrder()))
   expect(error.charged).toBe('no')
   expect(error.message).toMatch(/^The order could not be stored\. This call sent nothing\./)
   expect(error.message).not.toContain('may have been charged')
@@ -97,19 +104,14 @@ export async function expectOrderNotSent(store: OrderStore): Promise<StoreError>
  */
 export async function expectLaggingCopyIsNotBelieved(
   store: OrderStore,
-  moveToCopy: () => Promise<void>,
+  moveToCopy: () => Promise<unknown>,
 ): Promise<void> {
-  const sandbox = createSandbox()
-  const { baseUrl, apiKey, fetch } = sandbox
-  const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop-eu', store })
-  const request = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-  const named = (externalOrderId: string) => ({ ...request, metadata: { externalOrderId } })
-  await client.orders.create(named('paid'))
+  const { sandbox, client } = shopOver(store)
+  await client.orders.create(order('paid'))
   await moveToCopy()
   for (const reference of ['paid', 'new']) {
-    expect(await failureOf(() => client.orders.create(named(reference)))).toMatchObject({
-      charged: 'unknown',
-    })
+    const { charged } = await failureOf(() => client.orders.create(order(reference)))
+    expect(charged).toBe('unknown')
   }
   await failureOf(() => client.orders.unresolved())
   await failureOf(() => client.orders.reconcile())

@@ -1,10 +1,10 @@
-import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { type D1Binding, D1Store } from 'customer-ordering-sdk/stores/d1'
 import { DurableObjectStore } from 'customer-ordering-sdk/stores/durable-object'
 import { describe, expect, it } from 'vitest'
 import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { callsOf, expectFailure, expectFailures, failureOf, writesOf } from '../support/failures.ts'
+import { order } from '../../support/lab.ts'
+import { callsOf, expectFailure, expectFailures, failureOf, shopOver, writesOf } from '../support/failures.ts'
 import { describeWith } from '../support/services.ts'
 import { runningWorkerd } from './workerd.ts'
 
@@ -36,17 +36,9 @@ describe('D1Store with a broken binding', () => {
   it('nothing that a replica returns is believed', async () => {
     const database = bindingOf(async () => ({ results: [], meta: { served_by_primary: false } }))
     await expectFailures(callsOf(new D1Store({ database })), 'a read replica responded')
-    const sandbox = createSandbox()
-    const { baseUrl, apiKey, fetch } = sandbox
-    const store = new D1Store({ database })
-    const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store })
-    const request = {
-      serviceId: 'svc_standard',
-      target: '@ada',
-      quantity: 1,
-      metadata: { externalOrderId: 'a' },
-    }
-    await expect(client.orders.create(request)).rejects.toMatchObject({ charged: 'unknown', code: 'store' })
+    const { sandbox, client } = shopOver(new D1Store({ database }))
+    const created = client.orders.create(order('a'))
+    await expect(created).rejects.toMatchObject({ charged: 'unknown', code: 'store' })
     expect(sandbox.requests).toEqual([])
   })
 })
@@ -197,13 +189,10 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
     const database = open((sql, when) => {
       if (when === 'before') statements.push(sql.split(' ')[0] ?? '')
     })
-    const { baseUrl, apiKey, fetch } = createSandbox()
     await new D1Store({ database }).get(SCOPE, 'checks the tables')
     statements.splice(0)
-    const store = new D1Store({ database })
-    const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account: 'shop', store })
-    const metadata = { externalOrderId: 'a' }
-    await client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata })
+    const { client } = shopOver(new D1Store({ database }))
+    await client.orders.create(order('a'))
     await client.close()
     expect(statements).toEqual(['SELECT', 'INSERT', 'UPDATE'])
   })
@@ -231,25 +220,14 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
           throw new Error('D1_ERROR: Network connection lost.')
       })
       const sandbox = createSandbox()
-      const { baseUrl, apiKey, fetch } = sandbox
-      const clients = [1, 2].map(
-        () =>
-          new CustomerOrderingClient({
-            baseUrl,
-            apiKey,
-            fetch,
-            account: 'shop',
-            store: new D1Store({ database }),
-          }),
-      )
+      const clients = [1, 2].map(() => shopOver(new D1Store({ database }), sandbox).client)
       const references = Array.from({ length: 8 }, (_, index) => `order-${index + 1}`)
       const placed = new Set<string>()
       for (let round = 0; round < 6; round++)
         for (const externalOrderId of references.filter((reference) => !placed.has(reference)))
           await Promise.allSettled(
             clients.map(async (client) => {
-              const metadata = { externalOrderId }
-              await client.orders.create({ serviceId: 'svc_standard', target: '@ada', quantity: 1, metadata })
+              await client.orders.create(order(externalOrderId))
               placed.add(externalOrderId)
             }),
           )
