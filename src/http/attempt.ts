@@ -1,7 +1,7 @@
 /** One attempt: sends a request once, and reads the response within the time and size limits. */
 import { bare, defined, isObject, ownValue } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
-import { whyEnded } from './deadline.ts'
+import { Deadline, Interruption } from './deadline.ts'
 import { type FailureDetail, wordsOf } from './node.ts'
 import type {
   BodyText,
@@ -67,36 +67,18 @@ export function answerOf(
 
 export function sendOver(transport: Transport, runtime: Runtime): Send {
   return async ({ method, url, headers, body, isLate, timeout, maxBytes, signal }) => {
-    const kindOfAbort = () => (whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
-    if (signal?.aborted === true) return { kind: kindOfAbort() }
+    const deadline = new Deadline(runtime, timeout, signal)
+    const over = deadline.over()
+    if (over !== undefined) return stopped(over)
     const controller = new AbortController()
-    let stopped: 'timeout' | 'aborted' | undefined
-    let leave = (): void => {}
-    const stop = (why: 'timeout' | 'aborted'): void => {
-      if (stopped !== undefined) return
-      stopped = why
-      controller.abort()
-      leave()
-    }
-    /** Waits, but no longer than until `stop`, even if the transport ignores its signal. */
-    const settled = <T>(pending: Promise<T>, onStop: (resolve: (value: T) => void) => void): Promise<T> =>
-      new Promise((resolve, reject) => {
-        leave = () => onStop(resolve)
-        pending.then(resolve, reject)
-        // The caller may have aborted since the last wait.
-        if (stopped !== undefined) leave()
-      })
-    const onAbort = (): void => stop(kindOfAbort())
-    signal?.addEventListener('abort', onAbort, { once: true })
-    // Uses a timer instead of AbortSignal.any with AbortSignal.timeout, which never fires on some
-    // runtimes (measured).
-    const cancelTimer = runtime.setTimer(() => stop('timeout'), timeout)
     try {
       const pending = transport.send({ method, url, headers, body, isLate, signal: controller.signal })
-      const response = await settled<TransportResponse | undefined>(pending, (resolve) => resolve(undefined))
-      if (response === undefined && stopped !== undefined) {
+      const response = await deadline.race(pending)
+      if (response instanceof Interruption) {
+        // Some transports ignore the signal, and respond later.
         pending.then(discard, () => {})
-        return { kind: stopped }
+        controller.abort()
+        return stopped(response)
       }
       // A custom transport may return a response without a status. Such a response does not prove
       // whether the service processed the request.
@@ -104,33 +86,32 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         discard(response)
         return failed(new TypeError('the transport returned no status'), undefined)
       }
-      const { status, headers: received } = response
+      const { status, headers: answered } = response
       if (status === 0 || (status >= 300 && status < 400)) {
         discard(response)
-        return { kind: 'redirect', status, headers: received }
+        return { kind: 'redirect', status, headers: answered }
       }
-      const most = status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES
-      const reading = textOf(response, most)
-      const { text, problem } = await settled(reading, (resolve) => {
+      const reading = textOf(response, status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES)
+      let received = await deadline.race(reading)
+      let why: BodyProblem = 'cut'
+      if (received instanceof Interruption) {
+        why = stopped(received).kind
+        controller.abort()
         discard(response)
         // Limits the wait, because the transport's `read` may never end.
-        const cancel = runtime.setTimer(() => resolve(CUT), DISCARD_WAIT)
-        reading.finally(cancel)
-      })
-      return {
-        kind: 'answer',
-        status,
-        headers: received,
-        text,
-        problem: problem === 'cut' ? (stopped ?? problem) : problem,
+        const late = await new Deadline(runtime, DISCARD_WAIT, undefined).race(reading)
+        received = late instanceof Interruption ? CUT : late
       }
+      const { text, problem } = received
+      return { kind: 'answer', status, headers: answered, text, problem: problem === 'cut' ? why : problem }
     } catch (error) {
-      return stopped === undefined ? failed(error, transport) : { kind: stopped }
-    } finally {
-      cancelTimer()
-      signal?.removeEventListener('abort', onAbort)
+      return failed(error, transport)
     }
   }
+}
+
+function stopped({ why }: Interruption): { readonly kind: 'timeout' | 'aborted' } {
+  return { kind: why === 'aborted' ? why : 'timeout' }
 }
 
 /** Reports any error as a lost connection: after a response, no error proves that nothing was sent. */

@@ -103,6 +103,7 @@ export class Deadline {
         if (ticks > 0) Promise.resolve(ticks - 1).then(watch)
         else if (this.over() !== undefined) end()
         else {
+          // Not AbortSignal.any with AbortSignal.timeout, which never fires on some runtimes (measured).
           const cancel = this.#runtime.setTimer(end, this.remaining())
           this.signal?.addEventListener('abort', end)
           stopWatching = () => {

@@ -103,14 +103,6 @@ function statusClass({ status }: Answer): number {
   return Math.floor(status / 100)
 }
 
-export function isTransient(result: AttemptResult): boolean {
-  if (result.kind === 'failed') return result.unsent === false || result.unsent === 'unreachable'
-  if (result.kind !== 'answer') return result.kind === 'timeout'
-  const { status, problem } = result
-  if (statusClass(result) !== 2) return statusRow(status).repeat !== 'none'
-  return problem === 'cut' || problem === 'undecodable' || problem === 'timeout'
-}
-
 function judgeSuccess<T>(
   call: ReadCall<T>,
   deadline: Deadline,
@@ -131,8 +123,9 @@ function judgeSuccess<T>(
     }))
     const error = flawed(issues, 'Check baseUrl, schemas and listEnvelope')
     // A proxy that loses its connection to the service may end a truncated body as if it were
-    // complete.
-    return call.repeatable && isTruncated(text)
+    // complete. An HTML page would come again.
+    const isTruncated = /^\s*[[{]/.test(text) && parseJson(text) === undefined
+    return call.repeatable && isTruncated
       ? { next: 'retry', pace: 'backoff', error }
       : { next: 'stop', error }
   }
@@ -149,15 +142,18 @@ function judgeSuccess<T>(
   return parsed instanceof Promise ? deadline.race(parsed).then(judge) : judge(parsed)
 }
 
-/** False for an HTML page: a retry would return the same page. */
-function isTruncated(text: string): boolean {
-  return /^\s*[[{]/.test(text) && parseJson(text) === undefined
-}
-
 function judgeFailure(call: ReadCall<unknown>, result: AttemptResult, unsent: boolean): Judgement<never> {
   const always = result.kind === 'answer' && statusRow(result.status).repeat === 'all'
   if (!isTransient(result) || !(call.repeatable || unsent || always)) return { next: 'stop' }
   return { next: 'retry', pace: result.kind === 'failed' && result.closed ? 'now' : 'backoff' }
+}
+
+function isTransient(result: AttemptResult): boolean {
+  if (result.kind === 'failed') return result.unsent === false || result.unsent === 'unreachable'
+  if (result.kind !== 'answer') return result.kind === 'timeout'
+  const { status, problem } = result
+  if (statusClass(result) !== 2) return statusRow(status).repeat !== 'none'
+  return problem !== 'too_large' && problem !== 'aborted'
 }
 
 type AnswerFacts = Pick<ResponseInfo, 'status' | 'requestId'>

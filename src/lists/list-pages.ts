@@ -1,6 +1,7 @@
 /** The lists of the service: requests their pages, and reads the rows. */
 import type { ListOptions, ListOrdersParams } from '../call-options.ts'
 import { isObject } from '../defined.ts'
+import type { Charged } from '../errors/classes.ts'
 import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
 import { queryString } from '../http/path.ts'
 import { READ_PAGE, read } from '../http/request.ts'
@@ -10,7 +11,7 @@ import { envelopeOf, type ListEnvelope } from '../schemas/list.ts'
 import type { Reader } from '../schemas/shape.ts'
 import { callSettings, readArguments } from '../settings/arguments.ts'
 import { Pages } from './pages.ts'
-import type { FetchedPage } from './prefetch.ts'
+import type { FetchedPage, FetchPage } from './prefetch.ts'
 
 export interface ListEndpoint<T> extends Reader<T> {
   readonly endpoint: Endpoint
@@ -23,42 +24,55 @@ type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 interface ListContext {
   readonly connection: Connection
-  readonly lifetime: Lifetime
-  readonly defaults: CallSettings
+  readonly lifetime: Pick<Lifetime, 'check'>
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
+interface ListCall {
+  readonly settings: CallSettings
+  readonly sourceSystem: string | undefined
+  /** What errors report about the wallet, for a search for an order. */
+  readonly charged: Charged | undefined
+}
+
 export function listPages<T>(
-  { connection, defaults, lifetime, listEnvelope }: ListContext,
+  context: ListContext & { readonly defaults: CallSettings },
   list: ListEndpoint<T>,
   { limit, offset = 0, sourceSystem }: ListOrdersParams,
   options: ListOptions | undefined,
 ): Pages<T> {
   const { prefetch, ...call } = readArguments.listCall(options)
-  const settings = callSettings(defaults, call)
-  return new Pages<T>(
-    async (at) => {
-      lifetime.check()
-      const { value, info } = await read<Rows<T>>(connection, {
-        ...READ_PAGE,
-        endpoint: list.endpoint,
-        path: list.path,
-        query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),
-        settings: { ...settings, signal: at.signal },
-        parse: (body) => {
-          const found = envelopeOf(body, list.identifier, listEnvelope)
-          return 'issues' in found ? found : parseRows(found.value, list)
-        },
-      })
-      return { ...value, info }
-    },
-    { offset, limit, prefetch, signal: settings.signal },
-  )
+  const settings = callSettings(context.defaults, call)
+  const fetch = pageFetcher(context, list, { settings, sourceSystem, charged: undefined })
+  return new Pages<T>(fetch, { offset, limit, prefetch, signal: settings.signal })
+}
+
+export function pageFetcher<T>(
+  { connection, lifetime, listEnvelope }: ListContext,
+  { endpoint, path, ...rows }: ListEndpoint<T>,
+  { settings, sourceSystem, charged }: ListCall,
+): FetchPage<T> {
+  return async ({ offset, limit, signal }) => {
+    lifetime.check()
+    const { value, info } = await read<Rows<T>>(connection, {
+      ...READ_PAGE,
+      endpoint,
+      path,
+      query: queryString({ limit, offset: offset === 0 ? undefined : offset, sourceSystem }),
+      settings: { ...settings, signal },
+      charged,
+      parse: (body) => {
+        const found = envelopeOf(body, rows.identifier, listEnvelope)
+        return 'issues' in found ? found : parseRows(found.value, rows)
+      },
+    })
+    return { ...value, info }
+  }
 }
 
 function parseRows<T>(
   { items, total, hasMore }: ListEnvelope,
-  { parse, allRight, identifier }: ListEndpoint<T>,
+  { parse, allRight, identifier }: Omit<ListEndpoint<T>, 'endpoint' | 'path'>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
     // Reads the ids from the raw rows, because the caller's schema may have renamed the field.

@@ -159,9 +159,8 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Polls an order until `until` returns true, and returns the order.
    *
-   * Polls every 0.5 to 1 s at first, slows down to every 15 to 30 s, and speeds up again when the
-   * status changes. A 404 in the first ten seconds does not end the wait: the order may be too new
-   * to be read.
+   * Polls every 0.5 to 1 s at first, and slows down to every 15 to 30 s. A 404 in the first ten
+   * seconds does not end the wait: the order may be too new to be read.
    *
    * @throws {TimeoutError} after `timeout` milliseconds (default 120,000); waiting again is safe
    * @throws {RequestAbortedError} if `signal` ended the wait

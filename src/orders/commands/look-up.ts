@@ -2,13 +2,15 @@
 import type { EchoedField } from '../../call-options.ts'
 import { defined, isObject, ownValue } from '../../defined.ts'
 import { type AnyCustomerOrderingError, type ErrorFacts, UnresolvedOrderError } from '../../errors/classes.ts'
+import { statusRow } from '../../errors/statuses.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
-import { queryString, segment } from '../../http/path.ts'
-import { READ_ITEM, READ_PAGE, type Reply, read } from '../../http/request.ts'
-import { Progress, saysEnd } from '../../lists/walk.ts'
+import { segment } from '../../http/path.ts'
+import { READ_ITEM, type Reply, read } from '../../http/request.ts'
+import { pageFetcher } from '../../lists/list-pages.ts'
+import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
+import { Walk } from '../../lists/walk.ts'
 import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
-import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/shape.ts'
 import { type Asked, differencesFound, type Echo, echoOf, sourceSystemOf } from '../protocol/outcome.ts'
@@ -26,13 +28,13 @@ export interface Lookup {
   readonly body?: string
 }
 
-interface LookupOptions extends Omit<ScanOptions, 'sourceSystem' | 'onCut'> {
+interface LookupOptions extends Omit<ScanOptions, 'sourceSystem'> {
   /** How often the list is read: one read can miss rows that move during the read. */
   readonly sweeps: number
+  /** Default: no limit. */
+  readonly maxPages?: number
 }
 
-const TRANSIENT: ReadonlySet<string> = new Set(['connection', 'timeout', 'server', 'rate_limit'])
-const TRANSIENT_STATUSES: ReadonlySet<number | undefined> = new Set([408, 425])
 export const MAX_PAGES = 200
 /** Milliseconds for which a record is not looked up again after a lookup stopped at `MAX_PAGES`. */
 const CUT_PAUSE = 15 * 60 * 1000
@@ -91,7 +93,7 @@ export async function lookUpById(
 export async function* lookUp(
   context: OrderContext,
   lookups: readonly Lookup[],
-  { sweeps, ...options }: LookupOptions,
+  { sweeps, maxPages, ...options }: LookupOptions,
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
   const { runtime, reporter } = context.connection
   // Kept in memory, because writing a record could make a concurrent call's write fail.
@@ -106,45 +108,44 @@ export async function* lookUp(
   const doubts = new Map<string, UnresolvedOrderError>()
   let looked = sweeps > 0
   let error: AnyCustomerOrderingError | undefined
-  let isCut = false
-  const onCut = (): void => {
-    isCut = true
-  }
-  const scan = { ...options, sourceSystem: commonSourceSystem([...wanted.values()]), onCut }
+  const scan = { ...options, sourceSystem: commonSourceSystem([...wanted.values()]) }
   try {
-    for (let sweep = 0; sweep < sweeps && wanted.size > 0 && looked && !isCut; sweep++) {
-      for await (const listed of scanOrders(context, scan)) {
-        const { externalOrderId = '' } = listed
-        const lookup = wanted.get(externalOrderId)
-        if (lookup === undefined) continue
-        const { found, body } = lookup
-        const differs = differencesFound({ ...found.record, ...defined({ body }) }, listed)
-        if (differs.length > 0) {
-          doubts.set(externalOrderId, doubtError(found.record, listed.id, differs))
-          continue
+    for (let sweep = 0; sweep < sweeps && wanted.size > 0; sweep++) {
+      let pages = 0
+      for await (const page of scanOrders(context, scan)) {
+        for (const listed of page) {
+          const { externalOrderId = '' } = listed
+          const lookup = wanted.get(externalOrderId)
+          if (lookup === undefined) continue
+          const { found, body } = lookup
+          const differs = differencesFound({ ...found.record, ...defined({ body }) }, listed)
+          if (differs.length > 0) {
+            doubts.set(externalOrderId, doubtError(found.record, listed.id, differs))
+            continue
+          }
+          const proof = { orderId: listed.id, order: listed.order }
+          const { record } = await proveCreated(context, found, proof, storeTime(context))
+          wanted.delete(externalOrderId)
+          yield outcomeOf(record, listed)
         }
-        const { record } = await proveCreated(
-          context,
-          found,
-          { orderId: listed.id, order: listed.order },
-          storeTime(context),
-        )
-        wanted.delete(externalOrderId)
-        yield outcomeOf(record, listed)
-        if (wanted.size === 0) break
+        if (wanted.size === 0 || ++pages === maxPages) break
       }
+      if (pages !== maxPages) continue
+      for (const { found } of wanted.values()) cuts.set(found.id, runtime.monotonic())
+      const fields = { pages, orders: wanted.size, pauseMs: CUT_PAUSE }
+      const what = 'the lookup reached its page limit; the rest of the order list was not searched'
+      reporter.log('warn', what, fields)
+      break
     }
   } catch (caught) {
     error = failureOf(caught)
     // Stop here if the read failed because the client was closed.
     options.checkOpen()
-    looked = !TRANSIENT.has(error.code) && !TRANSIENT_STATUSES.has(error.status)
-  }
-  if (isCut) {
-    for (const { found } of wanted.values()) cuts.set(found.id, runtime.monotonic())
-    const fields = { pages: MAX_PAGES, orders: wanted.size, pauseMs: CUT_PAUSE }
-    const what = 'the lookup reached its page limit; the rest of the order list was not searched'
-    reporter.log('warn', what, fields)
+    const { code, status } = error
+    looked =
+      code !== 'connection' &&
+      code !== 'timeout' &&
+      (status === undefined || statusRow(status).repeat === 'none')
   }
   for (const { found, reason } of lookups) {
     const { externalOrderId = '' } = found.record
@@ -209,68 +210,27 @@ interface ScanOptions {
   readonly sourceSystem?: string | undefined
   /** Called before each page. Throws once the client is closed. */
   readonly checkOpen: () => void
-  /** Default: no limit. */
-  readonly maxPages?: number
-  /** Called if the scan stops at `maxPages`. */
-  readonly onCut?: () => void
 }
 
-/** The documented default of `limit` (API document), so that no service rejects it as too large. */
-const PAGE_SIZE = 50
-const MOST_OVERLAP = 10
+const ROWS = {
+  path: ORDERS_PATH,
+  identifier: 'id',
+  parse: (row: unknown) => ({ value: readRow(row) }),
+  allRight: (_: readonly unknown[]): _ is readonly (ListedOrder | undefined)[] => false,
+}
 
-/**
- * Assumes nothing about the order of rows, the envelope, or whether the service respects `limit`.
- * Pages overlap, because rows may move during the scan: if a row was removed, the next page would
- * otherwise skip a row. Ids may repeat.
- */
+/** Yields pages. Assumes nothing about the order of rows, the envelope, or whether the service respects `limit`. */
 export async function* scanOrders(
   context: OrderContext,
-  options: ScanOptions,
-): AsyncGenerator<ListedOrder, void, undefined> {
-  const endpoint: Endpoint = { operation: options.operation, method: 'GET', permission: 'orders:read' }
-  const seen = new Set<string>()
-  let offset = 0
-  let frontier = 0
-  const progress = new Progress()
-  for (let page = 0; page < (options.maxPages ?? Number.POSITIVE_INFINITY); page++) {
-    options.checkOpen()
-    const { value: envelope, info } = await read(context.connection, {
-      ...READ_PAGE,
-      endpoint,
-      path: ORDERS_PATH,
-      query: queryString({ limit: PAGE_SIZE, offset, sourceSystem: options.sourceSystem }),
-      settings: options.settings,
-      charged: options.charged,
-      parse: (body) => envelopeOf(body, 'id', context.listEnvelope),
-    })
-    const { items: rows, total, hasMore } = envelope
-    const received = rows.length
-    if (received === 0) return
-    let unseen = 0
-    for (const row of rows) {
-      const listed = readRow(row)
-      if (listed === undefined) continue
-      if (!seen.has(listed.id)) unseen++
-      seen.add(listed.id)
-      yield listed
-    }
-    // Do not count a page that lies within the overlap: it has no new rows even if the service
-    // respects `offset`.
-    if (unseen > 0 || offset + received > frontier) {
-      progress.take(unseen > 0)
-      const extent = { total, hasMore, end: Math.max(seen.size, received), received, asked: PAGE_SIZE }
-      // Stop at an announced end only after two consecutive pages without new rows.
-      if ((progress.stale > 1 && saysEnd(extent)) || progress.isOver(info, options.charged ?? 'no')) return
-    }
-    frontier = Math.max(frontier, offset + received)
-    offset += advanceBy(received)
-  }
-  options.onCut?.()
-}
-
-export function advanceBy(received: number): number {
-  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
+  { operation, settings, charged, sourceSystem, checkOpen }: ScanOptions,
+): AsyncGenerator<readonly ListedOrder[], void, undefined> {
+  const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
+  const open = { ...context, lifetime: { check: checkOpen } }
+  const fetch = pageFetcher(open, { ...ROWS, endpoint }, { settings, sourceSystem, charged })
+  const { signal } = settings
+  const walk = new Walk(fetch, { offset: 0, limit: DEFAULT_LIMIT, signal, search: { charged } })
+  for (let page = await walk.next(true); page !== undefined; page = await walk.next(true))
+    yield page.items.filter((listed) => listed !== undefined)
 }
 
 function readRow(row: unknown): ListedOrder | undefined {

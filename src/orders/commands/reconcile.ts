@@ -82,41 +82,12 @@ export async function* reconcile<Output>(
     checkOpen,
   } as const
   for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || index.unmarked().next().done !== true); sweep++) {
-    for await (const listed of scanOrders(context, scan)) {
-      if (reported.has(listed.id)) continue
-      reported.add(listed.id)
-      const found = await recordOf(context, index, listed)
-      const differs = found === undefined ? [] : differencesFound(found.record, listed)
-      // An order that contradicts the record's request belongs to another caller. Only with the
-      // record's reference, it may still be the order.
-      const isNamed =
-        listed.externalOrderId !== undefined && listed.externalOrderId === found?.record.externalOrderId
-      const match = differs.length === 0 || isNamed ? found : undefined
-      if (match !== undefined) {
-        index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
-        // Two records may name the same order. Only the first record is matched.
-        if (differs.length === 0)
-          for (const other of index.named(`id ${listed.id}`))
-            if (
-              other !== match.position &&
-              (await load(context, index.rowIdOf(other)))?.order?.id === listed.id
-            )
-              index.mark(other, 'matched')
-        if (index.is(match.position, 'older')) continue
-      }
-      const known = { orderId: listed.id }
-      const parsed =
-        listed.order &&
-        (await fitOrder(context, listed.order, OPERATION, options.settings, known).catch(
-          (error: unknown) => void failureOf(error),
-        ))
-      const order = defined({ order: parsed })
-      if (match === undefined) yield { kind: 'only_remote', ...order }
-      else {
-        const record = publicRecord(match.record)
-        if (differs.length > 0) yield { kind: 'doubtful', record, differs, ...order }
-        else
-          yield { kind: hasAmountOf(match.record, listed) ? 'matched' : 'amount_differs', record, ...order }
+    for await (const page of scanOrders(context, scan)) {
+      for (const listed of page) {
+        if (reported.has(listed.id)) continue
+        reported.add(listed.id)
+        const reconciled = await reconciledWith(context, index, listed, options.settings)
+        if (reconciled !== undefined) yield reconciled
       }
     }
   }
@@ -128,6 +99,42 @@ export async function* reconcile<Output>(
   }
   // Some orders reported as `only_remote` may belong to a record that cannot be read.
   if (unusable !== undefined) throw unusableError(unusable)
+}
+
+/** Undefined for an order whose record is too old to be reported. */
+async function reconciledWith<Output>(
+  context: OrdersContext<Output>,
+  index: RecordIndex,
+  listed: ListedOrder,
+  settings: CallSettings,
+): Promise<Reconciled<Output> | undefined> {
+  const found = await recordOf(context, index, listed)
+  const differs = found === undefined ? [] : differencesFound(found.record, listed)
+  // An order that contradicts the record's request belongs to another caller. Only with the
+  // record's reference, it may still be the order.
+  const isNamed =
+    listed.externalOrderId !== undefined && listed.externalOrderId === found?.record.externalOrderId
+  const match = differs.length === 0 || isNamed ? found : undefined
+  if (match !== undefined) {
+    index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
+    // Two records may name the same order. Only the first record is matched.
+    if (differs.length === 0)
+      for (const other of index.named(`id ${listed.id}`))
+        if (other !== match.position && (await load(context, index.rowIdOf(other)))?.order?.id === listed.id)
+          index.mark(other, 'matched')
+    if (index.is(match.position, 'older')) return undefined
+  }
+  const known = { orderId: listed.id }
+  const parsed =
+    listed.order &&
+    (await fitOrder(context, listed.order, OPERATION, settings, known).catch(
+      (error: unknown) => void failureOf(error),
+    ))
+  const order = defined({ order: parsed })
+  if (match === undefined) return { kind: 'only_remote', ...order }
+  const record = publicRecord(match.record)
+  if (differs.length > 0) return { kind: 'doubtful', record, differs, ...order }
+  return { kind: hasAmountOf(match.record, listed) ? 'matched' : 'amount_differs', record, ...order }
 }
 
 /** Match by reference only if the id is unknown: an order with another id is another order. */

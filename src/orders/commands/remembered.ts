@@ -99,13 +99,10 @@ function interrupted(
 ): CustomerOrderingError {
   const facts = { charged: 'unknown', attempts: 0, ...name } as const
   const did = 'This call placed no order and changed no record. An earlier call may have charged the wallet.'
-  return why === 'aborted'
-    ? new RequestAbortedError(
-        `${operation}() was aborted by the caller's signal. ${did} If you still need the result, call again.`,
-        { ...facts, cause: signal?.reason },
-      )
-    : new TimeoutError(
-        `${operation}() could not read the store within totalTimeout. ${did} Repair the store or allow more time, then call again.`,
-        { ...facts, deadline: 'total' },
-      )
+  if (why === 'aborted') {
+    const what = `${operation}() was aborted by the caller's signal. ${did} If you still need the result, call again.`
+    return new RequestAbortedError(what, { ...facts, cause: signal?.reason })
+  }
+  const what = `${operation}() could not read the store within totalTimeout. ${did} Repair the store or allow more time, then call again.`
+  return new TimeoutError(what, { ...facts, deadline: 'total' })
 }

@@ -2,6 +2,7 @@
 import type { ConfirmedOrder, OrderName, Resolution } from '../../call-options.ts'
 import {
   type CustomerOrderingError,
+  type ErrorFacts,
   InvalidRequestError,
   StoreError,
   UnresolvedOrderError,
@@ -9,12 +10,11 @@ import {
 import { moneySentence } from '../../errors/messages.ts'
 import type { CallSettings } from '../../http/call.ts'
 import type { Order } from '../../schemas/order.ts'
-import { isFromFuture, nextKey } from '../protocol/keys.ts'
+import { isFromFuture, nextKey, timingOf } from '../protocol/keys.ts'
 import { differencesFound, echoOf } from '../protocol/outcome.ts'
 import { type Facts, PLAIN_FACTS, type RefusalOf, ruleFor } from '../protocol/rules.ts'
 import { abandon, distrust } from '../protocol/transitions.ts'
 import type { OrderContext } from '../record/context.ts'
-import type { Found } from '../record/journal.ts'
 import {
   type JournalRecord,
   type OrderRecord,
@@ -70,8 +70,7 @@ async function confirmed(
     throw invalid(
       'orderId',
       `names an order that differs in ${doubted.join(', ')}. If it is yours all the same, pass despite: [${fields}]`,
-      record,
-      info().attempts,
+      { ...(record && recordFacts(record)), attempts: info().attempts },
     )
   }
   if (found.record === undefined) return await adopted(context, found, name, order)
@@ -124,27 +123,20 @@ export async function forget(
   settings: CallSettings,
 ): Promise<boolean> {
   const found = await findNamed(context, 'orders.forget', name, settings, EVERYWHERE)
-  const step = ruleFor('forget', found.record, factsOf(context, found, settings, {}))
+  const step = ruleFor('forget', found.record, factsOf(context, found, settings))
   if (step.step === 'refuse') throw refused(step.because, name, found.record)
   if (step.step !== 'empty' || found.record === undefined) return false
   return await context.journal.empty(found, found.deadline)
 }
 
 function factsOf(
-  { connection, safeRetryWindow, journal }: OrderContext,
-  { id }: Found,
-  { timeout }: CallSettings,
-  further: Partial<Facts>,
+  context: OrderContext,
+  { id, deadline }: Named,
+  settings: CallSettings,
+  further: Partial<Facts> = {},
 ): Facts {
-  const isLive = journal.shared.live.has(id)
-  return {
-    ...PLAIN_FACTS,
-    now: connection.runtime.now(),
-    safeRetryWindow,
-    attempt: timeout,
-    isLive,
-    ...further,
-  }
+  const isLive = context.journal.shared.live.has(id)
+  return { ...PLAIN_FACTS, ...timingOf(context, { settings, deadline }), isLive, ...further }
 }
 
 function refused(
@@ -153,29 +145,26 @@ function refused(
   record: JournalRecord | undefined,
 ): CustomerOrderingError {
   const field = 'externalOrderId' in name ? 'externalOrderId' : 'idempotencyKey'
+  const known = recordFacts(record)
   switch (because) {
     case 'unknown': {
-      const message = 'does not name a remembered order'
       // The order of a key may be remembered under its reference.
       const charged = field === 'idempotencyKey' ? 'unknown' : 'no'
-      const facts = { charged, issues: [{ path: field, message }], ...name } as const
-      return new InvalidRequestError(`${field} ${message}. Nothing was changed.`, facts)
+      return invalid(field, 'does not name a remembered order', { charged, ...name })
     }
-    case 'busy': {
-      const known = recordFacts(record)
+    case 'busy':
       return new UnresolvedOrderError(
         `A call for this order may still be running, under any clock that is wrong by up to five minutes. ${moneySentence(known.charged)} Resolve the order once that call must have ended.`,
         known,
       )
-    }
     case 'created':
-      return invalid(field, 'cannot be abandoned: the order was created and charged', record)
+      return invalid(field, 'cannot be abandoned: the order was created and charged', known)
     case 'other_order':
-      return invalid('orderId', 'differs from the id of the remembered order', record)
+      return invalid('orderId', 'differs from the id of the remembered order', known)
     case 'changed':
       return notStored(record)
     case 'unsettled':
-      return invalid(field, 'names an unsettled order; recover or resolve it before you forget it', record)
+      return invalid(field, 'names an unsettled order; recover or resolve it before you forget it', known)
   }
 }
 
@@ -187,14 +176,7 @@ function notStored(record: JournalRecord | undefined): StoreError {
   )
 }
 
-/** @param record determines `charged` of the error */
-function invalid(
-  path: string,
-  message: string,
-  record: JournalRecord | undefined,
-  attempts = 0,
-): InvalidRequestError {
-  const known = record === undefined ? {} : recordFacts(record)
+function invalid(path: string, message: string, known: ErrorFacts): InvalidRequestError {
   const issues = [{ path, message }]
-  return new InvalidRequestError(`${path} ${message}. Nothing was changed.`, { ...known, issues, attempts })
+  return new InvalidRequestError(`${path} ${message}. Nothing was changed.`, { ...known, issues })
 }

@@ -1,4 +1,4 @@
-import { ownValue } from '../../defined.ts'
+/** Polls one order. */
 import { isCustomerOrderingError, TimeoutError } from '../../errors/classes.ts'
 import { type CallSettings, type Connection, type Endpoint, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
@@ -25,70 +25,50 @@ const LAG = 10_000
 
 export async function waitForOrder<T>(
   connection: Connection,
-  wait: Wait<T>,
+  { endpoint, path, orderId, parse, until, timeout, settings }: Wait<T>,
 ): Promise<{ readonly value: T; readonly info: ResponseInfo }> {
   const { runtime } = connection
-  const { endpoint, path, orderId, settings } = wait
-  const deadline = new Deadline(runtime, wait.timeout, settings.signal)
+  const deadline = new Deadline(runtime, timeout, settings.signal)
   let attempts = 0
-  let step = FIRST_PAUSE
-  let status: unknown
-  let found = false
-  for (;;) {
-    const left = deadline.remaining()
+  let what = 'could not be read'
+  let cause: unknown
+  for (let step = FIRST_PAUSE; ; step = Math.min(LONGEST_PAUSE, step * 2)) {
+    const totalTimeout = Math.max(1, Math.min(settings.totalTimeout, deadline.remaining()))
     let seen: Reply<T> | undefined
-    let seenStatus: unknown
-    let cause: unknown
     try {
-      seen = await read<T>(connection, {
-        ...READ_ITEM,
-        endpoint,
-        path,
-        settings: { ...settings, totalTimeout: Math.max(1, Math.min(settings.totalTimeout, left)) },
-        parse: (body) => {
-          // The caller's own schema may remove the status from the order.
-          seenStatus = ownValue(body, 'status')
-          return wait.parse(body)
-        },
-      })
-      attempts += seen.info().attempts
+      const call = { ...READ_ITEM, endpoint, path, settings: { ...settings, totalTimeout }, parse }
+      seen = await read<T>(connection, call)
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
       attempts += error.attempts
-      const timedOut = deadline.remaining() <= 0 && error.code !== 'aborted'
-      const tooNew = error.code === 'not_found' && deadline.elapsed() < LAG
-      if (!timedOut && !tooNew) throw error
+      const isMissing = error.code === 'not_found'
+      const isOver = deadline.remaining() <= 0 && error.code !== 'aborted'
+      if (!isOver && !(isMissing && deadline.elapsed() < LAG)) throw error
+      if (isMissing) what = 'was not found'
       cause = error
     }
     if (seen !== undefined) {
-      found = true
-      const content = await deadline.race(Promise.resolve(wait.until(seen.value)))
-      if (content && !(content instanceof Interruption)) {
-        return { value: seen.value, info: { ...seen.info(), attempts, durationMs: deadline.elapsed() } }
-      }
-      if (seenStatus !== status) step = FIRST_PAUSE
-      status = seenStatus
+      const info = seen.info()
+      attempts += info.attempts
+      what = 'did not meet the condition'
+      const isMet = await deadline.race(Promise.resolve(until(seen.value)))
+      if (isMet && !(isMet instanceof Interruption))
+        return { value: seen.value, info: { ...info, attempts, durationMs: deadline.elapsed() } }
     }
-    // If the pause would last until the deadline, poll one second before the deadline instead, so
-    // that a change during a long pause is not missed.
     const pause = step / 2 + (runtime.random() * step) / 2
+    // Polls one second before the deadline, so that a change during a long pause is not missed.
     const remaining = deadline.remaining()
-    const interrupted = await deadline.sleep(
-      pause < remaining ? pause : remaining > FIRST_PAUSE ? remaining - FIRST_PAUSE : remaining,
-    )
-    step = Math.min(LONGEST_PAUSE, step * 2)
+    const most = remaining > FIRST_PAUSE ? remaining - FIRST_PAUSE : remaining
+    const interrupted = await deadline.sleep(Math.min(pause, most))
     if (interrupted?.why === 'aborted') {
       const trail = { ...noTrail(true), attempts }
       const reason: unknown = settings.signal?.reason
       throw errorOf({ end: 'aborted', trail }, { ...UNKNOWN_CALL, endpoint, path, orderId, reason })
     }
-    if (interrupted !== undefined || deadline.remaining() <= 0) {
-      const missing = isCustomerOrderingError(cause) && cause.code === 'not_found'
-      const what = found ? 'did not meet the condition' : missing ? 'was not found' : 'could not be read'
+    if (deadline.remaining() <= 0)
       throw new TimeoutError(
-        `orders.waitFor: the order ${what} within ${wait.timeout} ms. Waiting again is safe.`,
+        `orders.waitFor: the order ${what} within ${timeout} ms. Waiting again is safe.`,
         { orderId, attempts, deadline: 'total', cause },
       )
-    }
   }
 }

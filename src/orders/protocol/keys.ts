@@ -19,7 +19,10 @@ export interface Timing {
   readonly attempt: number
 }
 
-export function timingOf({ connection, safeRetryWindow }: OrderContext, { settings, deadline }: Job): Timing {
+export function timingOf(
+  { connection, safeRetryWindow }: OrderContext,
+  { settings, deadline }: Pick<Job, 'settings' | 'deadline'>,
+): Timing {
   const attempt = Math.min(settings.timeout, Math.max(0, deadline.remaining()))
   return { now: connection.runtime.now(), safeRetryWindow, attempt }
 }
