@@ -1,9 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest'
 import { runSandbox } from '../../src/command/sandbox.ts'
@@ -28,27 +30,17 @@ function file(name: string, text: string): string {
 }
 
 function run(...args: string[]) {
-  const child = spawn(process.execPath, [command, 'sandbox', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const running = promisify(execFile)(process.execPath, [command, 'sandbox', ...args])
+  const { child } = running
   children.add(child)
-  const output = { stdout: '', stderr: '' }
-  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) => {
-    child.on('close', (code) => {
-      children.delete(child)
-      resolve({ code, ...output })
-    })
-  })
-  const firstLine = new Promise<string>((resolve, reject) => {
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      output.stdout += chunk
-      if (output.stdout.includes('\n')) resolve(output.stdout.split('\n')[0] ?? '')
-    })
-    ended.then(() => reject(new Error(`ended early: ${output.stderr}`)))
-  })
-  // A command that fails on purpose has no first line.
-  firstLine.catch(() => {})
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    output.stderr += chunk
-  })
+  const ended = running.then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
+  )
+  const firstLine = async () => {
+    const [chunk] = await once(child.stdout ?? expect.unreachable(), 'data')
+    return String(chunk).split('\n')[0] ?? ''
+  }
   return { child, ended, firstLine }
 }
 
@@ -98,7 +90,7 @@ function clientOf(line: string) {
 describe('the command customer-ordering-sdk sandbox', () => {
   test.each(['SIGINT', 'SIGTERM'] as const)('the command serves, logs, and stops on %s', async (signal) => {
     const { child, ended, firstLine } = run('--port', '0')
-    const { url, apiKey, order } = clientOf(await firstLine)
+    const { url, apiKey, order } = clientOf(await firstLine())
     expect(url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
     expect((await order('key-1')).status).toBe(201)
     expect((await fetch(`${url}/v1/balance`)).status).toBe(401)

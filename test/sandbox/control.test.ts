@@ -132,11 +132,6 @@ describe('the control API', () => {
     })
   })
 
-  test('the control API lists its calls', async () => {
-    const { call } = await serve()
-    expect((await call('GET', '/')).body).toContain('GET /ledger?reference')
-  })
-
   test.each<[status: number, call: string, body: unknown, reason: string]>([
     [400, 'POST /faults', '[{', 'not valid JSON: Expected property name'],
     [400, 'POST /faults', [lost, {}], '$[1]: the field "action" is missing'],

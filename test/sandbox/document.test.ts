@@ -11,7 +11,6 @@ import {
 } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { type Answered, caller, manualClock } from './caller.ts'
-import { operations } from './description.ts'
 
 interface World {
   readonly sandbox: Sandbox
@@ -120,7 +119,9 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       expect(await statusOf(api.get(`/v1/orders/${id}`))).toBe(200)
       expect(ids(await api.get('/v1/orders'))).toEqual([id])
     },
-    'an order is paid from the wallet of its customer': async (world) => {
+    'an order is paid from the wallet of its customer, whose balance has amount and currency': async (
+      world,
+    ) => {
       await created(world)
       expect((await world.api.get('/v1/balance')).body).toEqual({ amount: 999_500, currency: 'EUR' })
       expect((await world.organization.get('/v1/balance')).body).toMatchObject({ amount: 1_000_000 })
@@ -168,44 +169,46 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
     }) => {
       sandbox.setBalance(sandbox.customerId, 600)
       expect(await statusOf(organization.order(key, body()))).toBe(201)
-      expect((await api.get('/v1/balance')).body).toMatchObject({ amount: 600 })
-      expect((await organization.get('/v1/balance')).body).toMatchObject({ amount: 999_500 })
+      const balances = async () => [
+        (await api.get('/v1/balance')).body,
+        (await organization.get('/v1/balance')).body,
+      ]
+      expect(await balances()).toMatchObject([{ amount: 600 }, { amount: 999_500 }])
       expect(await statusOf(api.order(otherKey, body()))).toBe(201)
-      expect((await api.get('/v1/balance')).body).toMatchObject({ amount: 100 })
+      expect(await balances()).toMatchObject([{ amount: 100 }, { amount: 999_500 }])
     },
   },
   CreateOrderRequest: {
     'serviceId is the productId of a listed service': async ({ sandbox, api }) => {
-      const [service] = rowsOf(await api.get('/v1/services')).filter(
-        ({ productId }) => productId === 'svc_standard',
-      )
-      expect(await statusOf(api.order(key, body({ serviceId: service?.['productId'] })))).toBe(201)
+      const listed = rowsOf(await api.get('/v1/services')).map(({ productId }) => productId)
+      const sent = listed.filter((productId) => productId === 'svc_standard')
+      expect(
+        await api.statuses([key, body({ serviceId: sent[0] })], [otherKey, body({ serviceId: 7 })]),
+      ).toEqual([201, 400])
       expect(sandbox.orders()).toMatchObject([{ serviceId: 'svc_standard' }])
-      expect(await statusOf(api.order(otherKey, body({ serviceId: 7 })))).toBe(400)
     },
     'target is a free-form string': async ({ sandbox, api }) => {
-      expect(await statusOf(api.order(key, body({ target: 'any / text – 文' })))).toBe(201)
-      expect(sandbox.orders()).toMatchObject([{ target: 'any / text – 文' }])
-      expect(await statusOf(api.order(otherKey, body({ target: 7 })))).toBe(400)
+      const target = 'any / text – 文'
+      expect(await api.statuses([key, body({ target })], [otherKey, body({ target: 7 })])).toEqual([201, 400])
+      expect(sandbox.orders()).toMatchObject([{ target }])
     },
-    'quantity is an integer': async ({ sandbox, api }) => {
+    'quantity is an integer': async ({ api }) => {
       for (const [index, quantity] of ['2', 1.5, null, -1].entries())
         expect(await statusOf(api.order(keyOf(index), body({ quantity })))).toBe(400)
-      sandbox.expectCharges(0)
     },
-    'quantity respects minimum, maximum and step': async ({ sandbox, api }) => {
-      const bulk = (quantity: number) => body({ serviceId: 'svc_bulk', quantity })
-      for (const [index, quantity] of [99, 150, 100_100].entries())
-        expect(await statusOf(api.order(keyOf(index), bulk(quantity)))).toBe(422)
-      sandbox.expectCharges(0)
-      expect(await statusOf(api.order(keyOf(3), bulk(300)))).toBe(201)
+    'quantity respects minimum, maximum and step': async ({ api }) => {
+      const bulk = [99, 150, 100_100, 300].map(
+        (quantity, index) => [keyOf(index), body({ serviceId: 'svc_bulk', quantity })] as const,
+      )
+      expect(await api.statuses(...bulk)).toEqual([422, 422, 422, 201])
     },
     'metadata is an object with externalOrderId, a string': async ({ sandbox, api }) => {
-      expect(await statusOf(api.order(key, body()))).toBe(201)
-      expect(sandbox.expectChargedOnce('shop-1').externalOrderId).toBe('shop-1')
-      expect(await statusOf(api.order(otherKey, body({ metadata: 'shop-2' })))).toBe(400)
+      const wrong = body({ metadata: 'shop-2' })
       const numbered = body({ metadata: { externalOrderId: 2 } })
-      expect(await statusOf(api.order(thirdKey, numbered))).toBe(400)
+      expect(await api.statuses([key, body()], [otherKey, wrong], [thirdKey, numbered])).toEqual([
+        201, 400, 400,
+      ])
+      expect(sandbox.expectChargedOnce('shop-1').externalOrderId).toBe('shop-1')
     },
   },
   Order: {
@@ -239,8 +242,7 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
   },
   'POST /v1/orders': {
     'needs the header Idempotency-Key': async ({ sandbox, api }) => {
-      expect(await statusOf(api.order(null, body()))).toBe(400)
-      for (const wrong of ['', 'a b', 'k'.repeat(256)])
+      for (const wrong of [null, '', 'a b', 'k'.repeat(256)])
         expect(await statusOf(api.order(wrong, body()))).toBe(400)
       sandbox.expectCharges(0)
     },
@@ -328,14 +330,6 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       expect((await api.get('/v1/services/svc_standard')).body).toMatchObject({ amount: 275 })
     },
   },
-  'GET /v1/balance': {
-    'is the wallet of the user or of the organization': async ({ sandbox, api, organization }) => {
-      sandbox.setBalance(sandbox.customerId, 1)
-      sandbox.setBalance(sandbox.organizationId, 2)
-      expect((await api.get('/v1/balance')).body).toMatchObject({ amount: 1 })
-      expect((await organization.get('/v1/balance')).body).toMatchObject({ amount: 2 })
-    },
-  },
   Authentication: {
     'the scheme is Bearer': async ({ sandbox, as }) => {
       const send = (authorization: string) =>
@@ -361,11 +355,11 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       expect(await statusOf(unmapped(world).order(key, body()))).toBe(404)
       world.sandbox.expectCharges(0)
     },
-    '404: order not found': async ({ api }) => expect(await statusOf(api.get('/v1/orders/none'))).toBe(404),
-    '404: service not found': async ({ api }) =>
-      expect(await statusOf(api.get('/v1/services/none'))).toBe(404),
-    '404: customer wallet mapping not found': async (world) =>
-      expect(await statusOf(unmapped(world).get('/v1/balance'))).toBe(404),
+    '404: order, service or customer wallet mapping not found': async (world) => {
+      for (const path of ['/v1/orders/none', '/v1/services/none'])
+        expect(await statusOf(world.api.get(path))).toBe(404)
+      expect(await statusOf(unmapped(world).get('/v1/balance'))).toBe(404)
+    },
     '422: order cannot be accepted': async ({ sandbox, api }) => {
       expect(await statusOf(api.order(key, body({ serviceId: 'svc_sold_out', quantity: 1 })))).toBe(422)
       sandbox.expectCharges(0)
@@ -436,21 +430,5 @@ const presets = Object.keys(sandboxPresets) as SandboxPreset[]
 describe.each(presets)('the API document, preset %s', (preset) => {
   test.each(rows)('%s: %s', async (_section, _subject, shows) => {
     await shows(start(preset))
-  })
-
-  test('the suite reaches every status of every endpoint', async () => {
-    const seen = new Set<string>()
-    for (const [, , shows] of rows) {
-      const world = start(preset)
-      await shows(world)
-      for (const { operation, status } of world.sandbox.requests) seen.add(`${operation} ${status}`)
-    }
-    const documented = operations.flatMap(({ operationId, responses }) =>
-      Object.entries(responses)
-        .filter(([, response]) => response['x-not-documented'] !== true)
-        .map(([status]) => `${operationId} ${status}`),
-    )
-    const missing = documented.filter((name) => !seen.has(name))
-    expect(missing).toEqual([])
   })
 })

@@ -326,33 +326,6 @@ describe('rules', () => {
     expect(hits).toBeLessThan(48)
   })
 
-  test('rules form a script: one rule acts per request, and the next waits for its turn', async () => {
-    const { sandbox, api } = scene({
-      faults: [
-        { action: { type: 'drop' } },
-        { action: { type: 'commitThenDrop' } },
-        { action: { type: 'inProgress' } },
-      ],
-    })
-    await expect(api.order('k')).rejects.toThrow('fetch failed')
-    sandbox.expectCharges(0)
-    await expect(api.order('k')).rejects.toThrow('fetch failed')
-    sandbox.expectCharges(1)
-    expect(await api.order('k')).toMatchObject({ status: 409 })
-    expect(await api.order('k')).toMatchObject({ status: 201 })
-    expect(sandbox.faults.pending()).toEqual([])
-  })
-
-  test('rules that modify combine with one rule that decides', async () => {
-    const { clock, sandbox } = withFault({ type: 'delay', ms: 5, when: 'after' })
-    sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-    const work = failureOf(request(sandbox))
-    await settled()
-    sandbox.expectCharges(1)
-    clock.advance(5)
-    expect(await work).toMatchObject({ message: 'fetch failed' })
-  })
-
   test('rules can be removed one by one or all together', async () => {
     const { sandbox, api } = withFault(gone, { times: Infinity })
     const remove = sandbox.faults.add({ action: gone })

@@ -19,14 +19,6 @@ const order = (baseUrl = sandbox.baseUrl, at: Sandbox = sandbox) =>
   fetch(`${baseUrl}/v1/orders`, orderInit(at.apiKey))
 
 describe('msw handlers', () => {
-  test('msw handlers respond to the global fetch from the sandbox', async () => {
-    const response = await order()
-    expect(response.status).toBe(201)
-    expect(await response.json()).toMatchObject({ amount: 500 })
-    expect((await order()).status).toBe(201)
-    sandbox.expectChargedOnce('shop-1')
-  })
-
   test('msw handlers respond to unknown paths of the API', async () => {
     expect((await fetch(`${sandbox.baseUrl}/nowhere?x=1`)).status).toBe(404)
   })

@@ -85,12 +85,15 @@ describe('creating an order', () => {
     expect((await api.get('/v1/services/rare')).body).toMatchObject({ stockState: 'out_of_stock' })
   })
 
-  test('two orders never spend the same money', async () => {
-    const { sandbox, api } = scene({ balance: 700 })
-    const statuses = (await Promise.all([api.order('a'), api.order('b')])).map(({ status }) => status)
-    expect(statuses.sort()).toEqual([201, 402])
-    sandbox.expectCharges(1)
-  })
+  test.each(['default', 'balance-before-key'] as const)(
+    'two orders never spend the same money, preset %s',
+    async (preset) => {
+      const { sandbox, api } = scene({ balance: 700, preset })
+      const answers = await Promise.all([api.order('a'), api.order('b')])
+      expect(answers.map(({ status }) => status).sort()).toEqual([201, 402])
+      sandbox.expectCharges(1)
+    },
+  )
 })
 
 describe('paths and methods', () => {

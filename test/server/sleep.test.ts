@@ -5,6 +5,7 @@ import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { platformRuntime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
+import { order } from '../support/lab.ts'
 
 describe('a machine that sleeps between the last look at the clock and the request', () => {
   const HOUR = 3_600_000
@@ -39,19 +40,13 @@ describe('a machine that sleeps between the last look at the clock and the reque
       },
       { ...platformRuntime, now: () => Date.now() + slept },
     )
-    const order = (externalOrderId: string) => ({
-      serviceId: 'svc_standard',
-      target: '@ada',
-      quantity: 1,
-      metadata: { externalOrderId },
-    })
-    return { sandbox, client, sleep, order, sending, lookup, requests: () => requests }
+    return { sandbox, client, sleep, sending, lookup, requests: () => requests }
   }
 
   test('after a sleep, the transport sends nothing over a new connection, and the next call orders once', async () => {
     const sleeps = [() => shop.sleep(HOUR)]
     const shop = await sleeper(() => sleeps.shift()?.())
-    const failed = await shop.client.orders.create(shop.order('r1')).catch((error: unknown) => error)
+    const failed = await shop.client.orders.create(order('r1')).catch((error: unknown) => error)
     expect(failed).toBeInstanceOf(ConnectionError)
     expect(failed).toMatchObject({ charged: 'no', attempts: 1 })
     expect(String(failed)).toContain('(LATE)')
@@ -59,19 +54,19 @@ describe('a machine that sleeps between the last look at the clock and the reque
     expect(shop.requests()).toBe(0)
     expect(shop.sandbox.orders()).toHaveLength(0)
 
-    await shop.client.orders.create(shop.order('r1'))
+    await shop.client.orders.create(order('r1'))
     shop.sandbox.expectChargedOnce('r1')
     expect(shop.requests()).toBe(1)
   })
 
   test('after a sleep, the transport sends nothing over a kept connection', async () => {
     const shop = await sleeper(() => {})
-    await shop.client.orders.create(shop.order('r1'))
+    await shop.client.orders.create(order('r1'))
     shop.sending.push(() => shop.sleep(HOUR))
-    const second = shop.client.orders.create(shop.order('r2'))
+    const second = shop.client.orders.create(order('r2'))
     await expect(second).rejects.toMatchObject({ charged: 'no' })
     expect(shop.requests()).toBe(1)
-    await shop.client.orders.create(shop.order('r2'))
+    await shop.client.orders.create(order('r2'))
     shop.sandbox.expectChargedOnce('r1')
     shop.sandbox.expectChargedOnce('r2')
     expect(shop.requests()).toBe(2)
@@ -79,7 +74,7 @@ describe('a machine that sleeps between the last look at the clock and the reque
 
   test('after a short clock jump, the transport sends requests that may still be sent', async () => {
     const shop = await sleeper(() => shop.sleep(1_000))
-    await shop.client.orders.create(shop.order('r1'))
+    await shop.client.orders.create(order('r1'))
     shop.sandbox.expectChargedOnce('r1')
     expect(shop.requests()).toBe(1)
   })

@@ -10,6 +10,7 @@ import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { attempt, transportUnderTest } from '../support/attempt.ts'
 import { all } from '../support/calls.ts'
 import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
+import { order } from '../support/lab.ts'
 import { answerText, listening, rawServer } from '../support/raw-server.ts'
 import { refusing, serving, trustAuthority, unsentOf } from './addresses.ts'
 
@@ -156,13 +157,6 @@ test('an order whose response is lost together with its route is charged once', 
     },
     { ...platformRuntime, now },
   )
-  const order = (externalOrderId: string) => ({
-    serviceId: 'svc_standard',
-    target: '@someone',
-    quantity: 2,
-    metadata: { externalOrderId },
-  })
-
   await expect(orders.create(order('r1'))).rejects.toMatchObject({ code: 'connection', charged: 'unknown' })
   sandbox.expectChargedOnce('r1')
 

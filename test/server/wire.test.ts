@@ -52,14 +52,6 @@ describe('a request on the wire', () => {
       expect(server.requests[0]?.line).toBe(`${method} / HTTP/1.1`)
     },
   )
-
-  test('the same body produces the same bytes twice', async () => {
-    const server = await rawServer((socket) => socket.write(answerText(201, '{}')))
-    await attempt(server.url)
-    await attempt(server.url)
-    const bytes = server.requests.map(({ line, headers, body }) => ({ line, headers, body }))
-    expect(bytes[0]).toEqual(bytes[1])
-  })
 })
 
 describe('one attempt is one request', () => {
