@@ -71,7 +71,7 @@ const policyFor = (service: string): string =>
 export async function serveStrictSite(...pages: readonly string[]): Promise<StrictSite> {
   const scripts = await bundlePages(
     Object.fromEntries(['watch', ...pages].map((name) => [name, at(`../pages/${name}.ts`)])),
-    { alias: { vitest: at('page-tests.ts') }, plugins: [testFiles] },
+    { alias: { vitest: at('page-tests.ts'), 'node:events': at('page-listeners.ts') }, plugins: [testFiles] },
   )
   const runs = new Map<string, Run>()
   let last = 0
