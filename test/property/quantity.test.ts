@@ -64,17 +64,3 @@ test('the suggested quantities pass, whatever the rules', () => {
     { numRuns: effort(200, 2000) },
   )
 })
-
-test('no service makes the check throw', () => {
-  const service = fc.record(
-    { minQuantity: fc.anything(), maxQuantity: fc.anything(), stepQuantity: fc.anything() },
-    { requiredKeys: [] },
-  )
-  fc.assert(
-    fc.property(service, fc.anything(), (fields: object, quantity) => {
-      const result = checkQuantity(fields as QuantityRules, quantity as number)
-      expect(typeof result.ok).toBe('boolean')
-    }),
-    { numRuns: effort(100, 1000) },
-  )
-})

@@ -128,6 +128,9 @@ export const recorded =
   (record: object): Step =>
   async (lab) =>
     expect(await lab.record('ref:r1')).toMatchObject(record)
+/** All requests must have had one key and one body. */
+export const sameRequest: Step = (lab) =>
+  expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
 export const times = (count: number, ...steps: readonly Step[]): Step[] =>
   Array.from({ length: count }, () => steps).flat()
 

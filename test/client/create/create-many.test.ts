@@ -8,16 +8,10 @@ import {
   type Order,
   RequestAbortedError,
 } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all, throwing } from '../../support/calls.ts'
-import { Lab } from '../../support/lab.ts'
-
-const anonymous = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-const order = (externalOrderId: string, changes: object = {}): CreateOrderRequest => ({
-  ...anonymous,
-  metadata: { externalOrderId },
-  ...changes,
-})
+import { it } from '../../support/history.ts'
+import { anonymousOrder, type Lab, order } from '../../support/lab.ts'
 
 type Rows = Iterable<CreateManyRow> | AsyncIterable<CreateManyRow>
 const place = (lab: Lab, rows: Rows, options: CreateManyOptions = {}) =>
@@ -37,16 +31,15 @@ async function failing(lab: Lab, rows: Rows, options: CreateManyOptions = {}) {
 
 it.each([5, null])(
   'createMany reports what is wrong with a reference that is %s',
-  async (externalOrderId) => {
+  async (lab, externalOrderId) => {
     const row = { ...order('r1'), metadata: { externalOrderId } } as unknown as CreateManyRow
-    const [failed] = await all(new Lab().client().orders.createMany([row]))
+    const [failed] = await all(lab.orders.createMany([row]))
     expect(failed).toMatchObject({ ok: false, error: { issues: [{ path: 'metadata.externalOrderId' }] } })
     expect(failed).not.toMatchObject({ error: { message: expect.stringContaining('is missing') } })
   },
 )
 
-it('createMany places every row once, and reports which orders are new', async () => {
-  const lab = new Lab()
+it('createMany places every row once, and reports which orders are new', async (lab) => {
   const { orders } = lab
   const rows = Array.from({ length: 25 }, (_, index) => order(`row-${index}`))
   const first = await all(orders.createMany(rows, { concurrency: 4 }))
@@ -57,30 +50,17 @@ it('createMany places every row once, and reports which orders are new', async (
   lab.sandbox.expectCharges(25)
 })
 
-it('rows with the same reference or the same key are one order', async () => {
-  const lab = new Lab()
-  const keyed = { request: anonymous, idempotencyKey: 'key-1' }
+it('rows with the same reference or the same key are one order', async (lab) => {
+  const keyed = { request: anonymousOrder(), idempotencyKey: 'key-1' }
   const results = await place(lab, [order('same'), order('same'), keyed, keyed])
   const ids = results.map((result) => ('order' in result ? result.order.id : 'failed'))
   expect(new Set(ids)).toEqual(new Set(lab.sandbox.ledger.map(({ orderId }) => orderId)))
   lab.sandbox.expectCharges(2)
 })
 
-it('createMany rejects a row without a reference and a key, and places the others', async () => {
-  const lab = new Lab()
-  const results = await place(lab, [anonymous, order('good')])
-  expect(results.find((result) => 'error' in result)).toMatchObject({
-    charged: 'no',
-    error: { code: 'invalid_request' },
-  })
-  lab.sandbox.expectChargedOnce('good')
-  lab.sandbox.expectCharges(1)
-})
-
 it.each([{ idempotencykey: 'old' }, { options: { idempotencyKey: 'old' } }, { allowDuplicate: true }])(
   'createMany refuses a row with a further field, which may be a misspelled key: %j',
-  async (further) => {
-    const lab = new Lab()
+  async (lab, further) => {
     await lab.elsewhere({ account: 'before' }).orders.create(order('r1'), { idempotencyKey: 'old' })
     const row = { request: order('r1'), ...further } as unknown as CreateOrderRequest
     const [name] = Object.keys(further)
@@ -91,9 +71,9 @@ it.each([{ idempotencykey: 'old' }, { options: { idempotencyKey: 'old' } }, { al
   },
 )
 
-it('a failed row has its error and the state of the wallet, and createMany continues', async () => {
+it('a failed row has its error and the state of the wallet, and createMany continues', async (lab) => {
   const rows = [order('big', { quantity: 1000 }), order('dear', { serviceId: 'svc_premium' }), order('small')]
-  const results = await place(new Lab(), rows, { concurrency: 1, maxRetries: 0 })
+  const results = await place(lab, rows, { concurrency: 1, maxRetries: 0 })
   expect(
     results.map((result) => [result.charged, 'error' in result ? result.error.code : 'created']),
   ).toEqual([
@@ -103,8 +83,7 @@ it('a failed row has its error and the state of the wallet, and createMany conti
   ])
 })
 
-it('createMany reads no more rows than are in progress or waiting to be consumed', async () => {
-  const lab = new Lab()
+it('createMany reads no more rows than are in progress or waiting to be consumed', async (lab) => {
   let read = 0
   function* rows(): Generator<CreateOrderRequest> {
     for (;;) yield order(`endless-${read++}`)
@@ -119,8 +98,8 @@ it('createMany reads no more rows than are in progress or waiting to be consumed
   expect(lab.sandbox.ledger.length).toBe(read)
 })
 
-it('when the loop is left, createMany closes the source and waits for orders in progress', async () => {
-  const client = new Lab().client()
+it('when the loop is left, createMany closes the source and waits for orders in progress', async (lab) => {
+  const client = lab.client()
   let closed = false
   async function* rows(): AsyncGenerator<CreateOrderRequest> {
     try {
@@ -134,8 +113,8 @@ it('when the loop is left, createMany closes the source and waits for orders in 
   expect(await all(client.orders.unresolved())).toEqual([])
 })
 
-it('createMany reports progress after each row', async () => {
-  const { orders } = new Lab().client()
+it('createMany reports progress after each row', async (lab) => {
+  const { orders } = lab
   await orders.create(order('known'))
   const seen: CreateManyProgress[] = []
   const rows = [order('known'), order('none', { serviceId: 'svc_missing' }), order('new')]
@@ -144,8 +123,8 @@ it('createMany reports progress after each row', async () => {
   expect(seen.at(-1)).toEqual({ completed: 3, created: 1, replayed: 1, failed: 1 })
 })
 
-it("after an abort, createMany ends with the signal's reason once the rows in progress have ended", async () => {
-  const lab = new Lab({ faults: [{ action: { type: 'stall', commit: true } }] })
+it("after an abort, createMany ends with the signal's reason once the rows in progress have ended", async (lab) => {
+  lab.fault({ type: 'stall', commit: true })
   const controller = new AbortController()
   const run = failing(lab, [order('stuck'), order('fine')], { signal: controller.signal })
   while (lab.sandbox.requests.length === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -157,29 +136,23 @@ it("after an abort, createMany ends with the signal's reason once the rows in pr
   lab.sandbox.expectNotCharged('fine')
 })
 
-it('createMany passes on the error of a failing source, after the rows before it', async () => {
-  const lab = new Lab()
-  function* rows(): Generator<CreateOrderRequest> {
-    yield order('before')
-    throw new Error('line 2 is no order')
-  }
-  const { results, error } = await failing(lab, rows(), { concurrency: 4 })
-  expect(error).toEqual(new Error('line 2 is no order'))
+function* failingSource(): Generator<CreateOrderRequest> {
+  yield order('one')
+  throw new Error('mine')
+}
+it.each<[string, Rows, CreateManyOptions]>([
+  ['a failing source', failingSource(), { concurrency: 4 }],
+  ['a throwing progress function', [order('one'), order('two')], { onProgress: throwing('mine') }],
+])('createMany ends with the error of %s, after the rows before it', async (lab, _what, rows, options) => {
+  const { results, error } = await failing(lab, rows, options)
+  expect(error).toEqual(new Error('mine'))
   expect(results).toHaveLength(1)
-  lab.sandbox.expectChargedOnce('before')
-})
-
-it('createMany ends with the error of a throwing progress function, after the results in progress', async () => {
-  const lab = new Lab()
-  const onProgress = throwing('no terminal')
-  const { results, error } = await failing(lab, [order('one'), order('two')], { onProgress })
-  expect(error).toEqual(new Error('no terminal'))
-  expect(results).toHaveLength(1)
+  lab.sandbox.expectChargedOnce('one')
   lab.sandbox.expectNotCharged('two')
 })
 
-it('createMany rejects a source that is not iterable, and a concurrency that is not a positive integer', () => {
-  const { orders } = new Lab().client()
+it('createMany rejects a source that is not iterable, and a concurrency that is not a positive integer', (lab) => {
+  const { orders } = lab
   // @ts-expect-error a number is no source of rows
   expect(() => orders.createMany(3)).toThrow(InvalidRequestError)
   expect(() => orders.createMany([], { concurrency: 0 })).toThrow(InvalidRequestError)
@@ -202,16 +175,11 @@ describe('a source that waits for its next row', () => {
 
   it.each(['break', 'abort', 'onProgress'])(
     'createMany tells a waiting source to end, and does not wait for it, after %s',
-    async (how) => {
-      const lab = new Lab()
+    async (lab, how) => {
       const { rows, returned } = queue()
       const controller = new AbortController()
-      const options = {
-        signal: controller.signal,
-        onProgress: () => {
-          if (how === 'onProgress') throw new Error('mine')
-        },
-      }
+      const onProgress = how === 'onProgress' ? throwing('mine') : () => {}
+      const options = { signal: controller.signal, onProgress }
       const run = async (): Promise<void> => {
         for await (const _result of lab.orders.createMany(rows, options)) {
           if (how === 'abort') controller.abort()

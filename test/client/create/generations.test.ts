@@ -1,6 +1,5 @@
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
-import { MemoryStore } from '../../../src/stores/memory.ts'
 import {
   abandons,
   buys,
@@ -44,12 +43,6 @@ histories([
     'a refused order moves to the next key once, in the second call, after the same refusal again',
     [drain, refused, topUp, buys({ info: { attempts: 2 } })],
     { keys: [0, 0, 1], record: { generation: 1, attempts: 3 } },
-    REMEMBERS,
-  ],
-  [
-    'a refused order never moves on in the call that was refused first',
-    [drain, refused],
-    { keys: [0], record: { state: 'rejected', generation: 0 } },
     REMEMBERS,
   ],
   [
@@ -133,18 +126,6 @@ histories([
   [
     'an order that was refused twice, then bought, is charged once even if its store was lost',
     [drain, refused, refused, topUp, buys(), sent(0, 0, 1, 0), wipe, buys()],
-    { charges: 1 },
-  ],
-  [
-    'an order is charged once if a store without its history requests another quantity',
-    [
-      fails({ charged: 'no' }, { request: order('r1', { quantity: 5000 }) }),
-      buys({ by: { store: new MemoryStore() }, request: order('r1', { quantity: 1 }) }),
-      ...times(
-        3,
-        fails({ code: 'idempotency_conflict', ...IN_DOUBT }, { request: order('r1', { quantity: 5 }) }),
-      ),
-    ],
     { charges: 1 },
   ],
   [
@@ -346,19 +327,6 @@ describe('a key that the caller gave', () => {
       [LOSES_RESPONSE, fails(IN_DOUBT, under('a')), abandons(), fails(OTHER_KEY, under('a'))],
       { keys: [0] },
       { preset: 'balance-before-key', balance: 2500 },
-    ],
-    [
-      'another given key does not replace a refused one',
-      [drain, fails(REFUSED), topUp, fails(OTHER_KEY, mine)],
-      { keys: [0], record: { state: 'rejected', origin: 'derived', generation: 0 } },
-    ],
-    [
-      'another given key is rejected if the first key may have been charged',
-      [
-        ...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE })],
-        fails({ code: 'idempotency_conflict', local: true, ...IN_DOUBT }, under('mine')),
-      ],
-      { charges: 1 },
     ],
   ])
 

@@ -2,14 +2,10 @@ import { responseInfo, type SettledEvent, type Transport } from 'customer-orderi
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import { errorOf } from '../../support/calls.ts'
-import { it, keysOf } from '../../support/history.ts'
+import { it, keysOf, sameRequest } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 
 const request = order('ref-1', { metadata: { externalOrderId: 'ref-1', note: 'ünï 注文' } })
-
-/** All requests must have had the same key and the same body. */
-const sameRequest = (lab: Lab): void =>
-  expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
 
 it('an order whose response is lost is sent again with its key, and is charged once', async (lab) => {
   lab.fault({ type: 'commitThenDrop' })

@@ -18,6 +18,7 @@ import {
   jump,
   recorded,
   type Step,
+  sameRequest,
 } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
 import { faultyStore, on } from '../../support/stores.ts'
@@ -79,9 +80,6 @@ const sendsNone =
     for (const step of steps) await step(lab)
     expect(lab.posts.length).toBe(before)
   }
-/** Checks that all requests had one key and one body. */
-const sameRequest: Step = (lab) =>
-  expect(new Set(lab.posts.map(({ key, body }) => `${key} ${body}`)).size).toBe(1)
 const elsewhere = (lab: Lab) => lab.process().client
 
 const get = (lab: Lab) => lab.sandbox.requests.filter(({ method }) => method === 'GET')
@@ -672,16 +670,6 @@ describe('the walk of recover()', () => {
     expect(lab.posts.filter(({ body }) => body.includes('"quantity":20'))).toEqual([])
   })
 
-  it('leaving recover() early does not change the remaining orders', async (lab) => {
-    for (const step of leftLongAgo('r1', 'r2')) await step(lab)
-    for await (const outcome of lab.orders.recover({ concurrency: 1 })) {
-      expect(outcomesOf([outcome])).toEqual(['r1 created'])
-      break
-    }
-    expect(await lab.record('ref:r2')).toMatchObject({ state: 'open', version: 1 })
-    expect(outcomesOf(await run(lab))).toEqual(['r2 created'])
-  })
-
   it('an abort ends recover(), and is no evidence about the order in progress', async (lab) => {
     await leave(lab, 'r1', { charged: false })
     lab.runtime.jump(10)
@@ -700,26 +688,6 @@ describe('the walk of recover()', () => {
     expect(await lab.record('ref:r1')).not.toHaveProperty('hold')
     expect(outcomesOf(await run(lab)).sort()).toEqual(['r1 created', 'r2 created'])
   })
-})
-
-it('many concurrent recoveries settle every order once', async (lab) => {
-  const references = Array.from({ length: 12 }, (_, index) => `r${index}`)
-  for (const [index, reference] of references.entries())
-    await leave(lab, reference, { charged: index % 2 === 0 })
-  lab.runtime.jump(BUSY)
-  lab.sandbox.configure({ processingTime: 40 })
-  const recoverers = [1, 2, 3, 4].map(() => lab.process().client)
-  const found = (await Promise.all(recoverers.map((client) => all(client.orders.recover())))).flat()
-  for (const reference of references) {
-    lab.sandbox.expectChargedOnce(reference)
-    expect(
-      found.some(({ outcome, record }) => outcome === 'created' && record.externalOrderId === reference),
-    ).toBe(true)
-  }
-  expect(found.filter(({ outcome }) => outcome !== 'created' && outcome !== 'in_progress')).toEqual([])
-  expect(await all(lab.orders.unresolved())).toEqual([])
-  // One request each, plus the one of the killed process.
-  expect(lab.posts.length).toBe(2 * references.length)
 })
 
 it('unresolved() lists open and unreadable orders, and sends nothing', async (lab) => {

@@ -220,12 +220,6 @@ it.each([['total time'], ['signal']] as const)(
   },
 )
 
-it('resolve() waits for a slow store as long as it has time', async (lab) => {
-  const orderId = await leave(lab, true)
-  const by = lab.elsewhere({}, () => 'answers_late')
-  expect(await resolve(lab, orderId, { by })).toMatchObject({ state: 'created', order: { id: orderId } })
-})
-
 it('resolve() may exceed its time briefly to check a write made at the last moment', async (lab) => {
   const orderId = await leave(lab, true)
   const delayed = async <T>(milliseconds: number, result: Promise<T>): Promise<T> => {

@@ -48,29 +48,12 @@ it('sealed records reveal nothing of an order, whether open, created or rejected
   expect(await atRest(lab)).not.toMatch(SECRETS)
 })
 
-it('every client with the codec finds and reads sealed records', async (lab) => {
-  const placed = await create(coded(lab))
-  expect(await lab.process({ codec }).client.orders.create(order('r1'))).toEqual(placed)
-  expect(lab.posts).toHaveLength(1)
-  expect(await remembered(lab)).toHaveLength(1)
-})
-
 it('sealed records are recovered', async (lab) => {
   await lab.dies((orders) => orders.create(order('r1')), { codec })
   const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
   expect(found).toMatchObject([{ outcome: 'created', record: { externalOrderId: 'r1' } }])
   lab.sandbox.expectChargedOnce('r1')
   expect(await atRest(lab)).not.toMatch(SECRETS)
-})
-
-it('encrypt and decrypt may be async', async (lab) => {
-  const slow: Codec = {
-    encrypt: async (text) => await codec.encrypt(text),
-    decrypt: async (text) => await codec.decrypt(text),
-  }
-  const placed = await lab.client({ codec: slow }).orders.create(order('r1'))
-  expect(await lab.client({ codec: slow }).orders.create(order('r1'))).toEqual(placed)
-  expect(await create(coded(lab))).toEqual(placed)
 })
 
 it('records from before the codec stay readable, and are sealed with their next change', async (lab) => {
