@@ -1,211 +1,159 @@
-import type { ClientOptions, CustomerOrderingClient, RequestOptions } from 'customer-ordering-sdk'
-import { TimeoutError } from 'customer-ordering-sdk'
+import {
+  type ClientOptions,
+  type CustomerOrderingClient,
+  type RequestOptions,
+  TimeoutError,
+} from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { errorOf } from '../../support/calls.ts'
-import { Lab, order } from '../../support/lab.ts'
+import { it } from '../../support/history.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
 import { fakeRuntime } from '../../support/runtime.ts'
 
-const create = (client: CustomerOrderingClient, options?: RequestOptions): Promise<unknown> =>
-  client.orders.create(
-    { serviceId: 'svc_standard', target: '@x', quantity: 1, metadata: { externalOrderId: 'ref-1' } },
-    options,
-  )
-const read = (client: CustomerOrderingClient, options?: RequestOptions): Promise<unknown> =>
-  client.balance.retrieve(options)
+type Call = (client: CustomerOrderingClient, options?: RequestOptions) => Promise<unknown>
+const create: Call = ({ orders }, options) => orders.create(order('r1'), options)
+const read: Call = ({ balance }, options) => balance.retrieve(options)
+const STALL = { type: 'stall' } as const
 
-/** A service on which every request fails in the same way. */
-function failing(action: FaultAction, options: ClientOptions = {}) {
-  const lab = new Lab()
+/** A client of a service on which every request fails in the same way. */
+function failing(lab: Lab, action: FaultAction, options: ClientOptions = {}): CustomerOrderingClient {
   lab.fault(action, 'always')
-  const { sandbox, runtime } = lab
-  return { lab, sandbox, runtime, client: lab.client(options) }
+  return lab.client(options)
 }
 
-/** The time that a call takes until it fails. */
-async function took(
-  { runtime }: Pick<Lab, 'runtime'>,
-  call: Promise<unknown>,
-  like: object = {},
-): Promise<number> {
+/** The call must fail like this after this time. Returns its error. */
+async function fails({ runtime }: Lab, call: Promise<unknown>, after: number, like: object = {}) {
   const before = runtime.monotonic()
-  expect(await errorOf(call)).toMatchObject(like)
-  return runtime.monotonic() - before
+  const error = await failure(call)
+  expect(error).toMatchObject(like)
+  expect(runtime.monotonic() - before).toBe(after)
+  return error
 }
 
-test.each([
-  ['the headers', { type: 'stall' }],
+it.each<[string, FaultAction]>([
+  ['the headers', STALL],
   ['an answer that comes too late', { type: 'delay', ms: 60_000 }],
-] as [string, FaultAction][])('the attempt timeout ends the wait for %s', async (_what, action) => {
-  const { client, sandbox } = failing(action, { timeout: 1000, maxRetries: 2 })
-  const error = await errorOf(read(client))
+])('the attempt timeout ends the wait for %s', async (lab, _what, action) => {
+  const error = await failure(read(failing(lab, action, { timeout: 1000, maxRetries: 2 })))
   expect(error).toBeInstanceOf(TimeoutError)
   expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', attempts: 3, charged: 'no' })
-  expect(String(error)).toBe(
-    'TimeoutError: GET /v1/balance got no complete response in time (timeout). Allow more time, then call again.',
-  )
-  const sentAt = sandbox.requests.map(({ at }) => at)
+  const sentAt = lab.sandbox.requests.map(({ at }) => at)
   for (const [index, at] of sentAt.slice(1).entries())
     expect(at - (sentAt[index] ?? 0)).toBeGreaterThanOrEqual(1000)
 })
 
-test('the attempt timeout covers the body', async () => {
-  const { client, runtime } = failing({ type: 'stallBody' }, { timeout: 1000, maxRetries: 0 })
-  const error = await errorOf(read(client))
-  expect(error).toMatchObject({ code: 'timeout', deadline: 'attempt', status: 200, attempts: 1 })
-  expect(String(error)).toContain('returned 200, but the body did not arrive in time (timeout)')
-  expect(runtime.monotonic()).toBe(1000)
+it('the attempt timeout and the total timeout cover the body', async (lab) => {
+  const client = failing(lab, { type: 'stallBody' }, { maxRetries: 0 })
+  const late = { code: 'timeout', status: 200, attempts: 1 }
+  await fails(lab, read(client, { timeout: 1000 }), 1000, { ...late, deadline: 'attempt' })
+  await fails(lab, read(client, { totalTimeout: 10_000 }), 10_000, { ...late, deadline: 'total' })
 })
 
-test('the attempt timeout is 30 seconds, or the value of the client or the call', async () => {
-  const stalled = failing({ type: 'stall' }, { maxRetries: 0 })
-  const short = stalled.lab.client({ maxRetries: 0, timeout: 700 })
-  expect(await took(stalled, read(stalled.client))).toBe(30_000)
-  expect(await took(stalled, read(short))).toBe(700)
-  expect(await took(stalled, read(short, { timeout: 900 }))).toBe(900)
-  expect(await took(stalled, create(stalled.client, { timeout: 50 }))).toBe(50)
+it('the attempt timeout is 30 seconds, or the value of the client or the call', async (lab) => {
+  const client = failing(lab, STALL, { maxRetries: 0 })
+  const short = lab.client({ maxRetries: 0, timeout: 700 })
+  await fails(lab, read(client), 30_000)
+  await fails(lab, read(short), 700)
+  await fails(lab, read(short, { timeout: 900 }), 900)
+  await fails(lab, create(client, { timeout: 50 }), 50)
 })
 
-test('a timed-out attempt leaves the order in doubt', async () => {
-  const { client, sandbox } = failing({ type: 'stall', commit: true }, { maxRetries: 1 })
-  const error = await errorOf(create(client))
-  const doubt = { code: 'timeout', charged: 'unknown', attempts: 2, externalOrderId: 'ref-1' }
-  expect(error).toMatchObject(doubt)
-  expect(String(error)).toContain('Call create() again with the same arguments')
-  sandbox.expectChargedOnce('ref-1')
+it('a timed-out attempt leaves the order in doubt', async (lab) => {
+  const client = failing(lab, { type: 'stall', commit: true }, { maxRetries: 1 })
+  const doubt = { code: 'timeout', charged: 'unknown', attempts: 2, externalOrderId: 'r1' }
+  expect(await failure(create(client))).toMatchObject(doubt)
+  lab.charged()
 })
 
-test.each([
+it.each<[string, Call, string]>([
   ['a read', read, 'no'],
   ['an order', create, 'unknown'],
-] as const)(
-  'the total timeout ends %s to the millisecond, during an attempt',
-  async (_what, call, charged) => {
-    const { client, runtime, sandbox } = failing({ type: 'stall' }, { totalTimeout: 45_000 })
-    const error = await errorOf(call(client))
-    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged, attempts: 2 })
-    expect(String(error)).toContain('in time (totalTimeout).')
-    expect(runtime.monotonic()).toBe(45_000)
-    expect(sandbox.requests).toHaveLength(2)
-  },
-)
-
-test('the total timeout ends a body', async () => {
-  const { client, runtime } = failing({ type: 'stallBody' }, { totalTimeout: 10_000 })
-  expect(await errorOf(read(client))).toMatchObject({
-    code: 'timeout',
-    deadline: 'total',
-    attempts: 1,
-    status: 200,
-  })
-  expect(runtime.monotonic()).toBe(10_000)
+])('the total timeout ends %s to the millisecond, during an attempt', async (lab, _what, call, charged) => {
+  const client = failing(lab, STALL, { totalTimeout: 45_000 })
+  const message = expect.stringContaining('in time (totalTimeout).')
+  const late = { code: 'timeout', deadline: 'total', charged, attempts: 2, message }
+  await fails(lab, call(client), 45_000, late)
+  expect(lab.sandbox.requests).toHaveLength(2)
 })
 
-test('the total timeout is 120 seconds, or the value of the client or the call', async () => {
-  const stalled = failing({ type: 'stall' }, { maxRetries: 100 })
+it('the total timeout is 120 seconds, or the value of the client or the call, despite retries', async (lab) => {
+  const client = failing(lab, STALL, { maxRetries: 100 })
   const total = { code: 'timeout', deadline: 'total' }
-  const short = stalled.lab.client({ maxRetries: 0, totalTimeout: 5000 })
-  expect(await took(stalled, read(stalled.client), total)).toBe(120_000)
-  expect(await took(stalled, read(short), total)).toBe(5000)
-  expect(await took(stalled, read(short, { totalTimeout: 7000 }), total)).toBe(7000)
-  expect(await took(stalled, create(stalled.client, { totalTimeout: 50 }), total)).toBe(50)
+  const short = lab.client({ maxRetries: 0, totalTimeout: 5000 })
+  await fails(lab, read(client), 120_000, total)
+  await fails(lab, read(short), 5000, total)
+  await fails(lab, read(short, { totalTimeout: 7000 }), 7000, total)
+  await fails(lab, create(client, { totalTimeout: 50 }), 50, total)
 })
 
-test('retries do not restart the total timeout', async () => {
-  const { client, runtime } = failing(
-    { type: 'delay', ms: 3000, when: 'before' },
-    { timeout: 2000, totalTimeout: 9000, maxRetries: 100 },
-  )
-  await errorOf(read(client))
-  expect(runtime.monotonic()).toBeLessThanOrEqual(9000)
-})
-
-test('the total timeout ends the wait for an API key, and nothing is sent', async () => {
-  const lab = new Lab()
-  const { sandbox, runtime } = lab
+it('the total timeout ends the wait for an API key, and nothing is sent', async (lab) => {
   const client = lab.client({ apiKey: () => new Promise(() => {}), totalTimeout: 3000 })
-  for (const call of [read, create]) {
-    const error = await errorOf(call(client))
-    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged: 'no', attempts: 0 })
-  }
-  expect(runtime.monotonic()).toBe(6000)
-  expect(sandbox.requests).toEqual([])
+  const unsent = { code: 'timeout', deadline: 'total', charged: 'no', attempts: 0 }
+  for (const call of [read, create]) await fails(lab, call(client), 3000, unsent)
+  expect(lab.sandbox.requests).toEqual([])
 })
 
-test('a call whose timeout does not fit into the window says so, and sends nothing', async () => {
-  const { client, sandbox } = failing({ type: 'stall' })
+it('a call whose timeout does not fit into the window says so, and sends nothing', async (lab) => {
   const patient = { timeout: 1_180_000, totalTimeout: 1_190_000 }
-  const error = await errorOf(create(client, patient))
-  expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
-  expect(String(error)).toContain('that timeout fits into safeRetryWindow')
-  expect(sandbox.requests).toEqual([])
+  const message = expect.stringContaining('that timeout fits into safeRetryWindow')
+  const error = await failure(create(lab.client(), patient))
+  expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0, message })
+  expect(lab.sandbox.requests).toEqual([])
 })
 
-test('the total timeout does not depend on the wall clock', async () => {
-  const runtime = fakeRuntime()
-  const lab = new Lab({ sleep: async () => {} }, runtime)
-  const client = lab.client()
-  const pending = read(client)
-  runtime.jump(10 * 365 * 24 * 3600 * 1000)
+it('the total timeout does not depend on the wall clock', async () => {
+  const lab = new Lab({}, fakeRuntime())
+  const pending = read(lab.client())
+  lab.runtime.jump(10 * 365 * 24 * 3600 * 1000)
   await expect(pending).resolves.toMatchObject({ currency: 'EUR' })
 })
 
 describe('a time limit in the signal', () => {
   /** Places an order whose request stalls on the way, until the signal's own time is over. */
-  async function stalledUntil(signal: () => AbortSignal, options: ClientOptions = {}) {
-    const lab = new Lab()
+  async function stalledUntil(lab: Lab, signal: AbortSignal) {
     lab.runtime.auto = false
     lab.fault({ type: 'stall', commit: false }, 1, 'createOrder')
-    const client = lab.client({ maxRetries: 0, ...options })
-    const error = await errorOf(client.orders.create(order('r1'), { signal: signal() }))
+    const error = await failure(lab.client({ maxRetries: 0 }).orders.create(order('r1'), { signal }))
     lab.runtime.auto = true
-    return { lab, client, error }
+    return error
   }
 
-  test('an order that AbortSignal.timeout() ended is a timeout, and recover() places it', async () => {
-    const { lab, client, error } = await stalledUntil(() => AbortSignal.timeout(30))
+  it('an order that AbortSignal.timeout() ended is a timeout, and recover() places it', async (lab) => {
+    const error = await stalledUntil(lab, AbortSignal.timeout(30))
     expect(error).toBeInstanceOf(TimeoutError)
-    expect(error).toMatchObject({ code: 'timeout', deadline: 'total', charged: 'unknown', attempts: 1 })
-    expect(String(error)).toContain('got no complete response in time (the limit of the signal).')
-    expect((error as Error).cause).toMatchObject({ name: 'TimeoutError' })
-    expect(await client.orders.recover()).toMatchObject({ created: 1, needsAttention: [] })
-    lab.charged('r1')
+    const cause = { name: 'TimeoutError' }
+    const facts = { code: 'timeout', deadline: 'total', charged: 'unknown', attempts: 1, cause }
+    expect(error).toMatchObject(facts)
+    expect(error.message).toContain('in time (the limit of the signal).')
+    expect(await lab.orders.recover()).toMatchObject({ created: 1, needsAttention: [] })
+    lab.charged()
   })
 
-  test('an order that the caller aborted is not placed by recover()', async () => {
+  it('an order that the caller aborted is not placed by recover()', async (lab) => {
     const caller = new AbortController()
     setTimeout(() => caller.abort(), 30)
-    const { lab, client, error } = await stalledUntil(() => caller.signal)
+    const error = await stalledUntil(lab, caller.signal)
     expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
-    expect(await client.orders.recover()).toMatchObject({
-      created: 0,
-      needsAttention: [{ reason: 'aborted' }],
-    })
+    const needsAttention = [{ reason: 'aborted' }]
+    expect(await lab.orders.recover()).toMatchObject({ created: 0, needsAttention })
     lab.sandbox.expectNotCharged('r1')
   })
 
-  test.each([
+  it.each([
     ['an order', create],
     ['a read', read],
-  ])(
-    'a signal whose time was over before %s sends nothing, and names its time limit',
-    async (_what, call) => {
-      const lab = new Lab()
-      const { sandbox } = lab
-      const client = lab.client()
-      const signal = AbortSignal.abort(new DOMException('', 'TimeoutError'))
-      const error = await errorOf(call(client, { signal }))
-      expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
-      expect(String(error)).toContain('in time (the limit of the signal)')
-      expect(sandbox.requests).toEqual([])
-    },
-  )
+  ])('a signal whose time was over before %s sends nothing', async (lab, _what, call) => {
+    const signal = AbortSignal.abort(new DOMException('', 'TimeoutError'))
+    const error = await failure(call(lab.client(), { signal }))
+    expect(error).toMatchObject({ code: 'timeout', charged: 'no', attempts: 0 })
+    expect(lab.sandbox.requests).toEqual([])
+  })
 
-  test('a signal whose time is over during a body ends the body', async () => {
-    const { client, runtime } = failing({ type: 'stallBody' })
+  it('a signal whose time is over during a body ends the body', async (lab) => {
     const signal = new AbortController()
-    const pending = errorOf(read(client, { signal: signal.signal }))
-    await runtime.settle()
+    const pending = errorOf(read(failing(lab, { type: 'stallBody' }), { signal: signal.signal }))
+    await lab.runtime.settle()
     signal.abort(new DOMException('', 'TimeoutError'))
     const told = { code: 'timeout', status: 200, attempts: 1 }
     // In Firefox, `deadline` was not 'total' here. Why is not known.

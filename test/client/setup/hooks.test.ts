@@ -2,15 +2,14 @@ import {
   type ClientOptions,
   type CustomerOrderingClient,
   type Hooks,
-  MemoryStore,
+  type Order,
   responseInfo,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
-import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, test } from 'vitest'
+import { describe, expect } from 'vitest'
 import { all, errorOf, throwing } from '../../support/calls.ts'
-import { Lab } from '../../support/lab.ts'
-import { storeOver } from '../../support/stores.ts'
+import { it } from '../../support/history.ts'
+import { anonymousOrder, Lab, order } from '../../support/lab.ts'
 
 type Event = readonly [hook: string, event: Readonly<Record<string, unknown>>]
 
@@ -30,34 +29,30 @@ function watching(): { readonly events: Event[]; readonly hooks: Hooks } {
   return { events, hooks }
 }
 
-/** A client whose events are recorded. */
-function watched(options: ClientOptions = {}, sandbox: SandboxOptions = {}) {
+/** A client of the lab whose events are recorded. */
+function watched(lab: Lab, options: ClientOptions = {}) {
   const { events, hooks } = watching()
-  const lab = new Lab(sandbox)
-  const connect = (more: ClientOptions = {}) => lab.client({ hooks, ...options, ...more })
-  return { events, sandbox: lab.sandbox, runtime: lab.runtime, client: connect(), connect }
+  return { events, client: lab.client({ hooks, ...options }) }
 }
 
 const names = (events: readonly Event[]): string[] => events.map(([hook]) => hook)
 const one = (events: readonly Event[], hook: string): Event[1] | undefined =>
   events.find(([name]) => name === hook)?.[1]
 
-const nameless = { serviceId: 'svc_standard', target: '@x', quantity: 1 }
-const request = { ...nameless, metadata: { externalOrderId: 'ref-1' } }
-const create = (client: CustomerOrderingClient, options?: object): Promise<unknown> =>
-  client.orders.create(request, options)
+const create = (client: CustomerOrderingClient, options?: object): Promise<Order> =>
+  client.orders.create(order('r1'), options)
 
-test('events of an order arrive in order, frozen, with the same call id', async () => {
-  const { events, client, sandbox } = watched()
-  sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-  sandbox.faults.add({ action: { type: 'inProgress' } })
-  const order = await client.orders.create(request)
+it('events of an order arrive in order, frozen, with the same call id', async (lab) => {
+  const { events, client } = watched(lab)
+  lab.fault({ type: 'commitThenDrop' })
+  lab.fault({ type: 'inProgress' })
+  const placed = await create(client)
   const call = {
     callId: expect.stringMatching(/^[0-9a-f-]{36}$/),
     operation: 'orders.create',
     method: 'POST',
     path: '/v1/orders',
-    idempotencyKey: responseInfo(order)?.idempotencyKey,
+    idempotencyKey: responseInfo(placed)?.idempotencyKey,
   }
   const requestId = expect.stringMatching(/^\S+$/)
   expect(events).toEqual([
@@ -78,8 +73,8 @@ test('events of an order arrive in order, frozen, with the same call id', async 
         durationMs: 500,
         status: 201,
         charged: 'yes',
-        externalOrderId: 'ref-1',
-        orderId: order.id,
+        externalOrderId: 'r1',
+        orderId: placed.id,
         remembered: true,
       },
     ],
@@ -88,29 +83,28 @@ test('events of an order arrive in order, frozen, with the same call id', async 
   for (const [, event] of events) expect(Object.isFrozen(event)).toBe(true)
 })
 
-test("the last event of a failed order has the error's code and the state of the charge", async () => {
-  const { events, client, sandbox } = watched({ maxRetries: 0 })
-  sandbox.faults.add({ action: { type: 'status', status: 402, code: 'NO_FUNDS' } })
+it("the last event of a failed order has the error's code and the state of the charge", async (lab) => {
+  const { events, client } = watched(lab, { maxRetries: 0 })
+  lab.fault({ type: 'status', status: 402, code: 'NO_FUNDS' })
   await errorOf(create(client))
   expect(names(events)).toEqual(['request', 'response', 'settled'])
   const refused = { ok: false, code: 'payment_required', status: 402, charged: 'no', attempts: 1 }
-  expect(one(events, 'settled')).toMatchObject({ ...refused, externalOrderId: 'ref-1' })
+  expect(one(events, 'settled')).toMatchObject({ ...refused, externalOrderId: 'r1' })
 })
 
-test('an order that sends nothing has only the last event', async () => {
-  const { events, client } = watched()
+it('an order that sends nothing has only the last event', async (lab) => {
+  const { events, client } = watched(lab)
   await create(client)
   events.length = 0
   await create(client)
   expect(names(events)).toEqual(['settled'])
-  const known = { ok: true, attempts: 0, charged: 'yes', externalOrderId: 'ref-1' }
+  const known = { ok: true, attempts: 0, charged: 'yes', externalOrderId: 'r1' }
   expect(one(events, 'settled')).toMatchObject(known)
 })
 
-test('events of concurrent orders have different call ids', async () => {
-  const { events, client } = watched()
-  const named = ['a', 'b', 'c'].map((externalOrderId) => ({ ...nameless, metadata: { externalOrderId } }))
-  await Promise.all(named.map((one) => client.orders.create(one)))
+it('events of concurrent orders have different call ids', async (lab) => {
+  const { events, client } = watched(lab)
+  await Promise.all(['a', 'b', 'c'].map((reference) => client.orders.create(order(reference))))
   const calls = new Set(events.map(([, { callId }]) => callId))
   expect(calls.size).toBe(3)
   for (const call of calls) {
@@ -133,10 +127,10 @@ describe('the events of reads', () => {
     ],
   ]
 
-  test.each(reads)(
+  it.each(reads)(
     'events of reads name %s and its path %s, without a query',
-    async (operation, path, call) => {
-      const { events, client } = watched()
+    async (lab, operation, path, call) => {
+      const { events, client } = watched(lab)
       await call(client)
       expect(names(events)).toEqual(['request', 'response', 'settled'])
       for (const [, event] of events) expect(event).toMatchObject({ operation, path, method: 'GET' })
@@ -145,8 +139,8 @@ describe('the events of reads', () => {
     },
   )
 
-  test('each page of a list has its own events', async () => {
-    const { events, client } = watched()
+  it('each page of a list has its own events', async (lab) => {
+    const { events, client } = watched(lab)
     const ids: string[] = []
     for await (const { productId } of client.services.list({ limit: 3 })) ids.push(productId)
     expect(ids.length).toBeGreaterThan(3)
@@ -155,8 +149,8 @@ describe('the events of reads', () => {
     expect(new Set(settled.map(([, { callId }]) => callId)).size).toBe(settled.length)
   })
 
-  test('a read without an available API key still has its last event', async () => {
-    const { events, client } = watched({ apiKey: throwing('vault is down') })
+  it('a read without an available API key still has its last event', async (lab) => {
+    const { events, client } = watched(lab, { apiKey: throwing('vault is down') })
     await errorOf(client.balance.retrieve())
     expect(events).toEqual([
       ['settled', expect.objectContaining({ ok: false, code: 'configuration', attempts: 0 })],
@@ -169,42 +163,35 @@ describe('the events of reads', () => {
   })
 })
 
-test('the last event of an order takes no facts from an error of another package', async () => {
-  const { events, hooks } = watching()
-  const lab = new Lab()
-  const { runtime } = lab
-  const connect = (options: ClientOptions = {}) => lab.client({ hooks, ...options })
+it('the last event of an order takes no facts from an error of another package', async (lab) => {
   const foreign = Object.assign(new Error('no entropy'), { code: 'no_entropy', charged: 'no', status: 500 })
   // The first id is the call's own.
-  const ids = [runtime.randomId()]
-  runtime.randomId = () => {
+  const ids = [lab.runtime.randomId()]
+  lab.runtime.randomId = () => {
     const id = ids.shift()
     if (id === undefined) throw foreign
     return id
   }
-  const nameless = { serviceId: 'svc_standard', target: '@x', quantity: 1 }
-  expect(await errorOf(connect().orders.create(nameless))).toBe(foreign)
+  const { events, client } = watched(lab)
+  expect(await errorOf(client.orders.create(anonymousOrder()))).toBe(foreign)
   expect(names(events)).toEqual(['settled'])
   expect(one(events, 'settled')).toMatchObject({ ok: false, attempts: 0 })
   for (const fact of ['code', 'charged', 'status']) expect(one(events, 'settled')).not.toHaveProperty(fact)
 })
 
-test('an abort by a throwing hook is reported like any other abort', async () => {
+it('an abort by a throwing hook is reported like any other abort', async (lab) => {
   const controller = new AbortController()
   const { events, hooks } = watching()
-  const lab = new Lab()
   const client = lab.client({ hooks: { ...hooks, onRequest: () => controller.abort('by a hook') } })
   const error = await errorOf(create(client, { signal: controller.signal }))
   expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
   expect(names(events)).toEqual(['response', 'settled'])
 })
 
-test('attempt numbers continue when a call moves to another key', async () => {
-  const { events, client, sandbox } = watched({}, { preset: 'remembers-refusals' })
-  sandbox.setBalance(sandbox.customerId, 0)
-  await errorOf(create(client))
-  sandbox.topUp(sandbox.customerId, 1_000_000)
-  events.length = 0
+it('attempt numbers continue when a call moves to another key', async () => {
+  const lab = new Lab({ preset: 'remembers-refusals' })
+  await lab.refused()
+  const { events, client } = watched(lab)
   await create(client)
   const sent = events.filter(([hook]) => hook === 'request').map(([, event]) => event)
   expect(sent.map(({ attempt }) => attempt)).toEqual([1, 2])
@@ -212,38 +199,23 @@ test('attempt numbers continue when a call moves to another key', async () => {
   expect(one(events, 'settled')).toMatchObject({ ok: true, attempts: 2 })
 })
 
-test('events of recover() name it as the operation of its requests', async () => {
-  const { events, client, sandbox } = watched({ maxRetries: 0 })
-  sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-  await errorOf(create(client))
-  events.length = 0
-  for await (const { outcome } of client.orders.recover()) expect(outcome).toBe('created')
+it('events of recover() name it as the operation of its requests', async (lab) => {
+  const { events, client } = watched(lab)
+  await lab.doubted()
+  expect(await client.orders.recover()).toMatchObject({ created: 1 })
   expect(names(events)).toEqual(['request', 'response', 'settled'])
   for (const [, { operation }] of events) expect(operation).toBe('orders.recover')
-  const orderId = sandbox.ledger[0]?.orderId
-  expect(one(events, 'settled')).toMatchObject({ ok: true, recovery: 'created', charged: 'yes', orderId })
+  const told = { ok: true, recovery: 'created', charged: 'yes', orderId: lab.charged() }
+  expect(one(events, 'settled')).toMatchObject(told)
   expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
 })
 
-test('recover() has a last event even if the store fails after the request', async () => {
+it('recover() has a last event even if the store fails after the request', async (lab) => {
+  await lab.doubted()
   const { events, hooks } = watching()
-  const rows = new MemoryStore()
-  let gone = false
-  const store = storeOver(rows, {
-    get: (...given) => (gone ? Promise.reject(new Error('gone')) : rows.get(...given)),
-    update: (...given) => (gone ? Promise.reject(new Error('gone')) : rows.update(...given)),
-  })
-  const lab = new Lab()
-  const { sandbox } = lab
-  const client = lab.client({ hooks, maxRetries: 0, store })
-  sandbox.faults.add({ action: { type: 'commitThenDrop' } })
-  await errorOf(create(client))
-  events.length = 0
-  const when = (): boolean => {
-    gone = true
-    return gone
-  }
-  sandbox.faults.add({ match: { when }, action: { type: 'drop' } })
+  const gone = () => (lab.posts.length > 1 ? 'rejects' : undefined)
+  const client = lab.elsewhere({ hooks, maxRetries: 0 }, gone)
+  lab.fault({ type: 'drop' })
   expect(await client.orders.recover()).toMatchObject({ stillOpen: 1 })
   expect(names(events)).toEqual(['request', 'response', 'settled'])
   const told = { ok: false, charged: 'unknown', recovery: 'still_open' }
@@ -251,31 +223,29 @@ test('recover() has a last event even if the store fails after the request', asy
   expect(new Set(events.map(([, { callId }]) => callId)).size).toBe(1)
 })
 
-test('an order that schemas.order rejects ends in a failure, after the schema has run', async () => {
-  const { events, connect } = watched()
+it('an order that schemas.order rejects ends in a failure, after the schema has run', async (lab) => {
   const validate = async () => ({ issues: [{ message: 'is not liked' }] })
-  const order: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } }
-  const error = await errorOf(connect({ schemas: { order } }).orders.create(request))
+  const schema: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } }
+  const { events, client } = watched(lab, { schemas: { order: schema } })
+  const error = await errorOf(create(client))
   expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes' })
   const told = { ok: false, code: 'invalid_response', charged: 'yes', status: 201, remembered: true }
-  expect(one(events, 'settled')).toMatchObject({ ...told, externalOrderId: 'ref-1' })
+  expect(one(events, 'settled')).toMatchObject({ ...told, externalOrderId: 'r1' })
   expect(names(events)).toEqual(['request', 'response', 'settled'])
 })
 
-test('a recovery that needs a person logs one warning, however many orders it found', async () => {
+it('a recovery that needs a person logs one warning, however many orders it found', async (lab) => {
   const lines: unknown[][] = []
   const log =
     (level: string) =>
     (...line: unknown[]): void =>
       void lines.push([level, ...line])
   const logger = { debug: log('debug'), info: log('info'), warn: log('warn'), error: log('error') }
-  const lab = new Lab()
-  const { sandbox, runtime } = lab
   const client = lab.client({ logger, maxRetries: 0, logLevel: 'info' })
-  sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'cutBody' }, times: 'always' })
+  lab.fault({ type: 'cutBody' }, 'always', 'createOrder')
   for (const key of ['first', 'second'])
-    await errorOf(client.orders.create(nameless, { idempotencyKey: key }))
-  runtime.jump(60 * 60 * 1000)
+    await errorOf(client.orders.create(anonymousOrder(), { idempotencyKey: key }))
+  lab.runtime.jump(60 * 60 * 1000)
   lines.length = 0
   expect(await all(client.orders.recover())).toMatchObject([
     { outcome: 'needs_attention', record: { state: 'created' } },
