@@ -170,9 +170,9 @@ export function answerFacts(info: AnswerFacts): AnswerFacts {
   return defined({ status, requestId })
 }
 
-// infoLater() and headersLater() return functions that do not refer to the response body. Objects
-// with getters would keep large bodies in memory: V8 frees such objects only in a full garbage
-// collection (measured with Node 24).
+// infoLater() returns a function that does not refer to the response body. Objects with getters would
+// keep large bodies in memory: V8 frees such objects only in a full garbage collection (measured with
+// Node 24).
 
 export function infoLater({ attempts, secrets, last }: Trail, durationMs: number): () => ResponseInfo {
   const { status, headers } = answerOf(last) ?? NO_ANSWER
@@ -182,15 +182,6 @@ export function infoLater({ attempts, secrets, last }: Trail, durationMs: number
     durationMs,
     headers: redacted(headers, secrets),
   })
-}
-
-export function headersLater({ secrets, last }: Trail): () => Headers {
-  const { headers } = answerOf(last) ?? NO_ANSWER
-  return () => redacted(headers, secrets)
-}
-
-export function noHeaders(): Headers {
-  return new Headers()
 }
 
 function redacted(headers: ResponseHeaders | undefined, secrets: Iterable<string>): Headers {

@@ -33,7 +33,7 @@ export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts'
 export function recordOf({ data, version, createdAt, updatedAt }: StoredRow): StoredRecord | undefined {
   const text = data.replace(/^sealed:/, '')
   if (!text.startsWith('{')) return undefined
-  const content: JournalRecord = JSON.parse(text)
+  const content: Omit<StoredRecord, 'keyOrigin'> & Pick<JournalRecord, 'origin'> = JSON.parse(text)
   const readable = content.state === 'created' && !isPending(content)
   return { ...content, keyOrigin: content.origin, readable, version, createdAt, updatedAt }
 }

@@ -11,7 +11,7 @@ import { noTrail } from '../../src/http/call.ts'
 import { type CallContext, errorOf, UNKNOWN_CALL } from '../../src/http/failures.ts'
 import type { Unsent } from '../../src/http/transport.ts'
 import type { ClientOptions } from '../../src/options.ts'
-import { CREATE_ORDER } from '../../src/orders/record/context.ts'
+import { SENDING } from '../../src/orders/record/context.ts'
 import { anonymousOrder, Lab, order } from '../support/lab.ts'
 import { on, storeOver } from '../support/stores.ts'
 
@@ -63,7 +63,7 @@ const ATTEMPTS: Readonly<Record<string, AttemptResult>> = {
 
 function fail(last: AttemptResult, known: Partial<CallContext> = {}, outOfTime = false): Error {
   const trail = { ...noTrail(outOfTime), attempts: 2, last }
-  const context = { ...UNKNOWN_CALL, endpoint: CREATE_ORDER, path: '/v1/orders', ...known }
+  const context = { ...UNKNOWN_CALL, endpoint: SENDING.create, path: '/v1/orders', ...known }
   return errorOf({ end: outOfTime ? 'deadline' : 'stopped', trail }, context)
 }
 

@@ -85,11 +85,11 @@ async function placeRow<Output>(
   const { request, idempotencyKey } = keyed ? row : { request: row, idempotencyKey: undefined }
   try {
     const options = { ...call, ...defined({ idempotencyKey }) }
-    const { value, info } = await createOrder(context, request, options, (intent) => {
+    const { value, replayed } = await createOrder(context, request, options, (intent) => {
       if (keyed) refuseFurther(row)
       refuseNameless(intent)
     })
-    return { ok: true, request, order: value, replayed: info.replayed, charged: 'yes' }
+    return { ok: true, request, order: value, replayed, charged: 'yes' }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
     return { ok: false, request, error, charged: error.charged }

@@ -11,10 +11,9 @@ import {
   TimeoutError,
 } from '../../errors/classes.ts'
 import { chargedSentence } from '../../errors/messages.ts'
-import type { SettledEvent } from '../../hooks.ts'
-import type { CallSettings } from '../../http/call.ts'
+import { type CallSettings, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
-import { answerFacts, factsOf, headersLater, noHeaders } from '../../http/request.ts'
+import { answerFacts, infoLater } from '../../http/request.ts'
 import { differingFields, isNameless } from '../../identity/keys.ts'
 import { attachInfo, type ResponseInfo } from '../../response-info.ts'
 import { issuesText } from '../../schemas/check.ts'
@@ -23,37 +22,28 @@ import { callSettings, readArguments } from '../../settings/arguments.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { claim } from '../protocol/transitions.ts'
 import {
-  CREATE_ORDER,
   type CreateJob,
   type OrderContext,
   type OrdersContext,
   orderEvent,
+  SENDING,
 } from '../record/context.ts'
 import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
-import { type OrderRecord, orderOf } from '../record/record.ts'
+import { orderOf, type ToldRecord } from '../record/record.ts'
 import { drive, type Ruled } from '../sending/drive.ts'
-import {
-  argumentError,
-  named,
-  refusedError,
-  sentError,
-  unclaimedError,
-  unresolvedError,
-} from '../sending/order-errors.ts'
+import { argumentError, named, refusedError, sentError, unclaimedError } from '../sending/order-errors.ts'
 import { proveCreated, type Sent } from '../sending/send.ts'
 import { lookUp, readOrder } from './look-up.ts'
 
 export interface OrderReply<T> {
   readonly value: T
-  readonly info: OrderInfo
+  /** Creates the facts only when they are read, because few callers read them. */
+  readonly info: () => ResponseInfo
+  readonly attempts: number
+  readonly replayed: boolean | undefined
   /** True if the order is in the store. */
   readonly remembered: boolean
-}
-
-/** Creates `Headers` only when they are read, because few callers read them. */
-interface OrderInfo extends Omit<ResponseInfo, 'headers'> {
-  headers(): Headers
 }
 
 /** @param check throws if the order must not be placed */
@@ -83,7 +73,6 @@ export async function createOrder<Output>(
   }
   const job: CreateJob = {
     command: 'create',
-    operation: CREATE_ORDER.operation,
     rowId: intent.rowId,
     intent,
     settings,
@@ -101,32 +90,36 @@ export async function createOrder<Output>(
  */
 async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): Promise<OrderReply<Output>> {
   const { reporter } = context.connection
-  const { callId, operation, settings, deadline } = job
+  const { settings, deadline } = job
   let placed: OrderReply<Order> | undefined
-  let settled: Omit<SettledEvent, keyof ReturnType<typeof orderEvent> | 'durationMs'> | undefined
+  let value: Output
   try {
     placed = await place(context, job)
-    const { info, remembered } = placed
-    const { attempts, status, supportReference } = info
     context.journal.pruneHourly('create')
-    const known = { attempts, ...answerFacts(info), ...supportReference }
-    const value = await fitOrder(context, placed.value, operation, settings, known)
-    const paid = { ok: true, attempts, charged: 'yes', remembered } as const
-    settled = { ...paid, ...supportReference, ...defined({ status }) }
-    attachInfo(value, responseInfoOf(info))
-    return { value, info, remembered }
+    const { info } = placed
+    value = await fitOrder(context, placed.value, SENDING.create.operation, settings, () => {
+      const { attempts, supportReference, ...answered } = info()
+      return { attempts, ...answerFacts(answered), ...supportReference }
+    })
   } catch (thrown) {
     const error = named(job, thrown instanceof Steered ? thrown.known : thrown)
     const own: Partial<CustomerOrderingError> = isCustomerOrderingError(error) ? error : {}
     const { code, charged, status, attempts = 0, idempotencyKey, orderId } = own
     const { externalOrderId } = job.intent
-    const known = { idempotencyKey, orderId, externalOrderId, remembered: placed?.remembered }
-    settled = { ok: false, attempts, ...defined({ code, charged, status, ...known }) }
+    const known = { code, charged, status, idempotencyKey, orderId, externalOrderId }
+    const told = defined({ ...known, remembered: placed?.remembered })
+    reporter.settled({ ...orderEvent(job), durationMs: deadline.elapsed(), ok: false, attempts, ...told })
     throw thrown instanceof Steered ? thrown.error : error
-  } finally {
-    if (reporter.watched && settled !== undefined)
-      reporter.settled({ ...orderEvent(callId, operation), durationMs: deadline.elapsed(), ...settled })
   }
+  const { info, attempts, remembered } = placed
+  if (reporter.watched) {
+    const { durationMs, supportReference, ...answered } = info()
+    const paid = { ok: true, attempts, charged: 'yes', remembered } as const
+    const { status } = answerFacts(answered)
+    reporter.settled({ ...orderEvent(job), durationMs, ...paid, ...supportReference, ...defined({ status }) })
+  }
+  attachInfo(value, info)
+  return { ...placed, value }
 }
 
 /** A framework's own error, which the caller must get unchanged. Hooks are told what is known. */
@@ -183,7 +176,7 @@ async function lookedUp(
   found: FoundRecord,
 ): Promise<OrderReply<Order>> {
   const how = {
-    operation: job.operation,
+    operation: SENDING.create.operation,
     settings: {
       ...job.settings,
       // A getter, because each page may use only the time that is left.
@@ -208,11 +201,8 @@ async function lookedUp(
 function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
   const { outcome, ending, attempts, record, remembered, replayed } = sent
   const order = outcome?.order
-  if (order !== undefined) {
-    const { trail } = ending
-    const answered = { ...factsOf(trail), headers: headersLater(trail) }
-    return replyOf(job, order, record.key, { attempts, replayed, remembered, ...answered })
-  }
+  if (order !== undefined)
+    return replyOf(job, order, record.key, { attempts, replayed, remembered }, infoLater(ending.trail, 0))
   // Another call may have settled the record while this call was sending. If the order exists,
   // return it instead of an error.
   const { fingerprint } = record
@@ -225,15 +215,11 @@ function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
   throw passes ? new Steered(ending.error, error) : error
 }
 
-function rememberedReply(job: CreateJob, record: OrderRecord): OrderReply<Order> {
+function rememberedReply(job: CreateJob, record: ToldRecord): OrderReply<Order> {
   const order = orderOf(record)
-  if (order === undefined) throw unresolvedError(job, 'unreadable', record)
-  return replyOf(job, order, record.key, {
-    attempts: 0,
-    replayed: true,
-    remembered: true,
-    headers: noHeaders,
-  })
+  if (order === undefined) throw refusedError(job, 'unreadable', record)
+  const told = { attempts: 0, replayed: true, remembered: true }
+  return replyOf(job, order, record.key, told, infoLater(noTrail(false), 0))
 }
 
 /**
@@ -274,7 +260,7 @@ export async function readReply(
   const { deadline } = job
   const { record } = found
   const orderId = record.order?.id
-  if (orderId === undefined) throw unresolvedError(job, 'unreadable', record)
+  if (orderId === undefined) throw refusedError(job, 'unreadable', record)
   const settings = { ...job.settings, totalTimeout: Math.max(1, deadline.remaining()) }
   const read = await readOrder(context, 'orders.retrieve', orderId, 'yes', settings, record)
   const evidence = { orderId, order: read.value, claim: job.callId }
@@ -282,39 +268,36 @@ export async function readReply(
   // Another call took over the claim of a nameless order after its end, and returns the order.
   const isAnothers = isDisplaced || (remembered && stored.claim !== job.callId)
   if (isNameless(job.intent.slot) && isAnothers) throw refusedError(job, 'duplicate', undefined)
-  const info = read.info()
-  const { attempts, headers } = info
-  const told = { attempts, replayed: true, remembered, ...answerFacts(info), headers: () => headers }
-  return replyOf(job, read.value, record.key, told)
-}
-
-type Told = Pick<OrderInfo, 'attempts' | 'headers' | 'status' | 'requestId'> & {
-  readonly replayed: boolean | undefined
-  readonly remembered: boolean
+  const told = { attempts: read.info().attempts, replayed: true, remembered }
+  return replyOf(job, read.value, record.key, told, read.info)
 }
 
 function replyOf(
   { intent, deadline }: CreateJob,
   order: Order,
   key: string,
-  { remembered, replayed, ...answered }: Told,
+  told: Pick<OrderReply<Order>, 'attempts' | 'replayed' | 'remembered'>,
+  answered: () => ResponseInfo,
 ): OrderReply<Order> {
-  const names = defined({ idempotencyKey: key || undefined, externalOrderId: intent.externalOrderId })
-  const supportReference = { orderId: order.id, ...names }
-  const { idempotencyKey } = names
-  const durationMs = deadline.elapsed()
-  const info = { ...answered, durationMs, supportReference, ...defined({ idempotencyKey, replayed }) }
-  return { value: order, remembered, info }
+  const idempotencyKey = key === '' ? undefined : key
+  const names = { orderId: order.id, ...defined({ idempotencyKey, externalOrderId: intent.externalOrderId }) }
+  return { value: order, ...told, info: infoOf(answered, names, deadline.elapsed(), told) }
 }
 
 /**
- * Do not nest this function in another: its closure would keep the call's request and signal in
- * memory for as long as the caller keeps the order.
+ * Do not nest the function that this one returns in another: its closure would keep the call's request
+ * and signal in memory for as long as the caller keeps the order.
  */
-function responseInfoOf(info: OrderInfo): () => ResponseInfo {
+function infoOf(
+  answered: () => ResponseInfo,
+  supportReference: SupportReference,
+  durationMs: number,
+  { attempts, replayed }: Pick<OrderReply<Order>, 'attempts' | 'replayed'>,
+): () => ResponseInfo {
   return () => {
-    const { headers, ...rest } = info
-    return { ...rest, headers: headers() }
+    const { idempotencyKey } = supportReference
+    const further = defined({ idempotencyKey, replayed })
+    return { ...answered(), attempts, durationMs, supportReference, ...further }
   }
 }
 
@@ -327,12 +310,13 @@ export async function fitOrder<Output>(
   order: Order,
   operation: string,
   settings: CallSettings,
-  known: SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
+  known: () => SupportReference & Pick<ErrorFacts, 'attempts' | 'status' | 'requestId'>,
 ): Promise<Output> {
   const checked = parse(order)
   const deadline = new Deadline(connection.runtime, settings.totalTimeout, settings.signal)
   const parsed = checked instanceof Promise ? await deadline.race(checked) : checked
-  const paid = { ...known, charged: 'yes' } as const
+  if (!(parsed instanceof Interruption) && 'value' in parsed) return parsed.value
+  const paid = { ...known(), charged: 'yes' } as const
   const told = (what: string): string =>
     `${operation}: ${what}. ${chargedSentence('yes')} Check schemas.order, then read the order with orders.retrieve().`
   if (parsed instanceof Interruption) {
@@ -341,7 +325,6 @@ export async function fitOrder<Output>(
       ? new RequestAbortedError(told("the caller's signal aborted schemas.order"), { ...paid, cause })
       : new TimeoutError(told('schemas.order did not finish within totalTimeout'), paid)
   }
-  if ('value' in parsed) return parsed.value
   const { issues } = parsed
   const what = `the order does not match schemas.order: ${issuesText(issues)}`
   throw new InvalidResponseError(told(what), { ...paid, issues })

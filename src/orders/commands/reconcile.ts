@@ -124,7 +124,7 @@ async function reconciledWith<Output>(
           index.mark(other, 'matched')
     if (index.is(match.position, 'older')) return undefined
   }
-  const known = { orderId: listed.id }
+  const known = () => ({ orderId: listed.id })
   const parsed =
     listed.order &&
     (await fitOrder(context, listed.order, OPERATION, settings, known).catch(

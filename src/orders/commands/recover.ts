@@ -6,7 +6,7 @@ import { Deadline, GRACE } from '../../http/deadline.ts'
 import { errorOf } from '../../http/failures.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
-import { type Job, type OrderContext, type OrdersContext, orderEvent } from '../record/context.ts'
+import { type Job, type OrderContext, type OrdersContext, orderEvent, SENDING } from '../record/context.ts'
 import { chargedOf, isPending, publicRecord, recordFacts, unusableError } from '../record/record.ts'
 import { drive, type Ruled } from '../sending/drive.ts'
 import { orderCall, unclaimedError } from '../sending/order-errors.ts'
@@ -23,7 +23,7 @@ export interface RecoverSettings {
   readonly takeOver: boolean
 }
 
-const OPERATION = 'orders.recover'
+const { operation: OPERATION } = SENDING.recover
 /** After this many transport failures in a row, the service is presumed unreachable. */
 const MAX_FAILURES = 3
 /** Milliseconds for one more read of a record after its recovery has failed. */
@@ -50,7 +50,7 @@ export async function* recover<Output>(
   const recoverRow = async (rowId: string): Promise<RecoveryOutcome<Output> | undefined> => {
     checkOpen()
     const callId = runtime.randomId()
-    const own = { command: 'recover', operation: OPERATION, intent: undefined, isNotListed: false } as const
+    const own = { command: 'recover', intent: undefined, isNotListed: false } as const
     const deadline = new Deadline(runtime, settings.totalTimeout, signal)
     const job: Job = { ...own, rowId, settings: { ...settings, signal }, deadline, callId, takeOver }
     let step: RecoveryOutcome | Lookup | undefined
@@ -176,7 +176,7 @@ async function ruledOutcome(
 function sentOutcome(sent: Sent, { settings }: Job): RecoveryOutcome {
   const { ending, outcome, record } = sent
   if (ending.end === 'steered') throw ending.error
-  const about = orderCall(OPERATION, recordFacts(record), settings.signal)
+  const about = orderCall('recover', recordFacts(record), settings.signal)
   const error = ending.end === 'done' ? undefined : errorOf(ending, about)
   return outcomeOf(record, { order: outcome?.order, error, kind: outcome?.kind })
 }
@@ -211,13 +211,13 @@ async function report<Output>(
   else
     try {
       const known = { ...names, orderId: outcome.order.id }
-      const order = await fitOrder(context, outcome.order, OPERATION, settings, known)
+      const order = await fitOrder(context, outcome.order, OPERATION, settings, () => known)
       told = { outcome: 'created', record, order }
     } catch (error) {
       told = { outcome: 'created', record, reason: 'unreadable', error: failureOf(error) }
     }
   context.connection.reporter.settled({
-    ...orderEvent(callId, OPERATION),
+    ...orderEvent({ command: 'recover', callId }),
     ok: told.order !== undefined || told.outcome === 'rejected',
     attempts,
     durationMs: 0,
@@ -230,6 +230,6 @@ async function report<Output>(
 }
 
 function aborted(signal: AbortSignal | undefined): AnyCustomerOrderingError {
-  const about = orderCall(OPERATION, { charged: 'unknown' }, signal)
+  const about = orderCall('recover', { charged: 'unknown' }, signal)
   return errorOf({ end: 'aborted', trail: noTrail(true) }, about)
 }

@@ -2,7 +2,6 @@
  * The six ways in which a record changes: claim, settle, prove, abandon, distrust, and empty, which
  * leaves no record (`Journal.empty`). The comments are printed in `docs/protocol.md`.
  */
-import { defined } from '../../defined.ts'
 import { isNameless } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import type { Intent } from '../record/intent.ts'
@@ -62,15 +61,13 @@ export function claim(
     busyUntil: until,
     apiKeyTag,
     claim: id,
-    ...defined({
-      externalOrderId,
-      body,
-      order: record?.order,
-      highest: highest > key.generation ? highest : undefined,
-      firstKeySentAt: left?.firstKeySentAt,
-      firstRejection: left?.firstRejection,
-      othersUntil: others > now ? others : undefined,
-    }),
+    externalOrderId,
+    body,
+    order: record?.order,
+    highest: highest > key.generation ? highest : undefined,
+    firstKeySentAt: left?.firstKeySentAt,
+    firstRejection: left?.firstRejection,
+    othersUntil: others > now ? others : undefined,
   }
 }
 
@@ -80,8 +77,7 @@ type FirstKey = Pick<RecordContent, 'firstKeySentAt' | 'firstRejection'>
 function firstKey(record: RecordContent | undefined, { origin, generation }: Key): FirstKey | undefined {
   if (record === undefined || origin !== 'derived' || generation === 0) return undefined
   if (record.generation > 0 || record.origin !== 'derived') return record
-  const { firstSentAt: firstKeySentAt, rejection: firstRejection } = record
-  return defined({ firstKeySentAt, firstRejection })
+  return { firstKeySentAt: record.firstSentAt, firstRejection: record.rejection }
 }
 
 /** How the service refused this key before, if the record knows. */
@@ -102,16 +98,14 @@ export interface Ending {
 
 /** A call ended without a proof of a charge: the record is closed, or stays open. */
 export function settle(
-  { busyUntil: _busy, firstSentAt, body, hold: before, ...record }: RecordContent,
+  record: RecordContent,
   { rejection, ambiguous, hold, attempts, unused }: Ending,
 ): RecordContent {
-  const made = record.attempts + attempts
-  if (rejection === undefined) {
-    // Keep an earlier hold: this call may be a recovery that did not reach the service.
-    return { ...record, ambiguous, attempts: made, ...defined({ firstSentAt, body, hold: hold ?? before }) }
-  }
-  const sentAt = unused ? undefined : firstSentAt
-  return { ...record, state: 'rejected', attempts: made, rejection, ...defined({ firstSentAt: sentAt }) }
+  const ended = { ...record, busyUntil: undefined, attempts: record.attempts + attempts }
+  // Keep an earlier hold: this call may be a recovery that did not reach the service.
+  if (rejection === undefined) return { ...ended, ambiguous, hold: hold ?? record.hold }
+  const firstSentAt = unused ? undefined : record.firstSentAt
+  return { ...ended, state: 'rejected', rejection, firstSentAt, body: undefined, hold: undefined }
 }
 
 export interface Proof {
@@ -145,13 +139,11 @@ export function prove(
     fingerprint,
     apiKeyTag,
     claim: id,
-    ...defined({
-      externalOrderId,
-      order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),
-      firstSentAt,
-      // Without the order, keep the body: a replay of the request returns the order.
-      body: order === undefined ? body : undefined,
-    }),
+    externalOrderId,
+    order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),
+    firstSentAt,
+    // Without the order, keep the body: a replay of the request returns the order.
+    body: order === undefined ? body : undefined,
   }
 }
 
@@ -174,12 +166,12 @@ export function isAnother(newest: RecordContent, mine: RecordContent): boolean {
  * the key is also the order's name.
  */
 export function abandon(record: RecordContent, next: Key | undefined, id: string): RecordContent {
-  const { busyUntil: _busy, othersUntil: _others, body: _body, hold: _hold, ...rest } = record
-  const closed = { ...rest, state: 'rejected', rejection: { kind: 'abandoned' }, claim: id } as const
-  if (next === undefined) return { ...closed, generation: record.generation + 1 }
-  const { firstSentAt: _sent, highest: _highest, ...unsent } = closed
+  const gone = { busyUntil: undefined, othersUntil: undefined, body: undefined, hold: undefined }
+  const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, claim: id } as const
+  if (next === undefined) return { ...record, ...gone, ...closed, generation: record.generation + 1 }
   const { key, origin, generation } = next
-  return { ...unsent, key, origin, generation, ambiguous: false, firstKeySentAt: 0 }
+  const unsent = { firstSentAt: undefined, highest: undefined, ambiguous: false, firstKeySentAt: 0 }
+  return { ...record, ...gone, ...closed, key, origin, generation, ...unsent }
 }
 
 /**
@@ -187,19 +179,18 @@ export function abandon(record: RecordContent, next: Key | undefined, id: string
  * would open again once the clock catches up. A call that holds the record may still be running.
  */
 export function distrust(
-  { busyUntil = 0, othersUntil = 0, firstSentAt, firstKeySentAt, updatedAt, ...record }: JournalRecord,
+  { version: _version, createdAt: _created, updatedAt, ...record }: JournalRecord,
   now: number,
   id: string,
 ): RecordContent {
+  const { busyUntil = 0, othersUntil = 0, firstSentAt, firstKeySentAt } = record
   const length = Math.max(busyUntil, othersUntil) - updatedAt
-  const { version: _version, createdAt: _created, ...content } = record
   return {
-    ...content,
+    ...record,
     claim: id,
-    ...defined({
-      firstSentAt: firstSentAt === undefined ? undefined : 0,
-      firstKeySentAt: firstKeySentAt === undefined ? undefined : 0,
-      othersUntil: length > 0 ? now + length : undefined,
-    }),
+    busyUntil: undefined,
+    firstSentAt: firstSentAt && 0,
+    firstKeySentAt: firstKeySentAt && 0,
+    othersUntil: length > 0 ? now + length : undefined,
   }
 }

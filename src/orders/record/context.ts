@@ -23,7 +23,6 @@ export interface OrdersContext<Output> extends OrderContext {
 /** One call of `create()`, or the recovery of one record. */
 export interface Job {
   readonly command: 'create' | 'recover'
-  readonly operation: string
   readonly rowId: string
   /** What the caller of `create()` wants. Recovery sends what the record has. */
   readonly intent: Intent | undefined
@@ -41,15 +40,24 @@ export interface CreateJob extends Job {
   readonly intent: Intent
 }
 
-export const CREATE_ORDER: Endpoint = {
+const create: Endpoint = {
   operation: 'orders.create',
   method: 'POST',
   permission: 'orders:write',
   missing: 'service_or_customer',
 }
+/** How each command sends an order. */
+export const SENDING: Readonly<Record<Job['command'], Endpoint>> = {
+  create,
+  recover: { ...create, operation: 'orders.recover' },
+}
 
 export const ORDERS_PATH = '/v1/orders'
 
-export function orderEvent(callId: string, operation: string): Omit<CallEvent, 'idempotencyKey'> {
-  return { callId, operation, method: CREATE_ORDER.method, path: ORDERS_PATH }
+export function orderEvent({
+  command,
+  callId,
+}: Pick<Job, 'command' | 'callId'>): Omit<CallEvent, 'idempotencyKey'> {
+  const { operation, method } = SENDING[command]
+  return { callId, operation, method, path: ORDERS_PATH }
 }

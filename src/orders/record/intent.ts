@@ -1,5 +1,5 @@
 /** One thing that a caller wants to buy once: the arguments of `create()`, read once and checked. */
-import { bare, defined, isObject, isUndefinedIn, ownValue } from '../../defined.ts'
+import { isObject, isUndefinedIn, ownValue } from '../../defined.ts'
 import { InvalidRequestError, type Issue } from '../../errors/classes.ts'
 import { CanonicalJsonError, canonicalJson } from '../../identity/canonical.ts'
 import {
@@ -23,10 +23,10 @@ export interface Intent {
   /** The canonical JSON that every attempt sends. */
   readonly body: string
   readonly fingerprint: Fingerprint
-  readonly externalOrderId?: string
-  readonly idempotencyKey?: string
+  readonly externalOrderId?: string | undefined
+  readonly idempotencyKey?: string | undefined
   /** The key of a deliberate duplicate, which has a slot of its own. */
-  readonly duplicateKey?: string
+  readonly duplicateKey?: string | undefined
 }
 
 export interface IntentOptions {
@@ -73,13 +73,7 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const slot = slotOf(externalOrderId, idempotencyKey ?? duplicateKey, () => digestOf(derive, members))
   const fingerprint = fingerprintOf(slot, members)
   const rowId = rowIdOf(derive, slot)
-  return bare({
-    slot,
-    rowId,
-    body,
-    fingerprint,
-    ...defined({ externalOrderId, idempotencyKey, duplicateKey }),
-  })
+  return { slot, rowId, body, fingerprint, externalOrderId, idempotencyKey, duplicateKey }
 }
 
 function refuseMisnamed(request: unknown): void {

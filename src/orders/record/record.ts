@@ -95,20 +95,23 @@ export type KeyOrigin = 'caller' | 'derived' | 'random'
  */
 export type Hold = 'aborted' | 'refused' | 'conflict'
 
-export interface JournalRecord extends Omit<OrderRecord, 'request'> {
+/** In a record that was just made, an unknown field is undefined. In a stored one, it is absent. */
+type Unknown<T> = { [Name in keyof T]: undefined extends T[Name] ? T[Name] | undefined : T[Name] }
+
+export interface JournalRecord extends Unknown<Omit<OrderRecord, 'request'>> {
   readonly origin: KeyOrigin
   /** Highest generation that was ever used. Absent if that is the current generation. */
-  readonly highest?: number
+  readonly highest?: number | undefined
   /** First send of the derived first key while a later key is current. 0: must not be sent again. */
-  readonly firstKeySentAt?: number
+  readonly firstKeySentAt?: number | undefined
   /** How the service refused the derived first key, while a later key is current. */
-  readonly firstRejection?: Rejection
+  readonly firstRejection?: Rejection | undefined
   /** Empty for an order that only `resolve()` has recorded: its payload is unknown. */
   readonly fingerprint: Fingerprint
   /** Canonical JSON. Dropped once the request need not be sent again. */
-  readonly body?: string
+  readonly body?: string | undefined
   /** Until then, calls whose claims were taken over may still send the order. */
-  readonly othersUntil?: number
+  readonly othersUntil?: number | undefined
   /** 32-bit tag of the API key that sends `key`. */
   readonly apiKeyTag: string
   /** Random id of the call that last wrote the record. Shows which of two writes was stored. */
@@ -116,16 +119,19 @@ export interface JournalRecord extends Omit<OrderRecord, 'request'> {
   readonly updatedAt: number
 }
 
+/** A stored record, or what recovery says of it. */
+export type ToldRecord = Unknown<OrderRecord> & Partial<Pick<JournalRecord, 'fingerprint'>>
+
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
 /** Whether the wallet was charged for the order of a record. Without a record, nothing was sent. */
-export function chargedOf(record: Pick<OrderRecord, 'state'> | undefined): Charged {
+export function chargedOf(record: Pick<JournalRecord, 'state'> | undefined): Charged {
   if (record?.state === 'created') return 'yes'
   return record?.state === 'open' ? 'unknown' : 'no'
 }
 
 /** The remembered order, or undefined if no response was readable. */
-export function orderOf({ state, order }: Pick<OrderRecord, 'state' | 'order'>): Order | undefined {
+export function orderOf({ state, order }: Pick<JournalRecord, 'state' | 'order'>): Order | undefined {
   return state === 'created' && isWhole(order) ? order : undefined
 }
 
@@ -135,7 +141,7 @@ function isWhole(order: Partial<Order> | undefined): order is Order {
 }
 
 /** True while recovery may have work to do: the outcome is unknown, or the order was never read. */
-export function isPending(record: Pick<OrderRecord, 'state' | 'order'>): boolean {
+export function isPending(record: Pick<JournalRecord, 'state' | 'order'>): boolean {
   return record.state === 'open' || (record.state === 'created' && orderOf(record) === undefined)
 }
 
@@ -149,7 +155,7 @@ export function publicRecord(record: JournalRecord): OrderRecord {
 }
 
 /** What an error says of a record. */
-export function recordFacts(record: OrderRecord | undefined): ErrorFacts & { readonly charged: Charged } {
+export function recordFacts(record: ToldRecord | undefined): ErrorFacts & { readonly charged: Charged } {
   return {
     charged: record === undefined ? 'unknown' : chargedOf(record),
     idempotencyKey: record?.key,
@@ -181,8 +187,14 @@ export async function encodeRecord(
 }
 
 function textOf(record: JournalRecord): string {
-  const inColumns = { version: undefined, createdAt: undefined, updatedAt: undefined }
-  const content = { layout: LAYOUT, ...record, ...inColumns }
+  // These three are columns of the row.
+  const content = {
+    ...record,
+    version: undefined,
+    createdAt: undefined,
+    updatedAt: undefined,
+    layout: LAYOUT,
+  }
   try {
     return JSON.stringify(content)
   } catch (error) {

@@ -110,7 +110,7 @@ async function claimOrEnd(
       // Without this event, the wait for another process would look like a hang.
       if (waited === 0)
         connection.reporter.retry({
-          ...orderEvent(callId, job.operation),
+          ...orderEvent(job),
           ...defined({ idempotencyKey: record?.key }),
           attempt: 0,
           reason: 'claimed',

@@ -18,10 +18,10 @@ import { type CallContext, errorOf, unexpectedBody } from '../../http/failures.t
 import { factsOf } from '../../http/request.ts'
 import { differingFields, referenceIn, rowIdOf } from '../../identity/keys.ts'
 import type { RefusalOf } from '../protocol/rules.ts'
-import { CREATE_ORDER, type CreateJob, type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { type CreateJob, type Job, ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
-import { chargedOf, isPending, type JournalRecord, type OrderRecord, recordFacts } from '../record/record.ts'
+import { chargedOf, isPending, recordFacts, type ToldRecord } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
 import type { Sent } from './send.ts'
 
@@ -36,25 +36,24 @@ const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
 export function refusedError(
   job: CreateJob,
   because: RefusalOf<'create'>,
-  record: JournalRecord | undefined,
-): Error {
-  if (because === 'duplicate') {
-    // A settled order in the row is the one before.
-    const asked = record !== undefined && isPending(record) ? record : undefined
-    const charged = asked === undefined ? 'unknown' : chargedOf(asked)
-    return new DuplicateOrderError(
-      `Another call is placing the same order without a reference or key. ${moneySentence(charged)} This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second order.`,
-      { ...namesOf(job, asked), charged },
-    )
-  }
-  if (record === undefined) return new TypeError(`unreachable: refused as ${because} without a record`)
-  const charged = chargedOf(record)
-  const facts = { ...namesOf(job, record), charged }
+  record: ToldRecord | undefined,
+): CustomerOrderingError {
+  // A settled order in the row of a duplicate is the one before.
+  const about = because === 'duplicate' && !(record && isPending(record)) ? undefined : record
+  const charged = about === undefined ? 'unknown' : chargedOf(about)
+  const facts = { ...namesOf(job, about), charged }
+  const money = moneySentence(charged)
   switch (because) {
+    case 'duplicate':
+      return new DuplicateOrderError(
+        `Another call is placing the same order without a reference or key. ${money} This call sent nothing. Set metadata.externalOrderId to tell orders apart, or allowDuplicate to place a second order.`,
+        facts,
+      )
     case 'key':
     case 'payload': {
       const isKey = because === 'key'
-      const fields = isKey ? ['idempotencyKey'] : differingFields(record.fingerprint, job.intent.fingerprint)
+      const differs = differingFields(record?.fingerprint ?? {}, job.intent.fingerprint)
+      const fields = isKey ? ['idempotencyKey'] : differs
       const forget =
         isKey && charged === 'no' ? ' To give the refused order another key, forget() it first.' : ''
       return new IdempotencyConflictError(
@@ -65,26 +64,17 @@ export function refusedError(
     case 'spent': {
       const message =
         'was used for this order before, and the service may not remember it: forget() the order, then use a new key'
-      return new InvalidRequestError(
-        `The idempotencyKey ${message}. This call sent nothing. ${moneySentence(charged)}`,
-        { ...facts, issues: [{ path: 'options.idempotencyKey', message }] },
-      )
+      return new InvalidRequestError(`The idempotencyKey ${message}. This call sent nothing. ${money}`, {
+        ...facts,
+        issues: [{ path: 'options.idempotencyKey', message }],
+      })
     }
     default:
-      return unresolvedError(job, because, record)
+      return new UnresolvedOrderError(
+        `An earlier call for this order ${UNRESOLVED[because]}. This call placed no order. ${money} Run orders.recover(). If the order stays unresolved, settle it with orders.resolve().`,
+        facts,
+      )
   }
-}
-
-export function unresolvedError(
-  job: CreateJob,
-  because: Unresolved,
-  record: OrderRecord,
-): UnresolvedOrderError {
-  const charged = chargedOf(record)
-  return new UnresolvedOrderError(
-    `An earlier call for this order ${UNRESOLVED[because]}. This call placed no order. ${moneySentence(charged)} Run orders.recover(). If the order stays unresolved, settle it with orders.resolve().`,
-    { ...namesOf(job, record), charged },
-  )
 }
 
 /** The call could not claim the order. */
@@ -135,7 +125,7 @@ export function named(job: CreateJob, error: unknown): unknown {
   return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
 }
 
-function namesOf({ intent }: Job, record?: OrderRecord, key: string = record?.key ?? ''): ErrorFacts {
+function namesOf({ intent }: Job, record?: ToldRecord, key: string = record?.key ?? ''): ErrorFacts {
   return {
     idempotencyKey: key === '' ? (intent?.idempotencyKey ?? intent?.duplicateKey) : key,
     externalOrderId: intent?.externalOrderId ?? record?.externalOrderId,
@@ -150,18 +140,18 @@ function changeOf({ intent }: Job): string {
     : " with this error's idempotencyKey in place of allowDuplicate"
 }
 
-function contextOf(job: Job, charged: Charged, record?: OrderRecord, key?: string): CallContext {
+function contextOf(job: Job, charged: Charged, record?: ToldRecord, key?: string): CallContext {
   const names = { ...namesOf(job, record, key), charged }
-  return { ...orderCall(job.operation, names, job.settings.signal), change: changeOf(job) }
+  return { ...orderCall(job.command, names, job.settings.signal), change: changeOf(job) }
 }
 
 export function orderCall(
-  operation: string,
+  command: Job['command'],
   { charged, idempotencyKey, externalOrderId, orderId }: ErrorFacts,
   signal: AbortSignal | undefined,
 ): CallContext {
   const names = { charged, idempotencyKey, externalOrderId, orderId, reason: signal?.reason }
-  return { endpoint: { ...CREATE_ORDER, operation }, path: ORDERS_PATH, ...names, change: '' }
+  return { endpoint: SENDING[command], path: ORDERS_PATH, ...names, change: '' }
 }
 
 /**

@@ -19,7 +19,7 @@ import {
   type Verdict,
 } from '../protocol/outcome.ts'
 import { claim, isAnother, isProven, type Proof, prove, settle } from '../protocol/transitions.ts'
-import { CREATE_ORDER, type Job, ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { type Job, ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { chargedOf, type JournalRecord, type Rejection } from '../record/record.ts'
 
@@ -188,7 +188,7 @@ async function attemptsUnder(
   }
 
   const ending = await perform<Order>(connection, {
-    endpoint: { ...CREATE_ORDER, operation: job.operation },
+    endpoint: SENDING[job.command],
     path: ORDERS_PATH,
     query: undefined,
     body: claimed.body,

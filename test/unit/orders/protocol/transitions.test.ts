@@ -23,7 +23,7 @@ function changes(before: object, after: object): string {
   const names = [...new Set([...(from?.keys() ?? []), ...(to?.keys() ?? [])])].sort()
   return names
     .filter((name) => JSON.stringify(from?.get(name)) !== JSON.stringify(to?.get(name)))
-    .map((name) => (to?.has(name) === true ? `${name}=${JSON.stringify(to.get(name))}` : `-${name}`))
+    .map((name) => (to?.get(name) === undefined ? `-${name}` : `${name}=${JSON.stringify(to.get(name))}`))
     .join(' ')
     .replace(/["\\]/g, '')
 }
@@ -60,7 +60,7 @@ describe('a claim', () => {
       apiKeyTag: 'mine',
       claim: 'new',
     })
-    expect(claim(undefined, intent, NEXT, lease)).not.toHaveProperty('firstKeySentAt')
+    expect(claim(undefined, intent, NEXT, lease).firstKeySentAt).toBeUndefined()
     expect(() => claim(undefined, undefined, SAME, lease)).toThrow('a claim without an order')
   })
 

@@ -45,7 +45,12 @@ describe('the name of an intent', () => {
   })
 
   it("an intent's name contains only its parts", () => {
-    expect(Object.keys(read(bare))).toEqual(['slot', 'rowId', 'body', 'fingerprint'])
+    expect(Object.keys(JSON.parse(JSON.stringify(read(bare))))).toEqual([
+      'slot',
+      'rowId',
+      'body',
+      'fingerprint',
+    ])
     expect(read(request).externalOrderId).toBe('r1')
     expect(read(request).fingerprint).toEqual(fingerprintOf('ref:r1', MEMBERS))
     expect(read(bare, { idempotencyKey: 'k' }).idempotencyKey).toBe('k')
