@@ -1,5 +1,6 @@
 import { createSandbox, type FaultAction, type FaultRule, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { errorOf } from '../support/calls.ts'
 import { caller, manualClock, orderInit, scene, settled, validBody } from './caller.ts'
 
 function withFault(action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) {
@@ -14,13 +15,6 @@ const request = (sandbox: Sandbox, signal?: AbortSignal) =>
     ...(signal !== undefined && { signal }),
   })
 
-/** The reason of a rejected promise. */
-const failureOf = (work: Promise<unknown>) =>
-  work.then(
-    () => expect.unreachable('should have failed'),
-    (error: unknown) => error,
-  )
-
 test('the log names the faults that acted on each request, and no others', async () => {
   const { sandbox, api } = scene({
     faults: [
@@ -29,7 +23,7 @@ test('the log names the faults that acted on each request, and no others', async
       { match: { operation: 'createOrder' }, times: 'always', action: { type: 'inProgress' } },
     ],
   })
-  await failureOf(api.order('k'))
+  await errorOf(api.order('k'))
   await api.order('k')
   await api.get('/v1/balance')
   expect(sandbox.requests.map(({ faults }) => faults)).toEqual([
@@ -76,7 +70,7 @@ describe('delay', () => {
   test("a caller's abort does not stop the server, which charges later", async () => {
     const { clock, sandbox } = withFault({ type: 'delay', ms: 500 })
     const controller = new AbortController()
-    const work = failureOf(request(sandbox, controller.signal))
+    const work = errorOf(request(sandbox, controller.signal))
     await settled()
     controller.abort(new Error('timeout'))
     expect(await work).toMatchObject({ message: 'timeout' })

@@ -8,6 +8,7 @@ import {
 } from 'customer-ordering-sdk/sandbox'
 import { setupServer } from 'msw/node'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { errorOf } from '../support/calls.ts'
 import { manualClock, orderInit, until } from './caller.ts'
 import { serving } from './serving.ts'
 
@@ -46,13 +47,6 @@ const causeOf = (way: string, type: FaultAction['type']): object | undefined => 
 /** The reason of every abort. */
 const reason = new Error('enough')
 
-/** The reason of a rejected promise. */
-const failureOf = (work: Promise<unknown>) =>
-  work.then(
-    () => expect.unreachable('should have failed'),
-    (error: unknown) => error,
-  )
-
 describe.each(Object.keys(WAYS))('faults through %s', (way) => {
   async function withFault(action: FaultAction, options: SandboxOptions = {}) {
     const { sandbox, url, send } =
@@ -69,7 +63,7 @@ describe.each(Object.keys(WAYS))('faults through %s', (way) => {
     ['crash', 0],
   ] as const)('%s fails like a network, and charges %s', async (type, charges) => {
     const { sandbox, order } = await withFault({ type })
-    const error = await failureOf(order())
+    const error = await errorOf(order())
     expect(error).toBeInstanceOf(TypeError)
     const cause = causeOf(way, type)
     if (cause !== undefined) expect(error).toMatchObject({ message: 'fetch failed', cause })
@@ -83,7 +77,7 @@ describe.each(Object.keys(WAYS))('faults through %s', (way) => {
     const { sandbox, order } = await withFault({ type: 'cutBody' })
     const response = await order()
     expect(response.status).toBe(201)
-    const error = await failureOf(response.text())
+    const error = await errorOf(response.text())
     if (way !== 'msw handlers')
       expect(error).toMatchObject({ message: 'terminated', cause: { code: 'UND_ERR_SOCKET' } })
     sandbox.expectChargedOnce('k')
@@ -110,7 +104,7 @@ describe.each(Object.keys(WAYS))('faults through %s', (way) => {
 
   test.each([true, false])('stall never responds, commit %s, and ends with the signal', async (commit) => {
     const { sandbox, order, abort } = await withFault({ type: 'stall', commit })
-    const lost = failureOf(order())
+    const lost = errorOf(order())
     await until(() => sandbox.requests[0]?.status === 'dropped')
     sandbox.expectCharges(commit ? 1 : 0)
     abort()
@@ -144,7 +138,7 @@ describe.each(Object.keys(WAYS))('faults through %s', (way) => {
       { type: 'delay', ms: 500, when: 'after' },
       clock.options,
     )
-    const lost = failureOf(order())
+    const lost = errorOf(order())
     await until(() => clock.sleepers() === 1)
     abort()
     expect(await lost).toBe(reason)

@@ -6,19 +6,6 @@ import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 const copyOf = (state: SandboxState): SandboxState => JSON.parse(JSON.stringify(state))
 
 describe('what a sandbox shows', () => {
-  test('a sandbox shows its current state', async () => {
-    const sandbox = createSandbox({ seed: 5 })
-    const { apiKey, organizationApiKey, behaviour, ledger } = sandbox
-    sandbox.configure({ keyScope: behaviour.keyScope === 'apiKey' ? 'customer' : 'apiKey' })
-    expect(sandbox.behaviour.keyScope).not.toBe(behaviour.keyScope)
-    sandbox.load(createSandbox({ seed: 6 }).dump())
-    expect(sandbox.apiKey).not.toBe(apiKey)
-    expect(sandbox.organizationApiKey).not.toBe(organizationApiKey)
-    await caller(sandbox).order('k')
-    expect(sandbox.ledger).toHaveLength(1)
-    expect(ledger).toEqual([])
-  })
-
   test('a copy of a sandbox is a valid set of client options', async () => {
     const sandbox = createSandbox()
     const { baseUrl, apiKey, fetch } = sandbox

@@ -7,23 +7,11 @@ const mutation = (original: string, replacement: string) =>
 
 describe('a mutant that may survive', () => {
   it.each([
-    [
-      'a name was changed',
-      'found.record?.key',
-      'found.record.key',
-      'loaded.entry?.name',
-      'loaded.entry.name',
-    ],
-    ['a private field was renamed', 'this.#live.get(id)', 'true', 'this.#calls.find(row)', 'true'],
-    [
-      'lines were broken otherwise',
-      '{ return undefined }',
-      '{}',
-      '{\n  // Why.\n  return undefined\n}',
-      '{}',
-    ],
-  ])('a surviving mutant is recognised after %s', (_change, original, replacement, renamed, replaced) => {
-    expect(mutation(renamed, replaced)).toBe(mutation(original, replacement))
+    ['a name was changed', 'found.record?.key', 'loaded.entry?.name'],
+    ['a private field was renamed', 'this.#live.get(id)', 'this.#calls.find(row)'],
+    ['lines were broken otherwise', '{ return undefined }', '{\n  // Why.\n  return undefined\n}'],
+  ])('a surviving mutant is recognised after %s', (_change, original, renamed) => {
+    expect(mutation(renamed, '{}')).toBe(mutation(original, '{}'))
   })
 
   it.each([
