@@ -83,15 +83,24 @@ it.each(PROCESSES)(
   },
 )
 
-it.each([
-  ['settles it', leaveOpen],
-  ['reads it, which was unreadable', leaveUnreadable],
-])('a call does not buy an order again if another call meanwhile %s', async (lab, _what, leave) => {
-  await leave(lab)
-  const { error } = await buyBehind(lab, () => buyIdentical(lab, 1))
-  expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
-  lab.sandbox.expectCharges(1)
-})
+it.each<[string, leave: (lab: Lab) => Promise<unknown>, identical: number, charges: number]>([
+  ['settles it', leaveOpen, 1, 1],
+  ['reads it, which was unreadable', leaveUnreadable, 1, 1],
+  ['settles it, and the next order has its row', leaveOpen, 2, 2],
+  ['places the next order after a person abandoned it', (lab) => leaveOpen(lab, 'drop'), -1, 1],
+])(
+  'a call does not buy an order again if another call meanwhile %s',
+  async (lab, _what, leave, identical, charges) => {
+    await leave(lab)
+    const { error } = await buyBehind(lab, async () => {
+      if (identical < 0) await abandon(lab, lab.posts[0]?.key)
+      await buyIdentical(lab, Math.abs(identical))
+    })
+    expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
+    expect(error?.orderId).toBeUndefined()
+    lab.sandbox.expectCharges(charges)
+  },
+)
 
 it('an order stays remembered if the next one cannot claim its row', async (lab) => {
   const { id } = await lab.create(anonymousOrder())
@@ -99,14 +108,6 @@ it('an order stays remembered if the next one cannot claim its row', async (lab)
   expect((await buyBehind(lab, gone)).error).toMatchObject({ code: 'store', charged: 'no' })
   expect(await recordOf(lab)).toMatchObject({ state: 'created', order: { id } })
   lab.sandbox.expectCharges(1)
-})
-
-it('if the next order has its row, an order is not bought again and no other order is returned for it', async (lab) => {
-  await leaveOpen(lab)
-  const { error } = await buyBehind(lab, () => buyIdentical(lab, 2))
-  expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown', attempts: 0 })
-  expect(error?.orderId).toBeUndefined()
-  lab.sandbox.expectCharges(2)
 })
 
 it.each([
@@ -136,17 +137,6 @@ it.each([
     lab.sandbox.expectCharges(1 + further)
   },
 )
-
-it('an order is not bought if it was abandoned meanwhile and the next order has its row', async (lab) => {
-  await leaveOpen(lab, 'drop')
-  const idempotencyKey = lab.posts[0]?.key
-  const { error } = await buyBehind(lab, async () => {
-    await abandon(lab, idempotencyKey)
-    await buyIdentical(lab, 1)
-  })
-  expect(error).toMatchObject({ code: 'duplicate_order', charged: 'unknown' })
-  lab.sandbox.expectCharges(1)
-})
 
 it.each(PROCESSES)(
   'an order is rejected while %s places an identical one, and the error explains it',
@@ -226,12 +216,6 @@ it('a call that could not read an order leaves it to the next call at once', asy
   lab.fault({ type: 'status', status: 503 }, 1, 'retrieveOrder')
   const { error } = await buy(lab, lab.client({ maxRetries: 0 }))
   expect(error).toMatchObject({ code: 'server', charged: 'yes' })
-  expect((await buy(lab)).info?.replayed).toBe(true)
-  lab.sandbox.expectCharges(1)
-})
-
-it('an order whose response was unreadable is read, not bought again', async (lab) => {
-  await leaveUnreadable(lab)
   expect((await buy(lab)).info?.replayed).toBe(true)
   lab.sandbox.expectCharges(1)
 })

@@ -2,14 +2,17 @@ import {
   ConnectionError,
   InvalidRequestError,
   InvalidResponseError,
+  type RawRequest,
   responseInfo,
   type StandardSchemaV1,
 } from 'customer-ordering-sdk'
-import { expect, it } from 'vitest'
-import { API_KEY, clientOver, json, problem } from '../../support/client.ts'
-import { Lab } from '../../support/lab.ts'
+import { expect } from 'vitest'
+import { it } from '../../support/history.ts'
+import { failure, type Lab } from '../../support/lab.ts'
 
-const refund: StandardSchemaV1<unknown, { readonly cents: number }> = {
+const BALANCE = { method: 'GET', path: '/v1/balance' } as const
+const POST = { method: 'POST', path: '/v1/x', body: {} } as const
+const cents: StandardSchemaV1<unknown, { readonly cents: number }> = {
   '~standard': {
     version: 1,
     vendor: 'test',
@@ -21,11 +24,13 @@ const refund: StandardSchemaV1<unknown, { readonly cents: number }> = {
     },
   },
 }
+/** Every request is answered with 200 and this body. */
+const answers = (lab: Lab, body = '{}'): unknown =>
+  lab.fault({ type: 'bytes', body, commit: false }, 'always')
 
-it('client.request sends method, path, query and canonical JSON, with the headers of client and call', async () => {
-  const { client, requests } = clientOver(() => json({ amount: 5 }, 201, { 'x-request-id': 'req_9' }), {
-    defaultHeaders: { 'X-Team': 'shop', 'X-A': 'client' },
-  })
+it('client.request sends method, path, query and canonical JSON, with the headers of client and call', async (lab) => {
+  answers(lab, '{"amount":5}')
+  const client = lab.client({ defaultHeaders: { 'X-Team': 'shop', 'X-A': 'client' } })
   const result = await client.request(
     {
       method: 'POST',
@@ -37,143 +42,126 @@ it('client.request sends method, path, query and canonical JSON, with the header
     { headers: { 'x-a': 'call' } },
   )
   expect(result).toEqual({ amount: 5 })
-  expect(responseInfo(result)).toMatchObject({ status: 201, requestId: 'req_9', attempts: 1 })
-  const [sent] = requests
-  expect(sent?.url.href).toBe('https://api.example.com/v1/orders/ord_1/refunds?dry=true&n=5&q=a+b')
-  expect(sent).toMatchObject({ method: 'POST', body: '{"a":1,"b":[1,{"c":"x","d":null}]}' })
-  expect(Object.fromEntries(sent?.headers ?? [])).toMatchObject({
-    'x-team': 'shop',
-    'x-a': 'call',
-    authorization: `Bearer ${API_KEY}`,
-    'content-type': 'application/json',
-    'idempotency-key': 'key-1',
-  })
+  expect(responseInfo(result)).toMatchObject({ status: 200, requestId: expect.any(String), attempts: 1 })
+  const headers = { 'x-team': 'shop', 'x-a': 'call', 'content-type': 'application/json' }
+  expect(lab.sandbox.requests).toMatchObject([
+    {
+      method: 'POST',
+      path: '/v1/orders/ord_1/refunds?dry=true&n=5&q=a+b',
+      body: '{"a":1,"b":[1,{"c":"x","d":null}]}',
+      headers: { ...headers, 'idempotency-key': 'key-1' },
+      apiKeyId: expect.any(String),
+    },
+  ])
 })
 
-it("client.request returns the schema's output, or rejects with the schema's issues", async () => {
-  const { client } = clientOver(({ url }) => (url.pathname === '/good' ? { amount: 5 } : {}))
-  expect(await client.request({ method: 'GET', path: '/good', schema: refund })).toEqual({ cents: 5 })
-  const bad = client.request({ method: 'GET', path: '/bad', schema: refund })
-  await expect(bad).rejects.toThrow(InvalidResponseError)
-  await expect(bad).rejects.toMatchObject({ charged: 'no', issues: [{ path: '', message: 'no amount' }] })
+it("client.request returns the schema's output, or rejects with the schema's issues", async (lab) => {
+  const client = lab.client()
+  expect(await client.request({ ...BALANCE, schema: cents })).toEqual({ cents: 1_000_000 })
+  answers(lab)
+  const error = await failure(client.request({ ...BALANCE, schema: cents }))
+  expect(error).toBeInstanceOf(InvalidResponseError)
+  expect(error).toMatchObject({ charged: 'no', issues: [{ path: '', message: 'no amount' }] })
 })
 
-it('client.request returns undefined for a response without a body', async () => {
-  const { client } = clientOver(() => new Response(null, { status: 204 }))
+it('client.request returns undefined for a response without a body', async (lab) => {
+  const client = lab.client({ fetch: async () => new Response(null, { status: 204 }) })
   expect(await client.request({ method: 'DELETE', path: '/v1/x' })).toBeUndefined()
   expect(await client.request({ method: 'HEAD', path: '/v1/x' })).toBeUndefined()
 })
 
-it('client.request keeps the path of the base URL and a trailing slash', async () => {
-  const { client, requests } = clientOver(() => ({}), { baseUrl: 'https://api.example.com/base/' })
+it('client.request keeps the path of the base URL and a trailing slash', async (lab) => {
+  const urls: string[] = []
+  const fetch = async (input: RequestInfo | URL): Promise<Response> => {
+    urls.push(new Request(input).url)
+    return Response.json({})
+  }
+  const client = lab.client({ baseUrl: 'https://api.example.com/base/', fetch })
   for (const path of [
     ...['/', '/v1/x/', '/v1/%C3%BC', '/v1/a%20b', '/v1/a%2Fb', '/v1/..a', '/v1/a:b@c;d,e~f'],
     ...['/v1/a.b/.c.'],
   ]) {
     await client.request({ method: 'GET', path })
-    expect(requests.at(-1)?.url.href).toBe(`https://api.example.com/base${path}`)
+    expect(urls.pop()).toBe(`https://api.example.com/base${path}`)
   }
 })
 
-it.each([
+const PATHS: readonly unknown[] = [
   ...['', 'v1/x', '//evil.example.com/x', '/\\evil.example.com', '/v1//x', '/v1/../x', '/v1/.'],
   ...['/..', '/v1/%2e%2e/x', '/v1/%2E./x', '/v1/%252e%252e/x', '/v1/a%2F..%2Fb', '/v1/a%2f%2fb'],
   ...['/v1/a%5c..%5cb', '/v1/..%09/x', '/v1/..%0a', '/v1/..%0A/x', '/v1/..%20', '/v1/..%20/x'],
   ...['/v1/..%00', '/v1/%00', '/v1/a%7f', '/v1/..%3fx', '/v1/..%23/x', '/v1/%2e%2e%2f%25zz'],
   ...['/%2Fevil.example.com', '/v1/x?a=1', '/v1/x#a', '/v1/a b', '/v1/a\nb', '/v1/ü', '/v1/%'],
   ...['/v1/%zz', 'https://evil.example.com/', 5, null, undefined],
-])('client.request rejects the path %j before anything is sent', async (path) => {
-  const { client, requests } = clientOver(() => ({}))
-  const pending = client.request({ method: 'GET', path: path as string })
-  await expect(pending).rejects.toThrow(InvalidRequestError)
-  await expect(pending).rejects.toMatchObject({ issues: [{ path: 'path' }] })
-  expect(requests).toHaveLength(0)
+]
+const GET = { method: 'GET', path: '/x' } as const
+it.each<[path: string, request: object | null | undefined]>([
+  ...PATHS.map((path): [string, object] => ['path', { method: 'GET', path }]),
+  ['method', undefined],
+  ['', null],
+  ['method', { path: '/x' }],
+  ['method', { ...GET, method: 'get' }],
+  ['method', { ...GET, method: 'TRACE' }],
+  ['body', { ...GET, body: {} }],
+  ['body', { ...GET, method: 'HEAD', body: null }],
+  ['body.a', { ...POST, body: { a: 1n } }],
+  ['body', { ...POST, body: Number.NaN }],
+  ['query', { ...GET, query: 'a=1' }],
+  ['query', { ...GET, query: null }],
+  ['query', { ...GET, query: new URLSearchParams('a=1') }],
+  ['query.a', { ...GET, query: { a: {} } }],
+  ['query.a', { ...GET, query: { a: Number.NaN } }],
+  ['schema', { ...GET, schema: {} }],
+  ['idempotencyKey', { ...GET, idempotencyKey: 'a b' }],
+  ['headers', { ...GET, headers: {} }],
+])('client.request names the wrong %s of %o, and sends nothing', async (lab, path, request) => {
+  const error = await failure(lab.client().request(request as RawRequest))
+  expect(error).toBeInstanceOf(InvalidRequestError)
+  expect(error).toMatchObject({ issues: [{ path }] })
+  expect(lab.sandbox.requests).toHaveLength(0)
 })
 
-it.each<[object | null | undefined, string]>([
-  [undefined, 'method'],
-  [null, ''],
-  [{ path: '/x' }, 'method'],
-  [{ path: '/x', method: 'get' }, 'method'],
-  [{ path: '/x', method: 'TRACE' }, 'method'],
-  [{ path: '/x', method: 'GET', body: {} }, 'body'],
-  [{ path: '/x', method: 'HEAD', body: null }, 'body'],
-  [{ path: '/x', method: 'POST', body: { a: 1n } }, 'body.a'],
-  [{ path: '/x', method: 'POST', body: Number.NaN }, 'body'],
-  [{ path: '/x', method: 'GET', query: 'a=1' }, 'query'],
-  [{ path: '/x', method: 'GET', query: null }, 'query'],
-  [{ path: '/x', method: 'GET', query: new URLSearchParams('a=1') }, 'query'],
-  [{ path: '/x', method: 'GET', query: { a: {} } }, 'query.a'],
-  [{ path: '/x', method: 'GET', query: { a: Number.NaN } }, 'query.a'],
-  [{ path: '/x', method: 'GET', schema: {} }, 'schema'],
-  [{ path: '/x', method: 'GET', idempotencyKey: 'a b' }, 'idempotencyKey'],
-  [{ path: '/x', method: 'GET', headers: {} }, 'headers'],
-])('client.request rejects %o, naming %s', async (request, path) => {
-  const { client, requests } = clientOver(() => ({}))
-  const pending = client.request(request as never)
-  await expect(pending).rejects.toThrow(InvalidRequestError)
-  await expect(pending).rejects.toMatchObject({ issues: [{ path }] })
-  expect(requests).toHaveLength(0)
-})
-
-it('client.request reads its arguments before the first await', async () => {
-  const { client, requests } = clientOver(() => ({}), { apiKey: async () => API_KEY })
+it('client.request reads its arguments before the first await', async (lab) => {
   const request = { method: 'POST' as const, path: '/v1/x', body: { a: 1 } }
-  const pending = client.request(request)
+  answers(lab)
+  const pending = lab.client({ apiKey: async () => lab.sandbox.apiKey }).request(request)
   request.body.a = 2
   request.path = '/v1/y'
   await pending
-  expect(requests[0]).toMatchObject({ body: '{"a":1}' })
-  expect(requests[0]?.url.pathname).toBe('/v1/x')
+  expect(lab.sandbox.requests).toMatchObject([{ body: '{"a":1}', path: '/v1/x' }])
 })
 
 it.each([
-  ['GET', false, 2],
-  ['HEAD', false, 2],
-  ['PUT', false, 2],
-  ['DELETE', false, 2],
-  ['POST', false, 1],
-  ['PATCH', false, 1],
-  ['POST', true, 2],
-  ['PATCH', true, 2],
+  ['GET', {}, 2],
+  ['HEAD', {}, 2],
+  ['PUT', {}, 2],
+  ['DELETE', {}, 2],
+  ['POST', {}, 1],
+  ['PATCH', {}, 1],
+  ['POST', { idempotencyKey: 'key-1' }, 2],
+  ['PATCH', { idempotencyKey: 'key-1' }, 2],
 ] as const)(
-  'client.request repeats a failed %s (with a key: %s) %i times in all',
-  async (method, withKey, attempts) => {
-    const { client, requests } = clientOver(() => problem(503), { maxRetries: 1 })
+  'client.request repeats a failed %s with %j, %i times in all',
+  async (lab, method, key, attempts) => {
+    lab.fault({ type: 'status', status: 503 }, 'always')
     const charged = method === 'GET' || method === 'HEAD' ? 'no' : 'unknown'
-    const request = { method, path: '/v1/x', ...(withKey ? { idempotencyKey: 'key-1' } : {}) }
-    await expect(client.request(request)).rejects.toMatchObject({
-      attempts,
-      charged,
-      ...(withKey ? { idempotencyKey: 'key-1' } : {}),
-    })
-    expect(requests).toHaveLength(attempts)
+    const error = await failure(lab.client({ maxRetries: 1 }).request({ method, path: '/v1/x', ...key }))
+    expect(error).toMatchObject({ attempts, charged, ...key })
+    expect(lab.sandbox.requests).toHaveLength(attempts)
   },
 )
 
-it('client.request does not repeat a POST whose connection was lost, and reports an unknown outcome', async () => {
-  const { client, requests } = clientOver(() => {
-    throw new TypeError('fetch failed')
-  })
-  const pending = client.request({ method: 'POST', path: '/v1/x', body: {} })
-  await expect(pending).rejects.toThrow(ConnectionError)
-  await expect(pending).rejects.toMatchObject({ charged: 'unknown', attempts: 1 })
-  expect(requests).toHaveLength(1)
+it('client.request does not repeat a POST whose connection was lost, and reports an unknown outcome', async (lab) => {
+  lab.fault({ type: 'drop' })
+  const error = await failure(lab.client().request(POST))
+  expect(error).toBeInstanceOf(ConnectionError)
+  expect(error).toMatchObject({ charged: 'unknown', attempts: 1 })
+  expect(lab.sandbox.requests).toHaveLength(1)
 })
 
-it('client.request repeats a POST if the response asks for a later retry', async () => {
-  const { client, requests } = clientOver((_request, count) => (count === 1 ? problem(429) : {}))
-  expect(await client.request({ method: 'POST', path: '/v1/x', body: {} })).toEqual({})
-  expect(requests).toHaveLength(2)
-})
-
-it('client.request reaches the endpoints of a sandbox', async () => {
-  const lab = new Lab()
-  const client = lab.client()
-  expect(await client.request({ method: 'GET', path: '/v1/balance', schema: refund })).toEqual({
-    cents: 1_000_000,
-  })
-  await expect(client.request({ method: 'GET', path: '/v1/nothing' })).rejects.toMatchObject({
-    code: 'not_found',
-  })
+it('client.request repeats a POST if the response asks for a later retry', async (lab) => {
+  lab.fault({ type: 'status', status: 429 })
+  answers(lab)
+  expect(await lab.client().request(POST)).toEqual({})
+  expect(lab.sandbox.requests).toHaveLength(2)
 })

@@ -82,12 +82,8 @@ const begins =
     await failure(ending)
   }
 /** Places the order, and kills its process while the service is silent. */
-const killed: Step = async (lab, { slot }) => {
-  const process = lab.process()
-  lab.fault({ type: 'stall' })
-  await lab.begin(() => process.client.orders.create(requestOf(slot), optionsOf(slot)))
-  process.kill()
-}
+const killed: Step = (lab, { slot }) =>
+  lab.dies((orders) => orders.create(requestOf(slot), optionsOf(slot)), { charged: false })
 const waits =
   (milliseconds: number): Step =>
   async (lab) =>
