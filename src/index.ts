@@ -96,10 +96,8 @@ export type {
   AttentionReason,
   RecordInNeed,
   RecoveredOrder,
-  RecoveredRecord,
   RecoveryOutcome,
   RecoverySummary,
-  UnreadableOrder,
 } from './orders/commands/recovery-outcome.ts'
 export type { Hold, OrderRecord, RecordState, Rejection, RejectionKind } from './orders/record/record.ts'
 export { checkQuantity, type QuantityCheck, type QuantityProblem, type QuantityRules } from './quantity.ts'

@@ -160,3 +160,30 @@ function discard(response: TransportResponse | undefined): void {
     // A custom transport may throw here, but the result of the attempt is already known.
   }
 }
+
+let decoder: TextDecoder | undefined
+
+/**
+ * Decodes all chunks together: in Node, decoding them one by one is several times slower, and the
+ * resulting string takes twice the memory.
+ */
+export function bodyText(chunks: readonly Uint8Array[], problem?: BodyText['problem']): BodyText {
+  const [first] = chunks
+  const bytes = chunks.length > 1 ? joined(chunks) : first
+  // An incomplete body may end within a character. A decoder in stream mode would add the bytes of
+  // that character to the next body, so it is not reused.
+  decoder ??= new TextDecoder()
+  const text =
+    problem === undefined ? decoder.decode(bytes) : new TextDecoder().decode(bytes, { stream: true })
+  return { text, problem }
+}
+
+function joined(chunks: readonly Uint8Array[]): Uint8Array {
+  const bytes = new Uint8Array(chunks.reduce((sum, { byteLength }) => sum + byteLength, 0))
+  let position = 0
+  for (const chunk of chunks) {
+    bytes.set(new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength), position)
+    position += chunk.byteLength
+  }
+  return bytes
+}

@@ -1,14 +1,9 @@
 import ky, { type Options } from 'ky'
 import { bare, isObject } from '../defined.ts'
 import { polluted } from '../schemas/check.ts'
+import { bodyText } from './attempt.ts'
 import { isNodeFetch, isUndecodable, provenUnsent } from './node.ts'
-import {
-  type BodyText,
-  bodyText,
-  type Transport,
-  type TransportRequest,
-  type TransportResponse,
-} from './transport.ts'
+import type { BodyText, Transport, TransportRequest, TransportResponse } from './transport.ts'
 
 /** Few options: ky copies all of them once for each one (measured). */
 const ONE_ATTEMPT = { retry: 0, timeout: false, throwHttpErrors: false } satisfies Options
@@ -34,14 +29,14 @@ export function kyTransport(given?: typeof fetch): Transport {
       try {
         // Does not pass the Request that ky made: fetch would unpack that Request again and stream
         // its body.
-        return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && supportsCache()))
+        return await (given ?? globalThis.fetch)(url, initOf(request, reads && supportsCache()))
       } catch (error) {
         // Stores the original error, because ky wraps errors on some runtimes.
         thrown = { error }
         throw error
       }
     }
-    // ky does not get the headers and the body, which are in `FetchInit`: it would copy them.
+    // ky does not get the headers and the body, which `initOf` passes on: it would copy them.
     const options: Options = { ...ONE_ATTEMPT, fetch: sendOnce }
     if (method !== 'GET') options.method = method
     // ky would read more options from a polluted `Object.prototype`.
@@ -84,27 +79,13 @@ function behindServiceWorker(): boolean {
   return inside(WorkerGlobalScope) && !inside(ServiceWorkerGlobalScope)
 }
 
-/** Has no prototype, so that fetch reads no option from a polluted `Object.prototype`. */
-class FetchInit implements RequestInit {
-  static {
-    Object.setPrototypeOf(FetchInit.prototype, null)
-  }
-  readonly method: string
-  readonly headers: Record<string, string>
-  readonly body: string | null
-  readonly redirect = 'manual'
-  readonly signal: AbortSignal
-  declare readonly cache?: 'no-store'
-
-  constructor({ method, headers, body, signal }: TransportRequest, uncached: boolean) {
-    this.method = method
-    this.headers = headers
-    this.body = body ?? null
-    this.signal = signal
-    // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong
-    // to another API key.
-    if (uncached) this.cache = 'no-store'
-  }
+/** Without a prototype, so that fetch reads no option from a polluted `Object.prototype`. */
+function initOf({ method, headers, body, signal }: TransportRequest, uncached: boolean): RequestInit {
+  const init: RequestInit = bare({ method, headers, body: body ?? null, redirect: 'manual', signal })
+  // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong to
+  // another API key.
+  if (uncached) init.cache = 'no-store'
+  return init
 }
 
 /** The stack is empty, because it would point to this file instead of the caller's fetch. */
@@ -116,8 +97,8 @@ class FetchedResponse implements TransportResponse {
   readonly status: number
   readonly headers: Response['headers']
   readonly #response: Response
-  /** Ends the current read, even if fetch ignores the abort signal. */
-  #leave: (() => void) | undefined
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  #discarded = false
 
   constructor(response: Response) {
     const { status, headers, type } = response
@@ -129,9 +110,11 @@ class FetchedResponse implements TransportResponse {
     this.#response = response
   }
 
+  /** Also ends the current read, even if fetch ignores the abort signal. */
   discard(): void {
-    if (this.#leave === undefined) void this.#response.body?.cancel().catch(() => {})
-    else this.#leave()
+    this.#discarded = true
+    const body = this.#reader ?? this.#response.body
+    body?.cancel().catch(() => {})
   }
 
   /** Counts the decompressed bytes, so that a decompression bomb cannot exhaust the memory. */
@@ -144,19 +127,15 @@ class FetchedResponse implements TransportResponse {
         const text = await this.#response.text()
         return text.length > maxBytes ? bodyText([], 'too_large') : { text, problem: undefined }
       }
-      let over = false
-      this.#leave = () => {
-        over = true
-        reader.cancel().catch(() => {})
-      }
+      this.#reader = reader
       for (let bytes = 0; ; ) {
         const { done, value } = await reader.read()
-        if (over) break
+        if (this.#discarded) break
         if (done) return bodyText(chunks)
         if (!ArrayBuffer.isView(value)) break
         bytes += value.byteLength
         if (bytes > maxBytes) {
-          this.#leave()
+          this.discard()
           return bodyText(chunks, 'too_large')
         }
         chunks.push(value)

@@ -14,8 +14,8 @@ export const LIKE_A_KEY = 16
  * @param shortest minimum length of a key that is redacted
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
-  const keys = [...secrets].filter(({ length }) => length >= shortest)
-  if (!keys.some(({ length }) => length <= text.length)) return text
+  const keys = [...secrets].filter(({ length }) => length >= shortest && length <= text.length)
+  if (keys.length === 0) return text
   const pattern = patternOf(keys)
   return pattern === undefined ? text : text.replace(pattern, REDACTED)
 }

@@ -1,7 +1,6 @@
 import type { ListOptions, ListParams, RequestOptions } from '../call-options.ts'
 import { segment } from '../http/path.ts'
-import type { ListEndpoint } from '../lists/list-pages.ts'
-import { listPages } from '../lists/list-pages.ts'
+import { type ListEndpoint, listPages } from '../lists/list-pages.ts'
 import type { Pages } from '../lists/pages.ts'
 import type { Schemas, ServiceOf } from '../options.ts'
 import { serviceSchema } from '../schemas/service.ts'

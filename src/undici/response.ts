@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { bodyText } from '../http/attempt.ts'
 import { isUndecodable } from '../http/node.ts'
-import { type BodyText, bodyText, type ResponseHeaders, type TransportResponse } from '../http/transport.ts'
+import type { BodyText, ResponseHeaders, TransportResponse } from '../http/transport.ts'
 import { decoded } from './decoding.ts'
 
 /** Avoids `Headers` and web streams: creating them takes longer than sending the request. */

@@ -48,26 +48,6 @@ interface WithoutOrder {
   readonly error?: AnyCustomerOrderingError
 }
 
-/** The outcome of an order that exists but could not be read. */
-export interface UnreadableOrder extends WithoutOrder {
-  /** An order exists and was paid. `record.order` has its id, if known. */
-  readonly outcome: 'created'
-  /** The order could not be read. */
-  readonly reason: 'unreadable'
-}
-
-/** The outcome of a record that is closed without an order, or that is not settled yet. */
-export interface RecoveredRecord extends WithoutOrder {
-  /**
-   * `rejected`: the record is closed without an order.
-   *
-   * `in_progress`: another call, or the service, is still working on the order. `still_open`: the
-   * outcome is unknown, for example because the service was unreachable; run recovery again later.
-   */
-  readonly outcome: 'rejected' | 'in_progress' | 'still_open'
-  readonly reason?: undefined
-}
-
 /** The outcome of a record that a person must resolve. */
 export interface RecordInNeed extends WithoutOrder {
   /** Recovery cannot settle the record safely. A person must decide. */
@@ -77,15 +57,25 @@ export interface RecordInNeed extends WithoutOrder {
 }
 
 /**
- * Outcome of one record.
+ * Outcome of one record, narrowed by `outcome` and `reason`.
  *
- * `order` is present if `outcome` is `'created'` and `reason` is absent. `Output` is the type that
- * your own schema returns, if you set one.
+ * - `created`: an order exists and was paid. `order` is present unless `reason` is `unreadable`: then
+ *   the order could not be read, and `record.order` has its id, if known;
+ * - `rejected`: the record is closed without an order;
+ * - `in_progress`: another call, or the service, is still working on the order;
+ * - `still_open`: the outcome is unknown, for example because the service was unreachable. Run
+ *   recovery again later;
+ * - `needs_attention`: a person must resolve the record.
+ *
+ * `Output` is the type that your own schema returns, if you set one.
  */
 export type RecoveryOutcome<Output = Order> =
   | RecoveredOrder<Output>
-  | UnreadableOrder
-  | RecoveredRecord
+  | (WithoutOrder & { readonly outcome: 'created'; readonly reason: 'unreadable' })
+  | (WithoutOrder & {
+      readonly outcome: 'rejected' | 'in_progress' | 'still_open'
+      readonly reason?: undefined
+    })
   | RecordInNeed
 
 /** What a request or a read has shown of a record. */
