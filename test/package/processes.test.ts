@@ -1,9 +1,8 @@
 /** What a new process does with the packed file. */
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
 import { promisify } from 'node:util'
 import { describe, expect, inject, test } from 'vitest'
+import { freePort } from '../support/free-port.ts'
 
 const run = promisify(execFile)
 const inConsumer = (env: object = {}) => ({
@@ -93,12 +92,8 @@ test('the test detects a library that generates code', async () => {
 })
 
 test('the command of the packed file says why it cannot connect, as the client in Node does', async () => {
-  const closed = createServer().listen(0, '127.0.0.1')
-  await once(closed, 'listening')
-  const { port } = Object(closed.address())
-  await once(closed.close(), 'close')
   const env = {
-    CUSTOMER_ORDERING_BASE_URL: `http://127.0.0.1:${port}`,
+    CUSTOMER_ORDERING_BASE_URL: `http://127.0.0.1:${await freePort()}`,
     CUSTOMER_ORDERING_API_KEY: 'key-of-nobody-at-all',
     CUSTOMER_ORDERING_TOTAL_TIMEOUT: '2000',
   }

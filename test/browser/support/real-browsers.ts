@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, globSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import puppeteer from 'puppeteer-core'
+import { freePort } from '../../support/free-port.ts'
 import { Chromium, missingChromium } from './chromium.ts'
 
 export interface OpenBrowser {
@@ -137,15 +137,6 @@ function killGroup({ pid }: ChildProcess): void {
   } catch {
     // The process has already ended.
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** The browsers that the package is tested with. */

@@ -20,6 +20,7 @@ import {
   mysql2Callbacks,
   poolWith,
 } from '../support/mysql.ts'
+import { behavesAsServerStore } from '../support/server-store.ts'
 import { describeWith } from '../support/services.ts'
 import { behavesAsSqlStore } from '../support/sql-store.ts'
 
@@ -83,7 +84,10 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     dropIndex: 'DROP TABLE customer_ordering_rows_versions',
     schema: `SELECT TABLE_NAME, COLUMN_NAME, INDEX_NAME FROM information_schema.STATISTICS
       WHERE TABLE_SCHEMA = 'orders' ORDER BY 1, 3, 2`,
+    dropped: 'If they were dropped, their orders are forgotten',
   })
+
+  behavesAsServerStore(server, (address) => new MysqlStore({ client: openPool({}, address) }), ['crash'])
 
   describe('transactions of other code', () => {
     it.each([
@@ -357,28 +361,6 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
   })
 
   describe('failures', () => {
-    it('acknowledged rows survive a kill of the server in the middle of writes', async () => {
-      const store = new MysqlStore({ client: openPool() })
-      await store.migrate()
-      const rows = makeRows(400)
-      const acknowledged: string[] = []
-      let enough = (): void => {}
-      const many = new Promise<void>((resolve) => {
-        enough = resolve
-      })
-      const writes = rows.map(async (row) => {
-        await store.insert(row)
-        if (acknowledged.push(row.id) === 50) enough()
-      })
-      const ended = Promise.allSettled(writes)
-      await many
-      await server().crash()
-      await ended
-      expect(acknowledged.length).toBeLessThan(rows.length)
-      const survivor = new MysqlStore({ client: openPool() })
-      for (const id of acknowledged) expect(await survivor.get(SCOPE, id)).toBeDefined()
-    })
-
     it('a write that waits too long for a lock was not applied', async () => {
       const { pool, store } = await openWithRow()
       const other = await lockRows()
@@ -424,23 +406,6 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       expect(error.applied).toBe(applied)
     })
 
-    it.each([
-      ['user', (url: URL) => (url.username = 'nobody'), 'the login failed'],
-      ['password', (url: URL) => (url.password = 'secret-word'), 'the login failed'],
-      ['database', (url: URL) => (url.pathname = '/secret-base'), 'the database does not exist'],
-      ['port', (url: URL) => (url.port = '1'), 'the connection failed'],
-    ])('the error names a wrong %s, and nothing of the connection string', async (_, change, message) => {
-      const url = new URL(server().url)
-      change(url)
-      const error = await expectFailure(
-        () => new MysqlStore({ client: openPool({}, url.href) }).migrate(),
-        message,
-      )
-      for (const secret of [url.password, 'secret', '127.0.0.1']) {
-        expect(`${error.message} ${error.stack} ${JSON.stringify(error.cause)}`).not.toContain(secret)
-      }
-    })
-
     it('a user with access to the rows only needs no right to create tables', async () => {
       await execute(`CREATE OR REPLACE USER limited@'127.0.0.1' IDENTIFIED BY 'x';
         GRANT SELECT, INSERT, UPDATE, DELETE ON orders.* TO limited@'127.0.0.1'`)
@@ -451,13 +416,6 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       await new MysqlStore({ client: openPool() }).migrate()
       await store.insert(makeRow(1))
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-    })
-
-    it('tables that were dropped are reported as forgotten orders', async () => {
-      const store = new MysqlStore({ client: openPool() })
-      await store.insert(makeRow(1))
-      await execute('DROP TABLE customer_ordering_rows, customer_ordering_rows_versions')
-      await expectFailures(callsOf(store), 'If they were dropped, their orders are forgotten')
     })
 
     it('a call rejects if the owner has closed the pool', async () => {
@@ -509,23 +467,15 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     await new Promise<void>((resolve) => pool.end(resolve))
   })
 
-  it('several stores create the tables at the same time, with a name that needs quotes', async () => {
-    const table = 'of `this` "shop"'
-    const stores = Array.from({ length: 6 }, () => new MysqlStore({ client: openPool(), table }))
-    await Promise.all(stores.map((store) => store.migrate()))
-    await stores[0]?.insert(makeRow(1))
-    expect(await stores[5]?.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-  })
-
-  it.each(['orders:open', ':id:data', 'of `:scope`:open'])(
-    'the table name %s, which looks like a placeholder, names the table',
+  it.each(['of `this` "shop"', 'orders:open', ':id:data', 'of `:scope`:open'])(
+    'several stores create the table %s at the same time',
     async (table) => {
-      const store = new MysqlStore({ client: openPool(), table })
-      await store.insert(makeRow(1))
-      expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
-      expect(await execute(`SELECT COUNT(*) AS count FROM \`${table.replaceAll('`', '``')}\``)).toEqual([
-        { count: 1 },
-      ])
+      const stores = Array.from({ length: 6 }, () => new MysqlStore({ client: openPool(), table }))
+      await Promise.all(stores.map((store) => store.migrate()))
+      await stores[0]?.insert(makeRow(1))
+      expect(await stores[5]?.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      const count = `SELECT COUNT(*) AS count FROM \`${table.replaceAll('`', '``')}\``
+      expect(await execute(count)).toEqual([{ count: 1 }])
     },
   )
 

@@ -1,12 +1,12 @@
 /** The store behind PgBouncer, in both pool modes. Its procedures end their own transactions. */
 import { execFileSync, spawn } from 'node:child_process'
 import { chownSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { describe, expect, it } from 'vitest'
 import { makeRow } from '../../../src/stores/contract/rows.ts'
+import { freePort } from '../../support/free-port.ts'
 import { notRun } from '../../support/needs.ts'
 import { contractOver } from '../support/contract-over.ts'
 import { during, two } from '../support/during.ts'
@@ -25,15 +25,6 @@ function isInstalled(): boolean {
   } catch {
     return false
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
 }
 
 interface Bouncer {

@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises'
-import { inspect } from 'node:util'
 import {
   type PostgresClient,
   type PostgresParameter,
@@ -9,7 +8,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { StoreError } from '../../../src/errors/classes.ts'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { AnswerProxy, type AnswerProxyOptions } from '../support/answer-proxy.ts'
-import { expectHistoryThrough } from '../support/disaster.ts'
 import { sqlServer } from '../support/during.ts'
 import {
   callsOf,
@@ -30,6 +28,7 @@ import {
   type PgPool,
   pg,
 } from '../support/postgres-clients.ts'
+import { behavesAsServerStore } from '../support/server-store.ts'
 import { describeWith } from '../support/services.ts'
 import { HOOK_TIMEOUT } from '../support/sql-server.ts'
 import { behavesAsSqlStore } from '../support/sql-store.ts'
@@ -157,7 +156,13 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     versions: 'customer_ordering_rows_versions',
     dropIndex: 'DROP INDEX customer_ordering_rows_open',
     schema: "SELECT count(*) AS count FROM pg_class WHERE relnamespace = 'public'::regnamespace",
+    dropped: 'its tables are missing. If they were dropped, their orders are forgotten',
   })
+
+  behavesAsServerStore(server, (address = url) => new PostgresStore({ client: openPool({}, address) }), [
+    'restart',
+    'crash',
+  ])
 
   describe('the tables', () => {
     it('the store creates its tables with the first call, not earlier', async () => {
@@ -231,14 +236,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         expect(results.filter(({ inserted }) => inserted)).toHaveLength(1)
         for (const end of ends.splice(0)) await end()
       }
-    })
-
-    it('the store rejects tables of a newer version, and does not change them', async () => {
-      await openReady()
-      await execute(url, 'INSERT INTO customer_ordering_rows_versions VALUES (2)')
-      const store = open()
-      await expectFailure(() => store.insert(makeRow(1)), NEWER)
-      expect(await countRows()).toBe(0)
     })
 
     it('a write that waited for the update of its tables by a newer version inserts no row', async () => {
@@ -336,12 +333,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       )
       expect(await store.insert(makeRow(1, CLOSED))).toEqual({ inserted: true })
       expect(await store.prune(SCOPE, { createdBefore: 1e15, rejectedBefore: 0 })).toBe(1)
-    })
-
-    it('the error states that the tables were dropped, and the store does not recreate them', async () => {
-      const store = await openWithRow()
-      await execute(url, 'DROP TABLE customer_ordering_rows')
-      await expectFailure(() => store.insert(makeRow(1)), 'its tables are missing. If they were dropped')
     })
   })
 
@@ -494,23 +485,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       }
     })
 
-    it('acknowledged rows survive a restart and a crash of the server', async () => {
-      const store = await openWithRow()
-      await server().restart()
-      expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(makeRow(1))
-      await store.update(nextVersion(makeRow(1)), 1)
-      await server().crash()
-      expect(await eventually(() => store.get(SCOPE, makeRow(1).id))).toEqual(nextVersion(makeRow(1)))
-    })
-
-    it.each(['restart', 'crash'] as const)(
-      'after a %s of the server, the history of all clients is linearizable',
-      async (disaster) => {
-        const stores = [1, 2].map(() => open())
-        await expectHistoryThrough(() => server()[disaster](), ...stores)
-      },
-    )
-
     it('a crash loses no acknowledged row, even if connections use synchronous_commit = off', async () => {
       const pool = openPool({ options: '-c synchronous_commit=off' })
       const store = new PostgresStore({ client: pool })
@@ -559,17 +533,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         }
       },
     )
-
-    it('calls reject while the server is unreachable, and succeed when it is back', async () => {
-      const { proxy, through } = await openProxy()
-      const { port } = proxy
-      await proxy.stop()
-      ends.pop()
-      const store = new PostgresStore({ client: openPool({}, through) })
-      expect(codeOf(await failureOf(() => store.insert(makeRow(1))))).toBe('ECONNREFUSED')
-      await openProxy({ port })
-      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
-    })
 
     it('a call rejects if the pool has no free connection in time', async () => {
       const pool = openPool({ max: 1, connectionTimeoutMillis: 1_500 })
@@ -721,19 +684,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       })
     })
 
-    it.each([
-      ['user', { user: 'nobody' }, '28P01', 'the login failed'],
-      ['password', { password: 'wrong-secret' }, '28P01', 'the login failed'],
-      ['database', { database: 'missing' }, '3D000', 'the database does not exist'],
-    ])('the error names a wrong %s, and nothing of the connection string', async (_, change, code, text) => {
-      const client = openPool({}, server().urlFor(change))
-      const error = await expectFailure(() => new PostgresStore({ client }).migrate(), text, code)
-      const { password, host } = new URL(server().url)
-      const shown = `${inspect(error, { depth: 9, showHidden: true })} ${JSON.stringify(error)}`
-      for (const secret of [password, host, 'wrong-secret', 'nobody', '127.0.0.1'])
-        expect(shown).not.toContain(secret)
-    })
-
     it('the cause of an error has only a name and a code', async () => {
       const store = await openWithRow()
       const { cause } = await failureOf(() => store.update(makeRow(1, { updatedAt: 1.5 }), 1))
@@ -759,19 +709,13 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await expectFailure(call, '`after` must be the `next` of a page that this store returned')
     })
 
-    it("close leaves the owner's pool open", async () => {
-      const pool = openPool()
-      const store = new PostgresStore({ client: pool })
-      await store.insert(makeRow(1))
-      await store.close()
-      expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
-    })
-
-    it('a call rejects if the owner has closed the pool or the client', async () => {
+    it('a call rejects after the owner, not the store, has closed the pool or the client', async () => {
       const pool = makePool(url)
       const client = await openClient()
       const stores = [new PostgresStore({ client: pool }), new PostgresStore({ client })]
       for (const store of stores) await store.migrate()
+      await new PostgresStore({ client: pool }).close()
+      expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
       await pool.end()
       await client.end()
       for (const store of stores) {

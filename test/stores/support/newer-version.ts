@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest'
 import { EVERYTHING, makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { expectFailures, readsOf } from './failures.ts'
+import { expectFailure, expectFailures, readsOf } from './failures.ts'
 import type { SqlEngine } from './sql-store.ts'
 
 export const NEWER = 'a newer version of customer-ordering-sdk wrote it (schema 2, this version supports 1)'
@@ -48,11 +48,12 @@ export function keepsFromNewerTables({ open, query, versions, schema }: SqlEngin
     },
   )
 
-  it('prune of this version removes no closed row after the update', async () => {
+  it('after the update, prune removes no closed row, and a new store inserts none', async () => {
     const store = open()
     await store.insert(makeRow(1, { open: false, state: 'rejected' }))
     await raise()
     await store.prune(SCOPE, EVERYTHING).catch(({ message }) => expect(message).toContain(NEWER))
+    await expectFailure(() => open().insert(makeRow(2)), NEWER)
     const rows = await query('SELECT count(*) AS count FROM customer_ordering_rows')
     expect(Number(rows[0]?.['count'])).toBe(1)
   })

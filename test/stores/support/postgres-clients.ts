@@ -36,6 +36,7 @@ interface Pg {
 }
 
 export interface PGliteDatabase extends PostgresClient {
+  readonly closed: boolean
   exec(sql: string): Promise<unknown>
   transaction<T>(body: (transaction: PostgresClient) => Promise<T>): Promise<T>
   close(): Promise<void>

@@ -28,10 +28,16 @@ export class SqlServer {
   }
 
   /** The URL for another user or database. */
-  urlFor(change: { readonly user?: string; readonly password?: string; readonly database?: string }): string {
+  urlFor(change: {
+    readonly user?: string
+    readonly password?: string
+    readonly database?: string
+    readonly port?: string
+  }): string {
     const url = new URL(this.url)
     if (change.user !== undefined) url.username = change.user
     if (change.password !== undefined) url.password = change.password
+    if (change.port !== undefined) url.port = change.port
     if (change.database !== undefined) url.pathname = `/${change.database}`
     return url.href
   }

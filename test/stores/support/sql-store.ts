@@ -14,10 +14,12 @@ export interface SqlEngine {
   readonly dropIndex: string
   /** A query whose result changes with every table or index. */
   readonly schema: string
+  /** What the error says after the table of rows was dropped. */
+  readonly dropped: string
 }
 
 export function behavesAsSqlStore(engine: SqlEngine): void {
-  const { name, open, query, versions, dropIndex, schema } = engine
+  const { name, open, query, versions, dropIndex, schema, dropped } = engine
 
   describe('tables that a newer version updates while this version uses them', () =>
     keepsFromNewerTables(engine))
@@ -29,6 +31,15 @@ export function behavesAsSqlStore(engine: SqlEngine): void {
     expect(await query(schema)).not.toEqual(whole)
     expect(await open().listOpen(SCOPE, { limit: 5 })).toEqual({ rows: [makeRow(1)] })
     expect(await query(schema)).toEqual(whole)
+  })
+
+  it('tables that are dropped while the store is open are not created again', async () => {
+    const store = open()
+    await store.insert(makeRow(1))
+    await query('DROP TABLE customer_ordering_rows')
+    const without = await query(schema)
+    await expectFailures(callsOf(store), dropped)
+    expect(await query(schema)).toEqual(without)
   })
 
   it('the store rejects a value in the table that it did not write', async () => {
