@@ -116,17 +116,6 @@ it('reconcile() reads as it iterates: leaving early requests no further page', a
   expect(lab.sandbox.requests.length - before).toBe(1)
 })
 
-it('reconcile() compares every readable record, then fails if one is unreadable', async (lab) => {
-  await place(lab, 3)
-  await lab.tamper('ref:r1', { layout: 7 })
-  const found: Reconciled[] = []
-  const walk = async (): Promise<void> => {
-    for await (const line of lab.orders.reconcile()) found.push(line)
-  }
-  await expect(walk()).rejects.toMatchObject({ code: 'store' })
-  expect(kindsOf(found)).toEqual(['matched r0', 'matched r2', `only_remote ${lab.charged()}`])
-})
-
 it('reconcile() fails immediately if the store cannot be read', async (lab) => {
   await place(lab, 2)
   const list = (): Promise<never> => Promise.reject(new Error('gone'))

@@ -701,18 +701,6 @@ it('unresolved() lists open and unreadable orders, and sends nothing', async (la
   expect(found[0]).not.toHaveProperty('apiKeyTag')
 })
 
-it('unresolved() fails after the readable records if one is unreadable', async (lab) => {
-  await leave(lab, 'r1')
-  await leave(lab, 'r2')
-  await lab.tamper('ref:r1', { layout: 9 })
-  const found: string[] = []
-  const walk = async (): Promise<void> => {
-    for await (const { slot } of lab.orders.unresolved()) found.push(slot)
-  }
-  await expect(walk()).rejects.toMatchObject({ code: 'store', charged: 'unknown' })
-  expect(found).toEqual(['ref:r2'])
-})
-
 it.each<[string, (client: CustomerOrderingClient) => Promise<unknown>]>([
   ['recover()', (client) => all(client.orders.recover())],
   ['create()', (client) => failure(client.orders.create(order('r1')))],

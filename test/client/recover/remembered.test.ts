@@ -1,4 +1,4 @@
-import type { OrderRecord, RememberedQuery } from 'customer-ordering-sdk'
+import type { OrderRecord, Reconciled, RememberedQuery } from 'customer-ordering-sdk'
 import { expect } from 'vitest'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
@@ -58,20 +58,6 @@ it('remembered() shows each record written since a time once', async (lab) => {
   expect(await remembered(lab, { since: 0 })).toHaveLength(270)
 })
 
-it("remembered() ends with the client's total time if the store does not respond", async (lab) => {
-  const hung = lab.elsewhere({ totalTimeout: 700 }, () => 'hangs')
-  for (const name of [{ externalOrderId: 'r1' }, { idempotencyKey: 'k1' }]) {
-    const before = lab.runtime.monotonic()
-    await expect(all(hung.orders.remembered(name))).rejects.toMatchObject({
-      code: 'timeout',
-      deadline: 'total',
-      charged: 'unknown',
-      ...name,
-    })
-    expect(lab.runtime.monotonic() - before).toBe(700)
-  }
-})
-
 it('remembered() is empty if nothing is remembered', async (lab) => {
   expect(await remembered(lab, { externalOrderId: 'r1' })).toEqual([])
   expect(await remembered(lab, { idempotencyKey: 'k1' })).toEqual([])
@@ -86,23 +72,6 @@ it('remembered() separates accounts', async (lab) => {
   const other = lab.client({ account: 'another shop' })
   expect(await all(other.orders.remembered({ externalOrderId: 'r1' }))).toEqual([])
   expect(await all(other.orders.remembered({ since: 0 }))).toEqual([])
-})
-
-it('remembered() ends with an error after the readable records if one is unreadable', async (lab) => {
-  for (const reference of ['r1', 'r2', 'r3']) await lab.create(order(reference))
-  await lab.tamper('ref:r1', (content) => {
-    delete content['fingerprint']
-  })
-  const found: string[] = []
-  const walk = async (): Promise<void> => {
-    for await (const { slot } of lab.orders.remembered({ since: 0 })) found.push(slot)
-  }
-  await expect(walk()).rejects.toMatchObject({ code: 'store' })
-  expect(found).toEqual(['ref:r2', 'ref:r3'])
-  await expect(all(lab.orders.remembered({ externalOrderId: 'r1' }))).rejects.toMatchObject({
-    code: 'store',
-    charged: 'unknown',
-  })
 })
 
 it('remembered() shows only the fields of a created order that `remember` permits', async (lab) => {
@@ -127,4 +96,28 @@ it('a remembered record has the documented fields, and no internals', async (lab
   const [held] = await all(lab.orders.remembered({ externalOrderId: 'r2' }))
   expect(held).toMatchObject({ state: 'open', hold: 'aborted' })
   expect(held).not.toHaveProperty('busyUntil')
+})
+
+it.each<[string, (orders: Lab['orders']) => AsyncIterable<OrderRecord | Reconciled>, found: string[]]>([
+  ['unresolved()', (orders) => orders.unresolved(), ['open']],
+  ['remembered()', (orders) => orders.remembered({ since: 0 }), ['open', 'r2']],
+  ['reconcile()', (orders) => orders.reconcile(), ['open', 'r2', 'unknown']],
+])('%s gives every readable record, then fails if one is unreadable', async (lab, _what, walk, found) => {
+  for (const reference of ['r1', 'open']) await lab.doubted('commitThenDrop', order(reference))
+  await lab.create(order('r2'))
+  await lab.tamper('ref:r1', { layout: 9 })
+  const names: string[] = []
+  const walking = async (): Promise<void> => {
+    for await (const line of walk(lab.orders))
+      names.push(('kind' in line ? line.record : line)?.externalOrderId ?? 'unknown')
+  }
+  expect(await failure(walking())).toMatchObject({ code: 'store', charged: 'unknown' })
+  expect(names.sort()).toEqual(found)
+})
+
+it('remembered() of a reference fails if its record has lost a field', async (lab) => {
+  await lab.create()
+  await lab.tamper('ref:r1', (content) => Reflect.deleteProperty(content, 'fingerprint'))
+  const error = await failure(remembered(lab, { externalOrderId: 'r1' }))
+  expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
 })
