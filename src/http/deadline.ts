@@ -38,6 +38,7 @@ export const CLOCK_SKEW: number = 30 * 1000
 
 /** A store in memory responds within so many microtasks, and then needs no timer. */
 const IMMEDIATE_TICKS = 3
+const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
 
 export class Deadline {
   readonly startedAt: number
@@ -80,30 +81,31 @@ export class Deadline {
   }
 
   race<T>(pending: Promise<T>): Promise<T | Interruption> {
-    const ended = this.over()
-    if (ended !== undefined) {
+    const over = this.over()
+    if (over !== undefined) {
       // Without a handler, a later rejection would end the process.
       pending.catch(() => {})
-      return Promise.resolve(ended)
+      return Promise.resolve(over)
     }
     return new Promise((resolve, reject) => {
-      let settled = false
-      let stopWatching = (): void => {}
-      const settling =
-        <V>(how: (value: V) => void) =>
-        (value: V): void => {
-          settled = true
-          stopWatching()
-          how(value)
-        }
-      pending.then(settling(resolve), settling(reject))
-      const end = (): void => settling(resolve)(this.over() ?? new Interruption('deadline'))
-      const watch = (ticks: number): void => {
-        if (settled) return
-        if (ticks > 0) Promise.resolve(ticks - 1).then(watch)
+      let isSettled = false
+      let ticks = IMMEDIATE_TICKS
+      let stopWatching: (() => void) | undefined
+      const settle = (): void => {
+        isSettled = true
+        stopWatching?.()
+      }
+      const end = (): void => {
+        settle()
+        resolve(this.over() ?? new Interruption('deadline'))
+      }
+      pending.then(settle, settle)
+      pending.then(resolve, reject)
+      const watch = (): void => {
+        if (isSettled) return
+        if (ticks-- > 0) soon.then(watch)
         else if (this.over() !== undefined) end()
         else {
-          // Not AbortSignal.any with AbortSignal.timeout, which never fires on some runtimes (measured).
           const cancel = this.#runtime.setTimer(end, this.remaining())
           this.signal?.addEventListener('abort', end)
           stopWatching = () => {
@@ -112,7 +114,7 @@ export class Deadline {
           }
         }
       }
-      watch(IMMEDIATE_TICKS)
+      watch()
     })
   }
 

@@ -174,43 +174,43 @@ const FORGOTTEN = 'forgotten'
 
 const SEALED = 'sealed:'
 
-export async function encodeRecord(
+/** @param columns are not part of the text */
+export function encodeRecord(
   scope: string,
   id: string,
-  record: JournalRecord,
+  content: RecordContent,
+  columns: Pick<StoredRow, 'version' | 'createdAt' | 'updatedAt'>,
   codec: Codec | undefined,
-): Promise<StoredRow> {
-  const { version, createdAt, updatedAt, state } = record
-  const text = withSum(scope, id, textOf(record))
-  const data = codec === undefined ? text : SEALED + (await codec.encrypt(text))
-  return { scope, id, version, open: isPending(record), state, createdAt, updatedAt, data }
+): StoredRow | Promise<StoredRow> {
+  const { version, createdAt, updatedAt } = columns
+  const { state } = content
+  const open = textOf(content).slice(0, -1)
+  const layout = `,"layout":${LAYOUT}`
+  const data = open + layout + sumOf(scope, id, open, layout)
+  const row = { scope, id, version, open: isPending(content), state, createdAt, updatedAt, data }
+  if (codec === undefined) return row
+  const sealed = async (): Promise<StoredRow> => ({ ...row, data: SEALED + (await codec.encrypt(data)) })
+  return sealed()
 }
 
-function textOf(record: JournalRecord): string {
-  // These three are columns of the row.
-  const content = {
-    ...record,
-    version: undefined,
-    createdAt: undefined,
-    updatedAt: undefined,
-    layout: LAYOUT,
-  }
+function textOf(content: RecordContent): string {
   try {
     return JSON.stringify(content)
   } catch (error) {
     // JSON.stringify() fails if the order is nested too deeply. Then store only its main fields.
-    if (record.order === undefined) throw error
-    const { id, status, amount } = record.order
+    if (content.order === undefined) throw error
+    const { id, status, amount } = content.order
     return JSON.stringify({ ...content, order: defined({ id, status, amount }) })
   }
 }
 
 /**
- * Adds a hash of the row's place and of the whole record. Whatever else changed a row, copied it, or
- * stored it under another server or account, could make its order be bought twice.
+ * Returns the end of a row's text: a hash of the row's place and of the whole record. Whatever else
+ * changed a row, copied it, or stored it under another server or account, could make its order be
+ * bought twice.
  */
-function withSum(scope: string, id: string, json: string): string {
-  return `${json.slice(0, -1)},"sum":${hashOf(scope, id, json)}}`
+function sumOf(scope: string, id: string, ...text: readonly string[]): string {
+  return `,"sum":${hashOf(scope, id, ...text, '}')}}`
 }
 
 /**
@@ -239,8 +239,8 @@ export async function decodeRow(
     const parsed: RecordContent & { readonly layout: number; readonly sum: number } = JSON.parse(text)
     const { layout, sum: _sum, ...content } = parsed
     if (layout > LAYOUT) return 'newer_version'
-    const json = `${text.slice(0, text.lastIndexOf(',"sum":'))}}`
-    const isWhole = withSum(scope, id, json) === text
+    const end = text.lastIndexOf(',"sum":')
+    const isWhole = text.slice(end) === sumOf(scope, id, text.slice(0, end))
     return isWhole && content.state === row.state ? { ...content, version, createdAt, updatedAt } : 'corrupt'
   } catch {
     return 'corrupt'

@@ -58,6 +58,8 @@ async function fill(path: string, records: number): Promise<void> {
         apiKeyTag: '',
         claim: platformRuntime.randomId(),
         order,
+      },
+      {
         version: 1,
         createdAt: at,
         updatedAt: at,

@@ -36,8 +36,11 @@ const mirror: Codec = { encrypt: reversed, decrypt: reversed }
 const keyless = (): Promise<never> => Promise.reject(new Error('no key'))
 const broken: Codec = { encrypt: keyless, decrypt: keyless }
 
-const rowOf = (from: JournalRecord, codec?: Codec): Promise<StoredRow> =>
-  encodeRecord('scope', rowIdOf(uuidV5, from.slot), from, codec)
+const rowOf = async (
+  { version, createdAt, updatedAt, ...content }: JournalRecord,
+  codec?: Codec,
+): Promise<StoredRow> =>
+  encodeRecord('scope', rowIdOf(uuidV5, content.slot), content, { version, createdAt, updatedAt }, codec)
 const read = (row: StoredRow, codec?: Codec) => decodeRow(row, codec)
 
 /** Deeper than any engine can write. */
