@@ -49,45 +49,28 @@ test.each(shapes)(
     sandbox.faults.add({ match: { idempotencyKey: 'running' }, action: { type: 'inProgress' } })
 
     const large = { ...validBody, metadata: { externalOrderId: 'x'.repeat(1024 * 1024) } }
-    const answers = {
-      'no JSON': await api.order('k', '{'),
-      'wrong type': await api.order('k', { ...validBody, quantity: '2' }),
-      'no Idempotency-Key': await api.order(null),
-      'no API key': await caller(sandbox, null).order('k'),
-      'wallet too small': await api.order('k', { ...validBody, serviceId: 'svc_premium' }),
-      'no permission': await caller(sandbox, reader).order('k'),
-      'no such service': await api.order('k', { ...validBody, serviceId: 'svc_none' }),
-      'no wallet': await caller(sandbox, unmapped).order('k'),
-      'no such order': await api.get('/v1/orders/none'),
-      'no such path': await api.get('/v3/orders'),
-      'no such method': await api.send('/v1/orders', { method: 'DELETE' }),
-      'another payload': await api.order('used', { ...validBody, quantity: 3 }),
-      'in progress': await api.order('running'),
-      'too large': await api.order('k', large),
-      'beside the step': await api.order('k', { ...validBody, serviceId: 'svc_bulk', quantity: 150 }),
-      'out of stock': await api.order('k', { ...validBody, serviceId: 'svc_sold_out' }),
-    }
-    const expected: Readonly<Record<keyof typeof answers, readonly [status: number, code: string]>> = {
-      'no JSON': [400, 'INVALID_REQUEST'],
-      'wrong type': [400, 'INVALID_REQUEST'],
-      'no Idempotency-Key': [400, 'INVALID_REQUEST'],
-      'no API key': [401, 'UNAUTHORIZED'],
-      'wallet too small': [402, 'PAYMENT_REQUIRED'],
-      'no permission': [403, 'FORBIDDEN'],
-      'no such service': [404, 'SERVICE_NOT_FOUND'],
-      'no wallet': [404, 'CUSTOMER_MAPPING_NOT_FOUND'],
-      'no such order': [404, 'ORDER_NOT_FOUND'],
-      'no such path': [404, 'NOT_FOUND'],
-      'no such method': [405, 'METHOD_NOT_ALLOWED'],
-      'another payload': [409, 'IDEMPOTENCY_CONFLICT'],
-      'in progress': [409, 'IDEMPOTENCY_IN_PROGRESS'],
-      'too large': [413, 'PAYLOAD_TOO_LARGE'],
-      'beside the step': [422, 'QUANTITY_STEP'],
-      'out of stock': [422, 'OUT_OF_STOCK'],
-    }
-    for (const [name, [status, code]] of Object.entries(expected)) {
+    const order = (key: string | null, changes: object) => api.order(key, { ...validBody, ...changes })
+    const cases: readonly [string, () => Promise<Answered>, status: number, code: string][] = [
+      ['no JSON', () => api.order('k', '{'), 400, 'INVALID_REQUEST'],
+      ['wrong type', () => order('k', { quantity: '2' }), 400, 'INVALID_REQUEST'],
+      ['no Idempotency-Key', () => order(null, {}), 400, 'INVALID_REQUEST'],
+      ['no API key', () => caller(sandbox, null).order('k'), 401, 'UNAUTHORIZED'],
+      ['wallet too small', () => order('k', { serviceId: 'svc_premium' }), 402, 'PAYMENT_REQUIRED'],
+      ['no permission', () => caller(sandbox, reader).order('k'), 403, 'FORBIDDEN'],
+      ['no such service', () => order('k', { serviceId: 'svc_none' }), 404, 'SERVICE_NOT_FOUND'],
+      ['no wallet', () => caller(sandbox, unmapped).order('k'), 404, 'CUSTOMER_MAPPING_NOT_FOUND'],
+      ['no such order', () => api.get('/v1/orders/none'), 404, 'ORDER_NOT_FOUND'],
+      ['no such path', () => api.get('/v3/orders'), 404, 'NOT_FOUND'],
+      ['no such method', () => api.send('/v1/orders', { method: 'DELETE' }), 405, 'METHOD_NOT_ALLOWED'],
+      ['another payload', () => order('used', { quantity: 3 }), 409, 'IDEMPOTENCY_CONFLICT'],
+      ['in progress', () => order('running', {}), 409, 'IDEMPOTENCY_IN_PROGRESS'],
+      ['too large', () => api.order('k', large), 413, 'PAYLOAD_TOO_LARGE'],
+      ['beside the step', () => order('k', { serviceId: 'svc_bulk', quantity: 150 }), 422, 'QUANTITY_STEP'],
+      ['out of stock', () => order('k', { serviceId: 'svc_sold_out' }), 422, 'OUT_OF_STOCK'],
+    ]
+    for (const [name, send, status, code] of cases) {
       const message = name === 'no such order' ? 'Order not found.' : expect.any(String)
-      const { headers, ...answer }: Answered = Reflect.get(answers, name)
+      const { headers, ...answer } = await send()
       expect(answer, name).toEqual({ status, body: shaped(code, message, status) })
       expect(headers.get('content-type')).toBe(
         `application/${errorShape === 'problem' ? 'problem+' : ''}json`,

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { createSandbox, parseFaultRules, sandboxPresets } from 'customer-ordering-sdk/sandbox'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { createControl } from '../../src/sandbox/control/control.ts'
 
 const page = readFileSync(new URL('../../docs/guide/sandbox.md', import.meta.url), 'utf8')
@@ -15,61 +15,54 @@ function firstColumn(header: string): readonly string[] {
   )
 }
 
-describe('docs/guide/sandbox.md', () => {
-  test('docs/guide/sandbox.md lists every switch', () => {
-    expect(firstColumn('| switch | values (default first) |').toSorted()).toEqual(
-      Object.keys(createSandbox().behaviour).sort(),
-    )
-  })
+/** The types that a rule of an unknown type is told. */
+function actions(): readonly string[] {
+  try {
+    parseFaultRules('[{"action":{"type":"?"}}]')
+  } catch (error) {
+    return [...String(error).matchAll(/"(\w+)"/g)].map(([, type = '']) => type)
+  }
+  return []
+}
 
-  test('docs/guide/sandbox.md lists every preset', () => {
-    expect(firstColumn('| preset | the service … |')).toEqual(Object.keys(sandboxPresets))
-  })
+/** The flags in the help of the command. */
+function flags(): readonly string[] {
+  const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
+  const help = execFileSync(process.execPath, [main, 'sandbox', '--help'], { encoding: 'utf8' })
+  return [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag = '']) => flag)
+}
 
-  test('docs/guide/sandbox.md lists every action', () => {
-    // An unknown rule type is rejected with the list of all types.
-    let refusal = ''
-    try {
-      parseFaultRules('[{"action":{"type":"?"}}]')
-    } catch (error) {
-      refusal = String(error)
-    }
-    const known = /expected (.*), got/.exec(refusal)?.[1]
-    expect(
-      firstColumn('| action | the service … | charged? |')
-        .map((name) => JSON.stringify(name))
-        .toSorted(),
-    ).toEqual(known?.split(' or ').sort())
-  })
+/** The calls that the control API lists, with the names of their parameters. */
+function calls(): readonly string[] {
+  const control = createControl(createSandbox())
+  return control({ method: 'GET', path: '/', query: new URLSearchParams(), body: '' }).body as string[]
+}
 
-  test('docs/guide/sandbox.md lists the catalogue', () => {
-    expect(firstColumn('| `serviceId` | price per unit | quantities | note |')).toEqual(
+test.each<[string, header: string, names: () => readonly string[]]>([
+  ['switch', '| switch | values (default first) |', () => Object.keys(createSandbox().behaviour)],
+  ['preset', '| preset | the service … |', () => Object.keys(sandboxPresets)],
+  ['action', '| action | the service … | charged? |', actions],
+  [
+    'service of the catalogue',
+    '| `serviceId` | price per unit | quantities | note |',
+    () =>
       createSandbox()
         .services()
         .map(({ productId }) => productId),
-    )
-  })
+  ],
+  ['flag of the command', '| flag | effect |', flags],
+  ['call of the control API', '| below `/__sandbox` | effect |', calls],
+])('docs/guide/sandbox.md lists every %s, and no other', (what, header, names) => {
+  const listed = firstColumn(header).map((name) =>
+    what === 'flag of the command' ? name.split(' ')[0] : name.replace(/=\w+/g, ''),
+  )
+  expect(listed.toSorted()).toEqual([...names()].sort())
+})
 
-  test("docs/guide/sandbox.md shows a valid fault file, and the default seed's API key", () => {
-    const [, json = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
-    expect(parseFaultRules(json)).toHaveLength(2)
-    expect(page).toContain(createSandbox().apiKey)
-  })
-
-  test('docs/guide/sandbox.md lists every flag of the command', () => {
-    const main = fileURLToPath(new URL('../../src/command/main.ts', import.meta.url))
-    const help = execFileSync(process.execPath, [main, 'sandbox', '--help'], { encoding: 'utf8' })
-    const flags = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => flag)
-    const listed = firstColumn('| flag | effect |').map((name) => name.split(' ')[0])
-    expect(listed.toSorted()).toEqual(flags.toSorted())
-  })
-
-  test('docs/guide/sandbox.md lists every call of the control API', () => {
-    const control = createControl(createSandbox())
-    const { body } = control({ method: 'GET', path: '/', query: new URLSearchParams(), body: '' })
-    const listed = firstColumn('| below `/__sandbox` | effect |').map((name) => name.replace(/=\w+/g, ''))
-    expect(body).toEqual(listed)
-  })
+test("docs/guide/sandbox.md shows a valid fault file, and the default seed's API key", () => {
+  const [, json = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
+  expect(parseFaultRules(json)).toHaveLength(2)
+  expect(page).toContain(createSandbox().apiKey)
 })
 
 test('docs/guide/testing.md shows a valid fault script', () => {

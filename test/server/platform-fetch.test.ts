@@ -132,22 +132,18 @@ describe('a dispatcher that is not the one that Node came with never proves that
       })
       return Object.assign(agent, { dispatch: (...args: unknown[]) => dispatch(...args) })
     },
-    'of another class': (agent) => {
-      class RetryAgent {
+    'of another class': (agent) =>
+      new (class RetryAgent {
         dispatch(...args: unknown[]): unknown {
           return agent.dispatch(...args)
         }
-      }
-      return new RetryAgent()
-    },
-    'of another class of the same name': (agent) => {
-      class Agent {
+      })(),
+    'of another class of the same name': (agent) =>
+      new (class Agent {
         dispatch(...args: unknown[]): unknown {
           return agent.dispatch(...args)
         }
-      }
-      return new Agent()
-    },
+      })(),
     'one whose connections are made by somebody else': (agent) => {
       const name = Object.getOwnPropertySymbols(agent).find(({ description }) => description === 'factory')
       if (name === undefined) throw new Error('no factory')

@@ -110,26 +110,6 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([19, 33])
   })
 
-  it('a row shared by two pages counts for both', async () => {
-    const { requests, flying, found } = await reading({ prefetch: 2 })
-    expect(flying()).toEqual([10, 19])
-    await requests[1]?.answer(at(10))
-    expect(flying()).toEqual([19, 28])
-    await requests[2]?.answer(at(19))
-    expect(flying()).toEqual([28, 37])
-    await requests[3]?.answer(at(28))
-    expect(flying()).toEqual([37, 46])
-    expect(found).toEqual(idsOf(rows(38)))
-  })
-
-  it('a page that adds one row to the shared row is used', async () => {
-    const { requests, found } = await reading({ prefetch: 2 })
-    await requests[1]?.answer(at(10))
-    await requests[2]?.answer(rows(2, 19))
-    expect(found).toEqual(idsOf(rows(21)))
-    expect(offsetsOf(requests)).toEqual([0, 10, 19, 28, 21])
-  })
-
   it('a smaller total does not make the list step back if the page starts with the previous last row', async () => {
     const { requests, flying, found } = await reading({ prefetch: 2 }, at(0), { total: 60 })
     await requests[1]?.answer(at(10), { total: 60 })
