@@ -126,13 +126,6 @@ describe("a caller's schema", () => {
   })
   const threw = { issues: [{ path: '', message: 'made the schema throw instead of reporting issues' }] }
 
-  test('a schema may be sync or async', async () => {
-    const schema = schemaOf((value) => ({ value: { seen: value } }))
-    expect(check(schema, 1)).toEqual({ value: { seen: 1 } })
-    const later = schemaOf(async (value) => ({ value: { seen: value } }))
-    await expect(check(later, 1)).resolves.toEqual({ value: { seen: 1 } })
-  })
-
   test('a schema may return its own kind of promise', async () => {
     const answered = (answer: unknown): StandardSchemaV1 =>
       schemaOf(() => {
