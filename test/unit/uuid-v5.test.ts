@@ -6,13 +6,14 @@ import { KEY_NAMESPACE } from '../../src/identity/keys.ts'
 import { fastest, uuidV5 } from '../../src/uuid-v5.ts'
 import { uuidV5 as uuidV5WithoutNode } from '../../src/uuid-v5-without-node.ts'
 import { throwing } from '../support/calls.ts'
+import { character } from '../support/character.ts'
 import { effort } from '../support/effort.ts'
 
 const sha1 = (bytes: Uint8Array): string => createHash('sha1').update(bytes).digest('hex')
 const name = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 40 }),
+  fc.string({ unit: character, maxLength: 40 }),
   // Lengths around the one from which a name gets its own array.
-  fc.string({ unit: 'binary', minLength: 100, maxLength: 700 }),
+  fc.string({ unit: character, minLength: 100, maxLength: 700 }),
 )
 
 describe.each([

@@ -21,7 +21,7 @@ const PROTOTYPES: readonly [what: string, mode: string, requestIdHeader?: string
   ['as they are', 'untouched'],
 ]
 
-it.each(sample(PROTOTYPES, 2))(
+it.each(sample(PROTOTYPES, 3))(
   'the client works, changes no global and sends nothing unexpected if prototypes are %s',
   async (_what, mode, requestIdHeader = 'x-request-id') => {
     const sandbox = createSandbox({ behaviour: { requestIdHeader } })

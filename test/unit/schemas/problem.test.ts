@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readProblem } from '../../../src/schemas/problem.ts'
+import { character } from '../../support/character.ts'
 import { effort } from '../../support/effort.ts'
 
 const read = (body: unknown): ReturnType<typeof readProblem> => readProblem(JSON.stringify(body))
@@ -128,7 +129,7 @@ describe('any text', () => {
       )
       .map((body) => JSON.stringify(body))
     fc.assert(
-      fc.property(fc.oneof(json, errorLike, fc.string({ unit: 'binary' })), (text) => {
+      fc.property(fc.oneof(json, errorLike, fc.string({ unit: character })), (text) => {
         const problem = readProblem(text)
         expect(typeof problem.recognised).toBe('boolean')
         expect(['undefined', 'string']).toContain(typeof problem.message)
