@@ -35,13 +35,17 @@ export const LEFT_OUT: readonly {
     command: 'npx vitest run --project stores',
   },
   {
+    what: 'the build, and the packed file in processes',
+    command: 'npm exec -c "npm run build && vitest run --project package"',
+  },
+  {
     what: 'the packed file in runtimes, bundlers, compilers and test runners',
     command: 'npx vitest run --project runtimes',
   },
   {
-    what: 'the quick start of the packed file',
-    files: ['test/package/quickstart.test.ts'],
-    command: 'npx vitest run --project package quickstart',
+    what: 'blocks of code in the docs, with the build',
+    files: ['test/docs/blocks.test.ts'],
+    command: 'npm exec -c "npm run build && vitest run --project docs blocks"',
   },
   {
     what: 'faults of the network on every version of Node',
@@ -80,7 +84,7 @@ export const LEFT_OUT: readonly {
     command: 'npm run test:all',
   },
   {
-    what: 'most histories over a socket, generated input, blocks of the docs; the contract under node:test',
+    what: 'most histories over a socket, generated input; the contract under node:test',
     command: 'npm run test:all',
   },
   { what: 'all but 500 seeds of the simulation', command: 'npm run verify simulation' },
@@ -92,6 +96,7 @@ export const LEFT_OUT: readonly {
   { what: 'the site of the docs', command: 'npm run check:docs' },
 ]
 
+/** The projects of `npm test`: those that read the source, not the build. */
 const ofSource = [
   'unit',
   'client',
@@ -108,10 +113,9 @@ const ofSource = [
   'fleet',
   'crash',
   'simulation',
+  'docs',
   'architecture',
 ]
-/** Projects that read `dist`. */
-const ofBuild = ['package', 'docs']
 
 const projects = (names: readonly string[]): readonly string[] => names.flatMap((name) => ['--project', name])
 const excluded = LEFT_OUT.flatMap(({ files = [] }) => files).flatMap((files) => ['--exclude', files])
@@ -124,23 +128,17 @@ const script = (name: string): readonly string[] => ['npm', 'run', '-s', name]
 export const CHECKS: readonly Step[] = [
   { name: 'lint', lane: 'checks', command: script('lint') },
   { name: 'types', lane: 'checks', command: script('typecheck') },
-  { name: 'build', lane: 'checks', command: ['node', 'tools/build/ensure-built.ts'] },
   { name: 'tables of the docs', lane: 'checks', command: ['node', 'tools/docs/tables.ts', '--check'] },
 ]
 
 export const IN_TEST: readonly Step[] = [
   ...CHECKS,
-  { name: 'tests of the source', lane: 'tests', vitest: [...projects(ofSource), ...excluded] },
-  {
-    name: 'tests of the build',
-    lane: 'checks',
-    needs: ['build'],
-    vitest: [...projects(ofBuild), ...excluded],
-  },
+  { name: 'tests', lane: 'tests', vitest: [...projects(ofSource), ...excluded] },
 ]
 
 export const IN_ALL: readonly Step[] = [
   ...CHECKS,
+  { name: 'build', lane: 'tests', command: ['node', 'tools/build/ensure-built.ts'] },
   { name: 'tests', lane: 'tests', needs: ['build'], vitest: [] },
   { name: 'package', lane: 'checks', needs: ['build'], command: script('check:package') },
   { name: 'size', lane: 'checks', needs: ['build'], command: script('size') },

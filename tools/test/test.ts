@@ -5,8 +5,7 @@
  *
  * npm test -- --reporter=verbose
  *
- * With `--after-test`, `npm run test:all` omits the checks and the build that `npm test` has just
- * run.
+ * With `--after-test`, `npm run test:all` omits the checks that `npm test` has just run.
  */
 import { spawn } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
