@@ -1,49 +1,71 @@
 /** Runs seeds in threads, and reads the command line of programs that do. */
 import { availableParallelism } from 'node:os'
-import { Worker, type WorkerOptions } from 'node:worker_threads'
+import { parentPort, Worker, workerData } from 'node:worker_threads'
 import { createRandom } from '../../src/sandbox/service/random.ts'
 import { positiveInteger, UsageError } from '../../tools/programs/arguments.ts'
 
 /** The seeds of a thread: `from`, `from + stride`, … below `to`. */
-export interface Batch {
+interface Batch {
   readonly from: number
   readonly to: number
   readonly stride: number
 }
 
-/** A thread's report of everything since the last one. */
-export interface Report {
-  /** CPU time of this thread so far, in milliseconds. */
-  readonly cpu: number
+export interface Failure {
+  readonly seed: number
+  readonly broken: readonly string[]
+  /** True if the run ended in an error, which is not proof of a broken promise. */
+  readonly threw: boolean
 }
 
-/** Time since the start, in milliseconds. */
-export interface Times {
-  /** CPU time of all threads. */
-  readonly cpu: number
-  readonly elapsed: number
+/** What threads have counted, and their CPU time so far, in milliseconds. */
+export interface Tally<Name extends string> {
+  readonly counts: Record<Name, number>
+  readonly failures: Failure[]
+  cpu: number
 }
 
-/** Runs a program in threads that share the seeds. A report that returns true ends all threads. */
-export async function inThreads<Progress extends Report>(
+export interface Summary<Name extends string> extends Tally<Name> {
+  /** Time since the start, in milliseconds. */
+  elapsed: number
+}
+
+export interface RunOptions<Name extends string> {
+  readonly from: number
+  readonly count: number
+  readonly threads: number
+  /** Stops at the first seed that breaks a promise. */
+  readonly untilFailure?: boolean
+  /** A seeded bug for programs that were bundled with seams. */
+  readonly bug?: string
+  readonly onProgress?: (summary: Summary<Name>) => void
+}
+
+/** Runs a program in threads that share the seeds, and adds up what they report. */
+export async function inThreads<Name extends string>(
   program: string | URL,
-  { from, count, threads }: { readonly from: number; readonly count: number; readonly threads: number },
-  onReport: (report: Progress, times: Times) => boolean,
-  { workerData, ...options }: WorkerOptions = {},
-): Promise<void> {
+  counts: Record<Name, number>,
+  { from, count, threads, untilFailure = false, bug, onProgress }: RunOptions<Name>,
+): Promise<Summary<Name>> {
   const began = performance.now()
   const cpus = new Map<number, number>()
+  const summary: Summary<Name> = { counts, failures: [], cpu: 0, elapsed: 0 }
   const workers = Array.from({ length: threads }, (_, index) => {
     const batch: Batch = { from: from + index, to: from + count, stride: threads }
-    return new Worker(program, { ...options, workerData: { ...batch, ...workerData } })
+    const workerData = { ...batch, untilFailure, bug }
+    return new Worker(program, { workerData, resourceLimits: { maxYoungGenerationSizeMb: 384 } })
   })
   const ended = workers.map(
     (worker, index) =>
       new Promise<void>((resolve, reject) => {
-        worker.on('message', (report: Progress) => {
+        worker.on('message', (report: Tally<Name>) => {
           cpus.set(index, report.cpu)
-          const cpu = [...cpus.values()].reduce((sum, each) => sum + each, 0)
-          if (onReport(report, { cpu, elapsed: performance.now() - began }))
+          summary.cpu = [...cpus.values()].reduce((sum, each) => sum + each, 0)
+          summary.elapsed = performance.now() - began
+          for (const name in counts) counts[name] += report.counts[name]
+          summary.failures.push(...report.failures)
+          onProgress?.(summary)
+          if (untilFailure && summary.failures.some(({ threw }) => !threw))
             for (const each of workers) void each.terminate()
         })
         worker.once('error', reject)
@@ -51,15 +73,42 @@ export async function inThreads<Progress extends Report>(
       }),
   )
   await Promise.all(ended)
+  summary.failures.sort((a, b) => a.seed - b.seed)
+  return summary
 }
 
-/** Measures the CPU time of this thread from now on, in milliseconds. */
-export function cpuClock(): () => number {
+/** The program of a thread: runs its seeds, and reports after each `every`. Does nothing elsewhere. */
+export async function runInThread<Name extends string>(
+  every: number,
+  noCounts: () => Record<Name, number>,
+  run: (seed: number, tally: Tally<Name>) => Promise<void>,
+): Promise<void> {
+  const task: Partial<Batch & { readonly untilFailure: boolean }> | null = workerData
+  const { from, to, stride, untilFailure } = task ?? {}
+  if (parentPort === null || from === undefined || to === undefined || stride === undefined) return
+  // Omit stack traces: thousands of errors are thrown each second.
+  Error.stackTraceLimit = 0
   const began = process.threadCpuUsage()
-  return () => {
+  // Each of these errors would end a caller's process.
+  let unhandled: string[] = []
+  process.on('unhandledRejection', (reason) => unhandled.push(`threw, and nobody handled it: ${reason}`))
+  const none = (): Tally<Name> => ({ counts: noCounts(), failures: [], cpu: 0 })
+  let since = none()
+  const report = (): void => {
     const { user, system } = process.threadCpuUsage(began)
-    return (user + system) / 1000
+    parentPort?.postMessage({ ...since, cpu: (user + system) / 1000 } satisfies Tally<Name>)
+    since = none()
   }
+  for (let seed = from, runs = 1; seed < to; seed += stride, runs++) {
+    await run(seed, since)
+    // Node reports an unhandled rejection by then.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (unhandled.length > 0) since.failures.push({ seed, broken: unhandled, threw: true })
+    unhandled = []
+    if (untilFailure === true && since.failures.some(({ threw }) => !threw)) break
+    if (runs % every === 0) report()
+  }
+  report()
 }
 
 /** The options of programs that run one seed or many. */
@@ -86,14 +135,35 @@ export function readSeeds(
   }
 }
 
-/** Prints a line of progress every ten seconds. */
-export function progressPrinter(): (line: () => string) => void {
+/** Further failing seeds are counted, but not printed. */
+const MOST_TOLD = 20
+
+/** Prints failing seeds as they come, and a line of progress every ten seconds. */
+export function printProgress<Name extends string>(again: string): (summary: Summary<Name>) => void {
   let last = performance.now()
-  return (line) => {
+  let told = 0
+  return ({ counts, failures, elapsed }) => {
+    for (const { seed, broken } of failures.slice(told, MOST_TOLD))
+      console.log(`seed ${seed}: ${broken.join('\n  ')}\n  ${again} --seed ${seed}`)
+    told = failures.length
     if (performance.now() - last < 10_000) return
     last = performance.now()
-    console.log(line())
+    console.log(`${JSON.stringify(counts)}, ${told} failed, ${(elapsed / 1000).toFixed(0)} s`)
   }
+}
+
+/** Prints what came of all seeds. `count` is how much of one thing there must be. */
+export function printSummary<Name extends string>(
+  { counts, failures, cpu, elapsed }: Summary<Name>,
+  name: Name,
+  count: number,
+): void {
+  console.log(
+    `${(elapsed / 1000).toFixed(0)} s, ${Math.round((counts[name] / elapsed) * 1000)} ${name} a second, ` +
+      `${Math.round((counts[name] / cpu) * 1000)} a second of CPU time, Node ${process.versions.node}\n` +
+      `${JSON.stringify(counts)}, ${failures.length} seeds with something wrong`,
+  )
+  process.exitCode = failures.length === 0 && counts[name] >= count ? 0 : 1
 }
 
 /** A stream of random choices. The same seed and stream always give the same ones. */

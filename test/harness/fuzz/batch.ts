@@ -1,58 +1,40 @@
-/**
- * Batches of exchanges. A seed is a batch, which fast-check draws, repeats and shrinks. Also runs
- * in a worker thread.
- */
-import { parentPort, workerData } from 'node:worker_threads'
+/** Batches of exchanges. A seed is a batch, which fast-check draws, repeats and shrinks, in a worker thread, too. */
 import fc from 'fast-check'
 import { collect, used } from '../../support/heap.ts'
-import { type Batch, cpuClock, type Report } from '../../support/seeds.ts'
+import { inThreads, type RunOptions, runInThread, type Summary, type Tally } from '../../support/seeds.ts'
 import { type AnswerPlan, endlessPlan } from './answers.ts'
 import { CALLS, type Exchange, exchange, runExchange } from './exchange.ts'
 
-export const BATCH = 250
+const BATCH = 250
+/** Minimum number of responses of a seed. */
+const PER_SEED = 300
+/** How much more memory a thread may keep than after its first seed, in bytes. */
+const MOST_KEPT = 64 * 2 ** 20
 
-export interface Counts {
-  exchanges: number
-  answers: number
-  accepted: number
-  failures: { readonly seed: number; readonly report: string }[]
-}
-
-export function noCounts(): Counts {
-  return { exchanges: 0, answers: 0, accepted: 0, failures: [] }
-}
+const noCounts = () => ({ exchanges: 0, answers: 0, accepted: 0 })
+export type Count = keyof ReturnType<typeof noCounts>
+export const noTally = (): Tally<Count> => ({ counts: noCounts(), failures: [], cpu: 0 })
 
 /** Runs the exchanges of a seed, or the one at `path`. Failures are shrunk and described. */
-export async function runSeed(seed: number, counts: Counts, path?: string): Promise<void> {
-  // Omit stack traces: thousands of errors are thrown each second.
-  const { stackTraceLimit } = Error
-  if (path === undefined) Error.stackTraceLimit = 0
-  let current: Exchange | undefined
-  const lost: unknown[] = []
-  const onLost = (reason: unknown): void => void lost.push(reason)
-  process.on('unhandledRejection', onLost)
+export async function runSeed(
+  seed: number,
+  { counts, failures }: Tally<Count>,
+  path?: string,
+): Promise<void> {
   const details = await fc.check(
     fc.asyncProperty(exchange, async (plan) => {
-      current = plan
       const { broken, answers, accepted } = await runExchange(plan)
       counts.exchanges++
       counts.answers += answers
       if (accepted) counts.accepted++
       if (broken.length > 0) throw new Error(broken.join('\n'))
-      if (lost.length > 0) throw new Error(`nobody handled ${String(lost.splice(0).at(0))}`)
     }),
     { seed, numRuns: BATCH, examples: examplesOf(seed), ...(path === undefined ? {} : { path }) },
   )
-  await new Promise((resolve) => setImmediate(resolve))
-  process.off('unhandledRejection', onLost)
-  Error.stackTraceLimit = stackTraceLimit
-  if (!details.failed && lost.length === 0) return
-  const replay = `npx node test/harness/fuzz/run.ts --seed ${seed}${details.counterexamplePath === null ? '' : ` --path ${details.counterexamplePath}`}`
-  const [shrunk] = details.counterexample ?? [current]
-  counts.failures.push({
-    seed,
-    report: `${replay}\n${String(details.errorInstance ?? `nobody handled ${String(lost[0])}`)}\n${JSON.stringify(shrunk)}`,
-  })
+  if (!details.failed) return
+  const replay = `npx node test/harness/fuzz/run.ts --seed ${seed} --path ${details.counterexamplePath}`
+  const broken = [replay, String(details.errorInstance), JSON.stringify(details.counterexample?.[0])]
+  failures.push({ seed, broken, threw: false })
 }
 
 /**
@@ -71,20 +53,22 @@ function examplesOf(seed: number): [Exchange][] {
   return [flawless, example(seed / 8, { ...endlessPlan, status })]
 }
 
-export interface Progress extends Counts, Report {
-  /** Bytes that this thread keeps after a garbage collection. */
-  readonly memory: number
+/** Runs seeds from `from` on in threads until at least this many responses were sent. */
+export async function fuzz(
+  answers: number,
+  options: Omit<RunOptions<Count>, 'count'>,
+): Promise<Summary<Count>> {
+  const program = new URL('./batch.ts', import.meta.url)
+  return await inThreads(program, noCounts(), { ...options, count: Math.ceil(answers / PER_SEED) })
 }
 
-async function run({ from, to, stride }: Batch): Promise<void> {
-  const cpu = cpuClock()
-  for (let seed = from; seed < to; seed += stride) {
-    const counts = noCounts()
-    await runSeed(seed, counts)
-    collect()
-    parentPort?.postMessage({ ...counts, cpu: cpu(), memory: used() } satisfies Progress)
-  }
-}
+let first: number | undefined
 
-if (parentPort !== null && typeof (workerData as Partial<Batch> | null)?.stride === 'number')
-  await run(workerData as Batch)
+await runInThread(1, noCounts, async (seed, tally) => {
+  await runSeed(seed, tally)
+  collect()
+  first ??= used()
+  const more = used() - first
+  if (more > MOST_KEPT)
+    tally.failures.push({ seed, broken: [`the thread keeps ${more} bytes more than at first`], threw: false })
+})

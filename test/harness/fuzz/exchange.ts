@@ -41,18 +41,12 @@ import {
   send,
   type TemplateName,
 } from './answers.ts'
-import {
-  type Heard,
-  judgeReconciliation,
-  judgeRecovery,
-  judgeResolution,
-  type Known,
-  ORDER_ID,
-  ORDERED,
-  proves,
-  REFERENCE,
-  type Reported,
-} from './settled.ts'
+
+/** The order of all exchanges, as {@link answerPlan} shows it. */
+const REFERENCE = 'r-1'
+const ORDER_ID = 'ord_1'
+const request = { serviceId: 'svc_1', target: '@x', quantity: 2 } as const
+const named = { ...request, metadata: { externalOrderId: REFERENCE } }
 
 /** An API key that every encoding changes. */
 const KEY = 'sk_live+"CANARY\\/4eC39HqLyjWDarjtT1zdp7dc=='
@@ -91,40 +85,31 @@ type Fields = Readonly<Record<string, unknown>>
 const isObject = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== ''
-const isOrder = (value: unknown): boolean =>
-  isObject(value) &&
-  isText(value['id']) &&
-  typeof value['status'] === 'string' &&
-  Number.isSafeInteger(value['amount'])
-const isService = (value: unknown): boolean =>
-  isObject(value) &&
-  isText(value['productId']) &&
-  Number.isSafeInteger(value['amount']) &&
-  typeof value['currency'] === 'string' &&
-  ['minQuantity', 'maxQuantity', 'stepQuantity'].every((name) => typeof value[name] === 'number')
-const isBalance = (value: unknown): boolean =>
-  isObject(value) && Number.isSafeInteger(value['amount']) && typeof value['currency'] === 'string'
+const isWord = (value: unknown): boolean => typeof value === 'string'
+/** True if each of these fields is as it must be. */
+const has =
+  (fields: Readonly<Record<string, (value: unknown) => boolean>>): Call['fits'] =>
+  (value) =>
+    isObject(value) && Object.entries(fields).every(([name, fits]) => fits(value[name]))
+const isOrder = has({ id: isText, status: isWord, amount: Number.isSafeInteger })
+const isBalance = has({ amount: Number.isSafeInteger, currency: isWord })
+const isService = has({
+  ...{ productId: isText, amount: Number.isSafeInteger, currency: isWord },
+  ...{ minQuantity: Number.isFinite, maxQuantity: Number.isFinite, stepQuantity: Number.isFinite },
+})
 const isListOf =
   (fits: Call['fits']): Call['fits'] =>
   (value) =>
     Array.isArray(value) && value.every(fits)
-const isPageOf =
-  (fits: Call['fits']): Call['fits'] =>
-  (value) =>
-    isObject(value) && isListOf(fits)(value['items']) && Number.isSafeInteger(value['offset'])
-
-const request = ORDERED
-const named = { ...request, metadata: { externalOrderId: REFERENCE } }
-
-const isOutcome = (value: unknown): boolean => {
-  if (!isObject(value)) return false
-  const { outcome, record, order, error } = value as Partial<RecoveryOutcome> & Fields
-  if (!['created', 'rejected', 'in_progress', 'still_open', 'needs_attention'].includes(String(outcome)))
-    return false
-  if (record !== undefined && !isObject(record)) return false
-  if (order !== undefined && !isOrder(order)) return false
-  return error === undefined || errors.isCustomerOrderingError(error)
-}
+const isPageOf = (fits: Call['fits']): Call['fits'] =>
+  has({ items: isListOf(fits), offset: Number.isSafeInteger })
+const isOutcome = has({
+  outcome: (value) =>
+    ['created', 'rejected', 'in_progress', 'still_open', 'needs_attention'].includes(String(value)),
+  record: isObject,
+  order: (value) => value === undefined || isOrder(value),
+  error: (value) => value === undefined || errors.isCustomerOrderingError(value),
+})
 const MINUTE = 60_000
 
 const reading = (suits: TemplateName, make: Call['make'], fits: Call['fits']): Call => ({
@@ -144,12 +129,12 @@ const recovering = (suits: TemplateName): Call =>
 const reconciling = reading(
   'orders',
   ({ orders }) => all(orders.reconcile()),
-  isListOf((value) => isObject(value) && typeof value['kind'] === 'string'),
+  isListOf(has({ kind: isWord })),
 )
 const resolving = reading(
   'order',
   ({ orders }) => orders.resolve({ externalOrderId: REFERENCE }, { as: 'created', orderId: ORDER_ID }),
-  (value) => isObject(value) && value['state'] === 'created',
+  has({ state: (value) => value === 'created' }),
 )
 const MANY = { max: 12 } as const
 
@@ -248,8 +233,9 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   const events: unknown[] = []
   const lines: unknown[] = []
   const heard: Answer[] = []
-  /** Include the requests of the call before. */
-  const allHeard: Heard[] = []
+  /** Include the requests of the call before: responses to orders, and to reads. */
+  const placed: Answer[] = []
+  const read: Answer[] = []
   const { before } = call
   let early = before?.answer
   const store = writesNoted(new MemoryStore(), (row) => {
@@ -274,7 +260,7 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
     let answer: Answer | undefined
     const answered = send(sent, call.suits, headers['authorization'] ?? '', time, service, (known) => {
       answer = known
-      allHeard.push({ answer: known, places: creates })
+      ;(creates ? placed : read).push(known)
       if (early === undefined) heard.push(known)
     })
     if (logged !== undefined && answer?.failed === false) {
@@ -308,7 +294,6 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   let result: unknown
   let error: unknown
   let accepted = false
-  let told = 0
   let remembered: readonly OrderRecord[] = []
   let stored: readonly OrderRecord[] = []
   try {
@@ -326,7 +311,6 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
         if (before !== undefined) await time.sleep(service, before.pause)
         early = undefined
         remembered = await all(client.orders.remembered({ since: 0 }))
-        told = events.length
         const kind = call.settles === 'recover' ? 'recover' : 'create'
         const counts = call.money === 'order' || kind === 'recover'
         const began = time.now
@@ -365,15 +349,10 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   log.leftovers += time.pending(owner)
   if (accepted) must(call.fits(result), `the result does not fit: ${inspect(result)}`)
   else judgeError(error, call.money, heard, must)
-  const known: Known = { heard: allHeard, stored, refuses, flawless: isFlawless(plan.answers[0]) }
-  if (call.settles === 'resolve') {
-    if (accepted) judgeResolution({ record: result as OrderRecord }, known, must)
-    else if (errors.isCustomerOrderingError(error)) judgeResolution({ error }, known, must)
-  } else if (call.settles === 'recover') {
-    const reports = events.slice(told).filter(isReport)
-    judgeRecovery(outcomesIn(result), reports, known, must)
-  } else if (call.settles === 'reconcile' && accepted)
-    judgeReconciliation(result as readonly Reconciled[], remembered, known, must)
+  if (call.settles !== undefined)
+    judgeSettled(call.settles, accepted ? result : undefined, { placed, read, stored, remembered }, must)
+  if (accepted && call.settles !== undefined && isFlawless(plan.answers[0]))
+    must(JSON.stringify(result).includes(`"${ORDER_ID}"`), `${plan.call} misses the order that was shown`)
   if (accepted && call.money === 'order') {
     const { id } = result as { readonly id: string }
     must(
@@ -417,8 +396,6 @@ function isFlawless(plan: AnswerPlan | undefined): boolean {
 const outcomesIn = (result: unknown): readonly RecoveryOutcome[] =>
   Array.isArray(result) ? (result as readonly RecoveryOutcome[]) : []
 
-const isReport = (event: unknown): event is Reported => isObject(event) && 'recovery' in event
-
 function callFacts(kind: 'create' | 'recover', time: number, { maxRetries }: Exchange) {
   return {
     kind,
@@ -453,49 +430,72 @@ function refuses({ status, text, failed }: Answer): boolean {
   }
 }
 
-function judgeError(
-  error: unknown,
-  money: Money,
-  heard: readonly Answer[],
-  must: (held: boolean, what: string) => void,
+type Must = (held: boolean, what: string) => void
+
+/** Values that only another order has, anywhere in a body: its reference, service or quantity. */
+const ANOTHERS = /"(?:externalOrderId":"(?!r-1")|serviceId":"(?!svc_1")|quantity":(?!2\b)[-\d])/
+
+/** A 201 is a charge unless its body belongs to another order. */
+const proves = ({ status, failed, text = '' }: Answer): boolean =>
+  status === 201 && !failed && !ANOTHERS.test(text)
+
+const isSuccess = ({ status, failed }: Answer): boolean => !failed && status >= 200 && status < 300
+
+/**
+ * Whatever says that the order exists needs a response that has shown it, and whatever says that it
+ * was refused needs only refusals. Reads change nothing. I6 compares the rest with the record.
+ */
+function judgeSettled(
+  settles: Settling,
+  result: unknown,
+  known: Readonly<Record<'placed' | 'read', readonly Answer[]>> &
+    Readonly<Record<'stored' | 'remembered', readonly OrderRecord[]>>,
+  must: Must,
 ): void {
+  const { placed, read, stored, remembered } = known
+  const [record] = stored
+  must(stored.length === 1, `${stored.length} records are stored`)
+  const shows = (answer: Answer): boolean =>
+    isSuccess(answer) && [ORDER_ID, REFERENCE].some((name) => answer.text?.includes(name))
+  const isProven = placed.some(proves)
+  const exists = isProven || placed.some(isSuccess) || read.some(shows)
+  if (settles === 'reconcile') {
+    must(JSON.stringify(stored) === JSON.stringify(remembered), 'reconcile() changed what is remembered')
+    for (const { kind, record: own } of (result ?? []) as readonly Reconciled[]) {
+      must((kind === 'only_remote') === (own === undefined), `${kind} with${own ? '' : 'out'} a record`)
+      if (kind === 'matched' || kind === 'amount_differs')
+        must(read.some(shows), `${kind}, and no response showed the order`)
+    }
+    return
+  }
+  must(record?.state !== 'created' || exists, 'the record is created, and nobody has heard of an order')
+  must(record?.state === 'created' || !isProven, `the record is ${record?.state} although 201 was heard`)
+  must(record?.state !== 'rejected' || placed.every(refuses), 'the record is rejected without refusals')
+}
+
+function judgeError(error: unknown, money: Money, heard: readonly Answer[], must: Must): void {
   if (!errors.isCustomerOrderingError(error) || !CLASSES.has((error as object).constructor)) {
     must(false, `not one of our errors: ${String(error)} ${error instanceof Error ? error.stack : ''}`)
     return
   }
   const { message, charged, attempts, code } = error
-  must(/^[ -~]+$/.test(message), `the message is not plain: ${JSON.stringify(message)}`)
-  must(message.length <= 2000, `the message has ${message.length} letters`)
+  must(/^[ -~]{1,2000}$/.test(message), `the message is not plain: ${JSON.stringify(message)}`)
   must(typeof code === 'string' && code.length >= 3, `the code is ${code}`)
   must(Number.isSafeInteger(attempts) && attempts >= 0, `attempts are ${attempts}`)
-  if (money === 'none') {
-    must(charged !== 'yes' || heard.length === 0, `a read was told '${charged}'`)
-    return
-  }
-  if (money === 'request') {
-    must(charged === 'unknown', `a request was told '${charged}'`)
-    return
-  }
+  if (money === 'none') must(charged !== 'yes' || heard.length === 0, `a read was told '${charged}'`)
+  if (money === 'request') must(charged === 'unknown', `a request was told '${charged}'`)
+  if (money !== 'order') return
   if (charged === 'no')
     must(heard.every(refuses), `told 'no' (${code}) after ${heard.map(({ status }) => status).join(', ')}`)
-  const proven = heard.some(proves)
-  if (proven) must(charged === 'yes', `heard 201 and was told '${charged}' (${code})`)
-  if (charged === 'yes')
-    must(
-      heard.some(({ status }) => status >= 200 && status < 300),
-      `told 'yes' without a success`,
-    )
+  if (heard.some(proves)) must(charged === 'yes', `heard 201 and was told '${charged}' (${code})`)
+  if (charged === 'yes') must(heard.some(isSuccess), `told 'yes' without a success`)
 }
 
-function isConsistent(record: OrderRecord): boolean {
-  const { slot, key, state, generation, attempts, version, createdAt, rejection, order, firstSentAt } = record
+/** What a record says of itself. */
+function isConsistent({ slot, key, state, createdAt, rejection, order, firstSentAt }: OrderRecord): boolean {
   return (
     isText(slot) &&
     isText(key) &&
-    Number.isSafeInteger(generation) &&
-    Number.isSafeInteger(attempts) &&
-    version >= 1 &&
-    Number.isFinite(createdAt) &&
     (state === 'rejected') === (rejection !== undefined) &&
     (order === undefined || state === 'created') &&
     (firstSentAt === undefined || firstSentAt >= createdAt)

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { FULL, sample } from '../../support/effort.ts'
 import { collect } from '../../support/heap.ts'
 import { endlessPlan, PIECE } from './answers.ts'
-import { noCounts, runSeed } from './batch.ts'
+import { fuzz, noTally, runSeed } from './batch.ts'
 import { CALLS, runExchange } from './exchange.ts'
-import { fuzz, MOST_KEPT } from './threads.ts'
 
 const ANSWERS = 20_000
 const MB = 2 ** 20
@@ -14,22 +13,20 @@ describe('whatever a service answers', () => {
   const everything = `calls end in a result or in an error of this package, and the journal agrees, over ${ANSWERS} responses`
   if (FULL)
     it(everything, async () => {
-      const { failures, answers, accepted, memory, ...rest } = await fuzz(ANSWERS, 1, 2)
-      expect(failures.map(({ report }) => report)).toEqual([])
-      expect(answers).toBeGreaterThanOrEqual(ANSWERS)
+      const { failures, counts } = await fuzz(ANSWERS, { from: 1, threads: 2 })
+      expect(failures.map(({ broken }) => broken.join('\n'))).toEqual([])
+      expect(counts.answers).toBeGreaterThanOrEqual(ANSWERS)
       // A fuzzer whose every response is rejected tests little.
-      expect(accepted).toBeGreaterThan(ANSWERS / 20)
-      expect(memory.most).toBeLessThan(memory.first + MOST_KEPT)
-      console.log({ answers, accepted, memory, ...rest })
+      expect(counts.accepted).toBeGreaterThan(ANSWERS / 20)
     })
 
   it('no call breaks in a seed, which is repeated response for response', async () => {
-    const [first, second] = [noCounts(), noCounts()]
+    const [first, second] = [noTally(), noTally()]
     await runSeed(77, first)
     await runSeed(77, second)
     expect(second).toEqual(first)
     expect(first.failures).toEqual([])
-    expect(first.accepted).toBeGreaterThan(first.answers / 20)
+    expect(first.counts.accepted).toBeGreaterThan(first.counts.answers / 20)
   })
 
   it.each(sample(Object.keys(CALLS), 4))(
@@ -44,7 +41,6 @@ describe('whatever a service answers', () => {
           name: 0,
         })
         expect(broken).toEqual([])
-
         expect(peak).toBeLessThan(64 * MB)
         // The limit of an error's body is lower than that of a list.
         expect(taken).toBeLessThanOrEqual((status < 400 ? 16 * MB : MB / 4) + 2 * PIECE)

@@ -1,8 +1,7 @@
 /** Runs the fuzzer as a program. `--help` prints the usage. */
 import { readArguments, UsageError } from '../../../tools/programs/arguments.ts'
-import { progressPrinter, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
-import { noCounts, runSeed } from './batch.ts'
-import { fuzz, MOST_KEPT } from './threads.ts'
+import { printProgress, printSummary, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
+import { type Count, fuzz, noTally, runSeed } from './batch.ts'
 
 const { count, seed, path, from, threads } = readArguments(
   {
@@ -22,41 +21,18 @@ npx node test/harness/fuzz/run.ts --seed N [--path P]
   },
 )
 
-async function runOne(seed: number): Promise<void> {
-  const counts = noCounts()
-  await runSeed(seed, counts, path)
-  for (const { report } of counts.failures) console.log(report)
-  if (counts.failures.length === 0) {
-    // Only a path that a failure has printed leads to the intended exchange.
-    const elsewhere = path === undefined ? '' : ' The seed without --path tells whether another one is.'
-    console.log(`Nothing is wrong in ${counts.exchanges} exchanges.${elsewhere}`)
-  }
-  process.exitCode = counts.failures.length === 0 && counts.exchanges > 0 ? 0 : 1
+if (seed === undefined) {
+  const onProgress = printProgress<Count>('npx node test/harness/fuzz/run.ts')
+  printSummary(await fuzz(count, { from, threads, onProgress }), 'answers', count)
+} else {
+  const tally = noTally()
+  const { counts, failures } = tally
+  await runSeed(seed, tally, path)
+  for (const { broken } of failures) console.log(broken.join('\n'))
+  // Only a path that a failure has printed leads to the intended exchange.
+  if (failures.length === 0)
+    console.log(
+      `Nothing is wrong in ${counts.exchanges} exchanges. The seed without --path tells whether another one is.`,
+    )
+  process.exitCode = failures.length === 0 && counts.exchanges > 0 ? 0 : 1
 }
-
-async function runMany(): Promise<void> {
-  const progress = progressPrinter()
-  let told = 0
-  const summary = await fuzz(count, from, threads, (sofar) => {
-    for (const { report } of sofar.failures.slice(told)) console.log(report)
-    told = sofar.failures.length
-    progress(() => `${sofar.answers} answers, ${told} failed, ${(sofar.elapsed / 1000).toFixed(0)} s`)
-  })
-  const { seeds, exchanges, answers, accepted, failures, cpu, elapsed, memory } = summary
-  const grew = memory.most > memory.first + MOST_KEPT
-  const megabytes = (bytes: number): string => `${Math.round(bytes / 2 ** 20)} MB`
-  console.log(
-    `${(elapsed / 1000).toFixed(0)} s, ${Math.round((answers / cpu) * 1000)} answers a second of CPU time, ` +
-      `${megabytes(memory.first)} kept by a thread after its first seed and ${megabytes(memory.most)} at most, ` +
-      `Node ${process.versions.node}`,
-  )
-  console.log(
-    `seeds ${from} to ${from + seeds - 1}: ${answers} answers in ${exchanges} calls, ` +
-      `${accepted} of them accepted, ${failures.length} seeds with something wrong` +
-      (grew ? ', and too much is kept' : ''),
-  )
-  process.exitCode = failures.length === 0 && answers >= count && !grew ? 0 : 1
-}
-
-if (seed === undefined) await runMany()
-else await runOne(seed)

@@ -32,11 +32,11 @@ export async function hunt(
   most: number = MOST_SEEDS,
 ): Promise<Hunt> {
   const options = { from: 1, count: most, threads, untilFailure: true, bug }
-  const { failures, seeds } = await runSeeds(built, options)
+  const { failures, counts } = await runSeeds(built, options)
   const broken = failures.find(({ threw }) => !threw)
   const threw = failures.find((failure) => failure.threw)?.broken[0]
   return {
-    ...(broken && { noticed: { seed: broken.seed, runs: seeds, broken: broken.broken[0] ?? '' } }),
+    ...(broken && { noticed: { seed: broken.seed, runs: counts.seeds, broken: broken.broken[0] ?? '' } }),
     ...(threw === undefined ? {} : { threw }),
   }
 }

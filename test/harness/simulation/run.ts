@@ -1,6 +1,7 @@
 /** Runs the simulation as a program. `--help` prints the usage. */
 import { readArguments, UsageError } from '../../../tools/programs/arguments.ts'
-import { progressPrinter, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
+import { printProgress, printSummary, readSeeds, SEED_OPTIONS } from '../../support/seeds.ts'
+import type { Count } from './batch.ts'
 import { type Plan, planOf } from './plan.ts'
 import { shrink } from './shrink.ts'
 import { simulate } from './simulate.ts'
@@ -21,8 +22,6 @@ npx node test/harness/simulation/run.ts --seed N [--whole]
   },
 )
 
-/** Further failing seeds are counted, but not printed. */
-const MOST_TOLD = 20
 const PROMISES = 'What I1 to I12 promise: docs/invariants.md'
 
 async function runOne(seed: number): Promise<void> {
@@ -48,37 +47,10 @@ function print({ steps, faults, ...rest }: Plan, without: ReadonlySet<string>): 
 
 async function runMany(): Promise<void> {
   const built = await bundle()
-  const progress = progressPrinter()
-  let told = 0
-  const summary = await runSeeds(built, {
-    from,
-    count,
-    threads,
-    onProgress: (sofar) => {
-      for (const { seed, broken } of sofar.failures.slice(told, MOST_TOLD))
-        console.log(
-          `seed ${seed}: ${broken.join('\n  ')}\n  npx node test/harness/simulation/run.ts --seed ${seed}`,
-        )
-      told = sofar.failures.length
-      progress(() => {
-        const share = ((100 * sofar.seeds) / count).toFixed(1)
-        const seconds = (sofar.elapsed / 1000).toFixed(0)
-        return `${sofar.seeds} runs (${share} %), ${sofar.failures.length} failed, ${seconds} s`
-      })
-    },
-  }).finally(() => built.remove())
-  const { seeds, requests, charges, deaths, failures, cpu, elapsed } = summary
-  if (failures.length > MOST_TOLD) console.log(`and ${failures.length - MOST_TOLD} more`)
-  if (failures.length > 0) console.log(PROMISES)
-  console.log(
-    `${(elapsed / 1000).toFixed(0)} s, ${Math.round((seeds / elapsed) * 1000)} runs a second, ` +
-      `${Math.round((seeds / cpu) * 1000)} a second of CPU time, Node ${process.versions.node}`,
-  )
-  console.log(
-    `seeds ${from} to ${from + count - 1}: ${seeds} runs, ${requests} order requests, ${charges} charges, ` +
-      `${deaths} ended processes, ${failures.length} runs with a broken promise`,
-  )
-  process.exitCode = failures.length === 0 && seeds === count ? 0 : 1
+  const onProgress = printProgress<Count>('npx node test/harness/simulation/run.ts')
+  const summary = await runSeeds(built, { from, count, threads, onProgress }).finally(() => built.remove())
+  if (summary.failures.length > 0) console.log(PROMISES)
+  printSummary(summary, 'seeds', count)
 }
 
 if (seed === undefined) await runMany()

@@ -1,8 +1,8 @@
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { root } from '../../../tools/build/ensure-built.ts'
-import { inThreads } from '../../support/seeds.ts'
+import { inThreads, type RunOptions, type Summary } from '../../support/seeds.ts'
 import { seamsForEsbuild } from '../crash/seams.ts'
-import { type Counts, noCounts, type Progress } from './batch.ts'
+import { type Count, noCounts } from './batch.ts'
 import { type Bundle, bundleOf } from './bundle.ts'
 
 const BATCH = new URL('./batch.ts', import.meta.url)
@@ -36,43 +36,6 @@ export async function withBug<Program>(
   }
 }
 
-/** The results of many seeds, and their times in milliseconds: of all threads, and elapsed. */
-export interface Summary extends Counts {
-  cpu: number
-  elapsed: number
-}
-
-export interface RunOptions {
-  readonly from: number
-  readonly count: number
-  readonly threads: number
-  /**
-   * Stops at the first seed that breaks a promise. An error of a run is not proof of a broken
-   * promise.
-   */
-  readonly untilFailure?: boolean
-  readonly bug?: string
-  readonly onProgress?: (summary: Summary) => void
-}
-
-export async function runSeeds({ file }: Bundle, options: RunOptions): Promise<Summary> {
-  const { untilFailure = false, bug, onProgress } = options
-  const summary: Summary = { ...noCounts(), cpu: 0, elapsed: 0 }
-  await inThreads<Progress>(
-    file,
-    options,
-    ({ seeds, requests, charges, deaths, failures }, times) => {
-      summary.seeds += seeds
-      summary.requests += requests
-      summary.charges += charges
-      summary.deaths += deaths
-      summary.failures.push(...failures)
-      Object.assign(summary, times)
-      onProgress?.(summary)
-      return untilFailure && summary.failures.some(({ threw }) => !threw)
-    },
-    { workerData: { untilFailure, bug }, resourceLimits: { maxYoungGenerationSizeMb: 384 } },
-  )
-  summary.failures.sort((a, b) => a.seed - b.seed)
-  return summary
+export async function runSeeds({ file }: Bundle, options: RunOptions<Count>): Promise<Summary<Count>> {
+  return await inThreads(file, noCounts(), options)
 }
