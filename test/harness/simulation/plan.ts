@@ -1,10 +1,12 @@
+import { defined } from '../../../src/defined.ts'
+import type { ClientOptions, CreateOrderRequest } from '../../../src/index.ts'
 import type { SandboxBehaviour, SandboxCheck } from '../../../src/sandbox/service/behaviour.ts'
 import type { FaultRule } from '../../../src/sandbox/service/faults.ts'
 import { Draw } from '../../support/seeds.ts'
 import { drawFaults } from './faults.ts'
-import { drawHarderScene } from './harder-scenes.ts'
 import { type Habit, LONGEST_FLIGHT, MINUTE, type Rates } from './mishaps.ts'
 import {
+  drawHarderScene,
   drawScene,
   drawSwarm,
   type Gaps,
@@ -137,7 +139,7 @@ const SCENES = 1_000_001
 const SWARM_SHARE = 0.1
 /** Share of the seeds with unusual behaviour of stores, clocks, proxies or another integration. */
 const SCENE_SHARE = 0.08
-/** Share of the seeds with a scene of harder-scenes.ts. */
+/** Share of the seeds with a harder scene. */
 const HARDER_SHARE = 0.08
 /** Share of the seeds whose service has unusual settings, even those that rarely matter. */
 const FURTHER_SHARE = 0.2
@@ -423,3 +425,21 @@ const SEVERAL_STATUSES = [
   { status: 'running', after: 5000 },
   { status: 'completed', after: 10 * MINUTE },
 ]
+
+export function requestOf(
+  { name, externalOrderId, sourceSystem }: IntentPlan,
+  quantity: number,
+  note: string | undefined,
+): CreateOrderRequest {
+  const metadata = defined({ externalOrderId, note, sourceSystem })
+  return { serviceId: 'svc_standard', target: name, quantity, metadata }
+}
+
+/** The payload as text in the log, which distinguishes orders. */
+export function payloadOf({ serviceId, target, quantity }: CreateOrderRequest): string {
+  return `${quantity} of ${serviceId} for ${target}`
+}
+
+export function optionsOf({ account, client }: Plan): ClientOptions {
+  return { ...client, logLevel: 'off', ...defined({ account }) }
+}

@@ -1,4 +1,5 @@
 import { getEventListeners } from 'node:events'
+import { defined } from '../../../src/defined.ts'
 import {
   type BodyText,
   type Codec,
@@ -31,16 +32,12 @@ import { writesNoted } from '../../support/stores.ts'
 import { CLOCK_SKEW } from '../core.ts'
 import { ELSEWHERE } from './faults.ts'
 import { type EffectKind, LONGEST_FLIGHT, type Mishap } from './mishaps.ts'
-import { HERE, type Step } from './plan.ts'
-import { optionsOf, payloadOf, requestOf } from './plan-client.ts'
+import { HERE, optionsOf, payloadOf, requestOf, type Step } from './plan.ts'
 import type { Intent, World } from './world.ts'
 
 /** The header with the number of a call, which identifies its requests. */
 const CALL_HEADER = 'x-call'
-/**
- * One in this many seeds searches every property of every error for an API key. All seeds search
- * the printed form.
- */
+/** One in this many seeds searches every property of every error for an API key, all the printed form. */
 const WALKED_SHARE = 8
 
 /** A call that has neither ended nor died. */
@@ -144,13 +141,8 @@ export class Process {
     const given = abortAfter === undefined ? undefined : this.#abort(abortAfter)
     if (anew) intent.logged.wanted++
     const action = async (call: RequestOptions): Promise<{ readonly told: Told }> => {
-      const options = {
-        ...call,
-        ...(given === undefined ? {} : { signal: given }),
-        ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-      }
       const told = await this.#client.orders
-        .create(request, options)
+        .create(request, { ...call, ...defined({ signal: given, idempotencyKey }) })
         .then(({ id }): Told => ({ charged: 'yes', orderId: id }), this.#toldBy)
       if (given !== undefined) this.#world.log.leftovers += getEventListeners(given, 'abort').length
       return { told }
@@ -258,17 +250,9 @@ export class Process {
     const { totalTimeout, maxRetries, safeRetryWindow, timeout } = plan.client
     this.#world.observe()
     const logged = log.call({
-      kind,
-      ...(intent === undefined ? {} : { intent: intent.logged.name }),
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
-      ...(payload === undefined ? {} : { payload }),
-      ...(decision === undefined ? {} : { decision }),
-      process: this.#number,
-      time: this.#monotonic,
-      wall: this.#now(),
-      totalTimeout,
-      maxRetries,
-      attempt: timeout,
+      ...{ kind, process: this.#number, time: this.#monotonic, wall: this.#now() },
+      ...defined({ intent: intent?.logged.name, idempotencyKey, payload, decision }),
+      ...{ totalTimeout, maxRetries, attempt: timeout },
       repeatsFor: safeRetryWindow - timeout - CLOCK_SKEW,
       sendsFor: safeRetryWindow - CLOCK_SKEW,
     })
@@ -276,13 +260,8 @@ export class Process {
     for (const { logged: other, intent: same } of this.#running)
       if (other.storeTrouble === true && same === intent) logged.storeTrouble = true
     const running: Running = {
-      logged,
-      process: this,
-      intent,
-      anew,
-      signal,
-      look: undefined,
-      asksForOpen: false,
+      ...{ logged, process: this, intent, anew, signal },
+      ...{ look: undefined, asksForOpen: false },
     }
     if (signal?.aborted === true) logged.abortedAt = log.next()
     this.#running.add(running)
@@ -345,12 +324,8 @@ export class Process {
       const name = `${this.#number}.${number}`
       // Draw the same number of values for every effect, so that omitting one mishap changes no
       // other.
-      const [whether, which, way, back] = [
-        this.#draw.next(),
-        this.#draw.next(),
-        this.#draw.next(),
-        this.#draw.next(),
-      ]
+      const next = (): number => this.#draw.next()
+      const [whether, which, way, back] = [next(), next(), next(), next()]
       const drawn = world.troubled ? this.#mishapOf(number, kind, whether, which) : undefined
       const remote = kind === 'send' || kind === 'fetch'
       const instant = plan.latency === 0 || world.without.has('latency')
@@ -532,18 +507,9 @@ export class Process {
             logged.disturbed = true
       world.log.printed.push(row.data)
       if (world.trace !== undefined) {
-        const { record } = world.log.rows.at(-1) ?? {}
-        const facts = record && [
-          record.state,
-          `generation ${record.generation}`,
-          ...(record.ambiguous ? ['ambiguous'] : []),
-          ...(record.hold === undefined ? [] : [`hold ${record.hold}`]),
-          ...(record.rejection === undefined ? [] : [JSON.stringify(record.rejection)]),
-        ]
-        world.note(
-          'store',
-          () => `${record?.slot} version ${row.version}: ${facts?.join(', ')}, by ${this.name}`,
-        )
+        const { slot, state, generation, ambiguous, hold, rejection } = world.log.rows.at(-1)?.record ?? {}
+        const facts = JSON.stringify({ state, generation, ambiguous, hold, rejection })
+        world.note('store', () => `${slot} version ${row.version}: ${facts}, by ${this.name}`)
       }
     }
     return {
@@ -585,11 +551,7 @@ export class Process {
 
   /** Logs a request that leaves. The returned function passes it to the service. */
   #leave(
-    {
-      method,
-      url,
-      body,
-    }: { readonly method: string; readonly url: string; readonly body?: string | undefined },
+    { method, url, body }: Pick<TransportRequest, 'method' | 'url' | 'body'>,
     headers: TransportRequest['headers'],
     send: () => Promise<SandboxReply>,
   ): { readonly request: LoggedRequest | LoggedRead; readonly arrive: () => Promise<SandboxReply> } {
@@ -597,7 +559,7 @@ export class Process {
     const call = headers[CALL_HEADER]
     if (method !== 'POST') {
       const path = url.slice(world.sandbox.baseUrl.length)
-      const read = world.log.read({ path, ...(call === undefined ? {} : { call: Number(call) }) })
+      const read = world.log.read({ path, ...(call && { call: Number(call) }) })
       return { request: read, arrive: () => send().then((reply) => world.shown(reply)) }
     }
     const asked = JSON.parse(body ?? '') as CreateOrderRequest
@@ -610,7 +572,7 @@ export class Process {
       body: body ?? '',
       wall: this.#now(),
       time: world.time.now,
-      ...(call === undefined ? {} : { call: Number(call) }),
+      ...(call && { call: Number(call) }),
     })
     world.note(this.name, () => `call ${call} sends ${target} with key ${order.key}`)
     world.flying.add(order)

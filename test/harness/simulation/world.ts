@@ -9,8 +9,7 @@ import { type LoggedIntent, type LoggedRequest, RunRecorder } from '../../suppor
 import { afterMicrotasks, nextLoop, VirtualTime } from '../../support/virtual-time.ts'
 import { namelessSlot, type StoredRecord, scopeOf } from '../core.ts'
 import { type EffectKind, type Mishap, mishapAt, type Strategy } from './mishaps.ts'
-import { HERE, type IntentPlan, type Plan } from './plan.ts'
-import { requestOf } from './plan-client.ts'
+import { HERE, type IntentPlan, type Plan, requestOf } from './plan.ts'
 import { Process, type Running } from './process.ts'
 
 /** Steps and mishaps that a run omits, to shrink a failing run. */
