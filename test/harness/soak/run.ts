@@ -1,28 +1,24 @@
 /** Runs the soak as a program. `--help` prints the usage. */
-import { decimal, readArguments, UsageError, wholeNumber } from '../../../tools/programs/arguments.ts'
+import { decimal, readArguments, UsageError } from '../../../tools/programs/arguments.ts'
 import { grown, type Look } from './flat.ts'
-import { soak } from './sockets.ts'
-import { liveThrough } from './virtual.ts'
+import { soak } from './soak.ts'
 
 /**
  * Open sockets change the count by about 200 objects per sample: with few samples, chance would
  * look like a slope.
  */
-const LOOKS_OVER_SOCKETS = 27
+const LOOKS = 27
 
-const { hours, minutes } = readArguments(
+const minutes = readArguments(
   {
-    usage: `npx node test/harness/soak/run.ts [HOURS] [MINUTES]
-  lives through hours of work in virtual time (default 168; 0: none), and then minutes over sockets (default 30; 0: none)`,
-    positionals: 2,
+    usage: `npx node test/harness/soak/run.ts [MINUTES]
+  places orders over sockets for that many minutes (default 30)`,
+    positionals: 1,
     options: {},
   },
-  ({ positionals: [hours = '168', minutes = '30'] }) => {
-    const read = {
-      hours: wholeNumber('HOURS', hours),
-      minutes: decimal('MINUTES', minutes),
-    }
-    if (read.hours === 0 && read.minutes === 0) throw new UsageError('HOURS and MINUTES are not both 0.')
+  ({ positionals: [minutes = '30'] }) => {
+    const read = decimal('MINUTES', minutes)
+    if (read === 0) throw new UsageError('MINUTES is not 0.')
     return read
   },
 )
@@ -34,14 +30,11 @@ function print({ orders, bytes, objects, listeners, rows, resources }: Look): vo
   )
 }
 
-const virtual = hours === 0 ? [] : await liveThrough(hours, 1)
-virtual.forEach(print)
-const real = minutes === 0 ? [] : await soak(minutes * 60_000, LOOKS_OVER_SOCKETS)
-real.forEach(print)
-const found = [virtual, real].filter(({ length }) => length > 0).flatMap(grown)
-const ordersOf = (looks: readonly Look[]): number => looks.at(-1)?.orders ?? 0
+const looks = await soak(minutes * 60_000, LOOKS)
+looks.forEach(print)
+const found = grown(looks)
 console.log(
-  `${hours} h of work in virtual time with ${ordersOf(virtual)} orders, ${minutes} min over sockets with ${ordersOf(real)}: ` +
+  `${minutes} min over sockets with ${looks.at(-1)?.orders} orders: ` +
     (found.length === 0 ? 'nothing grew' : found.join(', ')),
 )
 process.exitCode = found.length === 0 ? 0 : 1

@@ -5,47 +5,32 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { FULL } from '../../support/effort.ts'
 import { grown, type Look } from './flat.ts'
-import { soak } from './sockets.ts'
-import { liveThrough } from './virtual.ts'
+import { soak } from './soak.ts'
 
 const RECONCILE = fileURLToPath(new URL('./reconcile.ts', import.meta.url))
 const PROGRAM = fileURLToPath(new URL('./run.ts', import.meta.url))
 
 if (FULL)
   describe('a client that lives long', () => {
-    it('a client that lives long keeps nothing, in virtual time and over sockets', async () => {
+    it('a client that lives long keeps nothing', async () => {
       // The first third does not count, and growth needs two samples. The error of a failed run
       // contains its samples.
-      const ended = promisify(execFile)(process.execPath, [PROGRAM, '6', '0.01'])
+      const ended = promisify(execFile)(process.execPath, [PROGRAM, '0.01'])
       const { stdout } = await ended.catch((error: { readonly stdout: string }) => error)
       expect(stdout).toMatch(/nothing grew\s*$/)
     })
-  })
 
-if (FULL)
-  describe('a large store', () => {
     it.each([[100_000, 96]])('reconcile() of %i records runs in a heap of %i MB', async (...amounts) => {
       const { stdout } = await promisify(execFile)(process.execPath, [RECONCILE, ...amounts.map(String)])
       expect(stdout).toMatch(/passed\s*$/)
     })
-  })
 
-if (FULL)
-  describe('a client that leaks on purpose', () => {
-    it('a leak of 2 KB per order is detected in virtual time', async () => {
-      expect(grown(await liveThrough(3, 1, 'orders'))).toContainEqual(expect.stringMatching(/^bytes .* by 2/))
-    })
-
-    it.each(['prunes', 'clients'] as const)('a leak is detected in virtual time: %s', async (leak) => {
-      expect(grown(await liveThrough(3, 1, leak))).toContainEqual(expect.stringMatching(/^objects/))
-    })
-
-    it('a leak of 2 KB per order is detected over sockets', async () => {
-      expect(grown(await soak(0, 5, 'orders'))).toContainEqual(expect.stringMatching(/^bytes .* by 2/))
-    })
-
-    it('clients that were closed and kept are detected over sockets', async () => {
-      expect(grown(await soak(0, 3, 'clients'))).toContainEqual(expect.stringMatching(/^objects/))
+    it.each([
+      ['2 KB per order', 'orders', 5, /^bytes .* by 2/],
+      ['a promise per prune()', 'prunes', 5, /^objects/],
+      ['clients that were closed and kept', 'clients', 3, /^objects/],
+    ] as const)('a leak is detected: %s', async (_what, leak, samples, grows) => {
+      expect(grown(await soak(0, samples, leak))).toContainEqual(expect.stringMatching(grows))
     })
   })
 
