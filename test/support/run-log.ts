@@ -1,3 +1,4 @@
+import { defined } from '../../src/defined.ts'
 import {
   type AttentionReason,
   isCustomerOrderingError,
@@ -19,29 +20,19 @@ class RunData {
   readonly reads: LoggedRead[] = []
   readonly charges: LoggedCharge[] = []
   readonly rows: LoggedRow[] = []
-  /**
-   * True if every applied write of a row is in `rows`, false if a store can be read only now and
-   * then.
-   */
+  /** True if every applied write of a row is in `rows`, not only what was read now and then. */
   everyWrite = true
   /** True if `requests` or `reads` contains every request, with the call that sent it. */
   everyRequest = true
   /** True if it is known for every call whether its caller's signal fired. */
   everyAbort = false
-  /**
-   * True if the service's list shows every order's reference, and its rows keep their positions.
-   */
+  /** True if the service's list shows every order's reference, and its rows keep their positions. */
   listsReferences = false
   /** True if more than one API key was in use. */
   rotated = false
-  /**
-   * True if faults had stopped, every process had ended, and one last `recover()` ran to its end.
-   */
+  /** True if faults had stopped, every process had ended, and one last `recover()` ran to its end. */
   recovered = false
-  /**
-   * True if processes were paused during their work. Then they may send requests that differ from
-   * the stored records.
-   */
+  /** True if processes were paused, so that they may send what differs from the stored records. */
   stopped = false
   /** How much longer than its time a call may take on a busy machine, in milliseconds. */
   slowness = 0
@@ -71,9 +62,7 @@ export interface LoggedIntent {
   readonly name: string
   /** Names of its records. */
   readonly slots: readonly string[]
-  /**
-   * How often the caller wants it. More than once only for deliberately repeated anonymous orders.
-   */
+  /** How often the caller wants it. More than once only for repeated anonymous orders. */
   wanted: number
 }
 
@@ -91,16 +80,14 @@ export function chargedBy(record: Pick<StoredRecord, 'state'> | undefined): Told
   return record?.state === 'open' ? 'unknown' : 'no'
 }
 
-/**
- * The report of a failed call. An error of another package is a failure of the harness or a bug.
- */
+/** The report of a failed call. An error of another package is a failure of the harness or a bug. */
 export function toldBy(error: unknown): Told {
   if (!isCustomerOrderingError(error)) throw error
   const { charged, code, orderId } = error
-  return { charged, code, ...(orderId === undefined ? {} : { orderId }) }
+  return { charged, code, ...defined({ orderId }) }
 }
 
-/** The report of a recovery about one record. */
+/** The report of a recovery about one record. What a harness does not log is absent. */
 export interface Recovered {
   readonly intent: string
   readonly outcome: RecoveryOutcome['outcome']
@@ -114,10 +101,7 @@ export interface Recovered {
   readonly cut?: boolean
   /** The wall clock of the recovering process, in milliseconds. */
   readonly wall: number
-  /**
-   * The time of the report in the order of events. If the harness does not know it, the end of the
-   * recovery.
-   */
+  /** The time of the report in the order of events, or the end of the recovery. */
   readonly at?: number
 }
 
@@ -128,47 +112,37 @@ export function recoveredOf(
   wall: number,
 ): Recovered {
   const orderId = order?.id ?? (outcome === 'created' ? record.order?.id : undefined)
+  const cut = error?.code === 'unresolved_order' || undefined
   return {
-    intent,
-    outcome,
-    key: record.key,
-    ...(error?.code === 'unresolved_order' ? { cut: true } : {}),
-    wall,
-    ...(reason === undefined ? {} : { reason }),
-    ...(orderId === undefined ? {} : { orderId }),
-    ...(error === undefined ? {} : { charged: error.charged }),
+    ...{ intent, outcome, key: record.key, wall },
+    ...defined({ cut, reason, orderId, charged: error?.charged }),
   }
 }
 
-/** One public call. */
+/** One public call. Times are milliseconds. What a harness does not log is absent. */
 export interface LoggedCall {
   readonly id: number
   readonly kind: 'create' | 'recover' | 'resolve'
   /** Present for every call except `recover`. */
   readonly intent?: string
-  /** The caller's Idempotency-Key, if the harness logs it. */
+  /** The caller's Idempotency-Key. */
   readonly idempotencyKey?: string
-  /** The payload without metadata, as text, if the harness logs it. */
+  /** The payload without metadata, as text. */
   readonly payload?: string
-  /** Number of its process, if the harness logs it. */
+  /** Number of its process. */
   readonly process?: number
   readonly at: number
-  /** The time of the run's clock, in milliseconds. */
+  /** The time of the run's clock. */
   readonly time: number
   readonly totalTimeout: number
   readonly maxRetries: number
-  /** The wall clock of its process at its beginning, in milliseconds, if the harness logs it. */
+  /** The wall clock of its process at its beginning. */
   readonly wall?: number
-  /**
-   * For `recover`: how long after its first send it sends a key again, in milliseconds, if the
-   * harness logs it.
-   */
+  /** For `recover`: how long after its first send it sends a key again. */
   readonly repeatsFor?: number
-  /**
-   * How long after its first send a key may be sent again, in milliseconds, if the harness logs it.
-   */
+  /** How long after its first send a key may be sent again. */
   readonly sendsFor?: number
-  /** The timeout of an attempt, which must end within {@link sendsFor}, if the harness checks it. */
+  /** The timeout of an attempt, which must end within {@link sendsFor}. */
   readonly attempt?: number
   /** True if its process's wall clock was set meanwhile. */
   clockSet?: boolean
@@ -176,50 +150,40 @@ export interface LoggedCall {
   endedAt?: number
   endedTime?: number
   died?: boolean
-  /** When its process died, if known. */
   diedAt?: number
   told?: Told
   recovered?: Recovered[]
   /** True if the store failed, hung or lost a response during the call. */
   storeTrouble?: boolean
-  /** When the caller's signal fired, if the harness logs it and it fired before the call's end. */
+  /** When the caller's signal fired, if before the call's end. */
   abortedAt?: number
-  /** True if it resolved: a `resolve()` of a harness that checks them. */
+  /** True if a `resolve()` resolved. */
   succeeded?: boolean
-  /**
-   * For `resolve`, if the harness logs it: the order that a person has found, or that it is
-   * abandoned.
-   */
+  /** For `resolve`: the order that a person has found, or that it is abandoned. */
   readonly decision?: { readonly orderId?: string; readonly isOwn?: boolean } | undefined
   /** True if a write of a call that had ended or died was applied during this one. */
   disturbed?: boolean
-  /**
-   * True if its process was stopped at the call's deadline and did nothing until the call had no
-   * time left to read its record, and the call had not read before that the order exists.
-   */
+  /** True if its process was stopped meanwhile, so that it may not have read its record at the end. */
   overslept?: boolean
 }
 
-/** One order request as received by the service. */
+/** One order request as received by the service. What a harness does not log is absent. */
 export interface LoggedRequest {
   readonly at: number
   readonly intent: string
   readonly key: string
   readonly body: string
-  /** The wall clock of the sending process, in milliseconds, if the harness logs it. */
+  /** The wall clock of the sending process. */
   readonly wall?: number
-  /**
-   * The same clock at a time before the check whether the call may send, if the process may pause
-   * after the check.
-   */
+  /** The same before the check whether the call may send, if the process may pause after it. */
   readonly awake?: number | undefined
   /** The run's clock at that time. */
   readonly awakeAt?: number | undefined
-  /** The time of the run's clock, in milliseconds, if the harness logs it. */
+  /** The time of the run's clock. */
   readonly time?: number
-  /** The body's payload, as in {@link LoggedCall.payload}, if the harness logs it. */
+  /** The body's payload, as in {@link LoggedCall.payload}. */
   readonly payload?: string
-  /** The call that sent it, if known. */
+  /** The call that sent it. */
   readonly call?: number
   /** True if something sent it twice, and its process heard only the second response. */
   resent?: boolean
@@ -231,25 +195,18 @@ export interface LoggedRequest {
   /** True if the client received the complete response. */
   heard?: boolean
   answeredAt?: number
-  /** The time of the run's clock, in milliseconds, if the harness logs it. */
   answeredTime?: number
 }
 
 /** One attempt to send an order, even if its process knows that nothing has left. */
-export interface LoggedAttempt {
-  readonly key: string
-  /** The wall clock of its process, in milliseconds. */
-  readonly wall: number
+export interface LoggedAttempt extends Required<Pick<LoggedRequest, 'key' | 'wall'>> {
   readonly call?: number
 }
 
 /** One read request for orders, as sent. */
-export interface LoggedRead {
-  readonly at: number
+export interface LoggedRead extends Pick<LoggedRequest, 'at' | 'call'> {
   /** Path and query. */
   readonly path: string
-  /** The call that sent it, if known. */
-  readonly call?: number
   /** True if the client received a complete success. */
   answered?: boolean
 }
@@ -319,12 +276,7 @@ export class RunRecorder extends RunData {
   }
 
   answered(request: LoggedRequest, status: number, code: string | undefined, heard: boolean): void {
-    Object.assign(request, {
-      status,
-      heard,
-      answeredAt: this.next(),
-      ...(code === undefined ? {} : { code }),
-    })
+    Object.assign(request, { status, heard, answeredAt: this.next(), ...defined({ code }) })
   }
 
   charge(charge: Omit<LoggedCharge, 'at'>): void {

@@ -16,6 +16,10 @@ const life = (
   events: events.map(([at, happening]) => ({ at, wall, ...happening })),
 })
 const TIMED_OUT = { charged: 'unknown', code: 'timeout' } as const
+const BESIDE = [
+  { from: 100, to: 999 },
+  { from: 4000, to: 5000 },
+]
 const NOTHING_ELSE = { arrivals: [], readings: [], ledger: [], rows: [] }
 
 it('a call of the fleet begins when its client has read the clock, even if writing the log takes long', () => {
@@ -32,7 +36,7 @@ it('a call of the fleet begins when its client has read the clock, even if writi
   ])
 })
 
-describe('a call whose process was stopped', () => {
+describe('the order of another process', () => {
   const record = {
     ...{ ...LEFT_OPEN, slot: 'ref:r', key: 'k', externalOrderId: 'r' },
     ...{ state: 'created', readable: true, order: { id: 'o' } },
@@ -42,62 +46,20 @@ describe('a call whose process was stopped', () => {
     ...{ createdAt: wall, updatedAt: wall, data: JSON.stringify(record) },
   }
 
-  /** What I6 says about a call that begins at 1000 and times out although another process has bought the order. */
-  const judged = (
-    stop: Life['stops'][number] | undefined,
-    awakeAt: number,
-    meanwhile: readonly (readonly [number, Happening])[] = [],
-    calledAt = 1001,
-  ): string[] => {
+  const broken = ["I6: r was told 'unknown' (timeout) while the record says 'yes'"]
+  it.each<[string, Life['stops'], number, readonly string[]]>([
+    ['breaks a promise', [], 1001, broken],
+    ['breaks a promise if its process was stopped before and after', BESIDE, 1001, broken],
+    ['breaks none if its process was stopped meanwhile', [{ from: 1002, to: 3000 }], 1001, []],
+    ['breaks none if it was stopped before it logged its beginning', [{ from: 1000.5, to: 3000 }], 3001, []],
+  ])('a call that times out %s', (_what, stops, calledAt, told) => {
     const call = 'late'
     const events: (readonly [number, Happening])[] = [
       [1000, { event: 'began', call, kind: 'create', reference: 'r' }],
       [calledAt, { event: 'called', call }],
-      ...meanwhile,
-      [awakeAt, { event: 'told', call, told: TIMED_OUT, waiting: false }],
+      [3002, { event: 'told', call, told: TIMED_OUT, waiting: false }],
     ]
-    return agreement(
-      runLogOf({
-        references: ['r'],
-        lives: [
-          life('buyer', [], [[10, { event: 'wrote', row }]]),
-          life('sleeper', stop === undefined ? [] : [stop], events),
-        ],
-        ...NOTHING_ELSE,
-      }),
-    )
-  }
-  const broken = ["I6: r was told 'unknown' (timeout) while the record says 'yes'"]
-
-  it('a call has overslept if its process was stopped from its deadline until its last read was due', () => {
-    expect(judged({ from: 1002, to: 3000 }, 3001)).toEqual([])
-    expect(judged({ from: 1999, to: 2502 }, 2503)).toEqual([])
-  })
-
-  it('a call has overslept if its process was stopped before it could log that the call began', () => {
-    expect(judged({ from: 1000.5, to: 3000 }, 3002, [], 3001)).toEqual([])
-  })
-
-  it.each<[string, Life['stops'][number] | undefined, number, (readonly [number, Happening])[]?]>([
-    ['its process was never stopped', undefined, 2505],
-    ['its process woke before the deadline', { from: 1100, to: 1900 }, 2505],
-    ['its process was stopped only after the deadline', { from: 2100, to: 4000 }, 4001],
-    ['its process woke early enough for a last read', { from: 1100, to: 2300 }, 2301],
-    ['its process was stopped before the call', { from: 100, to: 999 }, 2505],
-    ['the call began while its process woke', { from: 500, to: 1000.5 }, 2505],
-    [
-      'another call of its process was awake',
-      { from: 1100, to: 2400 },
-      2600,
-      [[2401, { event: 'asked', call: 'other' }]],
-    ],
-    [
-      'it had read that the order exists',
-      { from: 1100, to: 3000 },
-      3001,
-      [[1050, { event: 'saw', call: 'late', row }]],
-    ],
-  ])('a call has not overslept if %s', (_why, stop, awakeAt, meanwhile) => {
-    expect(judged(stop, awakeAt, meanwhile)).toEqual(broken)
+    const lives = [life('buyer', [], [[10, { event: 'wrote', row }]]), life('sleeper', stops, events)]
+    expect(agreement(runLogOf({ references: ['r'], lives, ...NOTHING_ELSE }))).toEqual(told)
   })
 })

@@ -61,8 +61,6 @@ export interface Records {
 
 /** How much longer than its time a call may take on a busy machine. */
 const SLOWNESS = 30_000
-/** Milliseconds after its deadline within which a call may still read its record. */
-const LAST_LOOK = 500
 const LONGEST_HISTORY = 150
 
 /** The service's log of the fleet's order requests. */
@@ -141,8 +139,6 @@ interface Call {
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
   /** Rows that it started to write. */
   readonly rows: StoredRow[]
-  /** When it first read or stored that the order exists. */
-  knewAt: number
   lastAsked: number
   storeFailed: boolean
 }
@@ -155,7 +151,7 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
         const { at, kind, reference } = event
         calls.set(event.call, {
           ...{ kind, reference, life, announcedAt: at, beganAt: at, wall: event.wall },
-          ...{ rows: [], knewAt: Number.POSITIVE_INFINITY, lastAsked: at, storeFailed: false },
+          ...{ rows: [], lastAsked: at, storeFailed: false },
         })
         continue
       }
@@ -171,8 +167,6 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       else if (event.event === 'store_failed' || event.event === 'unstored') call.storeFailed = true
       else if (event.event === 'asked') call.lastAsked = at
       else if (event.event === 'writing') call.rows.push(event.row)
-      else if ((event.event === 'saw' || event.event === 'wrote') && event.row.state === 'created')
-        call.knewAt = Math.min(call.knewAt, at)
     }
   }
   return calls
@@ -195,7 +189,7 @@ export function runLogOf(records: Records): RunRecorder {
   const troubled = new Set<string | undefined>()
   for (const { reference, storeFailed } of calls.values()) if (storeFailed) troubled.add(reference)
   for (const [name, call] of calls) {
-    const { kind, reference, life, beganAt, wall } = call
+    const { kind, reference, life, announcedAt, beganAt, wall } = call
     const { timeout, totalTimeout, maxRetries, safeRetryWindow } = life.limits
     const sendsFor = safeRetryWindow - CLOCK_SKEW
     const facts = {
@@ -208,14 +202,15 @@ export function runLogOf(records: Records): RunRecorder {
     add(beganAt, () => logged.set(name, log.call(facts)))
     const died = call.ended === undefined && life.killed
     if (call.ended === undefined && !died) continue
-    const took = (call.ended?.at ?? life.endedAt) - beganAt - stoodStill(life, beganAt, life.endedAt)
+    const until = call.ended?.at ?? life.endedAt
+    const took = until - beganAt - stoodStill(life, beganAt, until)
     add(died ? life.endedAt : endOf(call, rows), () => {
       const found = logged.get(name)
       if (found === undefined) throw new Error(`${name} ended before it began`)
       const { told, recovered } = call.ended ?? {}
       log.ended(found, beganAt + took, defined({ told, recovered }))
       if (died) found.died = true
-      if (overslept(call)) found.overslept = true
+      if (stoodStill(life, announcedAt, until) > 0) found.overslept = true
     })
   }
 
@@ -284,22 +279,6 @@ function endOf(
   return written.length === 0 ? Math.max(beganAt, lastAsked) : Math.max(beganAt, ...written) + 5e-7
 }
 
-/**
- * See {@link LoggedCall.overslept}. The parent's log must show that the process was stopped at the
- * deadline, and the process's own log that it did nothing until the time for a last read was over.
- */
-function overslept({ ended, life, announcedAt, beganAt, knewAt }: Call): boolean {
-  const { totalTimeout } = life.limits
-  return life.stops.some(({ from, to }) => {
-    // If the client read its clock only after the stop, its deadline was later.
-    const isEarlier = announcedAt < from && ended !== undefined && ended.at < to + totalTimeout
-    const earliest = announcedAt + totalTimeout
-    const latest = Math.min(beganAt, from) + totalTimeout
-    const awakeAt = life.events.find(({ at }) => at > from)?.at ?? Number.POSITIVE_INFINITY
-    return isEarlier && from <= earliest && to >= latest && awakeAt >= latest + LAST_LOOK && knewAt > from
-  })
-}
-
 function stoodStill({ stops }: Life, from: number, to: number): number {
   return stops.reduce((sum, stop) => sum + Math.max(0, Math.min(to, stop.to) - Math.max(from, stop.from)), 0)
 }
@@ -337,48 +316,33 @@ export function sentAfterClaim({ lives }: Records): string[] {
   return broken
 }
 
+/** All that the logs say about an order, for a person who looks for the cause. */
 export function historyOf(records: Records, reference: string): string[] {
-  const start = Math.min(...records.lives.flatMap(({ events }) => events[0]?.at ?? []))
-  const lines: { readonly at: number; readonly text: string }[] = []
-  const ids = new Set<string>()
   const calls = callsOf(records.lives)
-  const aboutRow = (row: StoredRow): string => {
-    const { state, generation, key, ambiguous, claim, hold, rejection, order } = readData(row)
-    const shown = { state, generation, key, ambiguous, claim, hold, rejection, order }
-    return `version ${row.version} ${JSON.stringify(shown)}`
-  }
-  for (const { row } of writtenRows(records).values())
-    if (readData(row)['externalOrderId'] === reference) ids.add(row.id)
-  for (const { name, events, stops, endedAt, killed } of records.lives) {
-    for (const { from, to } of stops)
-      lines.push({ at: from, text: `${name} is stopped for ${Math.round(to - from)} ms` })
-    if (killed) lines.push({ at: endedAt, text: `${name} is killed` })
-    for (const event of events) {
-      const { at, event: what } = event
-      const call = 'call' in event && event.call !== undefined ? event.call : name
-      // Rows that it read, which other processes wrote.
-      if (what === 'asked' || what === 'saw' || what === 'sending') continue
-      if (what === 'writing' || what === 'wrote') {
-        if (ids.has(event.row.id)) lines.push({ at, text: `${call} ${what} ${aboutRow(event.row)}` })
-      } else if (what !== 'heard' && calls.get(call)?.reference === reference) {
-        const told = event.event === 'told' ? ` ${JSON.stringify(event.told)}` : ''
-        lines.push({ at, text: `${call} ${what}${told}` })
-      }
-    }
-  }
-  for (const arrival of records.arrivals) {
-    if (arrival.reference !== reference) continue
-    const { at, call, key, charged, answer } = arrival
-    lines.push({ at, text: `${call} sent ${key}${charged ? ', charged' : ''}` })
-    const whole = answer?.whole === true ? '' : ', cut'
-    if (answer !== undefined)
-      lines.push({ at: answer.at, text: `${call} is answered ${answer.status} ${answer.code ?? ''}${whole}` })
-  }
-  for (const { externalOrderId, at, orderId, idempotencyKey } of records.ledger)
-    if (externalOrderId === reference) lines.push({ at, text: `CHARGE ${orderId} by ${idempotencyKey}` })
-  const told = lines
-    .sort((one, other) => one.at - other.at)
-    .map(({ at, text }) => `${(at - start).toFixed(3).padStart(10)} ms  ${text}`)
+  const lines = [
+    ...records.lives.flatMap(({ name, events, stops, endedAt, killed }) => [
+      ...stops.map(({ from, to }) => [from, `${name} is stopped for ${Math.round(to - from)} ms`] as const),
+      ...(killed ? [[endedAt, `${name} is killed`] as const] : []),
+      ...events.flatMap((event) => {
+        // Rows that it read, which other processes wrote.
+        if (event.event === 'asked' || event.event === 'saw' || event.event === 'heard') return []
+        const call = 'call' in event ? calls.get(event.call ?? '') : undefined
+        const isAbout =
+          'row' in event
+            ? readData(event.row)['externalOrderId'] === reference
+            : call?.reference === reference
+        return isAbout ? [[event.at, JSON.stringify(event)] as const] : []
+      }),
+    ]),
+    ...records.arrivals.flatMap(({ body: _body, ...arrival }) =>
+      arrival.reference === reference ? [[arrival.at, JSON.stringify(arrival)] as const] : [],
+    ),
+    ...records.ledger.flatMap((charge) =>
+      charge.externalOrderId === reference ? [[charge.at, `CHARGE ${JSON.stringify(charge)}`] as const] : [],
+    ),
+  ].sort(([one], [other]) => one - other)
+  const [[start] = [0]] = lines
+  const told = lines.map(([at, text]) => `${(at - start).toFixed(3).padStart(10)} ms  ${text}`)
   const left = told.length - LONGEST_HISTORY
   return left <= 0 ? told : [...told.slice(0, LONGEST_HISTORY), `and ${left} lines more`]
 }

@@ -225,32 +225,17 @@ const pause = (milliseconds: number): Promise<void> =>
 
 /** The broken promises of the fleet, each with the history of its order. */
 function judge(records: Records, dear: readonly string[]): string[] {
-  const { references, ledger, rows, lives } = records
+  const { references, ledger, lives } = records
   const broken: string[] = []
-  if (ledger.length !== references.length - dear.length)
-    broken.push(`${ledger.length} charges for ${references.length - dear.length} orders`)
   const told = new Set(
     lives.at(-1)?.events.flatMap((event) => (event.event === 'told' ? (event.told.orderId ?? []) : [])),
   )
-  const stored = new Map(
-    rows.map(({ data }) => {
-      const record = JSON.parse(data) as { state?: string; externalOrderId?: string; order?: { id?: string } }
-      return [record.externalOrderId, record] as const
-    }),
-  )
   for (const reference of references) {
     const charges = ledger.filter(({ externalOrderId }) => externalOrderId === reference)
-    const record = stored.get(reference)
-    const orderId = charges[0]?.orderId
     const wanted = dear.includes(reference) ? 0 : 1
     if (charges.length !== wanted)
       broken.push(`${reference} was charged ${charges.length} times instead of ${wanted}`)
-    if (wanted === 0) continue
-    if (record?.state !== 'created' || record.order?.id !== orderId)
-      broken.push(
-        `${reference} is remembered as ${record?.state}, order ${record?.order?.id}; charged was ${orderId}`,
-      )
-    if (orderId !== undefined && !told.has(orderId))
+    if (charges.some(({ orderId }) => !told.has(orderId)))
       broken.push(`${reference} was not found again at the end`)
   }
   broken.push(...brokenPromises(runLogOf(records)), ...sentAfterClaim(records))
