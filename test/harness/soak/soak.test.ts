@@ -27,7 +27,6 @@ if (FULL)
 
     it.each([
       ['2 KB per order', 'orders', 5, /^bytes .* by 2/],
-      ['a promise per prune()', 'prunes', 5, /^objects/],
       ['clients that were closed and kept', 'clients', 3, /^objects/],
     ] as const)('a leak is detected: %s', async (_what, leak, samples, grows) => {
       expect(grown(await soak(0, samples, leak))).toContainEqual(expect.stringMatching(grows))
