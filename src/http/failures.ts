@@ -8,7 +8,6 @@ import {
   type ErrorFacts,
   IdempotencyConflictError,
   InvalidResponseError,
-  type Issue,
   knownError,
   NotFoundError,
   PermissionDeniedError,
@@ -50,13 +49,6 @@ export const UNKNOWN_CALL = {
   reason: undefined,
   change: '',
 } as const
-
-interface UnexpectedAnswer {
-  readonly attempts: number
-  readonly status: number | undefined
-  readonly requestId: string | undefined
-  readonly issues: readonly Issue[]
-}
 
 type Failure = Exclude<Ending<unknown>, { readonly end: 'done' | 'steered' }>
 /** What an error says: what happened, the next step, and facts about the response. */
@@ -127,15 +119,15 @@ function factsOf(context: CallContext, attempts: number): ErrorFacts {
 
 export function unexpectedBody(
   context: CallContext,
-  answered: UnexpectedAnswer,
+  answered: ErrorFacts,
   ...advice: Advice
 ): InvalidResponseError {
-  const { attempts, status, issues } = answered
+  const { status, issues = [] } = answered
   const why =
     issues.length === 0 ? 'a body that could not be read' : `an unexpected body: ${issuesText(issues)}`
   return new InvalidResponseError(
     `${context.endpoint.method} ${context.path} returned ${status} with ${why}.${nextSteps(context, advice)}`,
-    { ...factsOf(context, attempts), ...answered },
+    { ...factsOf(context, 0), ...answered },
   )
 }
 

@@ -31,7 +31,7 @@ import {
   type RecoverySummary,
   recoverySummary,
 } from '../orders/commands/recovery-outcome.ts'
-import { remembered, unresolved } from '../orders/commands/remembered.ts'
+import { records, remembered } from '../orders/commands/remembered.ts'
 import { forget, resolve } from '../orders/commands/resolve.ts'
 import { waitForOrder } from '../orders/commands/wait-for.ts'
 import { ORDERS_PATH, type OrderContext, type OrdersContext } from '../orders/record/context.ts'
@@ -201,8 +201,8 @@ export class Orders<S extends Schemas = Schemas> {
    */
   remembered(query: RememberedQuery): Lazy<OrderRecord, OrderRecord[]> {
     const which = readArguments.query(query)
-    const { lifetime, defaults } = this.#context
-    return listOf('orders.remembered', () => lifetime.each(remembered(this.#context, which, defaults)))
+    const { lifetime } = this.#context
+    return listOf('orders.remembered', () => lifetime.each(remembered(this.#context, which)))
   }
 
   /**
@@ -217,7 +217,7 @@ export class Orders<S extends Schemas = Schemas> {
    */
   unresolved(): Lazy<OrderRecord, OrderRecord[]> {
     const { lifetime } = this.#context
-    return listOf('orders.unresolved', () => lifetime.each(unresolved(this.#context)))
+    return listOf('orders.unresolved', () => lifetime.each(records(this.#context, 'open')))
   }
 
   /**
@@ -238,9 +238,8 @@ export class Orders<S extends Schemas = Schemas> {
    *   console.log(record.externalOrderId, outcome, reason)
    */
   recover(options?: RecoverOptions): Lazy<RecoveryOutcome<OrderOf<S>>, RecoverySummary> {
-    const { concurrency = 8, takeOver = false, ...call } = readArguments.recover(options)
-    const { lifetime, defaults, connection } = this.#context
-    const how = { settings: callSettings(defaults, call), concurrency, takeOver }
+    const how = readArguments.recover(options)
+    const { lifetime, connection } = this.#context
     const run = () => lifetime.each(connection.reporter.recovered(recover(this.#context, how)))
     return new Lazy(once('orders.recover', run), recoverySummary)
   }
@@ -282,8 +281,7 @@ export class Orders<S extends Schemas = Schemas> {
    */
   async forget(name: OrderName): Promise<boolean> {
     const which = readArguments.name(name)
-    const { lifetime, defaults } = this.#context
-    return await lifetime.use(() => forget(this.#context, which, defaults))
+    return await this.#context.lifetime.use(() => forget(this.#context, which))
   }
 
   /**
@@ -302,11 +300,10 @@ export class Orders<S extends Schemas = Schemas> {
     params?: ReconcileParams,
     options?: RequestOptions,
   ): Lazy<Reconciled<OrderOf<S>>, Reconciled<OrderOf<S>>[]> {
-    const { since = 0, sourceSystem } = readArguments.reconcile(params)
+    const which = readArguments.reconcile(params)
     const { lifetime, defaults } = this.#context
     const settings = callSettings(defaults, readArguments.call(options))
-    const how = { settings, since, sourceSystem }
-    return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#context, how)))
+    return listOf('orders.reconcile', () => lifetime.each(reconcile(this.#context, which, settings)))
   }
 }
 

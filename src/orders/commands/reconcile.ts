@@ -1,4 +1,4 @@
-import type { EchoedField } from '../../call-options.ts'
+import type { EchoedField, ReconcileParams } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
@@ -41,13 +41,6 @@ export type Reconciled<Output = Order> =
   | (Compared<Output> & { readonly kind: 'only_remote'; readonly record?: undefined })
   | { readonly kind: 'only_local'; readonly record: OrderRecord; readonly order?: undefined }
 
-export interface ReconcileSettings {
-  readonly settings: CallSettings
-  readonly sourceSystem?: string | undefined
-  /** Milliseconds since 1970. Only records written since this time are reported. */
-  readonly since: number
-}
-
 const OPERATION = 'orders.reconcile'
 const SWEEPS = 2
 /** Milliseconds to read one record. */
@@ -60,7 +53,8 @@ const STORE_TIME = 20_000
  */
 export async function* reconcile<Output>(
   context: OrdersContext<Output>,
-  options: ReconcileSettings,
+  { since = 0, sourceSystem }: ReconcileParams,
+  settings: CallSettings,
 ): AsyncGenerator<Reconciled<Output>, void, undefined> {
   const checkOpen = (): void => context.lifetime.check('unknown')
   const index = new RecordIndex()
@@ -70,23 +64,17 @@ export async function* reconcile<Output>(
     checkOpen()
     if (typeof record === 'string') unusable = record
     else if (record.state !== 'rejected')
-      index.add(nameOf(record), row.id, record.updatedAt < options.since ? MARKS.older : 0)
+      index.add(nameOf(record), row.id, record.updatedAt < since ? MARKS.older : 0)
   }
   index.seal()
   const reported = new Set<string>()
-  const scan = {
-    operation: OPERATION,
-    settings: options.settings,
-    charged: undefined,
-    sourceSystem: options.sourceSystem,
-    checkOpen,
-  } as const
+  const scan = { operation: OPERATION, settings, charged: undefined, sourceSystem, checkOpen }
   for (let sweep = 0; sweep < SWEEPS && (sweep === 0 || index.unmarked().next().done !== true); sweep++) {
     for await (const page of scanOrders(context, scan)) {
       for (const listed of page) {
         if (reported.has(listed.id)) continue
         reported.add(listed.id)
-        const reconciled = await reconciledWith(context, index, listed, options.settings)
+        const reconciled = await reconciledWith(context, index, listed, settings)
         if (reconciled !== undefined) yield reconciled
       }
     }

@@ -1,9 +1,11 @@
 /** Settles the orders that earlier calls have left without a known outcome. */
+import type { RecoverOptions } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../errors/classes.ts'
 import { type CallSettings, noTrail } from '../../http/call.ts'
 import { Deadline, GRACE } from '../../http/deadline.ts'
 import { errorOf } from '../../http/failures.ts'
+import { callSettings } from '../../settings/arguments.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent, SENDING } from '../record/context.ts'
@@ -15,13 +17,6 @@ import { concurrently } from './concurrently.ts'
 import { fitOrder } from './create.ts'
 import { type Lookup, lookUp, lookUpById, MAX_PAGES } from './look-up.ts'
 import { failureOf, outcomeOf, type RecoveryOutcome, unreadableRecord } from './recovery-outcome.ts'
-
-export interface RecoverSettings {
-  readonly settings: CallSettings
-  readonly concurrency: number
-  /** True to claim records even if a call of another process may still be placing their orders. */
-  readonly takeOver: boolean
-}
 
 const { operation: OPERATION } = SENDING.recover
 /** After this many transport failures in a row, the service is presumed unreachable. */
@@ -35,10 +30,10 @@ const READ_TIMEOUT = 5000
  */
 export async function* recover<Output>(
   context: OrdersContext<Output>,
-  options: RecoverSettings,
+  { concurrency = 8, takeOver = false, ...call }: Partial<RecoverOptions>,
 ): AsyncGenerator<RecoveryOutcome<Output>, void, undefined> {
-  const { settings, concurrency, takeOver } = options
-  const { lifetime, connection } = context
+  const { lifetime, connection, defaults } = context
+  const settings = callSettings(defaults, call)
   const { runtime } = connection
   const checkOpen = (): void => lifetime.check('unknown')
   const { ids, unusable } = await pendingRecords(context, settings)

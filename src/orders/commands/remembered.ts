@@ -11,25 +11,23 @@ import { isPending, type OrderRecord, publicRecord, type Unusable, unusableError
 export async function* remembered(
   context: OrderContext,
   query: RememberedQuery,
-  settings: CallSettings,
 ): AsyncGenerator<OrderRecord, void, undefined> {
   if ('since' in query) {
-    yield* views(context, query.since)
+    yield* records(context, query.since)
     return
   }
-  const { record } = await findNamed(context, 'orders.remembered', query, settings, EVERYWHERE)
+  const { record } = await findNamed(context, 'orders.remembered', query, context.defaults, EVERYWHERE)
   if (record !== undefined) yield publicRecord(record)
-}
-
-export async function* unresolved(context: OrderContext): AsyncGenerator<OrderRecord, void, undefined> {
-  yield* views(context, 'open')
 }
 
 /**
  * Yields each record once: the store may repeat rows that change between pages. Throws at the end if
  * a record was unreadable: a normal end would hide that record.
  */
-async function* views({ journal }: OrderContext, which: Which): AsyncGenerator<OrderRecord, void, undefined> {
+export async function* records(
+  { journal }: OrderContext,
+  which: Which,
+): AsyncGenerator<OrderRecord, void, undefined> {
   const seen = new Set<string>()
   let unusable: Unusable | undefined
   for await (const { row, record } of journal.records(which)) {

@@ -117,13 +117,9 @@ async function abandoned(context: OrderContext, found: Named, record: JournalRec
   return publicRecord(written.found.record)
 }
 
-export async function forget(
-  context: OrderContext,
-  name: OrderName,
-  settings: CallSettings,
-): Promise<boolean> {
-  const found = await findNamed(context, 'orders.forget', name, settings, EVERYWHERE)
-  const step = ruleFor('forget', found.record, factsOf(context, found, settings))
+export async function forget(context: OrderContext, name: OrderName): Promise<boolean> {
+  const found = await findNamed(context, 'orders.forget', name, context.defaults, EVERYWHERE)
+  const step = ruleFor('forget', found.record, factsOf(context, found, context.defaults))
   if (step.step === 'refuse') throw refused(step.because, name, found.record)
   if (step.step !== 'empty' || found.record === undefined) return false
   return await context.journal.empty(found, found.deadline)
