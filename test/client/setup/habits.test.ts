@@ -1,8 +1,14 @@
-import { type ClientOptions, CustomerOrderingClient, type ListParams } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import {
+  type ClientOptions,
+  type CreateOrderRequest,
+  CustomerOrderingClient,
+  type ListParams,
+} from 'customer-ordering-sdk'
+import { describe, expect } from 'vitest'
 import { habitOf } from '../../../src/settings/habits.ts'
 import { nearestName } from '../../../src/settings/readers.ts'
-import { failure, Lab } from '../../support/lab.ts'
+import { it } from '../../support/history.ts'
+import { failure, order } from '../../support/lab.ts'
 
 /** Names that Stripe, OpenAI, Octokit and Notion use, and what the error advises. */
 const client: Readonly<Record<string, string>> = {
@@ -41,124 +47,104 @@ const pairs = (table: typeof client): [name: string, advice: string][] =>
       .map((name): [string, string] => [name, ours.includes(' ') ? ours : `did you mean ${ours}?`]),
   )
 
-describe('names of other SDKs', () => {
-  const lab = new Lab()
-  const { sandbox } = lab
-  const { baseUrl, apiKey } = sandbox
-  const order = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
-  const named = { ...order, metadata: { externalOrderId: 'r1' } }
-
-  it.each(pairs(client))('the client option %s is answered with the name of ours: %s', (name, advice) => {
-    const options: ClientOptions = { baseUrl, apiKey, dangerouslyAllowBrowser: true, ...{ [name]: 'x' } }
-    expect(() => new CustomerOrderingClient(options)).toThrow(`option ${name} is not known (${advice})`)
-  })
-
-  it.each(
-    Object.entries({ create, retrieve }).flatMap(([method, table]) =>
-      pairs(table).map(([name, advice]) => [method, name, advice] as const),
-    ),
-  )('orders.%s answers the option %s with the name of ours: %s', async (method, name, advice) => {
-    const { orders } = lab
-    const options = { [name]: 'x' }
-    const error = await failure(
-      method === 'create' ? orders.create(named, options) : orders.retrieve('o', options),
-    )
-    expect(error).toMatchObject({ code: 'invalid_request', issues: [{ path: name }] })
-    expect(error).toHaveProperty('message', `${name} is not known (${advice}). Nothing was sent.`)
-  })
-
-  it.each(pairs(list))('a list answers the parameter %s with the name of ours: %s', (name, advice) => {
-    const params: ListParams = { ...{ [name]: 2 } }
-    expect(() => lab.orders.list(params)).toThrow(`${name} is not known (${advice})`)
-  })
-
-  it.each([
-    ['productId', 'must be named serviceId'],
-    ['product_id', 'must be named serviceId'],
-  ])('an order with the field %s is refused before anything is sent: %s', async (name, message) => {
-    const { serviceId, ...others } = named
-    const request = { ...others, ...{ [name]: serviceId } }
-    // @ts-expect-error the name of another SDK stands in place of serviceId
-    const error = await failure(lab.orders.create(request))
-    expect(error).toMatchObject({ charged: 'no', issues: [{ path: name, message }] })
-  })
-
-  it('a name of another SDK whose value is undefined counts as absent', async () => {
-    const client = new Lab().client()
-    const absent: object = { signal: undefined, timeout: undefined, page: undefined }
-    await client.orders.list(absent)
-    await client.orders.reconcile(absent)
-    const misspelt: object = { limt: undefined }
-    expect(() => client.orders.list(misspelt)).toThrow('limt is not known')
-  })
-
-  it('an order that has a serviceId may have a field named productId, too', async () => {
-    const own = new Lab()
-    await own.client().orders.create({ ...named, ...{ productId: 'p', productIds: ['p'] } })
-    expect(own.sandbox.ledger).toHaveLength(1)
-  })
-
-  it('metadata may have any of these names', async () => {
-    const metadata = { externalOrderId: 'r2', productId: 'p', amount: 5, page: 1, token: 't' }
-    await lab.orders.create({ ...order, metadata })
-    expect(sandbox.requests).toHaveLength(1)
-  })
-
-  it('a key in place of the options is answered with the name of the option', () => {
-    // @ts-expect-error the options are an object
-    expect(() => new CustomerOrderingClient('key')).toThrow(
-      'Client options must be an object such as { apiKey }.',
-    )
-  })
+it.each(pairs(client))('the client option %s is answered with the name of ours: %s', (lab, name, advice) => {
+  const options: ClientOptions = { ...{ [name]: 'x' } }
+  expect(() => lab.client(options)).toThrow(`option ${name} is not known (${advice})`)
 })
 
-describe('methods of other SDKs', () => {
-  const { orders, services, balance } = new Lab().client()
+it.each(
+  Object.entries({ create, retrieve }).flatMap(([method, table]) =>
+    pairs(table).map(([name, advice]) => [method, name, advice] as const),
+  ),
+)('orders.%s answers the option %s with the name of ours: %s', async (lab, method, name, advice) => {
+  const options = { [name]: 'x' }
+  const error = await failure(
+    method === 'create' ? lab.create(order('r1'), options) : lab.orders.retrieve('o', options),
+  )
+  expect(error).toMatchObject({ code: 'invalid_request', issues: [{ path: name }] })
+  expect(error).toHaveProperty('message', `${name} is not known (${advice}). Nothing was sent.`)
+})
 
-  it.each([
-    ['list', 'autoPagingToArray', 'use toArray({ max })'],
-    ['list', 'autoPagingEach', 'use for await'],
-    ['list', 'withResponse', 'pass the awaited result to responseInfo()'],
-    ['recover', 'asResponse', 'pass the awaited result to responseInfo()'],
-  ] as const)('orders.%s().%s() throws an error that names ours', (method, name, advice) => {
-    const call: { readonly [Name in typeof name]?: (options: object) => unknown } = Object(orders[method]())
-    expect(() => call[name]?.({ limit: 10 })).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
-  })
+it.each(pairs(list))('a list answers the parameter %s with the name of ours: %s', (lab, name, advice) => {
+  const params: ListParams = { ...{ [name]: 2 } }
+  expect(() => lab.orders.list(params)).toThrow(`${name} is not known (${advice})`)
+})
 
-  it.each([
-    ['get', 'use retrieve()'],
-    ['search', 'the API has no such endpoint'],
-    ['del', 'the API has no such endpoint'],
-    ['delete', 'the API has no such endpoint'],
-    ['cancel', 'the API has no such endpoint'],
-    ['update', 'the API has no such endpoint'],
-  ] as const)('%s() of orders, services and balance throws an error that names ours', (name, advice) => {
+it.each(['productId', 'product_id'])(
+  'an order with the field %s in place of serviceId is refused before anything is sent',
+  async (lab, name) => {
+    const { serviceId, ...others } = order('r1')
+    const request = { ...others, ...{ [name]: serviceId } } as CreateOrderRequest
+    const issues = [{ path: name, message: 'must be named serviceId' }]
+    expect(await failure(lab.create(request))).toMatchObject({ charged: 'no', issues })
+    expect(lab.posts).toEqual([])
+  },
+)
+
+it('a name of another SDK whose value is undefined counts as absent', async ({ orders }) => {
+  const absent: object = { signal: undefined, timeout: undefined, page: undefined }
+  await orders.list(absent)
+  await orders.reconcile(absent)
+  const misspelt: object = { limt: undefined }
+  expect(() => orders.list(misspelt)).toThrow('limt is not known')
+})
+
+it('metadata, and an order that has a serviceId, may have any of these names', async (lab) => {
+  const metadata = { externalOrderId: 'r2', productId: 'p', amount: 5, page: 1, token: 't' }
+  await lab.create({ ...order('r2', { metadata }), ...{ productId: 'p', productIds: ['p'] } })
+  lab.charged('r2')
+})
+
+it('a key in place of the options is answered with the name of the option', () => {
+  // @ts-expect-error the options are an object
+  expect(() => new CustomerOrderingClient('key')).toThrow(
+    'Client options must be an object such as { apiKey }.',
+  )
+})
+
+it.each([
+  ['list', 'autoPagingToArray', 'use toArray({ max })'],
+  ['list', 'autoPagingEach', 'use for await'],
+  ['list', 'withResponse', 'pass the awaited result to responseInfo()'],
+  ['recover', 'asResponse', 'pass the awaited result to responseInfo()'],
+] as const)('orders.%s().%s() throws an error that names ours', ({ orders }, method, name, advice) => {
+  const call: { readonly [Name in typeof name]?: (options: object) => unknown } = Object(orders[method]())
+  expect(() => call[name]?.({ limit: 10 })).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
+})
+
+it.each(['get', 'search', 'del', 'delete', 'cancel', 'update'] as const)(
+  '%s() of orders, services and balance throws an error that names ours',
+  (lab, name) => {
+    const { orders, services, balance } = lab.client()
+    const advice = name === 'get' ? 'use retrieve()' : 'the API has no such endpoint'
     for (const resource of [orders, services, balance]) {
       const typed: { readonly [Name in typeof name]?: (id: string) => unknown } = Object(resource)
       expect(() => typed[name]?.('id')).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
     }
-  })
+  },
+)
 
-  it('none of these methods is shown when a client or a list is printed', () => {
-    for (const shown of [orders, orders.list()])
-      expect(Object.getOwnPropertyNames(shown).join()).not.toMatch(/autoPaging|search/)
-  })
+it('none of these methods is shown when a client or a list is printed', ({ orders }) => {
+  for (const shown of [orders, orders.list()])
+    expect(Object.getOwnPropertyNames(shown).join()).not.toMatch(/autoPaging|search/)
 })
 
-it.each([
-  'baseUrl allowInsecureHttp apiKey account store server timeout totalTimeout maxRetries safeRetryWindow idempotencyScope remember retention codec transport fetch defaultHeaders hooks logger logLevel schemas listEnvelope dangerouslyAllowBrowser',
-  'signal timeout totalTimeout maxRetries headers idempotencyKey allowDuplicate',
-  'signal timeout totalTimeout maxRetries headers prefetch limit offset sourceSystem',
-])('a name with one wrong letter is never taken for a habit: %s', (names) => {
-  const known = names.split(' ')
-  const readers = Object.fromEntries(known.map((name) => [name, true]))
-  const mistaken = known.flatMap((name) =>
-    misspellings(name).filter(
-      (typo) =>
-        !known.includes(typo) && !['', name, nearestName(typo, known)].includes(habitOf(typo, readers)),
-    ),
-  )
-  expect(mistaken).toEqual([])
+describe('misspellings', () => {
+  it.each([
+    'baseUrl allowInsecureHttp apiKey account store server timeout totalTimeout maxRetries safeRetryWindow idempotencyScope remember retention codec transport fetch defaultHeaders hooks logger logLevel schemas listEnvelope dangerouslyAllowBrowser',
+    'signal timeout totalTimeout maxRetries headers idempotencyKey allowDuplicate',
+    'signal timeout totalTimeout maxRetries headers prefetch limit offset sourceSystem',
+  ])('a name with one wrong letter is never taken for a habit: %s', (_lab, names) => {
+    const known = names.split(' ')
+    const readers = Object.fromEntries(known.map((name) => [name, true]))
+    const mistaken = known.flatMap((name) =>
+      misspellings(name).filter(
+        (typo) =>
+          !known.includes(typo) && !['', name, nearestName(typo, known)].includes(habitOf(typo, readers)),
+      ),
+    )
+    expect(mistaken).toEqual([])
+  })
 })
 
 function misspellings(name: string): string[] {
