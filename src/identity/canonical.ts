@@ -78,19 +78,17 @@ function writeObject(value: object, depth: number, trail: Trail): string | undef
   if (depth === MAX_DEPTH)
     throw refusal(`contains itself, or is nested more than ${MAX_DEPTH} levels deep`, 2, trail)
   const toJson = jsonMethod(value)
-  if (typeof toJson !== 'function') return writeMembers(value, depth, trail)
-  if (value instanceof Date && Number.isNaN(value.getTime()))
-    throw refusal('is an invalid date', depth, trail)
-  const plain: unknown = toJson.call(value, String(trail.names[depth - 1] ?? ''))
-  return typeof plain === 'object' && plain !== null
-    ? writeMembers(plain, depth, trail)
-    : write(plain, depth, trail)
-}
-
-function writeMembers(value: object, depth: number, trail: Trail): string {
-  if (Array.isArray(value)) return writeArray(value, depth, trail)
-  if (!isPlain(value)) throw refusal('is an object of a class without toJSON', depth, trail)
-  const members = value as Readonly<Record<string, unknown>>
+  let plain = value
+  if (typeof toJson === 'function') {
+    if (value instanceof Date && Number.isNaN(value.getTime()))
+      throw refusal('is an invalid date', depth, trail)
+    const made: unknown = toJson.call(value, String(trail.names[depth - 1] ?? ''))
+    if (typeof made !== 'object' || made === null) return write(made, depth, trail)
+    plain = made
+  }
+  if (Array.isArray(plain)) return writeArray(plain, depth, trail)
+  if (!isPlain(plain)) throw refusal('is an object of a class without toJSON', depth, trail)
+  const members = plain as Readonly<Record<string, unknown>>
   let text = ''
   for (const name of sorted(Object.keys(members))) {
     trail.names[depth] = name

@@ -105,9 +105,7 @@ export function fingerprintOf(slot: string, members: ReadonlyMap<string, string>
   const salt = saltOf(slot)
   // Has no prototype, or an assignment would lose a field called `__proto__`.
   const tags: Record<string, string> = Object.create(null)
-  members.forEach((json, field) => {
-    if (field !== 'metadata') tags[field] = tagOf(salt, field, json)
-  })
+  for (const [field, json] of members) if (field !== 'metadata') tags[field] = tagOf(salt, field, json)
   return tags
 }
 

@@ -31,7 +31,7 @@ import {
 import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { orderOf, type ToldRecord } from '../record/record.ts'
-import { drive, type Ruled } from '../sending/drive.ts'
+import { drive } from '../sending/drive.ts'
 import { argumentError, named, refusedError, sentError, unclaimedError } from '../sending/order-errors.ts'
 import { proveCreated, type Sent } from '../sending/send.ts'
 import { lookUp, readOrder } from './look-up.ts'
@@ -135,21 +135,9 @@ class Steered {
 
 async function place(context: OrderContext, job: CreateJob): Promise<OrderReply<Order>> {
   const driven = await drive(context, job)
-  switch (driven.end) {
-    case 'unclaimed':
-      throw unclaimedError(job, driven)
-    case 'sent':
-      return sentReply(job, driven)
-    case 'ruled':
-      return await ruledReply(context, job, driven)
-  }
-}
-
-async function ruledReply(
-  context: OrderContext,
-  job: CreateJob,
-  { step, found }: Ruled,
-): Promise<OrderReply<Order>> {
+  if (driven.end === 'unclaimed') throw unclaimedError(job, driven)
+  if (driven.end === 'sent') return sentReply(job, driven)
+  const { step, found } = driven
   if (step.step === 'refuse') throw refusedError(job, step.because, found.record)
   if (found.record === undefined) throw new TypeError(`unreachable: ${step.step} without a record`)
   switch (step.step) {

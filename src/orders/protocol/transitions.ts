@@ -80,12 +80,6 @@ function firstKey(record: RecordContent | undefined, { origin, generation }: Key
   return { firstKeySentAt: record.firstSentAt, firstRejection: record.rejection }
 }
 
-/** How the service refused this key before, if the record knows. */
-export function refusalOf(record: RecordContent, { key, generation }: Key): Rejection | undefined {
-  if (record.key === key) return record.rejection
-  return generation === 0 ? record.firstRejection : undefined
-}
-
 export interface Ending {
   /** Why the record is closed without an order; undefined leaves it open. */
   readonly rejection: Rejection | undefined

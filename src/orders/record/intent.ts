@@ -41,44 +41,45 @@ export interface IntentOptions {
 const MAX_BODY_BYTES = 262_144
 
 export function readIntent(derive: Derive, request: CreateOrderRequest, options: IntentOptions): Intent {
-  refuseMisnamed(request)
+  refuseAny(misnamedFields(request))
   const members = new Map<string, string>()
   let body: string
   try {
     body = canonicalJson(request, members)
   } catch (error) {
     if (!(error instanceof CanonicalJsonError)) throw error
-    throw invalid(error.path, error.problem)
+    throw invalid([{ path: error.path, message: error.problem }])
   }
   const checked = checkNow(createOrderRequestSchema, JSON.parse(body))
-  if (!('value' in checked)) throw invalidFor(checked.issues)
+  if (!('value' in checked)) throw invalid(checked.issues)
   const data = checked.value
   // Check the names again, because toJSON() may have added fields.
-  refuseMisnamed(data)
+  refuseAny(misnamedFields(data))
   // Encode only a long body: a UTF-16 code unit takes at most three bytes of UTF-8.
   if (body.length * 3 > MAX_BODY_BYTES && new TextEncoder().encode(body).length > MAX_BODY_BYTES)
-    throw invalid('', `must have at most ${MAX_BODY_BYTES} bytes as JSON`)
+    refuse('', `must have at most ${MAX_BODY_BYTES} bytes as JSON`)
   const externalOrderId = data.metadata?.externalOrderId
   const { idempotencyKey, duplicateKey } = options
-  const badReference = externalOrderId === undefined ? undefined : checkReference(externalOrderId)
-  if (badReference !== undefined) throw invalid('metadata.externalOrderId', badReference)
-  const badKey = idempotencyKey === undefined ? undefined : checkIdempotencyKey(idempotencyKey)
-  if (badKey !== undefined) throw invalid('options.idempotencyKey', badKey)
+  if (externalOrderId !== undefined) refuse('metadata.externalOrderId', checkReference(externalOrderId))
+  if (idempotencyKey !== undefined) refuse('options.idempotencyKey', checkIdempotencyKey(idempotencyKey))
   const isNamed = externalOrderId !== undefined || idempotencyKey !== undefined
   if (duplicateKey !== undefined && isNamed)
-    throw invalid('options.allowDuplicate', 'is only for orders without a reference or key; omit it')
+    refuse('options.allowDuplicate', 'is only for orders without a reference or key; omit it')
   const lost = isNamed || duplicateKey !== undefined ? undefined : lostName(request, options)
   if (lost !== undefined)
-    throw invalid(lost, 'is undefined, so a repeated call could place a second order: set it, or omit it')
+    refuse(lost, 'is undefined, so a repeated call could place a second order: set it, or omit it')
   const slot = slotOf(externalOrderId, idempotencyKey ?? duplicateKey, () => digestOf(derive, members))
   const fingerprint = fingerprintOf(slot, members)
   const rowId = rowIdOf(derive, slot)
   return { slot, rowId, body, fingerprint, externalOrderId, idempotencyKey, duplicateKey }
 }
 
-function refuseMisnamed(request: unknown): void {
-  const issues = misnamedFields(request)
-  if (issues.length > 0) throw invalidFor(issues)
+function refuse(path: string, message: string | undefined): void {
+  if (message !== undefined) throw invalid([{ path, message }])
+}
+
+function refuseAny(issues: readonly Issue[]): void {
+  if (issues.length > 0) throw invalid(issues)
 }
 
 /** A reference or key that is undefined: canonical JSON drops it, and the order would be nameless. */
@@ -105,11 +106,7 @@ export function slotOfInvalid(request: unknown, idempotencyKey: unknown): string
   return (reference ?? key) === undefined ? undefined : slotOf(reference, key, String)
 }
 
-function invalid(path: string, message: string): InvalidRequestError {
-  return invalidFor([{ path, message }])
-}
-
-function invalidFor(issues: readonly Issue[]): InvalidRequestError {
+function invalid(issues: readonly Issue[]): InvalidRequestError {
   return new InvalidRequestError(`The order is not valid: ${issuesText(issues)}. Nothing was sent.`, {
     issues,
   })

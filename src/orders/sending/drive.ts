@@ -9,7 +9,7 @@ import { CLOCK_SKEW, Interruption } from '../../http/deadline.ts'
 import { isNameless } from '../../identity/keys.ts'
 import { continued, isFromFuture, type Key, sameApiKey, startKey, tagOf, timingOf } from '../protocol/keys.ts'
 import { type Facts, PLAIN_FACTS, ruleFor, type StepOf } from '../protocol/rules.ts'
-import { claim, distrust, refusalOf } from '../protocol/transitions.ts'
+import { claim, distrust } from '../protocol/transitions.ts'
 import { type Job, type OrderContext, orderEvent } from '../record/context.ts'
 import type { Found, FoundRecord, Unwritten } from '../record/journal.ts'
 import { chargedOf, isPending, type JournalRecord, type Rejection } from '../record/record.ts'
@@ -176,9 +176,15 @@ const OTHER_API_KEY: Readonly<Record<Job['command'], EndStep>> = {
  * Only a refusal of the same key from before this call permits a new key. A time far in the future
  * counts as earlier: the clock was set back after that write.
  */
-export function earlierRefusal(record: JournalRecord, key: Key, startedAt: number): Rejection | undefined {
-  const ahead = record.updatedAt - startedAt
-  return ahead <= 0 || ahead > CLOCK_SKEW ? refusalOf(record, key) : undefined
+export function earlierRefusal(
+  { key, rejection, firstRejection, updatedAt }: JournalRecord,
+  wanted: Key,
+  startedAt: number,
+): Rejection | undefined {
+  const ahead = updatedAt - startedAt
+  if (ahead > 0 && ahead <= CLOCK_SKEW) return undefined
+  if (key === wanted.key) return rejection
+  return wanted.generation === 0 ? firstRejection : undefined
 }
 
 /** Marks keys of an unknown age. If the store does not take the mark, it still holds for this call. */

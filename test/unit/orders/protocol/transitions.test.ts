@@ -10,7 +10,6 @@ import {
   isProven,
   type Proof,
   prove,
-  refusalOf,
   settle,
 } from '../../../../src/orders/protocol/transitions.ts'
 import type { JournalRecord, RecordContent } from '../../../../src/orders/record/record.ts'
@@ -181,21 +180,6 @@ describe('a claim', () => {
       attempts: 1,
     })
   })
-})
-
-it.each<[string | undefined, string, Key, Changes]>([
-  ['refused', 'its current key', SAME, refused],
-  [undefined, 'a key that it never had', NEXT, refused],
-  [
-    'cancelled',
-    'its first key',
-    { ...SAME, key: 'k0' },
-    { ...refused, firstRejection: { kind: 'cancelled' } },
-  ],
-  [undefined, 'a first key whose refusal is unknown', { ...SAME, key: 'k0' }, refused],
-  [undefined, 'a later key', NEXT, { ...refused, firstRejection: { kind: 'cancelled' } }],
-])('the earlier refusal is %s for %s', (kind, _what, key, before) => {
-  expect(refusalOf(content(before), key)?.kind).toBe(kind)
 })
 
 describe('a settlement', () => {
