@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { answerOf } from '../../examples/hono-backend/answer.ts'
 import manifest from '../../package.json' with { type: 'json' }
 import { environmentName, OPTIONS } from '../../src/command/options.ts'
@@ -170,12 +171,22 @@ test('the test of habits misspells every option of the client, of create() and o
   expect(list).toBe(of('RequestOptions', 'ListOptions', 'ListParams', 'ListOrdersParams'))
 })
 
+const openapi: {
+  readonly components: {
+    readonly schemas: Readonly<Record<string, { readonly properties: Readonly<Record<string, object>> }>>
+  }
+} = parse(readFileSync(join(root, 'openapi/customer-ordering.yaml'), 'utf8'))
+
 test.each([
+  ['schemas/order.ts', 'CreateOrderRequest', 'createOrderRequestSchema'],
   ['schemas/order.ts', 'Order', 'orderSchema'],
   ['schemas/service.ts', 'Service', 'serviceSchema'],
   ['schemas/balance.ts', 'Balance', 'balanceSchema'],
-])('in %s, each field of %s is checked by %s', (path, name, schema) => {
+])('in %s, each field of %s is checked by %s, and documented in the OpenAPI file', (path, name, schema) => {
   const [, shape = ''] = sourceOf(path).split(new RegExp(`^export const ${schema}\\b.*\\{$`, 'm'))
-  const checked = [...(shape.split('\n})')[0] ?? '').matchAll(/^ {2}(\w+):/gm)].map(([, field]) => field)
+  const checked = [...(shape.split('\n})')[0] ?? '').matchAll(/^ {2}(\w+)[:,]/gm)].map(([, field]) => field)
   expect(checked).toEqual(fieldsOf(path).get(name))
+  const properties = Object.entries(openapi.components.schemas[name]?.properties ?? {})
+  const documented = properties.filter(([, property]) => !('x-not-documented' in property))
+  expect(documented.map(([field]) => field)).toEqual(checked)
 })

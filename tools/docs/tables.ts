@@ -7,7 +7,7 @@
  * With `--check`, the script writes nothing. It fails if a table is out of date, or if one `create()`
  * uses too many files.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json' with { type: 'json' }
 import { ApiError } from '../../src/errors/classes.ts'
@@ -205,13 +205,16 @@ function missing(name: string): never {
   throw new Error(`no comment in src/orders describes ${name}`)
 }
 
-/** Fails if a gate on the page names code that does not exist. */
+/** Fails if gates on the page name code that does not exist. */
 function checkGates(page: string): void {
   const gates = [...page.matchAll(/^\d+\. .*\(`(\w+)` in `([\w/.-]+)`\)/gm)]
   if (gates.length < 10) throw new Error('docs/protocol.md lacks the list of the gates')
-  for (const [gate, name = '', path = ''] of gates)
-    if (!new RegExp(`\\b${name}\\b`).test(readFileSync(join(root, 'src', path), 'utf8')))
-      throw new Error(`src/${path} has no ${name}: correct the gate "${gate}" in docs/protocol.md`)
+  for (const [gate, name = '', path = ''] of gates) {
+    const file = join(root, 'src', path)
+    if (existsSync(file) && new RegExp(`\\b${name}\\b`).test(readFileSync(file, 'utf8'))) continue
+    process.stderr.write(`src/${path} has no ${name}: correct the gate "${gate}" in docs/protocol.md\n`)
+    process.exitCode = 1
+  }
 }
 
 /** Maximum number of files of src that one `create()` may use. */
