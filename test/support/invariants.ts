@@ -835,9 +835,9 @@ function isLong({ charges, otherOrders }: RunLog): boolean {
  * True if an order has a reference for a look-up, and a recovery has not read it from the service
  * again.
  */
-function isNamed({ intents, requests }: RunLog, { id }: LoggedCall, name: string): boolean {
-  const named = intents.find((intent) => intent.name === name)?.slots.some((slot) => slot.startsWith('ref:'))
-  return named === true && !requests.some(({ call, intent }) => call === id && intent === name)
+function isNamed(log: RunLog, { id }: LoggedCall, name: string): boolean {
+  const named = intentOf(log, name)?.slots.some((slot) => slot.startsWith('ref:'))
+  return named === true && !log.requests.some(({ call, intent }) => call === id && intent === name)
 }
 
 /**
@@ -940,18 +940,21 @@ function inForce(log: RunLog, { intent, key }: Recovered, from: number, to: numb
   return found.reverse()
 }
 
+function intentOf({ intents }: RunLog, name: string | undefined): LoggedIntent | undefined {
+  return intents.find((intent) => intent.name === name)
+}
+
 function creates(log: RunLog): LoggedCall[] {
   return log.calls.filter(({ kind }) => kind === 'create')
 }
 
 function wantedOf(log: RunLog, name: string | undefined): number {
-  return log.intents.find((intent) => intent.name === name)?.wanted ?? 1
+  return intentOf(log, name)?.wanted ?? 1
 }
 
 /** True if only its payload names an order. */
-function isAnonymous({ intents }: RunLog, name: string | undefined): boolean {
-  const intent = intents.find((candidate) => candidate.name === name)
-  return intent?.slots.some((slot) => slot.startsWith('anon:')) === true
+function isAnonymous(log: RunLog, name: string | undefined): boolean {
+  return intentOf(log, name)?.slots.some((slot) => slot.startsWith('anon:')) === true
 }
 
 function overlaps(one: LoggedCall, other: LoggedCall): boolean {
@@ -962,35 +965,23 @@ function overlaps(one: LoggedCall, other: LoggedCall): boolean {
   return related && one.at < end(other) && other.at < end(one)
 }
 
-/** The rows of a run by intent, computed once. */
-interface RowsByIntent {
-  readonly count: number
-  readonly rows: Map<string | undefined, LoggedRow[]>
-}
-
 /**
- * Cached for the last log: all rules check one log before the next. Not a WeakMap, whose values
- * outlive their keys until the next full garbage collection.
+ * The rows of the last log by intent: all rules check one log before the next. Not a WeakMap, whose
+ * values outlive their keys until the next full garbage collection.
  */
-let found: (RowsByIntent & { readonly log: RunLog }) | undefined
-
-function rowsByIntent(log: RunLog): RowsByIntent {
-  if (found?.log !== log || found.count !== log.rows.length)
-    found = { log, count: log.rows.length, rows: new Map() }
-  return found
-}
+let known: { log: RunLog; count: number; rows: Map<string | undefined, LoggedRow[]> } | undefined
 
 /** All versions of an intent's own rows, including forgotten ones. */
 function rowsOf(log: RunLog, name: string | undefined): LoggedRow[] {
-  const { rows: byIntent } = rowsByIntent(log)
-  const known = byIntent.get(name)
-  if (known !== undefined) return known
-  const intent: LoggedIntent | undefined = log.intents.find((candidate) => candidate.name === name)
-  const isOwn = ({ record }: LoggedRow): boolean =>
-    record !== undefined && intent?.slots.includes(record.slot) === true
-  const ids = new Set(log.rows.filter(isOwn).map(({ id }) => id))
+  if (known?.log !== log || known.count !== log.rows.length)
+    known = { log, count: log.rows.length, rows: new Map() }
+  const before = known.rows.get(name)
+  if (before !== undefined) return before
+  const slots = intentOf(log, name)?.slots ?? []
+  const own = log.rows.filter(({ record }) => record !== undefined && slots.includes(record.slot))
+  const ids = new Set(own.map(({ id }) => id))
   const rows = log.rows.filter(({ id }) => ids.has(id))
-  byIntent.set(name, rows)
+  known.rows.set(name, rows)
   return rows
 }
 

@@ -125,7 +125,7 @@ export class Lab {
     let woken: Promise<void> | undefined
     let wake: () => void = () => {}
     const timers = new Set<() => void>()
-    const waiting: (() => void)[] = []
+    const waiting = new Set<() => void>()
     /** Passes a result to the process once it is alive and not paused. */
     const heard = <T>(pending: Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
@@ -143,18 +143,14 @@ export class Lab {
       now: runtime.now,
       setTimer(callback, milliseconds) {
         if (dead) return () => {}
-        let done = false
-        const run = (): void => {
-          if (!done && !dead) callback()
-        }
+        const run = (): void => callback()
         const cancel = runtime.setTimer(() => {
-          timers.delete(stop)
           if (woken === undefined) run()
-          else waiting.push(run)
+          else waiting.add(run)
         }, milliseconds)
         const stop = (): void => {
-          done = true
           timers.delete(stop)
+          waiting.delete(run)
           cancel()
         }
         timers.add(stop)
@@ -196,7 +192,7 @@ export class Lab {
       },
       wake() {
         woken = undefined
-        for (const run of waiting.splice(0)) run()
+        for (const run of waiting) if (waiting.delete(run)) run()
         wake()
       },
     }

@@ -9,7 +9,6 @@ import fc from 'fast-check'
 import * as errors from '../../../src/errors/classes.ts'
 import {
   CustomerOrderingClient,
-  type CustomerOrderingError,
   MemoryStore,
   type OrderRecord,
   type Reconciled,
@@ -214,6 +213,12 @@ export interface Ended {
   readonly peak: number
 }
 
+interface Made {
+  readonly result?: unknown
+  readonly error?: unknown
+  readonly accepted: boolean
+}
+
 const CLASSES = new Set<unknown>(
   Object.values(errors).filter((value) => typeof value === 'function' && value.prototype instanceof Error),
 )
@@ -291,61 +296,57 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
   const must = (held: boolean, what: string): void => {
     if (!held) broken.push(what)
   }
-  let result: unknown
-  let error: unknown
-  let accepted = false
+  /** Makes a call, with its entry in the log. */
+  const made = async (kind: LoggedCall['kind'] | undefined, make: () => Promise<unknown>): Promise<Made> => {
+    const facts = { time: time.now, totalTimeout: TOTAL, maxRetries: plan.maxRetries }
+    const intent = kind === 'create' ? { intent: 'the order' } : {}
+    const logged = kind && log.call({ kind, ...intent, ...facts })
+    current = logged
+    const end: Made = await make().then(
+      (result) => ({ result, accepted: true }),
+      (error: unknown) => ({ error, accepted: false }),
+    )
+    const { result, error, accepted } = end
+    if (logged === undefined) return end
+    if (kind === 'recover') {
+      const outcomes = Array.isArray(result) ? (result as readonly RecoveryOutcome[]) : []
+      const recovered = outcomes.map((outcome) => recoveredOf('the order', outcome, time.now))
+      log.ended(logged, time.now, { recovered })
+    } else if (accepted)
+      log.ended(logged, time.now, {
+        told: { charged: 'yes', orderId: String(Reflect.get(Object(result), 'id')) },
+      })
+    else
+      log.ended(logged, time.now, {
+        told: errors.isCustomerOrderingError(error) ? toldBy(error) : { charged: 'unknown' },
+      })
+    return end
+  }
+  let end: Made = { accepted: false }
   let remembered: readonly OrderRecord[] = []
   let stored: readonly OrderRecord[] = []
-  try {
-    await time.run(
-      (async () => {
-        if (before !== undefined) {
-          current = log.call(callFacts('create', time.now, plan))
-          await client.orders.create(named).then(
-            ({ id }) => current && log.ended(current, time.now, { told: { charged: 'yes', orderId: id } }),
-            (refused: CustomerOrderingError) =>
-              current && log.ended(current, time.now, { told: toldOf(refused) }),
-          )
-          current = undefined
-        }
-        if (before !== undefined) await time.sleep(service, before.pause)
-        early = undefined
-        remembered = await all(client.orders.remembered({ since: 0 }))
-        const kind = call.settles === 'recover' ? 'recover' : 'create'
-        const counts = call.money === 'order' || kind === 'recover'
-        const began = time.now
-        const logged = counts ? log.call(callFacts(kind, began, plan)) : undefined
-        current = logged
-        try {
-          result = await call.make(client, plan.name)
-          accepted = true
-        } catch (caught) {
-          error = caught
-        }
-        if (logged !== undefined) {
-          const orderId = isObject(result) ? result['id'] : undefined
-          log.ended(logged, time.now, {
-            ...(kind === 'create'
-              ? { told: accepted ? { charged: 'yes', orderId: String(orderId) } : toldOf(error) }
-              : {
-                  recovered: outcomesIn(result).map((outcome) => recoveredOf('the order', outcome, time.now)),
-                }),
-          })
-        }
-        const most = TOTAL * (call.money === 'none' ? 30 : 1)
-        must(time.now - began <= most + 1_000, `the call took ${time.now - began} ms`)
-        stored = await all(client.orders.remembered({ since: 0 }))
-        for (const record of stored)
-          must(isConsistent(record), `inconsistent record ${JSON.stringify(record)}`)
-        await all(client.orders.unresolved())
-        await client.close()
-      })(),
-    )
-  } catch (caught) {
-    broken.push(
-      `the run ended: ${caught instanceof Error ? (caught.stack ?? caught.message) : String(caught)}`,
-    )
+  const live = async (): Promise<void> => {
+    if (before !== undefined) {
+      await made('create', () => client.orders.create(named))
+      current = undefined
+      await time.sleep(service, before.pause)
+    }
+    early = undefined
+    remembered = await all(client.orders.remembered({ since: 0 }))
+    const began = time.now
+    const kind = call.settles === 'recover' ? 'recover' : call.money === 'order' ? 'create' : undefined
+    end = await made(kind, () => call.make(client, plan.name))
+    const most = TOTAL * (call.money === 'none' ? 30 : 1)
+    must(time.now - began <= most + 1_000, `the call took ${time.now - began} ms`)
+    stored = await all(client.orders.remembered({ since: 0 }))
+    for (const record of stored) must(isConsistent(record), `inconsistent record ${JSON.stringify(record)}`)
+    await all(client.orders.unresolved())
+    await client.close()
   }
+  await time
+    .run(live())
+    .catch((error: unknown) => must(false, `the run ended: ${error instanceof Error ? error.stack : error}`))
+  const { result, error, accepted } = end
   log.leftovers += time.pending(owner)
   if (accepted) must(call.fits(result), `the result does not fit: ${inspect(result)}`)
   else judgeError(error, call.money, heard, must)
@@ -353,13 +354,11 @@ export async function runExchange(plan: Exchange): Promise<Ended> {
     judgeSettled(call.settles, accepted ? result : undefined, { placed, read, stored, remembered }, must)
   if (accepted && call.settles !== undefined && isFlawless(plan.answers[0]))
     must(JSON.stringify(result).includes(`"${ORDER_ID}"`), `${plan.call} misses the order that was shown`)
-  if (accepted && call.money === 'order') {
-    const { id } = result as { readonly id: string }
+  if (accepted && call.money === 'order')
     must(
-      heard.some(({ status, text }) => status >= 200 && status < 300 && text?.includes('id') === true),
-      `the order ${id} was never answered`,
+      heard.some((answer) => isSuccess(answer) && answer.text?.includes('id') === true),
+      'the order was never answered',
     )
-  }
   must(({} as Fields)['polluted'] === undefined, 'the prototype of all objects was changed')
   // A service that splits the key has created another text.
   const spellings = heard.some(({ broken: inPieces }) => inPieces) ? wholeSpellingsIn : spellingsIn
@@ -391,23 +390,6 @@ function isFlawless(plan: AnswerPlan | undefined): boolean {
   const { status, fitting, mutations, changes, headers, delivery } = plan
   const whole = mutations.length + changes.length + headers.length === 0 && delivery === 'whole'
   return (status === 200 || status === 201) && fitting && whole
-}
-
-const outcomesIn = (result: unknown): readonly RecoveryOutcome[] =>
-  Array.isArray(result) ? (result as readonly RecoveryOutcome[]) : []
-
-function callFacts(kind: 'create' | 'recover', time: number, { maxRetries }: Exchange) {
-  return {
-    kind,
-    ...(kind === 'create' ? { intent: 'the order' } : {}),
-    time,
-    totalTimeout: TOTAL,
-    maxRetries,
-  }
-}
-
-function toldOf(error: unknown): NonNullable<LoggedCall['told']> {
-  return errors.isCustomerOrderingError(error) ? toldBy(error) : { charged: 'unknown' }
 }
 
 function codeIn(text: string | undefined): string | undefined {

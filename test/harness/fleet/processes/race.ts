@@ -61,6 +61,11 @@ function watched(store: OrderStore): OrderStore {
     if (done(result)) note({ event: 'wrote', row, ...ofCall() })
     return result
   }
+  const listed = async <Page extends { readonly rows: readonly StoredRow[] }>(read: () => Promise<Page>) => {
+    const page = await asked(read)
+    page.rows.forEach(saw)
+    return page
+  }
   return {
     durability: store.durability,
     get: async (scope, id) => {
@@ -83,16 +88,8 @@ function watched(store: OrderStore): OrderStore {
         () => store.update(row, expectedVersion),
         (updated) => updated,
       ),
-    listOpen: async (scope, options) => {
-      const page = await asked(() => store.listOpen(scope, options))
-      for (const row of page.rows) saw(row)
-      return page
-    },
-    list: async (scope, options) => {
-      const page = await asked(() => store.list(scope, options))
-      for (const row of page.rows) saw(row)
-      return page
-    },
+    listOpen: (scope, options) => listed(() => store.listOpen(scope, options)),
+    list: (scope, options) => listed(() => store.list(scope, options)),
     prune: (scope, options) => asked(() => store.prune(scope, options)),
     close: () => store.close(),
   }
