@@ -7,8 +7,6 @@ import {
   type CreateManyResult,
   CustomerOrderingError,
   type IdempotencyConflictError,
-  type IdempotencyInProgressError,
-  type InvalidRequestError,
   type Issue,
   isCustomerOrderingError,
   type MissingResource,
@@ -43,15 +41,11 @@ it('errors narrow by code in a switch, which can be exhaustive', () => {
         expectTypeOf(error).toEqualTypeOf<IdempotencyConflictError>()
         expectTypeOf(error.fields).toEqualTypeOf<readonly string[]>()
         return error
-      case 'idempotency_in_progress':
-        expectTypeOf(error).toEqualTypeOf<IdempotencyInProgressError>()
-        return error
-      case 'invalid_request':
-        expectTypeOf(error).toEqualTypeOf<InvalidRequestError>()
-        return error
       case 'invalid_response':
         expectTypeOf(error.issues).toEqualTypeOf<readonly Issue[]>()
         return error
+      case 'idempotency_in_progress':
+      case 'invalid_request':
       case 'configuration':
       case 'store':
       case 'duplicate_order':

@@ -1,6 +1,6 @@
 import { describe, expect } from 'vitest'
 import { it } from '../../support/history.ts'
-import { failure, Lab } from '../../support/lab.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
 
 const MINUTE = 60_000
 
@@ -24,14 +24,14 @@ async function refusedAfterCharge(status: number): Promise<Lab> {
   return lab
 }
 
-const REQUEST = { serviceId: 'svc_standard', target: '@a', quantity: 10, metadata: { externalOrderId: 'r1' } }
+const REQUEST = order('r1')
 
 describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (status) => {
   it('the order is looked up, and not bought again, once its key may be forgotten', async () => {
     const lab = await refusedAfterCharge(status)
     lab.runtime.jump(25 * MINUTE)
-    const order = await lab.client({ fetch: retrying(lab) }).orders.create(REQUEST)
-    expect(order.id).toBe(lab.charged())
+    const placed = await lab.client({ fetch: retrying(lab) }).orders.create(REQUEST)
+    expect(placed.id).toBe(lab.charged())
   })
 
   it('another refusal does not restart the window of the key', async () => {
@@ -41,8 +41,8 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
     const client = lab.client({ fetch: retrying(lab), maxRetries: 0 })
     await failure(client.orders.create(REQUEST))
     lab.runtime.jump(15 * MINUTE)
-    const order = await client.orders.create(REQUEST)
-    expect(order.id).toBe(lab.charged())
+    const placed = await client.orders.create(REQUEST)
+    expect(placed.id).toBe(lab.charged())
   })
 })
 

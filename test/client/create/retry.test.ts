@@ -1,4 +1,4 @@
-import { responseInfo, type SettledEvent, type Transport } from 'customer-ordering-sdk'
+import { responseInfo, type Transport } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import { errorOf } from '../../support/calls.ts'
@@ -121,38 +121,28 @@ it.each([301, 302, 303, 307, 308] as const)(
   },
 )
 
-it('an error by which Next.js steers the rendering passes through create() unchanged, and the order stays open', async (lab) => {
+describe('the error by which a framework steers the rendering', () => {
   const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
-  let calls = 0
-  const steering = lab.client({
-    fetch: () => {
+
+  it('an error that steers the rendering passes through create() and recover(), and the order stays open', async (lab) => {
+    let calls = 0
+    const fetch = (): Promise<Response> => {
       calls++
       return Promise.reject(steered)
-    },
-  })
-  await expect(steering.orders.create(request)).rejects.toBe(steered)
-  expect(calls).toBe(1)
-  // The error does not prove that nothing was sent.
-  expect(await steering.orders.unresolved()).toMatchObject([{ state: 'open', ambiguous: true, attempts: 1 }])
-  await expect(Promise.resolve(steering.orders.recover())).rejects.toBe(steered)
-  await lab.create(request)
-  lab.sandbox.expectChargedOnce('ref-1')
-})
-
-describe('the error by which a framework steers the rendering, after the service may have bought the order', () => {
-  const steered = Object.assign(new Error('Dynamic server usage'), { digest: 'DYNAMIC_SERVER_USAGE' })
-
-  it('hooks of create() and recover() are told the attempt, the key and that the wallet may have been charged', async (lab) => {
-    const settled: SettledEvent[] = []
-    const onSettled = (event: SettledEvent) => settled.push(event)
-    const client = lab.client({ fetch: () => Promise.reject(steered), hooks: { onSettled } })
-    await expect(client.orders.create(request)).rejects.toBe(steered)
+    }
+    const { orders } = lab.client({ fetch })
+    await expect(orders.create(request)).rejects.toBe(steered)
+    expect(calls).toBe(1)
+    // The error does not prove that nothing was sent.
+    expect(await orders.unresolved()).toMatchObject([{ state: 'open', ambiguous: true, attempts: 1 }])
     const idempotencyKey = expect.any(String)
     const create = { operation: 'orders.create', ok: false, attempts: 1, charged: 'unknown', idempotencyKey }
-    expect(settled).toMatchObject([create])
-    await expect(Promise.resolve(client.orders.recover())).rejects.toBe(steered)
+    expect(lab.settled).toMatchObject([create])
+    await expect(Promise.resolve(orders.recover())).rejects.toBe(steered)
     const recover = { ...create, operation: 'orders.recover', attempts: 2, recovery: 'still_open' }
-    expect(settled).toMatchObject([create, recover])
+    expect(lab.settled).toMatchObject([create, recover])
+    await lab.create(request)
+    lab.charged('ref-1')
   })
 
   it('the caller learns the key of an order that was meant to be a duplicate', async (lab) => {

@@ -9,7 +9,7 @@ import {
   TimeoutError,
 } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
-import { describe, expect } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
@@ -351,24 +351,22 @@ describe('orders.waitFor', () => {
   })
 })
 
-describe.each(['default', 'minimal-answers', 'rfc9457', 'strict-gateway', 'remembers-refusals'] as const)(
-  'a sandbox with its switches set to %s',
-  (preset) => {
-    it('reads of a sandbox work with all its switches', async () => {
-      const lab = new Lab({ preset })
-      const { sandbox } = lab
-      const client = lab.client()
-      const { id } = sandbox.addOrder({ status: 'done', amount: 700 })
-      expect(await client.orders.retrieve(id)).toMatchObject({ id, status: 'done', amount: 700 })
-      expect(await client.balance.retrieve()).toEqual(BALANCE)
-      expect(await client.services.retrieve('svc_standard')).toMatchObject({ productId: 'svc_standard' })
-      const listed = await client.services.list().toArray({ max: 100 })
-      const published = sandbox.services().filter((one) => one.published)
-      expect(listed.map(({ productId }) => productId)).toEqual(published.map(({ productId }) => productId))
-      expect((await client.orders.list().toArray({ max: 10 })).map((found) => found.id)).toEqual([id])
-      const error = await failure(client.orders.retrieve('ord_none'))
-      expect(error).toMatchObject({ code: 'not_found', resource: 'order', status: 404 })
-    })
+test.each(['default', 'minimal-answers', 'rfc9457', 'strict-gateway', 'remembers-refusals'] as const)(
+  'reads of a sandbox work with its switches set to %s',
+  async (preset) => {
+    const lab = new Lab({ preset })
+    const { sandbox } = lab
+    const client = lab.client()
+    const { id } = sandbox.addOrder({ status: 'done', amount: 700 })
+    expect(await client.orders.retrieve(id)).toMatchObject({ id, status: 'done', amount: 700 })
+    expect(await client.balance.retrieve()).toEqual(BALANCE)
+    expect(await client.services.retrieve('svc_standard')).toMatchObject({ productId: 'svc_standard' })
+    const listed = await client.services.list().toArray({ max: 100 })
+    const published = sandbox.services().filter((one) => one.published)
+    expect(listed.map(({ productId }) => productId)).toEqual(published.map(({ productId }) => productId))
+    expect((await client.orders.list().toArray({ max: 10 })).map((found) => found.id)).toEqual([id])
+    const error = await failure(client.orders.retrieve('ord_none'))
+    expect(error).toMatchObject({ code: 'not_found', resource: 'order', status: 404 })
   },
 )
 

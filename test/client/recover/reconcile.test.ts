@@ -4,7 +4,6 @@ import { expect, test } from 'vitest'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
-import { faultyStore } from '../../support/stores.ts'
 
 const kindsOf = (found: readonly Reconciled[]): string[] =>
   found.map(({ kind, record, order: listed }) => `${kind} ${record?.externalOrderId ?? listed?.id}`).sort()
@@ -116,15 +115,6 @@ it('reconcile() reads as it iterates: leaving early requests no further page', a
   expect(lab.sandbox.requests.length - before).toBe(1)
 })
 
-it('reconcile() fails immediately if the store cannot be read', async (lab) => {
-  await place(lab, 2)
-  const list = (): Promise<never> => Promise.reject(new Error('gone'))
-  const store = { ...faultyStore(lab.rows, lab.runtime), list }
-  const before = lab.sandbox.requests.length
-  await expect(all(lab.client({ store }).orders.reconcile())).rejects.toMatchObject({ code: 'store' })
-  expect(lab.sandbox.requests.length).toBe(before)
-})
-
 test.each([
   ['that give fewer rows than asked for', { behaviour: { maxLimit: 3 } }],
   ['that give one row at a time', { behaviour: { maxLimit: 1 } }],
@@ -132,9 +122,6 @@ test.each([
   ['by amount', { behaviour: { ordering: 'amount', maxLimit: 4 } }],
   ['that refuse what is not documented', { preset: 'strict-gateway' }],
   ['as a bare array', { behaviour: { listEnvelope: 'array' } }],
-  ['under items', { behaviour: { listEnvelope: 'items', maxLimit: 7 } }],
-  ['under their own name', { behaviour: { listEnvelope: 'named', maxLimit: 7 } }],
-  ['under results', { behaviour: { listEnvelope: 'results', maxLimit: 7 } }],
 ] as const)('reconcile() matches every order of lists %s', async (_which, options) => {
   const lab = new Lab(options)
   const references = await place(lab, 23)
@@ -147,10 +134,6 @@ it.each<[string, FaultAction]>([
   ['a row that is hidden on one page', { type: 'mutateList', change: 'dropFirst' }],
   ['rows that change places', { type: 'mutateList', change: 'shuffle' }],
   ['rows that are turned round', { type: 'mutateList', change: 'reverse' }],
-  [
-    'rows that are no orders',
-    { type: 'mutateList', change: (rows) => rows.flatMap((row) => [row, { note: 'no id' }]) },
-  ],
 ])('reconcile() matches every order of a list with %s', async (lab, _what, action) => {
   lab.sandbox.configure({ maxLimit: 10 })
   const references = await place(lab, 25)

@@ -147,15 +147,6 @@ it("recover() sends the caller's headers with its requests and its reads", async
   expect(new Set(sent.map((request) => request.headers['x-trace']))).toEqual(new Set(['recovery-1']))
 })
 
-it('recover() sends nothing if no order is open', async (lab) => {
-  await lab.create()
-  lab.drain()
-  await failure(lab.create(order('r2')))
-  const before = lab.sandbox.requests.length
-  expect(await run(lab)).toEqual([])
-  expect(lab.sandbox.requests.length).toBe(before)
-})
-
 histories([
   [
     "recover() skips a live call's order until that call's time is over, unless takeOver is set",
@@ -364,22 +355,17 @@ describe('recover() past the point where repeating is safe only looks', () => {
   })
 })
 
-it('100 open orders at 50 ms each are settled in less than a second', async (lab) => {
-  for (let count = 0; count < 100; count++) await lab.doubted('drop', order(`r${count}`))
+it.each<[count: number, options: RecoverOptions, takes: number]>([
+  [100, {}, 650],
+  [6, { concurrency: 2 }, 150],
+])('%i open orders at 50 ms each are settled in parallel: %j', async (lab, count, options, takes) => {
+  for (let number = 0; number < count; number++) await lab.doubted('drop', order(`r${number}`))
   lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
   const before = lab.runtime.monotonic()
-  expect(await lab.orders.recover()).toMatchObject({ created: 100 })
-  expect(lab.runtime.monotonic() - before).toBeLessThan(1000)
-  lab.sandbox.expectCharges(100)
-})
-
-it('at most `concurrency` orders are settled at the same time', async (lab) => {
-  for (let count = 0; count < 6; count++) await lab.doubted('drop', order(`r${count}`))
-  lab.fault({ type: 'delay', ms: 50, when: 'before' }, 'always', 'createOrder')
-  const before = lab.runtime.monotonic()
-  await lab.orders.recover({ concurrency: 2 })
-  expect(lab.runtime.monotonic() - before).toBe(150)
+  expect(await lab.orders.recover(options)).toMatchObject({ created: count })
+  expect(lab.runtime.monotonic() - before).toBe(takes)
   expect(() => lab.orders.recover({ concurrency: 0 })).toThrow(InvalidRequestError)
+  lab.sandbox.expectCharges(count)
 })
 
 it('three transport failures in a row end the walk, apart from the requests in progress', async (lab) => {
@@ -636,7 +622,7 @@ describe('the walk of recover()', () => {
     expect(lab.runtime.monotonic() - abortedAt).toBeLessThanOrEqual(1_000)
   })
 
-  it('recover() fails if the store itself cannot be read', async (lab) => {
+  it('recover(), unresolved() and reconcile() fail if the store cannot be read, and send nothing', async (lab) => {
     const rows = faultyStore(lab.rows, lab.runtime)
     const answers: OrderStore['listOpen'][] = [
       () => Promise.reject(new Error('gone')),
@@ -644,9 +630,11 @@ describe('the walk of recover()', () => {
       throwing('gone'),
     ]
     for (const listOpen of answers) {
-      const client = lab.client({ store: { ...rows, listOpen } })
+      const client = lab.client({ store: { ...rows, listOpen, list: listOpen } })
       await expect(all(client.orders.recover())).rejects.toMatchObject({ code: 'store' })
       await expect(all(client.orders.unresolved())).rejects.toMatchObject({ code: 'store' })
+      await expect(all(client.orders.reconcile())).rejects.toMatchObject({ code: 'store' })
+      expect(lab.sandbox.requests).toEqual([])
     }
   })
 

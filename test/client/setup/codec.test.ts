@@ -48,14 +48,6 @@ it('sealed records reveal nothing of an order, whether open, created or rejected
   expect(await atRest(lab)).not.toMatch(SECRETS)
 })
 
-it('sealed records are recovered', async (lab) => {
-  await lab.dies((orders) => orders.create(order('r1')), { codec })
-  const found = await all(lab.process({ codec }).client.orders.recover({ takeOver: true }))
-  expect(found).toMatchObject([{ outcome: 'created', record: { externalOrderId: 'r1' } }])
-  lab.sandbox.expectChargedOnce('r1')
-  expect(await atRest(lab)).not.toMatch(SECRETS)
-})
-
 it('records from before the codec stay readable, and are sealed with their next change', async (lab) => {
   const placed = await lab.create()
   lab.fault({ type: 'drop' }, 5)

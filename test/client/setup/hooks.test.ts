@@ -102,17 +102,6 @@ it('an order that sends nothing has only the last event', async (lab) => {
   expect(one(events, 'settled')).toMatchObject(known)
 })
 
-it('events of concurrent orders have different call ids', async (lab) => {
-  const { events, client } = watched(lab)
-  await Promise.all(['a', 'b', 'c'].map((reference) => client.orders.create(order(reference))))
-  const calls = new Set(events.map(([, { callId }]) => callId))
-  expect(calls.size).toBe(3)
-  for (const call of calls) {
-    const its = events.filter(([, { callId }]) => callId === call)
-    expect(names(its)).toEqual(['request', 'response', 'settled'])
-  }
-})
-
 describe('the events of reads', () => {
   const reads: [operation: string, path: string, (client: CustomerOrderingClient) => Promise<unknown>][] = [
     ['balance.retrieve', '/v1/balance', (client) => client.balance.retrieve()],

@@ -1,12 +1,9 @@
 import { afterEach, expect, it } from 'vitest'
-import { sendOver } from '../../../src/http/attempt.ts'
-import { kyTransport } from '../../../src/http/ky-transport.ts'
-import { platformRuntime } from '../../../src/runtime.ts'
 import { check } from '../../../src/schemas/check.ts'
 import { readEnvelope } from '../../../src/schemas/list.ts'
 import { createOrderRequestSchema } from '../../../src/schemas/order.ts'
 import { readProblem } from '../../../src/schemas/problem.ts'
-import { clientOver } from '../../support/client.ts'
+import { failure, Lab, order } from '../../support/lab.ts'
 
 const added: string[] = []
 /**
@@ -31,12 +28,11 @@ it.each(['code', 'title', 'detail', 'message', 'reason', 'type', 'error'])(
 )
 
 it('a polluted prototype does not complete a row of a list', async () => {
-  const { client } = clientOver(() => [
-    { id: 'ord_1', status: 'done', amount: 1 },
-    { id: 'ord_2', status: 'done' },
-  ])
+  const lab = new Lab()
+  const body = '[{"id":"ord_1","status":"done","amount":1},{"id":"ord_2","status":"done"}]'
+  lab.fault({ type: 'bytes', body })
   pollute('amount', 7)
-  await expect(client.orders.list()).rejects.toMatchObject({
+  await expect(lab.orders.list()).rejects.toMatchObject({
     issues: [{ path: expect.stringMatching(/^\[1\]/) }],
   })
 })
@@ -52,24 +48,10 @@ it.each(['code', 'cause', 'errors'])(
   'a polluted prototype is not proof that a request was not sent: %s',
   async (name) => {
     pollute(name, name === 'code' ? 'ECONNREFUSED' : { code: 'ECONNREFUSED', syscall: 'connect' })
-    const send = sendOver(
-      kyTransport(async () => {
-        throw new TypeError('fetch failed')
-      }),
-      platformRuntime,
-    )
-    const result = await send({
-      method: 'POST',
-      url: 'https://api.test/v1/orders',
-      headers: {},
-      body: '{}',
-      timeout: 1000,
-      maxBytes: 1000,
-      signal: undefined,
-      isLate: undefined,
-    })
-    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
-    expect(result).not.toHaveProperty('detail.code')
+    const fetch = () => Promise.reject(new TypeError('fetch failed'))
+    const error = await failure(new Lab().client({ fetch, maxRetries: 0 }).orders.create(order('r1')))
+    expect(error).toMatchObject({ code: 'connection', charged: 'unknown' })
+    expect(error.message).not.toContain('ECONNREFUSED')
   },
 )
 

@@ -229,26 +229,6 @@ describe.each(calls)('%s does not leak the API key', (_name, call) => {
   })
 })
 
-test.each(['as it is', 'in base64'])('no leak if the response headers contain the key %s', async (how) => {
-  const spell = how === 'in base64' ? btoa : (text: string) => text
-  const { client, everything } = observed(async ({ headers, method }) => {
-    const echoed = { headers: headersWith(spell(headers.get('authorization') ?? '')) }
-    return method === 'POST'
-      ? Response.json({ id: 'ord_1', status: 'pending', amount: 1 }, { status: 201, ...echoed })
-      : Response.json({ amount: 1, currency: 'EUR' }, echoed)
-  })
-  const order = await client.orders.create(request)
-  const balance = await client.balance.retrieve()
-  const infos = [responseInfo(order), responseInfo(balance)]
-  const headers = infos.map((info) => JSON.stringify([...(info?.headers ?? [])]))
-  expect(headers.join()).toContain('[redacted]')
-  expect(infos[0]?.headers.get('x-echo')).toMatch(/\[redacted\]/)
-  const all = await everything()
-  expect([all['written'], all['rows']]).toEqual([expect.any(Array), [expect.anything()]])
-  expect((all['written'] as unknown[]).length).toBeGreaterThan(1)
-  expect(leaks({ order, balance, infos, headers, ...all })).toEqual([])
-})
-
 test.each([
   ['whole', { id: 'ord_1', status: 'pending', amount: 1 }],
   ['flawed', { id: 'ord_1', status: 'pending', amount: 'much' }],
@@ -264,17 +244,6 @@ test.each([
   const again = await client.orders.create(request).catch((error: unknown) => error)
   expect(inspect([told, again])).toMatch(/ord_1|\[redacted\]/)
   expect(leaks({ told, again, ...(await everything()) })).toEqual([])
-})
-
-test('the API key reaches the service', async () => {
-  const seen: unknown[] = []
-  const { client } = observed(async (input) => {
-    seen.push([...input.headers].filter(([, value]) => value.includes(CANARY)))
-    expect(input.url + (await input.text())).not.toContain(CANARY)
-    return Response.json({ amount: 1, currency: 'EUR' })
-  })
-  await client.balance.retrieve()
-  expect(seen).toEqual([[['authorization', `Bearer ${CANARY}`]]])
 })
 
 describe.each([
@@ -325,7 +294,10 @@ describe.each([
     expect(recover.map(({ outcome, order }) => [outcome, order?.amount])).toEqual([['created', 1]])
     const remembered = await all(orders.remembered({ since: 0 }))
     expect(remembered).toHaveLength(4)
-    const values = { create, again, createMany, unresolved, resolve, recover, remembered }
+    const info = responseInfo(create)
+    const headers = JSON.stringify([...(info?.headers ?? [])])
+    expect(headers).toContain('[redacted]')
+    const values = { create, info, headers, again, createMany, unresolved, resolve, recover, remembered }
     expect(inspect(values, { depth: 9 })).toContain('[redacted]')
     expect(leaks({ ...values, ...(await everything()) })).toEqual([])
   })
@@ -341,7 +313,9 @@ describe.each([
       reconcile: await all(client.orders.reconcile()),
     }
     for (const [name, value] of Object.entries(read)) expect(leaks({ [name]: value }), name).not.toEqual([])
-    expect(leaks(await everything())).toEqual([])
+    const headers = [...(responseInfo(read['retrieve'])?.headers ?? [])]
+    expect(headers.length).toBeGreaterThan(0)
+    expect(leaks({ headers, ...(await everything()) })).toEqual([])
   })
 })
 

@@ -3,9 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { type CustomerOrderingClient, MemoryStore } from 'customer-ordering-sdk'
 import { build } from 'esbuild'
 import { expect, it } from 'vitest'
-import { API_KEY, BASE_URL, clientOver } from '../../support/client.ts'
-
-const balance = { amount: 1000, currency: 'EUR' }
+import { Lab } from '../../support/lab.ts'
 
 it('an await using block closes the client at its end', async () => {
   class ClosingStore extends MemoryStore {
@@ -16,7 +14,7 @@ it('an await using block closes the client at its end', async () => {
   }
   const store = new ClosingStore()
   {
-    await using client = clientOver(() => balance, { store }).client
+    await using client = new Lab().client({ store })
     await client.balance.retrieve()
     expect(store.closed).toBe(0)
   }
@@ -40,7 +38,7 @@ it('without Symbol.asyncDispose in the runtime, close() closes the client', asyn
   expect(Object.getOwnPropertyNames(Client.prototype)).toContain('close')
   expect(Object.getOwnPropertyNames(Client.prototype)).not.toContain('undefined')
   expect(Object.getOwnPropertySymbols(Client.prototype)).toEqual([])
-  await new Client({ baseUrl: BASE_URL, apiKey: API_KEY }).close()
+  await new Client({ baseUrl: 'https://api.example.com', apiKey: 'key' }).close()
   expect(
     Object.getOwnPropertySymbols((load(Symbol) as typeof CustomerOrderingClient).prototype),
   ).toHaveLength(1)

@@ -1,7 +1,7 @@
-import { type ClientOptions, CustomerOrderingClient, type OrderStore } from 'customer-ordering-sdk'
+import type { ClientOptions, CustomerOrderingClient, OrderStore } from 'customer-ordering-sdk'
 import { describe, expect, test } from 'vitest'
 import { throwing } from '../../support/calls.ts'
-import { fakeRuntime } from '../../support/runtime.ts'
+import { Lab, order as orderOf } from '../../support/lab.ts'
 
 /** A store that cannot be reached. */
 const down = async (): Promise<never> => throwing('down')()
@@ -11,7 +11,7 @@ const BROKEN = {
 } as unknown as OrderStore
 
 const NAME = { externalOrderId: 'r1' }
-const order = { serviceId: 's', target: 't', quantity: 1, metadata: { externalOrderId: 'r1' } }
+const order = orderOf('r1')
 type Client = CustomerOrderingClient
 
 /** Never responds. */
@@ -81,16 +81,11 @@ const wrong: typeof refused = {
   'orders.forget': async ({ orders }) => await orders.forget({ externalOrderId: '' }),
 }
 
+/** A client of a service that refuses everything. */
 function client(options: ClientOptions = {}): Client {
-  const fetch = async (): Promise<Response> =>
-    new Response('{"code":"X","message":"m"}', {
-      status: 404,
-      headers: { 'content-type': 'application/json' },
-    })
-  const base = { baseUrl: 'https://api.example.com', apiKey: 'k', fetch, maxRetries: 0 }
-  // These tests run in browsers, too.
-  const settings = { ...base, dangerouslyAllowBrowser: true, ...options }
-  return new CustomerOrderingClient(settings, fakeRuntime({ auto: true }))
+  const lab = new Lab()
+  lab.fault({ type: 'status', status: 404 }, 'always')
+  return lab.client({ maxRetries: 0, ...options })
 }
 
 async function stackOf(call: () => Promise<unknown>): Promise<string> {

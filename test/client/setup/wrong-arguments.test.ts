@@ -12,7 +12,8 @@ import { RedisStore } from 'customer-ordering-sdk/stores/redis'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
 import { describe, expect, test } from 'vitest'
 import { METHODS_OF_RESOURCES } from '../../../src/settings/habits.ts'
-import { fakeRuntime } from '../../support/runtime.ts'
+import { all } from '../../support/calls.ts'
+import { Lab, order } from '../../support/lab.ts'
 
 /** Values that callers without a type checker may pass. */
 const GARBAGE: Readonly<Record<string, unknown>> = {
@@ -40,21 +41,8 @@ const GARBAGE: Readonly<Record<string, unknown>> = {
 /** Casts a value to the type that a call requires. */
 const as = <T>(garbage: unknown): T => garbage as T
 
-const client = (): CustomerOrderingClient =>
-  new CustomerOrderingClient(
-    {
-      baseUrl: 'https://api.example.com',
-      apiKey: 'k',
-      fetch: async () =>
-        Response.json({ id: 'ord_1', status: 'pending', amount: 1, currency: 'EUR', productId: 'x' }),
-    },
-    fakeRuntime({ auto: true }),
-  )
-
-const all = async (items: AsyncIterable<unknown>): Promise<void> => {
-  for await (const _item of items);
-}
-const request = { serviceId: 'svc_1', target: '@x', quantity: 1, metadata: { externalOrderId: 'ref-1' } }
+const client = (): CustomerOrderingClient => new Lab().client()
+const request = order('r1')
 
 /** Every public function, called with garbage for each argument. */
 const CALLS: Readonly<Record<string, (garbage: unknown) => unknown>> = {

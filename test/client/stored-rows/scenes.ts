@@ -199,6 +199,10 @@ const ACTS: Readonly<Record<string, Act>> = {
 /** The client's decisions for the rows, by act and by time. */
 export type Decisions = Readonly<Record<string, Readonly<Record<string, string>>>>
 
+/** Rows by their origin, with the decisions of a client that finds them. */
+export type Fixture = Readonly<Record<string, StoredRows & { readonly decisions: Decisions }>>
+export const FIXTURE: URL = new URL('../../fixtures/stored-rows.json', import.meta.url)
+
 /** See {@link Decisions}. */
 export async function decisionsOver(stored: StoredRows): Promise<Decisions> {
   const decisions: Record<string, Record<string, string>> = {}

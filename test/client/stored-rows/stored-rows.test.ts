@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { sample } from '../../support/effort.ts'
-import { FIXTURE, type Fixture } from './fixture.ts'
-import { decisionsOver, leave, SCENES } from './scenes.ts'
+import { decisionsOver, FIXTURE, type Fixture, leave, SCENES } from './scenes.ts'
 
 const fixture: Fixture = JSON.parse(await readFile(FIXTURE, 'utf8'))
 

@@ -4,8 +4,7 @@
  * write to a new file: tests must keep reading the rows of older builds.
  */
 import { writeFile } from 'node:fs/promises'
-import { FIXTURE, type Fixture } from '../fixture.ts'
-import { decisionsOver, leave, SCENES } from '../scenes.ts'
+import { decisionsOver, FIXTURE, type Fixture, leave, SCENES } from '../scenes.ts'
 
 const fixture: Record<string, Fixture[string]> = {}
 for (const scene of SCENES) {
