@@ -779,7 +779,7 @@ describe('many rows', () => {
 describe('several processes', { timeout: 120_000 }, () => {
   it('several processes can create the same file at the same time', async () => {
     const racers = await Promise.all([1, 2, 3, 4].map(() => start('open')))
-    for (let file = 0; file < effort(10, 60); file++) {
+    for (let file = 0; file < effort(4, 60); file++) {
       const answers = racers.map(nextMessage)
       for (const racer of racers) racer.send(join(directory, `${file}.db`))
       expect(await Promise.all(answers)).toEqual(['opened', 'opened', 'opened', 'opened'])

@@ -56,6 +56,7 @@ function bytesPerRecord(records: number): number {
 
 it('an index keeps at most 64 bytes a record', () => {
   // Other tests of the same process may allocate meanwhile, which only adds to a measurement.
-  const measured = Array.from({ length: 4 }, () => bytesPerRecord(20_000))
-  expect(Math.min(...measured)).toBeLessThan(64)
+  let least = Number.POSITIVE_INFINITY
+  for (let turn = 0; turn < 4 && least >= 64; turn++) least = Math.min(least, bytesPerRecord(20_000))
+  expect(least).toBeLessThan(64)
 })
