@@ -318,8 +318,7 @@ const agreementOfSuccesses: Invariant = (log) => {
       orderId === undefined
         ? record?.state === 'rejected' && !isConflict(record)
         : record?.state === 'created' && record.order?.id === orderId
-    const rows = inForceSince(rowsOf(log, intent), at).filter((row) => row.at <= endedAt)
-    const says = rows.some(isDecided)
+    const says = inForce(log, { intent }, at, endedAt).some(isDecided)
     // A key names a nameless order only while it is open, so another call may settle it first.
     if (decision.isOwn === true && told?.code === 'invalid_request' && storeTrouble !== true && !says)
       return [`I2: a person could not say that ${orderId} is the order of ${intent}`]
@@ -920,13 +919,13 @@ function isPastWindow({ wall, repeatsFor, clockSet }: LoggedCall, said: Recovere
   return said.wall - sentAt > repeatsFor || wall - sentAt < -CLOCK_SKEW
 }
 
-/** The versions of one row from the newest at a moment on. */
-function inForceSince(rows: readonly LoggedRow[], moment: number): LoggedRow[] {
-  return rows.filter((_, index) => (rows[index + 1]?.at ?? Number.POSITIVE_INFINITY) > moment)
-}
-
-/** The versions of the recovery's record that were the newest at some moment between two others. */
-function inForce(log: RunLog, { intent, key }: Recovered, from: number, to: number): LoggedRow[] {
+/** The versions of an intent's record that were the newest at some moment between two others. */
+function inForce(
+  log: RunLog,
+  { intent, key }: { readonly intent: string; readonly key?: string },
+  from: number,
+  to: number,
+): LoggedRow[] {
   const replaced = new Map<string, LoggedRow>()
   const rows = rowsOf(log, intent)
   const found: LoggedRow[] = []
@@ -935,7 +934,8 @@ function inForce(log: RunLog, { intent, key }: Recovered, from: number, to: numb
     if (row === undefined) continue
     const next = replaced.get(row.id)
     replaced.set(row.id, row)
-    if (row.at <= to && (next === undefined || next.at > from) && row.record?.key === key) found.push(row)
+    const isOf = key === undefined || row.record?.key === key
+    if (row.at <= to && (next === undefined || next.at > from) && isOf) found.push(row)
   }
   return found.reverse()
 }

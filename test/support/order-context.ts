@@ -94,23 +94,10 @@ export const MEMBERS: ReadonlyMap<string, string> = new Map(
   Object.entries(REQUEST).map(([name, value]) => [name, JSON.stringify(value)]),
 )
 
-/** An open record of an order with this reference, in doubt after a call. */
-function leftOpen(externalOrderId: string): RecordContent {
-  const slot = `ref:${externalOrderId}`
-  return {
-    slot,
-    key: derivedFor(externalOrderId),
-    origin: 'derived',
-    generation: 0,
-    state: 'open',
-    ambiguous: true,
-    externalOrderId,
-    attempts: 1,
-    fingerprint: fingerprintOf(slot, MEMBERS),
-    body: canonicalJson({ metadata: { externalOrderId }, ...REQUEST }),
-    apiKeyTag: 'tag',
-    claim: 'claim',
-  }
+/** An open record of the order r1, in doubt after a call. */
+export const LEFT_OPEN: RecordContent = {
+  ...{ slot: 'ref:r1', externalOrderId: 'r1', key: derivedFor('r1'), origin: 'derived', generation: 0 },
+  ...{ state: 'open', ambiguous: true, attempts: 1, apiKeyTag: 'tag', claim: 'claim' },
+  fingerprint: fingerprintOf('ref:r1', MEMBERS),
+  body: canonicalJson({ metadata: { externalOrderId: 'r1' }, ...REQUEST }),
 }
-
-export const LEFT_OPEN: RecordContent = leftOpen('r1')

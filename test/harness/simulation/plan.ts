@@ -244,81 +244,71 @@ interface Cast {
   readonly swarm: Swarm | undefined
 }
 
-function drawSteps(draw: Draw, { workers, intents, jumps, rotates, swarm }: Cast): Step[] {
+/** The kinds of steps that are drawn, in the order of their weights. */
+const KINDS = [
+  'create',
+  'recover',
+  'kill',
+  'resolve',
+  'topUp',
+  'jump',
+  'rotate',
+  'revoke',
+  'publish',
+] as const
+type Kind = (typeof KINDS)[number]
+
+function drawAction(draw: Draw, kind: Kind, index: number, worker: number, { intents, swarm }: Cast): Action {
+  switch (kind) {
+    case 'create':
+      return {
+        ...{ kind, worker, intent: draw.below(intents.length) },
+        quantity:
+          swarm?.changes === undefined ? draw.weighted([1, 8], [2, 1]) : draw.chance(swarm.changes) ? 2 : 1,
+        otherKey: draw.chance(0.05) && swarm?.changes !== 0,
+        ...(draw.chance(0.2) ? { note: `call ${index}` } : {}),
+        ...(draw.chance(swarm?.aborts ?? 0.1) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),
+      }
+    case 'recover':
+      return { kind, worker, takeOver: draw.chance(0.4) }
+    case 'kill':
+    case 'rotate':
+      return { kind, worker }
+    case 'resolve':
+      return { kind, worker, intent: draw.below(intents.length) }
+    case 'topUp':
+      return { kind, amount: draw.pick(PRICE, 2 * PRICE, 1000) }
+    case 'jump': {
+      const by = draw.pick(-1, 1) * draw.pick(1000, 20_000, 40_000, 300_000, 3_600_000)
+      return { kind, worker, by }
+    }
+    case 'revoke':
+      return { kind }
+    case 'publish':
+      return { kind, published: draw.chance(0.5) }
+  }
+}
+
+function drawSteps(draw: Draw, cast: Cast): Step[] {
+  const { workers, jumps, rotates, swarm } = cast
   const kinds = swarm?.kinds ?? usualKinds(jumps, rotates)
-  const aborts = swarm?.aborts ?? 0.1
-  const gaps = swarm?.gaps ?? USUAL_GAPS
+  const [first, ...others] = KINDS.map((kind) => [kind, kinds[kind] ?? 0] as const)
   const steps: Step[] = []
   const script = swarm?.script
   const count = script?.length ?? draw.weighted([1, 2], [2, 4], [3, 4], [4, 3], [5, 2], [6, 1])
   let at = 0
   for (let index = 0; index < count; index++) {
-    const scripted = script?.[index]
-    if (scripted !== undefined) at += gapOf(draw, scripted[0])
-    const worker = scripted?.[2] ?? draw.below(workers)
-    const act = scripted?.[1]
+    const [gap, act, given] = script?.[index] ?? []
+    if (gap !== undefined) at += gapOf(draw, gap)
+    const worker = given ?? draw.below(workers)
     if (typeof act === 'object') {
       steps.push({ at, ...act })
       continue
     }
     // The first action is an order.
-    const kind =
-      index === 0
-        ? (act ?? 'create')
-        : (act ??
-          draw.weighted(
-            ['create', kinds.create ?? 0],
-            ['recover', kinds.recover ?? 0],
-            ['kill', kinds.kill ?? 0],
-            ['resolve', kinds.resolve ?? 0],
-            ['topUp', kinds.topUp ?? 0],
-            ['jump', kinds.jump ?? 0],
-            ['rotate', kinds.rotate ?? 0],
-            ['revoke', kinds.revoke ?? 0],
-            ['publish', kinds.publish ?? 0],
-          ))
-    switch (kind) {
-      case 'create':
-        steps.push({
-          at,
-          kind,
-          worker,
-          intent: draw.below(intents.length),
-          quantity:
-            swarm?.changes === undefined ? draw.weighted([1, 8], [2, 1]) : draw.chance(swarm.changes) ? 2 : 1,
-          otherKey: draw.chance(0.05) && swarm?.changes !== 0,
-          ...(draw.chance(0.2) ? { note: `call ${index}` } : {}),
-          ...(draw.chance(aborts) ? { abortAfter: draw.pick(0, 5, 50, 2000, 31_000) } : {}),
-        })
-        break
-      case 'recover':
-        steps.push({ at, kind, worker, takeOver: draw.chance(0.4) })
-        break
-      case 'kill':
-      case 'rotate':
-        steps.push({ at, kind, worker })
-        break
-      case 'resolve':
-        steps.push({ at, kind, worker, intent: draw.below(intents.length) })
-        break
-      case 'topUp':
-        steps.push({ at, kind, amount: draw.pick(PRICE, 2 * PRICE, 1000) })
-        break
-      case 'jump':
-        steps.push({
-          at,
-          kind,
-          worker,
-          by: draw.pick(-1, 1) * draw.pick(1000, 20_000, 40_000, 300_000, 3_600_000),
-        })
-        break
-      case 'revoke':
-        steps.push({ at, kind })
-        break
-      case 'publish':
-        steps.push({ at, kind, published: draw.chance(0.5) })
-    }
-    if (script === undefined) at += gapOf(draw, gaps)
+    const kind = act ?? (index === 0 || first === undefined ? 'create' : draw.weighted(first, ...others))
+    steps.push({ at, ...drawAction(draw, kind, index, worker, cast) })
+    if (script === undefined) at += gapOf(draw, swarm?.gaps ?? USUAL_GAPS)
     // A write in the same millisecond as a person's decision counts as older.
     if (kind === 'resolve') at++
   }

@@ -43,10 +43,4 @@ describe('the simulation', () => {
     expect(told.length).toBeGreaterThan(0)
     expect(told.every(({ threw }) => threw)).toBe(true)
   })
-
-  it('the simulation states why it cannot detect the other bugs', () => {
-    const others = SEEDED_BUGS.flatMap(({ outOfSimulation }) => outOfSimulation ?? [])
-    expect(others.length + inReach.length).toBe(SEEDED_BUGS.length)
-    expect(inReach.length).toBeGreaterThanOrEqual(30)
-  })
 })
