@@ -81,14 +81,11 @@ async function placeRow<Output>(
   // Throws instead of returning a result, so that a run stops reading rows once the client is
   // closed.
   context.lifetime.check('unknown')
-  const keyed = isKeyed(row)
-  const { request, idempotencyKey } = keyed ? row : { request: row, idempotencyKey: undefined }
+  const { request, idempotencyKey } = isKeyed(row) ? row : { request: row, idempotencyKey: undefined }
   try {
     const options = { ...call, ...defined({ idempotencyKey }) }
-    const { value, replayed } = await createOrder(context, request, options, (intent) => {
-      if (keyed) refuseFurther(row)
-      refuseNameless(intent)
-    })
+    const check = (intent: Intent): void => checkRow(row, intent)
+    const { value, replayed } = await createOrder(context, request, options, check)
     return { ok: true, request, order: value, replayed, charged: 'yes' }
   } catch (error) {
     if (!isCustomerOrderingError(error)) throw error
@@ -96,19 +93,13 @@ async function placeRow<Output>(
   }
 }
 
-/** A misspelled key would be lost, and the order sent under another one. */
-function refuseFurther(row: object): void {
-  const further = Object.keys(row).find((name) => name !== 'request' && name !== 'idempotencyKey')
-  if (further !== undefined)
-    refuseArgument('is not known in a row: use { request, idempotencyKey } as the row', further)
-}
-
-function refuseNameless({ slot }: Intent): void {
-  if (isNameless(slot))
-    refuseArgument(
-      'is missing: set it, or use { request, idempotencyKey } as the row',
-      'metadata.externalOrderId',
-    )
+function checkRow(row: CreateManyRow, { slot }: Intent): void {
+  const names = isKeyed(row) ? Object.keys(row) : []
+  // A misspelled key would be lost, and the order sent under another one.
+  const further = names.find((name) => name !== 'request' && name !== 'idempotencyKey')
+  const use = 'use { request, idempotencyKey } as the row'
+  if (further !== undefined) refuseArgument(`is not known in a row: ${use}`, further)
+  if (isNameless(slot)) refuseArgument(`is missing: set it, or ${use}`, 'metadata.externalOrderId')
 }
 
 function isKeyed(row: CreateManyRow): row is Exclude<CreateManyRow, CreateOrderRequest> {
