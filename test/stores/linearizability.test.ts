@@ -18,37 +18,6 @@ function row(version: number, mark = ''): StoredRow {
   }
 }
 
-const at = (called: number, returned: number, client = 0) => ({ client, called, returned })
-
-const get = (called: number, returned: number, found?: StoredRow): RecordedCall => ({
-  ...at(called, returned),
-  kind: 'get',
-  scope: 's',
-  id: 'r',
-  found,
-})
-
-const insert = (called: number, returned: number, mark = '', current?: StoredRow): RecordedCall => ({
-  ...at(called, returned),
-  kind: 'insert',
-  row: row(1, mark),
-  result: current === undefined ? { inserted: true } : { inserted: false, current },
-})
-
-const update = (
-  called: number,
-  returned: number,
-  from: number,
-  updated: boolean,
-  mark = '',
-): RecordedCall => ({
-  ...at(called, returned),
-  kind: 'update',
-  row: row(from + 1, mark),
-  expectedVersion: from,
-  updated,
-})
-
 /** The possible content of the store after the call, if the call can come next: one element or none. */
 function outcomes(call: RecordedCall, current: StoredRow | undefined): readonly (StoredRow | undefined)[] {
   switch (call.kind) {
@@ -85,14 +54,20 @@ function isExplainedByBruteForce(calls: readonly RecordedCall[]): boolean {
 }
 
 describe('explainHistory', () => {
-  it('explainHistory checks each row separately', () => {
-    const elsewhere: RecordedCall = { ...at(3, 4), kind: 'get', scope: 's', id: 'other', found: undefined }
-    expect(explainHistory([insert(1, 2), elsewhere])).toBeUndefined()
-  })
-
-  it('explainHistory names the first call that contradicts the history', () => {
-    const calls = [insert(1, 2), get(3, 4), get(5, 6, row(1)), update(7, 8, 1, true)]
-    expect(explainHistory(calls)).toMatch(
+  it('explainHistory checks each row separately, and names the first call that contradicts the history', () => {
+    const one = { scope: 's', id: 'r', client: 0 }
+    const written: RecordedCall = {
+      ...one,
+      called: 1,
+      returned: 2,
+      kind: 'insert',
+      row: row(1),
+      result: { inserted: true },
+    }
+    const nothing: RecordedCall = { ...one, called: 3, returned: 4, kind: 'get', found: undefined }
+    const found: RecordedCall = { ...one, called: 5, returned: 6, kind: 'get', found: row(1) }
+    expect(explainHistory([written, { ...nothing, id: 'other' }, found])).toBeUndefined()
+    expect(explainHistory([written, nothing, found])).toMatch(
       /The first contradiction:\n +3 to +4, client 0: get found nothing\n/,
     )
   })

@@ -1,7 +1,9 @@
+import type { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { type MysqlClient, MysqlStore } from 'customer-ordering-sdk/stores/mysql'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
+import { exportsOf, programsAbout } from '../../docs/support/pages.ts'
 import { sqlServer } from '../support/during.ts'
 import {
   callsOf,
@@ -23,6 +25,12 @@ import {
 import { behavesAsServerStore } from '../support/server-store.ts'
 import { describeWith } from '../support/services.ts'
 import { behavesAsSqlStore } from '../support/sql-store.ts'
+
+/** The functions of docs/guide/stores/mysql.md. */
+interface Page {
+  openClient(pool: MysqlClient): CustomerOrderingClient
+  openStore(pool: MysqlClient): Promise<MysqlStore>
+}
 
 const IN_TRANSACTION = /its connection is inside a transaction|autocommit is off on its connection/
 
@@ -457,6 +465,15 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
         )
       },
     )
+  })
+
+  it('the documented MySQL code works', async () => {
+    const pool = openPool({ connectionLimit: 1 })
+    const { openClient, openStore } = await exportsOf<Page>('mysql-docs', programsAbout('/stores/mysql'))
+    expect(await openClient(pool).orders.unresolved()).toEqual([])
+    const store = await openStore(pool)
+    expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    expect((await store.listOpen(SCOPE, { limit: 5 })).rows).toEqual([makeRow(1)])
   })
 
   it('a pool of the callback interface works', async () => {

@@ -254,19 +254,6 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await callsOf('eval')).toBe(scripts)
     })
 
-    it('rows survive a kill and restart of the server', async () => {
-      const store = await storeWith(name)
-      await insertAll(store, makeRows(30))
-      const closed = makeRows(10).map((row) => nextVersion(row, CREATED))
-      for (const row of closed) await mustUpdate(store, row)
-      await servers().crash()
-      expect(await walk((options) => store.list(SCOPE, options), 7)).toHaveLength(30)
-      for (const row of [...closed, ...makeRows(30).slice(10)])
-        expect(await store.get(SCOPE, row.id)).toEqual(row)
-      expect(await store.insert(makeRow(1))).toEqual({ inserted: false, current: closed[0] })
-      await expectIndexed(servers().port)
-    })
-
     it("scripts touch only the store's own keys, set no expiry, and never scan the database", async () => {
       const store = await storeWith(name)
       await servers().ask('set', 'theirs', '1')
@@ -345,11 +332,9 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
   })
 
   it('the history of all clients is linearizable through crashes', async () => {
-    await expectHistoryThrough(
-      () => servers().crash(),
-      await storeWith('node-redis'),
-      await storeWith('node-redis'),
-    )
+    const stores = await Promise.all(CLIENTS.map((name) => storeWith(name)))
+    await expectHistoryThrough(() => servers().crash(), ...stores)
+    await expectIndexed(servers().port)
   })
 
   describe('a server whose memory is full', () => {
