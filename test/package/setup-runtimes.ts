@@ -14,6 +14,10 @@ declare module 'vitest' {
   }
 }
 
+/** The drivers of stores, with their types. */
+const DRIVERS =
+  'pg @types/pg postgres @electric-sql/pglite mysql2 redis ioredis @cloudflare/workers-types'.split(' ')
+
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   install('test/engines')
   const tearDown = await setupPackage(project)
@@ -26,6 +30,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     '@opentelemetry/api': join(engines, 'node_modules/opentelemetry-api-1.3'),
     msw: join(root, 'node_modules/msw'),
     undici: join(engines, 'node_modules/undici-7'),
+    ...Object.fromEntries(DRIVERS.map((name) => [name, join(engines, 'node_modules', name)])),
   }
   for (const [peer, path] of Object.entries(peers)) {
     const place = join(consumerWithPeers, 'node_modules', peer)

@@ -92,12 +92,16 @@ describe.concurrent('the packed types compile under', () => {
 
 // Run one after the other, because they share a folder.
 describe('the packed types compile with the optional peers under', () => {
-  for (const compiler of [newest, ours, oldest])
-    cell(compiler, 'bundler, with the optional peers', async () => {
-      // Skip the declarations of msw and undici, which this package does not control.
-      const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true }
-      await compile(compiler, inject('consumerWithPeers'), options, 'usage-peers.ts')
-    })
+  for (const [what, file, compilers] of [
+    ['the optional peers', 'usage-peers.ts', [newest, ours, oldest]],
+    ['the drivers of stores', 'usage-drivers.ts', [newest, ours]],
+  ] as const)
+    for (const compiler of compilers)
+      cell(compiler, `bundler, with ${what}`, async () => {
+        // Skip the declarations of other packages, which this package does not control.
+        const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true }
+        await compile(compiler, inject('consumerWithPeers'), options, file)
+      })
 })
 
 async function compile({ tsc }: Compiler, cwd: string, compilerOptions: object, file: string): Promise<void> {

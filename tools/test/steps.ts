@@ -31,7 +31,7 @@ export const LEFT_OUT: readonly {
   },
   {
     what: 'PostgreSQL, MariaDB, Redis and workerd, and their clients',
-    files: ['test/stores/{postgres,redis,mysql,workers}/**', 'test/stores/{command,types}.test.ts'],
+    files: ['test/stores/{postgres,redis,mysql,workers}/**', 'test/stores/command.test.ts'],
     command: 'npx vitest run --project stores',
   },
   {
