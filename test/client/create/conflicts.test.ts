@@ -5,7 +5,6 @@ import {
   abandons,
   buys,
   type Call,
-  drain,
   fails,
   fault,
   finds,
@@ -126,11 +125,6 @@ histories([
       (lab) => lab.create(anonymousOrder()),
     ],
     { keys: [0, 0], charges: 1 },
-  ],
-  [
-    'after an in-progress response, a later refusal proves nothing, because a request was running',
-    [fault({ type: 'inProgress' }), drain, fails({ code: 'payment_required', ...IN_DOUBT })],
-    {},
   ],
   [
     'a 409 with another code is retried like a server error, and proves nothing',
