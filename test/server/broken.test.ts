@@ -176,19 +176,17 @@ describe('a body that stalls', () => {
     'in an error': withLength.replace('201', '402'),
   }
 
-  test.each(Object.entries(bodies))(
-    'the attempt timeout covers a stalled body: %s',
-    async (_where, bytes) => {
-      const status = bytes.includes('402') ? 402 : 201
-      const result = await stalled(bytes, (runtime) => runtime.advance(5000))
-      expect(result).toMatchObject({ kind: 'answer', status, problem: 'timeout' })
-    },
+  type End = Parameters<typeof stalled>[1]
+  const ends: [string, problem: string, End][] = [
+    ['the attempt timeout', 'timeout', (runtime) => runtime.advance(5000)],
+    ["the caller's signal", 'aborted', (_runtime, controller) => controller.abort('enough')],
+  ]
+  const cases = ends.flatMap(([who, problem, end]) =>
+    Object.entries(bodies).map(([where, bytes]) => ({ who, where, problem, end, bytes })),
   )
-
-  test.each(Object.entries(bodies))("the caller's signal ends a stalled body: %s", async (_where, bytes) => {
+  test.each(cases)('$who ends a body that stalls $where', async ({ problem, end, bytes }) => {
     const status = bytes.includes('402') ? 402 : 201
-    const result = await stalled(bytes, (_runtime, controller) => controller.abort('enough'))
-    expect(result).toMatchObject({ kind: 'answer', status, problem: 'aborted' })
+    expect(await stalled(bytes, end)).toMatchObject({ kind: 'answer', status, problem })
   })
 })
 

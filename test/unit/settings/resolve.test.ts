@@ -328,14 +328,6 @@ describe('baseUrl', () => {
     expect(refusalOf({ apiKey: KEY })).toContain(BASE_URL)
     expect(resolve({ apiKey: KEY, allowInsecureHttp: true }).connection.baseUrl).toBe(baseUrl)
   })
-
-  it('withOptions() cannot change baseUrl to http', () => {
-    const client = new CustomerOrderingClient(good)
-    const changed = { baseUrl: new URL('http://sandbox:4010'), server: 'sandbox' }
-    expect(() => client.withOptions(changed)).toThrow('allowInsecureHttp')
-    const allowed = client.withOptions({ ...changed, allowInsecureHttp: true })
-    expect(allowed.toJSON().baseUrl).toBe('http://sandbox:4010')
-  })
 })
 
 describe('apiKey', () => {
