@@ -68,7 +68,7 @@ function fail(last: AttemptResult, known: Partial<CallContext> = {}, outOfTime =
 }
 
 /** Their sentences about the wallet stand for those of all others. */
-const IN_FULL = ['402', '404', 'another payload', 'no connection', 'no response']
+const IN_FULL = ['402', 'another payload', 'no connection']
 const attempts = Object.entries(ATTEMPTS).flatMap(([name, result]) =>
   (IN_FULL.includes(name) ? ([undefined, 'no', 'unknown', 'yes'] as const) : (['no'] as const)).map(
     (charged) => [
