@@ -20,7 +20,7 @@ const BESIDE = [
   { from: 100, to: 999 },
   { from: 4000, to: 5000 },
 ]
-const NOTHING_ELSE = { arrivals: [], readings: [], ledger: [], rows: [] }
+const NOTHING_ELSE = { requests: [], answers: new Map(), ledger: [], rows: [] }
 
 it('a call of the fleet begins when its client has read the clock, even if writing the log takes long', () => {
   const events: readonly (readonly [number, Happening])[] = [

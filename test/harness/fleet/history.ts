@@ -27,34 +27,21 @@ export interface Life {
   readonly limits: Limits
 }
 
-export interface Arrival {
+/** A response whose status and headers were sent. */
+export interface Answered {
   readonly at: number
-  readonly call: string
-  readonly key: string
-  readonly reference: string
-  readonly body: string
-  readonly charged: boolean
-  /** Absent if there was no response, or no part of it arrived. */
-  readonly answer?: {
-    readonly at: number
-    readonly status: number
-    readonly code?: string
-    readonly requestId: string
-    readonly whole: boolean
-  }
-}
-
-export interface Reading {
-  readonly at: number
-  readonly call: string
-  readonly path: string
+  readonly status: number
+  readonly code?: string
+  readonly requestId: string
+  readonly whole: boolean
 }
 
 export interface Records {
   readonly references: readonly string[]
   readonly lives: readonly Life[]
-  readonly arrivals: readonly Arrival[]
-  readonly readings: readonly Reading[]
+  readonly requests: readonly SandboxRequest[]
+  /** By the number of the request. */
+  readonly answers: ReadonlyMap<number, Answered>
   readonly ledger: readonly SandboxCharge[]
   readonly rows: readonly StoredRow[]
 }
@@ -62,35 +49,6 @@ export interface Records {
 /** How much longer than its time a call may take on a busy machine. */
 const SLOWNESS = 30_000
 const LONGEST_HISTORY = 150
-
-/** The service's log of the fleet's order requests. */
-export function arrivalsOf(
-  requests: readonly SandboxRequest[],
-  answers: ReadonlyMap<number, NonNullable<Arrival['answer']>>,
-): Arrival[] {
-  return requests.flatMap(({ operation, headers, body, idempotencyKey, at, charged, number }) => {
-    if (operation !== 'createOrder') return []
-    const answer = answers.get(number)
-    return {
-      at,
-      call: headers[CALL_HEADER] ?? '',
-      key: idempotencyKey ?? '',
-      reference: referenceOf(body),
-      body,
-      charged,
-      ...(answer === undefined ? {} : { answer }),
-    }
-  })
-}
-
-/** The service's log of read requests by calls. A person who reads the list is not a call. */
-export function readingsOf(requests: readonly SandboxRequest[]): Reading[] {
-  return requests.flatMap(({ operation, headers, path, at }) => {
-    const call = headers[CALL_HEADER]
-    const reads = operation === 'listOrders' || operation === 'retrieveOrder'
-    return reads && call !== undefined ? { at, call, path } : []
-  })
-}
 
 function referenceOf(body: string): string {
   const { metadata } = JSON.parse(body) as { readonly metadata?: { readonly externalOrderId?: string } }
@@ -214,33 +172,39 @@ export function runLogOf(records: Records): RunRecorder {
     })
   }
 
-  const requests = new Map<Arrival, LoggedRequest>()
+  const requests = new Map<SandboxRequest, LoggedRequest>()
   const heard = new Set<string>()
   for (const { events } of records.lives)
     for (const event of events) if (event.event === 'heard') heard.add(event.requestId)
   const sendings = records.lives.flatMap(sendingsOf)
-  for (const arrival of records.arrivals) {
-    const { at, key, reference: intent, body, answer } = arrival
+  for (const request of records.requests) {
+    const { operation, headers, path, body, at, number, idempotencyKey } = request
+    const { [CALL_HEADER]: call } = headers
+    const senderId = () => defined({ call: logged.get(call ?? '')?.id })
+    // A person who reads the list is not a call.
+    if ((operation === 'listOrders' || operation === 'retrieveOrder') && call !== undefined)
+      add(at, () => log.read({ path, ...senderId() }))
+    if (operation !== 'createOrder') continue
+    const key = idempotencyKey ?? ''
     const { wall, awake, awakeAt } =
-      sendings.findLast((each) => each.call === arrival.call && each.key === key && each.at <= at) ?? {}
+      sendings.findLast((each) => each.call === call && each.key === key && each.at <= at) ?? {}
     add(at, () => {
-      const sender = defined({ wall, awake, awakeAt, call: logged.get(arrival.call)?.id })
-      requests.set(arrival, log.request({ intent, key, body, ...sender }))
+      const facts = { intent: referenceOf(body), key, body, ...defined({ wall, awake, awakeAt }) }
+      requests.set(request, log.request({ ...facts, ...senderId() }))
     })
+    const answer = records.answers.get(number)
     if (answer === undefined) continue
     add(answer.at, () => {
-      const request = requests.get(arrival)
-      if (request === undefined) throw new Error('an answer came before its request')
+      const arrived = requests.get(request)
+      if (arrived === undefined) throw new Error('an answer came before its request')
       const { status, code, requestId, whole } = answer
-      log.answered(request, status, code, whole && heard.has(requestId))
+      log.answered(arrived, status, code, whole && heard.has(requestId))
     })
   }
-  for (const { at, call, path } of records.readings)
-    add(at, () => log.read({ path, ...defined({ call: logged.get(call)?.id }) }))
   for (const { at, idempotencyKey: key, orderId, externalOrderId } of records.ledger)
     add(at, () => {
       const cause = [...requests].findLast(
-        ([arrival]) => arrival.key === key && arrival.charged && arrival.at <= at,
+        ([request]) => request.idempotencyKey === key && request.charged && request.at <= at,
       )?.[1]
       const sender = defined({ call: cause?.call })
       log.charge({ intent: externalOrderId ?? '', key, orderId, requestedAt: cause?.at ?? 0, ...sender })
@@ -334,9 +298,16 @@ export function historyOf(records: Records, reference: string): string[] {
         return isAbout ? [[event.at, JSON.stringify(event)] as const] : []
       }),
     ]),
-    ...records.arrivals.flatMap(({ body: _body, ...arrival }) =>
-      arrival.reference === reference ? [[arrival.at, JSON.stringify(arrival)] as const] : [],
-    ),
+    ...records.requests.flatMap(({ operation, at, body, headers, idempotencyKey, charged, number }) => {
+      if (operation !== 'createOrder' || referenceOf(body) !== reference) return []
+      const sent = {
+        call: headers[CALL_HEADER],
+        idempotencyKey,
+        charged,
+        answer: records.answers.get(number),
+      }
+      return [[at, JSON.stringify(sent)] as const]
+    }),
     ...records.ledger.flatMap((charge) =>
       charge.externalOrderId === reference ? [[charge.at, `CHARGE ${JSON.stringify(charge)}`] as const] : [],
     ),

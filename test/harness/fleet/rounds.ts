@@ -7,7 +7,7 @@ import { oneOf, positiveInteger, readArguments } from '../../../tools/programs/a
 import { brokenPromises } from '../../support/invariants.ts'
 import { leaksInFiles } from '../../support/leaks.ts'
 import { machineTime, type Task } from './events.ts'
-import { arrivalsOf, historyOf, type Records, readingsOf, runLogOf, sentAfterClaim } from './history.ts'
+import { historyOf, type Records, runLogOf, sentAfterClaim } from './history.ts'
 import { allRows, end, lifeOf, type Member, start } from './members.ts'
 import { STORE_NAMES, type StoreName } from './open-store.ts'
 import {
@@ -188,8 +188,8 @@ export async function fleetRound(
     const records: Records = {
       references,
       lives: members.map(lifeOf),
-      arrivals: arrivalsOf(sandbox.requests, answers),
-      readings: readingsOf(sandbox.requests),
+      requests: sandbox.requests,
+      answers,
       ledger: sandbox.ledger,
       rows: await allRows(shared.address(roundName, 0), members),
     }
@@ -205,7 +205,7 @@ export async function fleetRound(
       seed,
       charges: sandbox.ledger.length,
       ...count,
-      requests: records.arrivals.length,
+      requests: sandbox.requests.filter(({ operation }) => operation === 'createOrder').length,
       told,
       milliseconds: performance.now() - began,
       violations,

@@ -1,20 +1,20 @@
 /** The service of a round, with a log of its responses. */
 import { createSandbox, type Sandbox, type SandboxOptions } from '../../../src/sandbox/index.ts'
 import { machineTime } from './events.ts'
-import type { Arrival } from './history.ts'
+import type { Answered } from './history.ts'
 
 export interface Watched {
   readonly sandbox: Sandbox
   readonly served: Sandbox
   /** The time and kind of each response, by the request's number. */
-  readonly answers: Map<number, NonNullable<Arrival['answer']>>
+  readonly answers: Map<number, Answered>
   /** Called when a request arrives and when it gets its response. */
   readonly observers: Set<() => void>
 }
 
 /** @param options of the sandbox, whose clock all processes share */
 export function watchedSandbox(options: SandboxOptions): Watched {
-  const answers = new Map<number, NonNullable<Arrival['answer']>>()
+  const answers = new Map<number, Answered>()
   const sandbox = createSandbox({ ...options, now: machineTime })
   const observers = new Set<() => void>()
   const handle: Sandbox['handle'] = async (request) => {

@@ -5,7 +5,7 @@ import { answerText } from '../../support/raw-server.ts'
 import type { OutcomeKind } from '../core.ts'
 import { type Behaviour, bytesOf, type Exchange, headOf, type ServiceAnswer } from './fault-proxy.ts'
 
-export type ConnectionAge = 'fresh' | 'reused'
+type ConnectionAge = 'fresh' | 'reused'
 
 export type Elsewhere =
   | 'unknown host'
@@ -17,7 +17,8 @@ export type Elsewhere =
 
 type ErrorCode = 'connection' | 'timeout' | 'invalid_response' | 'server' | 'api' | 'aborted'
 
-export type TransportName = 'global fetch' | 'undici'
+const TRANSPORTS = ['global fetch', 'undici'] as const
+type TransportName = (typeof TRANSPORTS)[number]
 
 export interface Fault {
   readonly name: string
@@ -367,11 +368,23 @@ const HARMLESS: readonly Fault[] = [
   }),
 ]
 
-export const FAULTS: readonly Fault[] = [
-  ...CONNECTING,
-  ...LOST,
-  ...UNANSWERED,
-  ...LATE,
-  ...CUT_OFF,
-  ...HARMLESS,
-]
+export const FAULTS: readonly Fault[] = [CONNECTING, LOST, UNANSWERED, LATE, CUT_OFF, HARMLESS].flat()
+
+export interface Cell {
+  /** The row of the outcome table that it checks, and the fault that causes it. */
+  readonly name: string
+  readonly fault: Fault
+  readonly age: ConnectionAge
+  readonly transport: TransportName
+}
+
+export const CELLS: readonly Cell[] = FAULTS.flatMap((fault) =>
+  (fault.ages ?? [...FRESH, ...REUSED]).flatMap((age) =>
+    (fault.transport === undefined ? TRANSPORTS : [fault.transport]).map((transport) => ({
+      name: `${[fault.row].flat().join(' or ')}: ${fault.name} (${age} connection, ${transport})`,
+      fault,
+      age,
+      transport,
+    })),
+  ),
+)

@@ -2,8 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { nodeVersions } from '../../package/node-versions.ts'
 import { OUTCOMES } from '../core.ts'
-import { CELLS } from './cells.ts'
-import { FAULTS } from './faults.ts'
+import { CELLS, FAULTS } from './faults.ts'
 import { type MatrixResult, runMatrix } from './matrix.ts'
 
 let runs: ReadonlyMap<string, Promise<MatrixResult>>

@@ -7,7 +7,7 @@ import { builtPage } from '../../../tools/build/built-page.ts'
 import { root } from '../../../tools/build/ensure-built.ts'
 import { engines, nodeBinary } from '../../package/node-versions.ts'
 import { AUTHORITY } from '../../support/certificates.ts'
-import type { CellResult } from './cells.ts'
+import type { CellResult } from './run-cell.ts'
 
 const run = promisify(execFile)
 

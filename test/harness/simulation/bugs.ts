@@ -4,7 +4,9 @@
  * As a program: `npx node test/harness/simulation/bugs.ts [PART_OF_A_NAME] [MOST_SEEDS]`.
  */
 import { fileURLToPath } from 'node:url'
+import { defined } from '../../../src/defined.ts'
 import { positiveInteger, readArguments, UsageError } from '../../../tools/programs/arguments.ts'
+import type { Failure } from '../../support/seeds.ts'
 import { SEEDED_BUGS } from '../crash/seeded-bugs.ts'
 import type { Bundle } from './bundle.ts'
 import { bundleWithSeams, runSeeds } from './threads.ts'
@@ -12,15 +14,9 @@ import { bundleWithSeams, runSeeds } from './threads.ts'
 /** A bug that is not detected within this many runs counts as missed. */
 export const MOST_SEEDS = 20_000
 
-export interface Noticed {
-  readonly seed: number
-  /** Runs of all threads until then. */
-  readonly runs: number
-  readonly broken: string
-}
-
 export interface Hunt {
-  readonly noticed?: Noticed
+  /** The first seed with a broken promise. */
+  readonly noticed?: Failure
   /** The first error that a run threw. A bug that does not work proves nothing about the simulation. */
   readonly threw?: string
 }
@@ -31,14 +27,10 @@ export async function hunt(
   threads: number,
   most: number = MOST_SEEDS,
 ): Promise<Hunt> {
-  const options = { from: 1, count: most, threads, untilFailure: true, bug }
-  const { failures, counts } = await runSeeds(built, options)
-  const broken = failures.find(({ threw }) => !threw)
+  const { failures } = await runSeeds(built, { from: 1, count: most, threads, untilFailure: true, bug })
+  const noticed = failures.find(({ threw }) => !threw)
   const threw = failures.find((failure) => failure.threw)?.broken[0]
-  return {
-    ...(broken && { noticed: { seed: broken.seed, runs: counts.seeds, broken: broken.broken[0] ?? '' } }),
-    ...(threw === undefined ? {} : { threw }),
-  }
+  return defined({ noticed, threw })
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -64,7 +56,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const { noticed, threw } = await hunt(built, bug.name, 2, most)
     if (noticed === undefined) missed++
     else slowest = Math.max(slowest, noticed.seed)
-    const [how] = (noticed?.broken ?? threw ?? '').split('\n')
+    const [how] = (noticed?.broken[0] ?? threw ?? '').split('\n')
     const gotAway = threw === undefined ? 'NOT NOTICED' : `NOT NOTICED (${how})`
     console.log(`${bug.name}\n  ${noticed === undefined ? gotAway : `seed ${noticed.seed}: ${how}`}`)
   }

@@ -13,7 +13,7 @@ describe('a failing run', () => {
     const { noticed } = await hunt(built, name, 1).finally(built.remove)
     if (noticed === undefined) throw new Error('no seed fails')
     const plan = planOf(noticed.seed)
-    const promise = noticed.broken.split(':')[0]
+    const promise = noticed.broken[0]?.split(':')[0]
 
     const program = new URL('./shrink.ts', import.meta.url)
     await withBug<typeof import('./shrink.ts')>(name, program, async ({ shrink, simulate }) => {

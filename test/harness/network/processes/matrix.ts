@@ -1,6 +1,6 @@
 /** Runs every cell on this process's Node, and prints the results as JSON. */
-import { CELLS, type Cell, type CellResult } from '../cells.ts'
-import { runCell } from '../run-cell.ts'
+import { CELLS, type Cell } from '../faults.ts'
+import { type CellResult, runCell } from '../run-cell.ts'
 
 const AT_ONCE = 8
 /** Time limit of one cell in milliseconds. The slowest takes ten seconds. */
