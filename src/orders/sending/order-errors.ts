@@ -170,12 +170,10 @@ export async function argumentError(
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  const known = (): ErrorFacts => {
-    // A record that could not be read may belong to an earlier call that was charged.
-    if (!('id' in found)) return { charged: 'unknown', ...('cause' in found && found) }
-    return found.record === undefined ? { charged: 'no' } : recordFacts(found.record)
-  }
-  const facts: ErrorFacts = { ...known(), externalOrderId: referenceIn(slot) }
+  // A record that could not be read may belong to an earlier call that was charged.
+  const unread = { charged: 'unknown', ...('cause' in found && found) } as const
+  const known = 'id' in found && (found.record ? recordFacts(found.record) : ({ charged: 'no' } as const))
+  const facts = { ...(known || unread), externalOrderId: referenceIn(slot) }
   const { message, issues } = error
   const sent = message.endsWith(' Nothing was sent.')
     ? message
