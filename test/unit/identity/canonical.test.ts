@@ -42,6 +42,13 @@ describe('RFC 8785', () => {
     expect(Buffer.from(text).toString('hex')).toBe(hex.replaceAll(/\s/g, ''))
   })
 
+  test.each([20, 21, 40])('%s names are sorted', (count) => {
+    const names = Array.from({ length: count }, (_, index) => `name ${100 + index}`)
+    const members = names.map((name) => `"${name}":1`).join(',')
+    const backwards = Object.fromEntries(names.toReversed().map((name) => [name, 1]))
+    expect(canonicalJson(backwards)).toBe(`{${members}}`)
+  })
+
   test('names are sorted by UTF-16 code units as in the example of section 3.2.3', () => {
     const input = {
       '\u20ac': 'Euro Sign',
