@@ -73,7 +73,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     const controller = new AbortController()
     try {
       const pending = transport.send({ method, url, headers, body, isLate, signal: controller.signal })
-      const response = await deadline.race(pending)
+      const response = await deadline.race(pending, 0)
       if (response instanceof Interruption) {
         // Some transports ignore the signal, and respond later.
         pending.then(discard, () => {})
@@ -92,7 +92,7 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         return { kind: 'redirect', status, headers: answered }
       }
       const reading = textOf(response, status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES)
-      let received = await deadline.race(reading)
+      let received = await deadline.race(reading, 0)
       let why: BodyProblem = 'cut'
       if (received instanceof Interruption) {
         why = stopped(received).kind

