@@ -50,6 +50,9 @@ const harness = (name: string, extra: Record<string, unknown> = {}) =>
 /** Files that leave nothing behind share a thread, which loads each module once: half the time. */
 const together = { isolate: false, pool: 'threads' }
 
+/** Files that leave something behind only in a full run: drivers of servers, frameworks. */
+const togetherInShort = process.env['TEST_EFFORT'] === 'full' ? {} : together
+
 export default defineConfig({
   test: {
     maxWorkers: '100%',
@@ -62,7 +65,7 @@ export default defineConfig({
       project('proxy', together),
       project('opentelemetry', { isolate: true }),
       project('command', together),
-      project('stores', { testTimeout: 240_000, hookTimeout: 240_000 }),
+      project('stores', { ...togetherInShort, testTimeout: 240_000, hookTimeout: 240_000 }),
       project('browser', { testTimeout: 240_000, hookTimeout: 120_000 }),
       project('sandbox', together),
       project('server', { ...together, testTimeout: 20_000, setupFiles: ['test/server/load-fetch.ts'] }),
@@ -98,8 +101,7 @@ export default defineConfig({
         testTimeout: 120_000,
         globalSetup: ['test/package/setup-runtimes.ts'],
       }),
-      // The pages on frameworks, which only a full run has, leave modules and variables behind.
-      project('docs', { isolate: process.env['TEST_EFFORT'] === 'full', testTimeout: 120_000 }),
+      project('docs', { ...togetherInShort, testTimeout: 120_000 }),
       {
         resolve: { alias },
         test: {
