@@ -16,8 +16,8 @@ function shop(options: SandboxOptions = {}, authorize: ProxyOptions['authorize']
   const rotate = () => {
     keys.now = keys.next
   }
-  /** Faults of responses between proxy and page. */
-  let lost = 0
+  /** Whether the next response is lost between proxy and page. */
+  let lost = false
   const proxy = createProxy({
     baseUrl: sandbox.baseUrl,
     apiKey: () => keys.now,
@@ -31,14 +31,14 @@ function shop(options: SandboxOptions = {}, authorize: ProxyOptions['authorize']
       apiKey: null,
       fetch: async (input, init) => {
         const response = await proxy(new Request(input, init))
-        if (lost === 0) return response
-        lost--
+        if (!lost) return response
+        lost = false
         throw new TypeError('the page lost the proxy')
       },
       ...changes,
     })
-  const lose = (responses: number) => {
-    lost = responses
+  const lose = () => {
+    lost = true
   }
   return { lab, sandbox, page, rotate, lose }
 }
@@ -51,7 +51,7 @@ async function leaveInDoubt({ page, lose, lab }: Shop, where: 'page' | 'service'
   // Reads something, as a page that shows its services does. After this, the client knows the tag
   // of the key.
   await client.balance.retrieve()
-  if (where === 'page') lose(1)
+  if (where === 'page') lose()
   else lab.fault({ type: 'commitThenDrop' })
   const error = await failure(client.orders.create(order('r1')))
   expect(error).toMatchObject({ charged: 'unknown' })
@@ -153,7 +153,7 @@ describe('a page behind the proxy', () => {
     const here = shop()
     const client = here.page({ hooks: { onRetry: here.rotate } })
     await client.balance.retrieve()
-    here.lose(1)
+    here.lose()
     const { orders } = client.withOptions({ maxRetries: 3 })
     expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
     here.sandbox.expectChargedOnce('r1')
@@ -196,14 +196,14 @@ describe('a page behind the proxy', () => {
 
   it('an order sent before the first response named a key is finished as without a tag', async () => {
     const here = shop()
-    here.lose(1)
+    here.lose()
     expect((await here.page().orders.create(order('r1'))).id).toBe(here.lab.charged())
     expect(await here.lab.record('ref:r1')).toMatchObject({ apiKeyTag: expect.stringMatching(/^p/) })
   })
 
   it("the client reads the list if the first attempt's key was never named and the proxy names one now", async () => {
     const here = shop()
-    here.lose(1)
+    here.lose()
     await failure(here.page({ maxRetries: 0 }).orders.create(order('r1')))
     expect(await here.lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
     here.rotate()
@@ -221,7 +221,7 @@ describe('a page behind the proxy', () => {
     'an order with an unnamed key is repeated if the proxy does not know the tag yet: %s',
     async (_which, rotated, charges) => {
       const here = shop()
-      here.lose(1)
+      here.lose()
       await failure(here.page({ maxRetries: 0 }).orders.create(order('r1')))
       if (rotated) here.rotate()
       await here.page().orders.recover()

@@ -1,10 +1,11 @@
 import { connect } from 'node:net'
 import { createSandbox, type SandboxBehaviour } from 'customer-ordering-sdk/sandbox'
 import fc from 'fast-check'
-import { afterEach, describe, expect, test } from 'vitest'
-import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
+import { describe, expect, test } from 'vitest'
+import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { effort } from '../support/effort.ts'
 import { type Answered, caller, scene, validBody } from './caller.ts'
+import { serving } from './serving.ts'
 
 type ErrorShape = SandboxBehaviour['errorShape']
 
@@ -19,11 +20,6 @@ const errorIn: {
   problem: (code, detail, status) => ({ type: 'about:blank', title: code, status, detail, code }),
 }
 const shapes = Object.entries(errorIn)
-
-const servers: SandboxServer[] = []
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close()
-})
 
 test('createSandbox rejects unknown options, because a misspelt option would test nothing', () => {
   const misspelt: object = { fault: [{ action: { type: 'drop' } }] }
@@ -96,16 +92,10 @@ function exchange(port: number, bytes: Uint8Array | string): Promise<string> {
   })
 }
 
-async function serve(behaviour: Partial<SandboxBehaviour> = {}) {
-  const sandbox = createSandbox({ behaviour })
+async function serve() {
   const log: string[] = []
-  const server = await serveSandbox(sandbox, {
-    control: true,
-    onRequest: ({ method, path, status }) => log.push(`${method} ${path} ${status}`),
-    onNotice: (notice) => log.push(notice),
-  })
-  servers.push(server)
-  return { sandbox, server, log }
+  const onNotice = (notice: string): void => void log.push(notice)
+  return { ...(await serving({}, { control: true, onNotice })), log }
 }
 
 describe('malformed bytes on a connection', () => {

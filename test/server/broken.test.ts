@@ -2,25 +2,13 @@ import { getEventListeners } from 'node:events'
 import { createServer } from 'node:http'
 import type { Socket } from 'node:net'
 import { constants, createGzip, gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { MAX_ERROR_BYTES } from '../../src/http/attempt.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
 import { asRead, attempt } from '../support/attempt.ts'
 import { answerText, rawServer, type Serve } from '../support/raw-server.ts'
 import { fakeRuntime } from '../support/runtime.ts'
 import { serving } from './addresses.ts'
-
-const unhandled: unknown[] = []
-const onUnhandled = (error: unknown): void => void unhandled.push(error)
-beforeEach(() => {
-  unhandled.length = 0
-  process.on('unhandledRejection', onUnhandled)
-})
-afterEach(async () => {
-  await new Promise((resolve) => setImmediate(resolve))
-  process.off('unhandledRejection', onUnhandled)
-  expect(unhandled).toEqual([])
-})
 
 const chunked = 'HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n'
 const withLength = 'HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n'
