@@ -282,6 +282,15 @@ describe('pages', () => {
     expect(server.asked).toEqual([])
   })
 
+  it('each iteration of pages starts again', async () => {
+    const server = serve(rows(12))
+    const pages = pagesOf(server)
+    const whole = pages.pages()
+    expect(await collect(pages)).toEqual(await collect(pages))
+    for (let round = 0; round < 2; round++)
+      expect((await allOf(whole)).map(({ offset }) => offset)).toEqual([0, 10])
+  })
+
   it('a page has items, offset, limit, total and the details of its response', async () => {
     const server = serve(rows(12), { total: 12 })
     const found = await allOf(pagesOf(server).pages())
