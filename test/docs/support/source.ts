@@ -23,45 +23,30 @@ function wordsOfComment(comment: string): string {
     .replaceAll(/\{@link ([^}]*)\}/g, '$1')
 }
 
-/**
- * The comments of a file, and the strings that read as sentences. Consecutive line comments are one
- * comment.
- */
+/** A block, or line comments one after the other, or one behind code. */
+const COMMENT = /\/\*\*?\s[\s\S]*?\*\/|(?:^[ \t]*\/\/ .*\n)+|(?<=\s)\/\/ .*$/gm
+
+/** The comments of a file, and the strings that read as sentences. */
 function wordsOf(path: string): { readonly comments: Words[]; readonly messages: Words[] } {
   const text = readFileSync(join(root, path), 'utf8')
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest)
   const at = (position: number): string => `${path}:${file.getLineAndCharacterOfPosition(position).line + 1}`
-  const ranges = new Map<number, ts.CommentRange>()
   const messages: Words[] = []
   const add = (node: ts.Node, message: string): void => {
     if (/\w \w/.test(message) && !OTHER_LANGUAGE.test(message))
       messages.push({ at: at(node.getStart(file)), text: message.replaceAll(/`[^`]*`/g, 'code') })
   }
   const visit = (node: ts.Node): void => {
-    for (const range of [
-      ...(ts.getLeadingCommentRanges(text, node.getFullStart()) ?? []),
-      ...(ts.getTrailingCommentRanges(text, node.getEnd()) ?? []),
-    ])
-      ranges.set(range.pos, range)
     if (ts.isStringLiteral(node) || ts.isNoSubstitutionTemplateLiteral(node)) add(node, node.text)
     if (ts.isTemplateExpression(node))
       add(node, node.head.text + node.templateSpans.map(({ literal }) => `…${literal.text}`).join(''))
     ts.forEachChild(node, visit)
   }
   visit(file)
-  visit(file.endOfFileToken)
-  const comments: Words[] = []
-  let end = 0
-  for (const range of [...ranges.values()].toSorted((a, b) => a.pos - b.pos)) {
-    const words = wordsOfComment(text.slice(range.pos, range.end))
-    const last = comments.at(-1)
-    const follows =
-      range.kind === ts.SyntaxKind.SingleLineCommentTrivia && /^\n *$/.test(text.slice(end, range.pos))
-    end = range.kind === ts.SyntaxKind.SingleLineCommentTrivia ? range.end : -1
-    if (last !== undefined && follows)
-      comments[comments.length - 1] = { ...last, text: `${last.text}\n${words}` }
-    else comments.push({ at: at(range.pos), text: words })
-  }
+  const comments = [...text.matchAll(COMMENT)].map(({ 0: comment, index }) => ({
+    at: at(index + comment.search(/\S/)),
+    text: wordsOfComment(comment),
+  }))
   return { comments, messages }
 }
 
