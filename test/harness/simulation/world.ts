@@ -275,10 +275,7 @@ export class World {
       const { logged } = found
       this.note('service', () => `charges ${logged.intent}, order ${charge.orderId}`)
       this.log.charge({
-        intent: logged.intent,
-        key: logged.key,
-        orderId: charge.orderId,
-        requestedAt: logged.at,
+        ...{ intent: logged.intent, key: logged.key, orderId: charge.orderId, requestedAt: logged.at },
         ...(logged.call === undefined ? {} : { call: logged.call }),
       })
     }

@@ -9,10 +9,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { rowIdOf, scopeOf } from '../../../src/identity/keys.ts'
 import { CustomerOrderingClient } from '../../../src/index.ts'
-import { encodeRecord } from '../../../src/orders/record/record.ts'
+import { encodeRecord, type RecordContent } from '../../../src/orders/record/record.ts'
 import { platformRuntime } from '../../../src/runtime.ts'
 import { SqliteStore } from '../../../src/stores/sqlite.ts'
 import { positiveInteger, readArguments } from '../../../tools/programs/arguments.ts'
+import { LEFT_OPEN } from '../../support/order-context.ts'
 
 const PROGRAM = fileURLToPath(import.meta.url)
 const SERVER = 'https://service.test'
@@ -41,31 +42,12 @@ async function fill(path: string, records: number): Promise<void> {
     const slot = `ref:${order.metadata.externalOrderId}`
     const id = rowIdOf(platformRuntime.deriveId, slot)
     const at = START + Math.floor((20 * number) / records)
-    const row = await encodeRecord(
-      scope,
-      id,
-      {
-        slot,
-        ...order.metadata,
-        key: platformRuntime.randomId(),
-        origin: 'random',
-        generation: 0,
-        state: 'created',
-        ambiguous: false,
-        attempts: 1,
-        firstSentAt: at,
-        fingerprint: {},
-        apiKeyTag: '',
-        claim: platformRuntime.randomId(),
-        order,
-      },
-      {
-        version: 1,
-        createdAt: at,
-        updatedAt: at,
-      },
-      undefined,
-    )
+    const { body: _body, ...content } = LEFT_OPEN
+    const record: RecordContent = {
+      ...{ ...content, slot, ...order.metadata, key: platformRuntime.randomId(), fingerprint: {} },
+      ...{ state: 'created', ambiguous: false, order, firstSentAt: at },
+    }
+    const row = await encodeRecord(scope, id, record, { version: 1, createdAt: at, updatedAt: at }, undefined)
     insert.run(scope, id, row.state, at, at, row.data)
   }
   database.exec('COMMIT')
