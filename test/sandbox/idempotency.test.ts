@@ -200,6 +200,12 @@ describe('remembered endings', () => {
     sandbox.expectCharges(0)
   })
 
+  test('a server error of a read is not remembered', async () => {
+    const { api } = scene(failing(false))
+    expect(await api.get('/v1/balance')).toMatchObject({ status: 500 })
+    expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
+  })
+
   test('a 401 is never remembered', async () => {
     const sandbox = createSandbox({ preset: 'remembers-refusals' })
     expect(await caller(sandbox, 'wrong').order('k')).toMatchObject({ status: 401 })
