@@ -26,9 +26,7 @@ const TITLES = `
   after a sleep, the transport sends nothing over a new connection, and the next call orders once
   after a sleep, the transport sends nothing over a kept connection
 8
-  recover() does not adopt another integration's order whose %s differs
-  resolve() rejects another integration's order whose %s differs
-  an order that differs only in its target is neither adopted nor bought again
+  another integration's order whose %s differs is shown to a person, neither adopted nor bought
   the look-up of an order is filtered by the source system of its request
 9
   a response with another order is replayed with the same key until the right order comes, for one charge
@@ -58,9 +56,9 @@ const TITLES = `
   an order whose name is missing is rejected before anything is sent: %s
   an undefined key or metadata is rejected if the order has no other name
 19
-  client.request rejects the path %j before anything is sent
+  client.request names the wrong %s of %o, and sends nothing
 20
-  JSON that ends too early is requested again by %s
+  JSON that ends too early, in a body that ends as if it were whole, is requested again
   a caller's fetch is called as usual if every object inherits a property %s
 21
   a call waits 15 s at most for another claim, then claims the order (charged: %s)
@@ -154,8 +152,7 @@ l
   what row-level security hides from %s is not taken for absent
   the store rejects a standby, and a primary that becomes one, whatever rows it lacks
 29_4
-  an order that differs only in its target is neither adopted nor bought again
-  reconcile() calls an order doubtful whose %s differs
+  another integration's order whose %s differs is shown to a person, neither adopted nor bought
   a remembered id proves an order whose fields the service changes, listed with %s
   recover() calls it doubtful, also if its orders name several source systems
   resolve() names every field that differs, and accepts the order despite exactly these
@@ -168,7 +165,7 @@ l
   an index keeps at most 64 bytes a record
   reconcile() of %i records runs in a heap of %i MB
 32_3
-  100 open orders at 50 ms each are settled in less than a second
+  %i open orders at 50 ms each are settled in parallel: %j
 29_16
   a settled order takes at most 400 bytes
   the store warns once when it remembers 100,000 orders

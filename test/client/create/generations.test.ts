@@ -1,5 +1,6 @@
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { MemoryStore } from '../../../src/stores/memory.ts'
 import {
   abandons,
   buys,
@@ -126,6 +127,18 @@ histories([
   [
     'an order that was refused twice, then bought, is charged once even if its store was lost',
     [drain, refused, refused, topUp, buys(), sent(0, 0, 1, 0), wipe, buys()],
+    { charges: 1 },
+  ],
+  [
+    'an order is charged once if a store without its history requests another quantity',
+    [
+      fails({ charged: 'no' }, { request: order('r1', { quantity: 5000 }) }),
+      buys({ by: { store: new MemoryStore() }, request: order('r1', { quantity: 1 }) }),
+      ...times(
+        3,
+        fails({ code: 'idempotency_conflict', ...IN_DOUBT }, { request: order('r1', { quantity: 5 }) }),
+      ),
+    ],
     { charges: 1 },
   ],
   [
