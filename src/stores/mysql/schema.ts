@@ -44,9 +44,8 @@ const ALL = Number.MAX_SAFE_INTEGER
 
 /**
  * A word for what makes a read or write of this server, in this session, prove nothing; else NULL.
- *
- * Every statement asks, because a setting may change, or a connection may reach another server,
- * while the store is open.
+ * Every statement asks, because a setting may change, or a connection may reach another server, while
+ * the store is open.
  */
 const TROUBLE = `WHEN CAST(@@GLOBAL.read_only AS CHAR) NOT IN ('0', 'OFF') OR @@GLOBAL.innodb_read_only = 1 THEN 'replica'
   WHEN @@GLOBAL.innodb_flush_log_at_trx_commit IN (0, 2) THEN 'flush'
@@ -141,10 +140,13 @@ async function inspect(query: Query, database: string, name: string, { versions 
   )
   const refusal = refusalOf(facts['refusal'], CANNOT_OPEN)
   if (refusal !== undefined) throw refusal
+  const newest = `SELECT MAX(version) AS version FROM ${versions}`
+  const version = Number(facts['versions']) === 0 ? 0 : Number((await first(query, newest))['version'])
+  // A newer version may have renamed the table or its columns.
+  if (version > SCHEMA_VERSION) return version
   const problem = clusterProblem(await query(CLUSTER)) ?? tableProblem(facts)
   if (problem !== undefined) throw new StoreError(`${CANNOT_OPEN}: ${problem} Nothing was changed.`)
-  if (Number(facts['versions']) === 0 || typeof facts['engine'] !== 'string') return 0
-  return Number((await first(query, `SELECT MAX(version) AS version FROM ${versions}`))['version'])
+  return typeof facts['engine'] === 'string' ? version : 0
 }
 
 function tableProblem(facts: Readonly<Record<string, unknown>>): string | undefined {

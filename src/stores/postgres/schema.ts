@@ -66,10 +66,9 @@ function dialectOf({ rows, versions }: Names): Dialect {
 }
 
 /**
- * Returns a single statement, which every client runs as one transaction.
- *
- * Each step must be safe to run twice, and must drop nothing. If several processes start at the same time, one migrates the tables while the others wait for
- * the lock.
+ * Returns a single statement, which every client runs as one transaction. Each step must be safe to run
+ * twice, and must drop nothing. Of several processes that start at once, one migrates the tables while
+ * the others wait for the lock.
  */
 function migration(names: Names): string {
   const body = `
