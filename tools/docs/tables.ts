@@ -218,7 +218,7 @@ function checkGates(page: string): void {
 }
 
 /** Maximum number of files of src that one `create()` may use. */
-const MOST_FILES = 31
+const MOST_FILES = 30
 
 /** Returns a table of the files that one `create()` uses, with one line for each folder. */
 function pathTable({ files }: CreatePath): string {
