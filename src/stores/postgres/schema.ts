@@ -67,8 +67,8 @@ function dialectOf({ rows, versions }: Names): Dialect {
 
 /**
  * Returns a single statement, which every client runs as one transaction. Each step must be safe to run
- * twice, and must drop nothing. Of several processes that start at once, one migrates the tables while
- * the others wait for the lock.
+ * twice, and must drop nothing. Of several processes that start at the same time, one migrates the
+ * tables while the others wait for the lock.
  */
 function migration(names: Names): string {
   const body = `
