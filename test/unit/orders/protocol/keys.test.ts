@@ -16,8 +16,9 @@ import { uuidV5 } from '../../../../src/uuid-v5.ts'
 import { LEFT_OPEN, MINUTE, NOW, orderContext, WINDOW } from '../../../support/order-context.ts'
 import { ATTEMPT, type Changes, record, timing } from './found.ts'
 
-/** The first use of a key whose window is just long enough for one attempt. */
-const TIGHT = NOW - WINDOW + ATTEMPT + CLOCK_SKEW
+/** The shortest window that has room for one attempt, and the first use of a key with no more room left. */
+const LEAST = ATTEMPT + CLOCK_SKEW
+const TIGHT = NOW - WINDOW + LEAST
 
 describe('whether an attempt may begin', () => {
   it.each<[boolean, string, number | undefined, object]>([
@@ -27,18 +28,8 @@ describe('whether an attempt may begin', () => {
     [false, 'lacks a millisecond for one', TIGHT - 1, {}],
     [true, 'lacks it, but the call has less time', TIGHT - 1, { attempt: ATTEMPT - 1 }],
     [false, 'has an age that is unknown', 0, {}],
-    [
-      true,
-      'was never sent, and the window is just an attempt',
-      undefined,
-      { safeRetryWindow: ATTEMPT + CLOCK_SKEW },
-    ],
-    [
-      false,
-      'was never sent, and the window is less',
-      undefined,
-      { safeRetryWindow: ATTEMPT + CLOCK_SKEW - 1 },
-    ],
+    [true, 'was never sent, and the window is just an attempt', undefined, { safeRetryWindow: LEAST }],
+    [false, 'was never sent, and the window is less', undefined, { safeRetryWindow: LEAST - 1 }],
   ])('a key may be sent (%s) if it %s', (may, _if, firstSentAt, changes) => {
     expect(mayAttempt(firstSentAt, { ...timing, ...changes })).toBe(may)
   })
@@ -89,13 +80,10 @@ describe('whether a call may still be running', () => {
 
 describe('a record from the future', () => {
   const SKEWED = NOW + CLOCK_SKEW
+  const FAR = NOW + 60 * MINUTE
   it.each<[boolean, string, Changes]>([
-    [
-      false,
-      'was never sent, whenever it was written',
-      { updatedAt: NOW + 60 * MINUTE, firstSentAt: undefined },
-    ],
-    [false, 'bears the mark', { updatedAt: NOW + 60 * MINUTE, firstSentAt: 0, firstKeySentAt: 0 }],
+    [false, 'was never sent, whenever it was written', { updatedAt: FAR, firstSentAt: undefined }],
+    [false, 'bears the mark', { updatedAt: FAR, firstSentAt: 0, firstKeySentAt: 0 }],
     [false, 'was written and sent now', { updatedAt: NOW, firstSentAt: NOW }],
     [false, 'was sent by a clock a little ahead', { updatedAt: NOW, firstSentAt: SKEWED }],
     [true, 'was sent by a clock far ahead', { updatedAt: SKEWED, firstSentAt: SKEWED + 1 }],
@@ -103,11 +91,7 @@ describe('a record from the future', () => {
     [true, 'was sent long after it was written', { updatedAt: NOW - CLOCK_SKEW - 1, firstSentAt: NOW }],
     [false, 'was written by a clock a little ahead', { updatedAt: SKEWED, firstSentAt: NOW }],
     [true, 'was written by a clock far ahead', { updatedAt: SKEWED + 1, firstSentAt: NOW }],
-    [
-      true,
-      'has a first key from the future',
-      { updatedAt: NOW, firstSentAt: undefined, firstKeySentAt: SKEWED + 1 },
-    ],
+    [true, 'has a first key from the future', { updatedAt: NOW, firstSentAt: 0, firstKeySentAt: SKEWED + 1 }],
     [false, 'has a first key from now', { updatedAt: NOW, firstSentAt: NOW, firstKeySentAt: NOW }],
   ])('a record is from the future (%s) if it %s', (expected, _if, changes) => {
     expect(isFromFuture(record(changes), NOW)).toBe(expected)
@@ -118,7 +102,9 @@ describe('the key with which a refused order is sent again', () => {
   const later = { generation: 2, highest: 3 }
   const caller = { origin: 'caller' } as const
   const random = { origin: 'random', generation: 2 } as const
-  it.each<[ReturnType<typeof startOf>, string, Changes]>([
+  it.each<[ReturnType<typeof startOf>, string, Changes, given?: string]>([
+    ['same', 'the caller gives it', {}, LEFT_OPEN.key],
+    [undefined, 'the caller gives it, and its window is over', { firstSentAt: 0 }, LEFT_OPEN.key],
     ['same', "it is the caller's", caller],
     ['same', "it is the caller's, and was never sent", { ...caller, firstSentAt: undefined }],
     [undefined, "it is the caller's, and its window is over", { ...caller, firstSentAt: TIGHT - 1 }],
@@ -128,7 +114,7 @@ describe('the key with which a refused order is sent again', () => {
     ['first', 'the window of the first one is open', { ...later, firstKeySentAt: TIGHT }],
     [
       'first',
-      'the window of the first one is open, and its own is over',
+      'only the window of the first one is open',
       { ...later, firstKeySentAt: TIGHT, firstSentAt: 0 },
     ],
     ['same', 'the window of the first one is over', { ...later, firstKeySentAt: TIGHT - 1 }],
@@ -136,8 +122,8 @@ describe('the key with which a refused order is sent again', () => {
     ['same', 'it is a later one, and the first was never sent', later],
     ['same', 'it is random', { ...random, firstKeySentAt: NOW }],
     ['next', 'it is random, and its window is over', { ...random, firstSentAt: 0 }],
-  ])('the key is %s if %s', (start, _if, changes) => {
-    expect(startOf(record(changes), timing, undefined)).toBe(start)
+  ])('the key is %s if %s', (start, _if, changes, given) => {
+    expect(startOf(record(changes), timing, given)).toBe(start)
   })
 })
 
@@ -159,23 +145,11 @@ describe('the API key that may send', () => {
   })
 
   it.each([
-    ['of the API key', apiKeyTag(uuidV5, key, 'secret'), context, 'secret', undefined],
-    [
-      'of the API key, even if a proxy added one before',
-      apiKeyTag(uuidV5, key, 'secret'),
-      proxied,
-      'secret',
-      byProxy,
-    ],
+    ['of the API key', sent.apiKeyTag, context, 'secret', undefined],
+    ['of the API key, even if a proxy added one before', sent.apiKeyTag, proxied, 'secret', byProxy],
     ['of the proxy', byProxy, proxied, null, undefined],
     ['that the proxy told an earlier page', byProxy, context, null, byProxy],
-    [
-      'of no API key, until the proxy tells its own',
-      apiKeyTag(uuidV5, key, null),
-      context,
-      null,
-      'of an API key',
-    ],
+    ['of no API key, until the proxy tells its own', 'none', context, null, 'of an API key'],
   ])('the tag is the one %s', (_of, tag, its, credential, stored) => {
     expect(tagOf(its, key, credential, stored)).toBe(tag)
   })
