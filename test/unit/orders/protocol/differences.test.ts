@@ -15,102 +15,53 @@ const { externalOrderId: _reference, ...NAMELESS } = LEFT_OPEN
 const ADOPTED: Asked = { ...NAMED, fingerprint: {} }
 
 describe('the fields in which an order differs from what was sent', () => {
-  const r1 = { externalOrderId: 'r1' }
+  const R1 = { externalOrderId: 'r1' }
+  const R2 = { externalOrderId: 'r2' }
   const all = { serviceId: 'x', quantity: 3, target: 'u' }
-  it.each<[fields: string, proof: string | undefined, what: string, echo: Echo, asked: Asked]>([
-    ['', undefined, 'nothing', {}, NAMED],
-    ['', undefined, 'all of it', { ...r1, ...REQUEST }, NAMED],
-    ['externalOrderId', 'externalOrderId', 'another reference', { externalOrderId: 'r2' }, NAMED],
-    [
-      'externalOrderId',
-      'externalOrderId',
-      'another reference, else equal',
-      { ...REQUEST, externalOrderId: 'r2' },
-      NAMED,
-    ],
-    [
-      'externalOrderId',
-      'externalOrderId',
-      'a reference that looks the same',
-      { externalOrderId: 'R1' },
-      NAMED,
-    ],
-    [
-      'externalOrderId serviceId quantity target',
-      'externalOrderId',
-      'another order',
-      { externalOrderId: 'r2', ...all },
-      NAMED,
-    ],
+  const byReference = (echo: Echo): [Echo, 'externalOrderId'] => [echo, 'externalOrderId']
+  it.each<[what: string, fields: string, echo: Echo, proof?: string | undefined, asked?: Asked]>([
+    ['nothing', '', {}],
+    ['all of it', '', { ...R1, ...REQUEST }],
+    ['another reference', 'externalOrderId', ...byReference(R2)],
+    ['another reference, else equal', 'externalOrderId', ...byReference({ ...REQUEST, ...R2 })],
+    ['a reference that looks the same', 'externalOrderId', ...byReference({ externalOrderId: 'R1' })],
+    ['another order', 'externalOrderId serviceId quantity target', ...byReference({ ...R2, ...all })],
     // Services trim, normalise and count down the fields of an order.
-    ['serviceId quantity target', undefined, 'its reference and other fields', { ...r1, ...all }, NAMED],
-    ['serviceId quantity target', 'serviceId', 'other fields', all, NAMED],
-    ['quantity', 'quantity', 'another quantity', { ...REQUEST, quantity: 3 }, NAMED],
-    ['quantity target', 'quantity', 'another quantity and target', { quantity: 3, target: 'u' }, NAMED],
-    ['target', undefined, 'another target', { ...REQUEST, target: 'u' }, NAMED],
-    ['quantity', 'quantity', 'a quantity that is another number', { quantity: 1.5 }, NAMED],
-    ['', undefined, 'a reference that was never given', { externalOrderId: 'r2', ...REQUEST }, NAMELESS],
-    [
-      'quantity',
-      'quantity',
-      'a reference that was never given, and another quantity',
-      { externalOrderId: 'r2', quantity: 3 },
-      NAMELESS,
-    ],
-    ['', undefined, 'fields whose tags nobody has', all, ADOPTED],
-    [
-      'externalOrderId',
-      'externalOrderId',
-      'another reference than the adopted one',
-      { externalOrderId: 'r2' },
-      ADOPTED,
-    ],
-    ['', undefined, 'a redacted reference', { externalOrderId: `r${REDACTED}` }, NAMED],
-    ['', undefined, 'a redacted field', { serviceId: `a${REDACTED}` }, NAMED],
+    ['its reference and other fields', 'serviceId quantity target', { ...R1, ...all }],
+    ['other fields', 'serviceId quantity target', all, 'serviceId'],
+    ['another quantity', 'quantity', { ...REQUEST, quantity: 3 }, 'quantity'],
+    ['another quantity and target', 'quantity target', { quantity: 3, target: 'u' }, 'quantity'],
+    ['another target', 'target', { ...REQUEST, target: 'u' }],
+    ['a quantity that is another number', 'quantity', { quantity: 1.5 }, 'quantity'],
+    ['a reference that was never given', '', { ...R2, ...REQUEST }, undefined, NAMELESS],
+    ['such a reference, and another quantity', 'quantity', { ...R2, quantity: 3 }, 'quantity', NAMELESS],
+    ['fields whose tags nobody has', '', all, undefined, ADOPTED],
+    ['another reference than the adopted one', 'externalOrderId', ...byReference(R2), ADOPTED],
+    ['a redacted reference', '', { externalOrderId: `r${REDACTED}` }],
+    ['a redacted field', '', { serviceId: `a${REDACTED}` }],
     // A redacted reference proves nothing for the order either.
-    [
-      'quantity',
-      'quantity',
-      'a redacted reference, and another quantity',
-      { externalOrderId: REDACTED, quantity: 3 },
-      NAMED,
-    ],
+    ['that, and another quantity', 'quantity', { externalOrderId: REDACTED, quantity: 3 }, 'quantity'],
     // This client sends only values with a canonical form.
-    ['serviceId', 'serviceId', 'a value that nobody can have sent', { serviceId: '\ud800' }, NAMED],
-  ])(
-    'the fields "%s" differ, and prove "%s" to be another order, if the service repeats %s',
-    (fields, proof, _what, echo, asked) => {
-      expect(differences(asked, echo).join(' ')).toBe(fields)
-      expect(contradiction(asked, echo)).toBe(proof)
-    },
-  )
+    ['a value that nobody can have sent', 'serviceId', { serviceId: '\ud800' }, 'serviceId'],
+  ])('if the service repeats %s, the fields "%s" differ: %j prove "%s"', (_what, fields, ...further) => {
+    const [echo, proof, asked = NAMED] = further
+    expect(differences(asked, echo).join(' ')).toBe(fields)
+    expect(contradiction(asked, echo)).toBe(proof)
+  })
 })
 
 const NOTHING = { externalOrderId: undefined, serviceId: undefined, quantity: undefined, target: undefined }
+const A = { externalOrderId: 'a' }
+const B = { externalOrderId: 'b' }
+const OTHER_TYPES = { serviceId: 7, quantity: '2', target: null, externalOrderId: 7 }
 it.each<[string, object, Echo]>([
-  ['its fields', { ...REQUEST, externalOrderId: 'r1' }, { ...REQUEST, externalOrderId: 'r1' }],
-  [
-    'the reference of its metadata',
-    { metadata: { externalOrderId: 'a' }, externalOrderId: 'b' },
-    { externalOrderId: 'a' },
-  ],
-  [
-    'its own reference, if metadata has none',
-    { metadata: {}, externalOrderId: 'b' },
-    { externalOrderId: 'b' },
-  ],
-  [
-    'its own reference, if metadata is null',
-    { metadata: null, externalOrderId: 'b' },
-    { externalOrderId: 'b' },
-  ],
-  [
-    'its own reference, if metadata has another type',
-    { metadata: { externalOrderId: 7 }, externalOrderId: 'b' },
-    { externalOrderId: 'b' },
-  ],
-  ['nothing of another type', { serviceId: 7, quantity: '2', target: null, externalOrderId: 7 }, {}],
-  ['nothing that is inherited', Object.create({ ...REQUEST, metadata: { externalOrderId: 'r1' } }), {}],
+  ['its fields', { ...REQUEST, ...A }, { ...REQUEST, ...A }],
+  ['the reference of its metadata', { metadata: A, ...B }, A],
+  ['its own reference, if metadata has none', { metadata: {}, ...B }, B],
+  ['its own reference, if metadata is null', { metadata: null, ...B }, B],
+  ['its own reference, if metadata has another type', { metadata: { externalOrderId: 7 }, ...B }, B],
+  ['nothing of another type', OTHER_TYPES, {}],
+  ['nothing that is inherited', Object.create({ ...REQUEST, metadata: A }), {}],
 ])('an order repeats %s', (_what, order, echo) => {
   expect(echoOf(order)).toEqual({ ...NOTHING, ...echo })
 })
