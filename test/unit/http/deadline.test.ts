@@ -9,27 +9,21 @@ const why = (ended: unknown): unknown => (ended instanceof Interruption ? ended.
 const listeners = (signal: AbortSignal): number => getEventListeners(signal, 'abort').length
 
 describe('the time of a call', () => {
-  test('the time of a call counts by the monotonic clock', async () => {
-    const runtime = fakeRuntime()
-    const deadline = new Deadline(runtime, 1000, undefined)
-    await runtime.advance(400)
-    runtime.jump(-1_000_000)
-    expect([deadline.elapsed(), deadline.remaining(), deadline.over()]).toEqual([400, 600, undefined])
-    runtime.jump(5_000_000)
-    expect(deadline.over()).toBeUndefined()
-    await runtime.advance(600)
-    expect([deadline.elapsed(), deadline.remaining(), why(deadline.over())]).toEqual([1000, 0, 'deadline'])
-    await runtime.advance(1)
-    expect(deadline.remaining()).toBe(-1)
-  })
-
-  test('the time of a call begins with the call and lasts to its last fraction', async () => {
+  test('the time of a call counts by the monotonic clock, to its last fraction', async () => {
     const runtime = fakeRuntime()
     await runtime.advance(5000)
     const deadline = new Deadline(runtime, 1000, undefined)
     expect([deadline.startedAt, deadline.elapsed(), deadline.remaining()]).toEqual([5000, 0, 1000])
-    await runtime.advance(999.5)
+    await runtime.advance(400)
+    runtime.jump(-1_000_000)
+    expect([deadline.elapsed(), deadline.remaining(), deadline.over()]).toEqual([400, 600, undefined])
+    runtime.jump(5_000_000)
+    await runtime.advance(599.5)
     expect([deadline.elapsed(), deadline.over()]).toEqual([999.5, undefined])
+    await runtime.advance(0.5)
+    expect([deadline.elapsed(), deadline.remaining(), why(deadline.over())]).toEqual([1000, 0, 'deadline'])
+    await runtime.advance(1)
+    expect(deadline.remaining()).toBe(-1)
   })
 
   test.each([
@@ -61,38 +55,36 @@ describe('the time of a call', () => {
   })
 })
 
-describe('waiting for a promise', () => {
-  test("a wait gives the promise's value or its rejection", async () => {
+describe('waiting', () => {
+  test("a wait gives the promise's value or its rejection, and leaves nothing behind", async () => {
     const runtime = fakeRuntime()
     const { signal } = new AbortController()
     const wait = <T>(promise: Promise<T>) => new Deadline(runtime, 1000, signal).race(promise)
-    await expect(wait(Promise.resolve('x'))).resolves.toBe('x')
-    expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
     await expect(wait(Promise.reject(new Error('x')))).rejects.toThrow('x')
     expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
-  })
-
-  test('a wait ends at the deadline', async () => {
-    const runtime = fakeRuntime()
-    const { signal } = new AbortController()
-    const waiting = new Deadline(runtime, 1000, signal).race(never())
-    let ended: unknown
-    waiting.then((result) => {
-      ended = result
-    })
-    await runtime.advance(999)
-    expect(ended).toBeUndefined()
-    await runtime.advance(1)
-    expect(why(ended)).toBe('deadline')
+    for (let call = 0; call < 1000; call++) expect(await wait(Promise.resolve('x'))).toBe('x')
     expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
   })
 
-  test("a wait ends immediately when the caller's signal fires", async () => {
+  test.each<[string, (deadline: Deadline) => Promise<unknown>, milliseconds: number, ending: unknown]>([
+    ['a wait ends at the deadline', (deadline) => deadline.race(never()), 1000, 'deadline'],
+    ['a sleep takes the given time', (deadline) => deadline.sleep(300), 300, undefined],
+    ['a sleep ends at the deadline', (deadline) => deadline.sleep(5000), 1000, 'deadline'],
+  ])('%s, and both end immediately when the signal fires', async (_what, begin, milliseconds, ending) => {
     const runtime = fakeRuntime()
     const controller = new AbortController()
-    const waiting = new Deadline(runtime, 1000, controller.signal).race(never())
-    controller.abort()
-    expect(why(await waiting)).toBe('aborted')
+    let ended: unknown = 'not yet'
+    const waiting = begin(new Deadline(runtime, 1000, controller.signal)).then((result) => {
+      ended = why(result)
+    })
+    await runtime.advance(milliseconds - 1)
+    expect(ended).toBe('not yet')
+    await runtime.advance(1)
+    await waiting
+    expect(ended).toBe(ending)
+    const aborted = begin(new Deadline(runtime, 1000, controller.signal))
+    controller.abort('enough')
+    expect(why(await aborted)).toBe('aborted')
     expect([runtime.timers, listeners(controller.signal)]).toEqual([0, 0])
   })
 
@@ -121,47 +113,5 @@ describe('waiting for a promise', () => {
       await runtime.settle()
     }
     expect(await unhandledBy(abandon)).toEqual([])
-  })
-
-  test('a wait leaves no listener on a signal that serves a thousand calls', async () => {
-    const runtime = fakeRuntime()
-    const { signal } = new AbortController()
-    for (let call = 0; call < 1000; call++) {
-      await new Deadline(runtime, 1000, signal).race(Promise.resolve())
-    }
-    expect([runtime.timers, listeners(signal)]).toEqual([0, 0])
-  })
-})
-
-describe('sleeping', () => {
-  test('a sleep takes the given time', async () => {
-    const runtime = fakeRuntime()
-    const sleeping = new Deadline(runtime, 1000, undefined).sleep(300)
-    let woke = false
-    sleeping.then(() => {
-      woke = true
-    })
-    await runtime.advance(299)
-    expect(woke).toBe(false)
-    await runtime.advance(1)
-    await expect(sleeping).resolves.toBeUndefined()
-    expect(runtime.timers).toBe(0)
-  })
-
-  test('a sleep ends at the deadline', async () => {
-    const runtime = fakeRuntime()
-    const sleeping = new Deadline(runtime, 1000, undefined).sleep(5000)
-    await runtime.advance(1000)
-    expect(why(await sleeping)).toBe('deadline')
-    expect(runtime.timers).toBe(0)
-  })
-
-  test('a sleep ends when the signal fires', async () => {
-    const runtime = fakeRuntime()
-    const controller = new AbortController()
-    const sleeping = new Deadline(runtime, 1000, controller.signal).sleep(500)
-    controller.abort('enough')
-    expect(why(await sleeping)).toBe('aborted')
-    expect([runtime.timers, listeners(controller.signal)]).toEqual([0, 0])
   })
 })

@@ -40,21 +40,16 @@ describe('an identifier in a path', () => {
     expect(call).toThrow(/^orderId must not .*Nothing was sent\.$/)
   })
 
-  test.each([undefined, null, 1, 0, Number.NaN, true, {}, [], ['ord_1'], new String('ord_1'), Symbol('x')])(
-    'an identifier that is not a string (%s) is rejected',
-    (id) => {
-      expect(() => segment('serviceId', id)).toThrow(/^serviceId must be a string/)
-    },
-  )
-
-  test('an identifier that no URL can contain is rejected', () => {
-    expect(() => segment('orderId', 'a\ud800')).toThrow(/well-formed/)
+  const notStrings = [undefined, null, 1, 0, Number.NaN, true, {}, [], ['ord_1'], new String('ord_1')]
+  test.each([...notStrings, Symbol('x')])('an identifier that is not a string (%s) is rejected', (id) => {
+    expect(() => segment('serviceId', id)).toThrow(/^serviceId must be a string/)
   })
 
   test('the error names the argument and the problem as an issue', () => {
     const issues = [{ path: 'orderId', message: 'must not contain empty or dot segments' }]
     const facts = { code: 'invalid_request', charged: 'no', attempts: 0, issues }
     expect(() => segment('orderId', '..')).toThrow(expect.objectContaining(facts))
+    expect(() => segment('orderId', 'a\ud800')).toThrow(/well-formed/)
   })
 
   test("an identifier is one segment of the platform's URL, and is decoded unchanged", () => {
@@ -81,15 +76,13 @@ describe('an identifier in a path', () => {
   })
 })
 
-describe('a query string', () => {
-  test.each([
-    [{}, ''],
-    [{ limit: undefined }, ''],
-    [{ limit: 10, offset: 0 }, '?limit=10&offset=0'],
-    [{ sourceSystem: 'a b&c=d#e' }, '?sourceSystem=a+b%26c%3Dd%23e'],
-    [{ flag: false, text: '' }, '?flag=false&text='],
-    [{ ü: '注' }, '?%C3%BC=%E6%B3%A8'],
-  ])('the query string of %j is %j', (query, text) => {
-    expect(queryString(query)).toBe(text)
-  })
+test.each([
+  [{}, ''],
+  [{ limit: undefined }, ''],
+  [{ limit: 10, offset: 0 }, '?limit=10&offset=0'],
+  [{ sourceSystem: 'a b&c=d#e' }, '?sourceSystem=a+b%26c%3Dd%23e'],
+  [{ flag: false, text: '' }, '?flag=false&text='],
+  [{ ü: '注' }, '?%C3%BC=%E6%B3%A8'],
+])('the query string of %j is %j', (query, text) => {
+  expect(queryString(query)).toBe(text)
 })
