@@ -23,13 +23,14 @@ const answer = (status: number, body: unknown = {}, headers: Record<string, stri
   headers: new Headers(headers),
   text: JSON.stringify(body),
 })
-const LOST: AttemptResult = { kind: 'failed', unsent: false, closed: false, detail: { name: 'TypeError' } }
+const FAILED = { kind: 'failed', unsent: false } as const
+const RESET = { name: 'Error', code: 'ECONNRESET', syscall: 'read' }
+const lost: AttemptResult = { ...FAILED, closed: true, detail: RESET }
 
-const lost: AttemptResult = {
-  kind: 'failed',
-  unsent: false,
-  closed: true,
-  detail: { name: 'Error', code: 'ECONNRESET', syscall: 'read' },
+/** A result that takes so many milliseconds. */
+const after = (milliseconds: number, runtime: FakeRuntime, result: AttemptResult) => async () => {
+  await new Promise<void>((resolve) => runtime.setTimer(resolve, milliseconds))
+  return result
 }
 
 const settings = callSettings({ maxRetries: 4 })
@@ -127,11 +128,15 @@ describe('a request', () => {
     ])
   })
 
-  test('a request has no content type without a body, and no key or authorization if none is given', async () => {
-    const { ending, requests } = run([answer(200)], { credentials: { rotates: false, get: () => null } })
+  test('a request sends no content type, key or authorization that it lacks, nor polluted ones', async () => {
+    onTestFinished(() => {
+      delete (Object.prototype as { idempotencyKey?: string }).idempotencyKey
+    })
+    Object.assign(Object.prototype, { idempotencyKey: 'polluted' })
+    const { ending, requests } = run([answer(404)], { credentials: { rotates: false, get: () => null } })
     await ending
     // The key must be absent, not undefined, which some platforms send as text.
-    expect(requests[0]?.headers).toStrictEqual({ accept: 'application/json' })
+    expect(requests.map(({ headers }) => headers)).toStrictEqual([{ accept: 'application/json' }])
     expect(requests[0]?.url).toBe('https://api.example.com/base/v1/orders')
   })
 
@@ -153,11 +158,9 @@ describe('a request', () => {
   })
 
   test('a request gets no more time than the call has left', async () => {
-    const slow = async (): Promise<AttemptResult> => {
-      await new Promise<void>((resolve) => performed.runtime.setTimer(resolve, 700))
-      return answer(500)
-    }
-    const performed = run([slow], { settings: { timeout: 800, totalTimeout: 2000 } })
+    const runtime = fakeRuntime({ auto: true })
+    const settings = { timeout: 800, totalTimeout: 2000 }
+    const performed = run([after(700, runtime, answer(500))], { runtime, settings })
     expect(await endOf(performed)).toBe('deadline')
     const { requests, sentAt } = performed
     expect(requests.length).toBeGreaterThan(1)
@@ -198,22 +201,22 @@ describe('how a call ends', () => {
     }
   })
 
-  test.each<[string, AttemptResult]>([
-    ['while it waits for an answer', { kind: 'aborted' }],
-    ['while it reads a body', { ...answer(201), problem: 'aborted' } as AttemptResult],
-  ])('a call ends when the signal fires %s, whatever the judge decides', async (_when, result) => {
-    const wants = run([result], { call: { judge: () => ({ next: 'retry', pace: 'replay' }) } })
-    expect(await endOf(wants)).toBe('aborted')
-    expect(wants.requests).toHaveLength(1)
-    const stops = run([result], { call: { judge: () => ({ next: 'stop' }) } })
-    expect(await endOf(stops)).toBe('aborted')
-  })
-
-  test('a call ends with the value if the judge found one before the signal was checked', async () => {
-    const result = { ...answer(201), problem: 'aborted' } as AttemptResult
-    const done = run([result], { call: { judge: () => ({ next: 'done', value: 'x' }) } })
-    expect(await endOf(done)).toBe('done')
-  })
+  const bodyAborted: AttemptResult = { ...answer(201), problem: 'aborted' } as AttemptResult
+  const retry: Judgement<string> = { next: 'retry', pace: 'replay' }
+  test.each<[when: string, AttemptResult, Judgement<string>, end: string]>([
+    ['before a response that would be repeated', { kind: 'aborted' }, retry, 'aborted'],
+    ['before a response that would not be', { kind: 'aborted' }, { next: 'stop' }, 'aborted'],
+    ['during a body that would be requested again', bodyAborted, retry, 'aborted'],
+    ['during a body that would not be', bodyAborted, { next: 'stop' }, 'aborted'],
+    ['after the judge found a value', bodyAborted, { next: 'done', value: 'x' }, 'done'],
+  ])(
+    'a call ends when the signal fires, whatever the judge decides, unless it has a value: %s',
+    async (_when, result, judgement, end) => {
+      const performed = run([result], { call: { judge: () => judgement } })
+      expect(await endOf(performed)).toBe(end)
+      expect(performed.requests).toHaveLength(1)
+    },
+  )
 
   test('a call knows whether the last attempt had its full time', async () => {
     const cut = async (settings: Partial<CallSettings>): Promise<boolean> =>
@@ -229,12 +232,12 @@ describe('waiting between attempts', () => {
   test('the wait after a closed socket is zero, then a random part of the backoff', async () => {
     const { ending, sentAt } = run([lost, lost, answer(500), answer(200)])
     expect((await ending).end).toBe('done')
-    const waits = sentAt.map((at, index) => at - (sentAt[index - 1] ?? 0))
-    expect(waits[1]).toBe(0)
-    expect(waits[2]).toBeGreaterThan(0)
-    expect(waits[2]).toBeLessThan(500)
-    expect(waits[3]).toBeGreaterThan(0)
-    expect(waits[3]).toBeLessThan(1000)
+    const [, first, ...waits] = sentAt.map((at, index) => at - (sentAt[index - 1] ?? 0))
+    expect(first).toBe(0)
+    for (const [index, most] of [500, 1000].entries()) {
+      expect(waits[index]).toBeGreaterThan(0)
+      expect(waits[index]).toBeLessThan(most)
+    }
   })
 
   test('the wait is at least what the service requires, in seconds or as a date', async () => {
@@ -259,22 +262,20 @@ describe('the API key', () => {
   }
   const used = ({ requests }: Performed): unknown[] => requests.map(({ headers }) => headers['authorization'])
 
-  test('an API key that was already requested is used for the first attempt only', async () => {
-    const credentials = rotating('k2')
-    const performed = run([answer(500), answer(200)], { credentials, call: { credential: 'k1' } })
-    const { trail } = await performed.ending
-    expect(used(performed)).toEqual(['Bearer k1', 'Bearer k2'])
-    expect([...trail.secrets]).toEqual(['k1', 'k2'])
-    expect(credentials.asked()).toBe(1)
-  })
-
-  test('an API key of null adds nothing, and is not requested again for the first attempt', async () => {
-    const credentials = rotating('k2')
-    const performed = run([answer(200)], { credentials, call: { credential: null } })
-    const { trail } = await performed.ending
-    expect(used(performed)).toEqual([undefined])
-    expect([trail.secrets.size, credentials.asked()]).toEqual([0, 0])
-  })
+  test.each([
+    ['k1', ['Bearer k1', 'Bearer k2'], ['k1', 'k2']],
+    [null, [undefined, 'Bearer k2'], ['k2']],
+  ])(
+    'the API key %j, already requested, is used for the first attempt only',
+    async (credential, sent, secrets) => {
+      const credentials = rotating('k2')
+      const performed = run([answer(500), answer(200)], { credentials, call: { credential } })
+      const { trail } = await performed.ending
+      expect(used(performed)).toEqual(sent)
+      expect([...trail.secrets]).toEqual(secrets)
+      expect(credentials.asked()).toBe(1)
+    },
+  )
 
   test('after a 401, the API key is requested once more, immediately', async () => {
     // Its timers never fire.
@@ -327,12 +328,7 @@ describe('the last look before sending', () => {
     const credentials: Credentials = { rotates: true, get: () => `k${seen.length + 1}` }
     const performed = run([answer(500), answer(200)], {
       credentials,
-      call: {
-        beforeSend: async (credential) => {
-          seen.push(credential)
-          return true
-        },
-      },
+      call: { beforeSend: async (credential) => seen.push(credential) > 0 },
     })
     await performed.ending
     expect(seen).toEqual(['k1', 'k2'])
@@ -348,7 +344,7 @@ describe('the last look before sending', () => {
   })
 
   test.each([
-    ['aborted', (controller: AbortController): void => controller.abort()],
+    ['aborted', async (controller: AbortController): Promise<void> => controller.abort()],
     ['deadline', async (_: AbortController, runtime: FakeRuntime): Promise<void> => runtime.advance(120_000)],
   ] as const)('if the check before a send outlasts the call (%s), nothing is sent', async (end, finish) => {
     const runtime = fakeRuntime()
@@ -358,12 +354,7 @@ describe('the last look before sending', () => {
       runtime,
       settings: { signal: controller.signal },
       hooks: { onRequest: ({ operation }) => void asked.push(operation) },
-      call: {
-        beforeSend: async () => {
-          await finish(controller, runtime)
-          return true
-        },
-      },
+      call: { beforeSend: async () => finish(controller, runtime).then(() => true) },
     })
     const ended = await performed.ending
     expect(ended.end).toBe(end)
@@ -377,12 +368,10 @@ describe('events', () => {
   /** All events of a call, as name and fields. */
   async function eventsOf(results: AttemptResult[], given: Setting = {}): Promise<[string, object][]> {
     const events: [string, object][] = []
-    const tell =
-      (name: string) =>
-      (event: object): void => {
-        expect(Object.isFrozen(event)).toBe(true)
-        events.push([name, event])
-      }
+    const tell = (name: string) => (event: object) => {
+      expect(Object.isFrozen(event)).toBe(true)
+      events.push([name, event])
+    }
     const hooks = { onRequest: tell('request'), onResponse: tell('response'), onRetry: tell('retry') }
     await run(results, { ...given, hooks }).ending
     return events
@@ -395,36 +384,30 @@ describe('events', () => {
       { call: { query: '?secret=1', body: '{"secret":1}', idempotencyKey: 'idem_1' } },
     )
     const base = { ...call, idempotencyKey: 'idem_1' }
+    const answered = { outcome: 'answer', durationMs: 0 }
     expect(events).toEqual([
       ['request', { ...base, attempt: 1 }],
-      [
-        'response',
-        { ...base, attempt: 1, outcome: 'answer', status: 429, requestId: 'req_1', durationMs: 0 },
-      ],
+      ['response', { ...base, attempt: 1, ...answered, status: 429, requestId: 'req_1' }],
       ['retry', { ...base, attempt: 1, reason: 'backoff', delayMs: 2000, status: 429, retryAfter: 2000 }],
       ['request', { ...base, attempt: 2 }],
       ['response', { ...base, attempt: 2, outcome: 'failed', failure: 'ECONNRESET', durationMs: 0 }],
       ['retry', { ...base, attempt: 2, reason: 'now', delayMs: expect.any(Number) }],
       ['request', { ...base, attempt: 3 }],
-      ['response', { ...base, attempt: 3, outcome: 'answer', status: 200, durationMs: 0 }],
+      ['response', { ...base, attempt: 3, ...answered, status: 200 }],
     ])
   })
 
   test('events of requests have their duration', async () => {
     const runtime = fakeRuntime({ auto: true })
     const durations: number[] = []
-    const slow = async (): Promise<AttemptResult> => {
-      await new Promise<void>((resolve) => runtime.setTimer(resolve, 1234))
-      return answer(200)
-    }
     const hooks: Hooks = { onResponse: ({ durationMs }) => void durations.push(durationMs) }
-    await run([slow], { runtime, hooks }).ending
+    await run([after(1234, runtime, answer(200))], { runtime, hooks }).ending
     expect(durations).toEqual([1234])
   })
 
   test.each<[string, AttemptResult, object]>([
     // A failure without a code is named by its name.
-    ['failed', LOST, { failure: 'TypeError' }],
+    ['failed', { ...FAILED, closed: false, detail: { name: 'TypeError' } }, { failure: 'TypeError' }],
     ['redirect', { kind: 'redirect', status: 307, headers: new Headers() }, { status: 307 }],
     ['timeout', { kind: 'timeout' }, {}],
     ['aborted', { kind: 'aborted' }, {}],
@@ -433,14 +416,4 @@ describe('events', () => {
     expect(events[1]).toEqual(['response', { ...call, attempt: 1, outcome, durationMs: 0, ...fields }])
     expect(events).toHaveLength(2)
   })
-})
-
-test('a call sends no key from a polluted Object.prototype', async () => {
-  onTestFinished(() => {
-    delete (Object.prototype as { idempotencyKey?: string }).idempotencyKey
-  })
-  Object.assign(Object.prototype, { idempotencyKey: 'polluted' })
-  const { ending, requests } = run([answer(404)], { credentials: { rotates: false, get: () => null } })
-  await ending
-  expect(requests.map(({ headers }) => headers)).toEqual([{ accept: 'application/json' }])
 })
