@@ -53,15 +53,6 @@ describe('a field of an order that can only be meant as something else', () => {
     expect(found({ ...order, [name]: 1 })).toEqual([`${name} → ${place}`])
   })
 
-  it.each(['externalOrderID', 'external_order_id', 'externalOrderid', 'exernalOrderId', 'externalOrdreId'])(
-    'a misplaced field is reported as %s in metadata',
-    (name) => {
-      expect(found({ ...order, metadata: { [name]: 'r1' } })).toEqual([
-        `metadata.${name} → metadata.externalOrderId`,
-      ])
-    },
-  )
-
   it('an error names every misplaced field', () => {
     expect(found({ metdata: 1, signal: 2, metadata: { externalOrderID: 3 } })).toEqual([
       'metdata → metadata',

@@ -4,6 +4,7 @@ import { digestOf, fingerprintOf } from '../../../../src/identity/keys.ts'
 import { type IntentOptions, readIntent, slotOfInvalid } from '../../../../src/orders/record/intent.ts'
 import { platformRuntime } from '../../../../src/runtime.ts'
 import type { CreateOrderRequest } from '../../../../src/schemas/order.ts'
+import { throwing } from '../../../support/calls.ts'
 
 const { deriveId } = platformRuntime
 const read = (request: unknown, options: IntentOptions = {}) =>
@@ -37,27 +38,18 @@ describe('the name of an intent', () => {
     expect(read(bare, { idempotencyKey: 'k' }).slot).toBe('key:k')
     expect(read(bare).slot).toBe(`anon:${digestOf(deriveId, MEMBERS)}`)
     expect(read(bare, { duplicateKey: 'own' }).slot).toBe('key:own')
-  })
-
-  it("an intent's reference may come from toJSON", () => {
     const live = { externalOrderId: undefined, toJSON: () => ({ externalOrderId: 'r1' }) }
     expect(read({ ...bare, metadata: live }).slot).toBe('ref:r1')
   })
 
   it("an intent's name contains only its parts", () => {
-    expect(Object.keys(JSON.parse(JSON.stringify(read(bare))))).toEqual([
-      'slot',
-      'rowId',
-      'body',
-      'fingerprint',
-    ])
+    const parts = ['slot', 'rowId', 'body', 'fingerprint']
+    expect(Object.keys(JSON.parse(JSON.stringify(read(bare))))).toEqual(parts)
     expect(read(request).externalOrderId).toBe('r1')
     expect(read(request).fingerprint).toEqual(fingerprintOf('ref:r1', MEMBERS))
     expect(read(bare, { idempotencyKey: 'k' }).idempotencyKey).toBe('k')
   })
-})
 
-describe('the body of an intent', () => {
   it("an intent's body is the same text for every spelling of the request", () => {
     const turned = { quantity: 10, metadata: { externalOrderId: 'r1' }, target: 't', serviceId: 's' }
     expect(read(turned).body).toBe(read(request).body)
@@ -70,29 +62,34 @@ describe('the body of an intent', () => {
 describe('a request that is not sent', () => {
   const referred = (externalOrderId: unknown) => ({ ...request, metadata: { externalOrderId } })
 
-  it.each<[string, unknown, string[]]>([
-    ['nothing', undefined, [' is undefined']],
-    ['null', null, [expect.stringContaining(' ')]],
-    ['an array', [], [expect.stringContaining(' ')]],
-    ['no service', { target: 't', quantity: 1 }, [expect.stringContaining('serviceId ')]],
-    ['a blank target', { ...request, target: ' ' }, ['target must not be blank']],
-    ['quantity zero', { ...request, quantity: 0 }, ['quantity must be at least 1']],
-    ['a fractional quantity', { ...request, quantity: 1.5 }, [expect.stringContaining('quantity ')]],
-    ['NaN', { ...request, quantity: Number.NaN }, ['quantity is NaN']],
-    ['a BigInt', { ...request, quantity: 10n }, ['quantity is a bigint']],
-    ['an empty reference', referred(''), ['metadata.externalOrderId must not be blank']],
+  const REFERENCE = 'metadata.externalOrderId'
+  const EDGE =
+    'begins or ends with white space or an invisible character, and so differs from a reference that looks the same'
+
+  it.each<[string, unknown, RegExp | string]>([
+    ['nothing', undefined, ' is undefined'],
+    ['null', null, / /],
+    ['an array', [], / /],
+    ['no service', { target: 't', quantity: 1 }, /^serviceId /],
+    ['a blank target', { ...request, target: ' ' }, 'target must not be blank'],
+    ['quantity zero', { ...request, quantity: 0 }, 'quantity must be at least 1'],
+    ['a fractional quantity', { ...request, quantity: 1.5 }, /^quantity /],
+    ['NaN', { ...request, quantity: Number.NaN }, 'quantity is NaN'],
+    ['a BigInt', { ...request, quantity: 10n }, 'quantity is a bigint'],
+    ['an empty reference', referred(''), `${REFERENCE} must not be blank`],
+    ['a reference with white space at its end', referred('r1 '), `${REFERENCE} ${EDGE}`],
+    ['a number as reference', referred(7), /^metadata\.externalOrderId /],
+    ['a lone surrogate', referred('\ud800'), /lone surrogate/],
+    // toJSON() may add fields after the first check of their names.
     [
-      'a reference with white space at its end',
-      referred('r1 '),
-      [
-        'metadata.externalOrderId begins or ends with white space or an invisible character, and so differs from a reference that looks the same',
-      ],
+      'a name from toJSON()',
+      { ...bare, toJSON: () => ({ metdata: {}, ...bare }) },
+      'metdata must be named metadata',
     ],
-    ['a control character', referred('r\n1'), ['metadata.externalOrderId contains a control character']],
-    ['a number as reference', referred(7), [expect.stringContaining('metadata.externalOrderId ')]],
-    ['a lone surrogate', referred('\ud800'), [expect.stringContaining('lone surrogate')]],
-  ])('an invalid request is rejected, and the error names the field: %s', (_what, wrong, issues) => {
-    expect(issuesOf(() => read(wrong))).toEqual(issues)
+  ])('an invalid request is rejected, and the error names the field: %s', (_what, wrong, issue) => {
+    expect(issuesOf(() => read(wrong))).toEqual([
+      typeof issue === 'string' ? issue : expect.stringMatching(issue),
+    ])
   })
 
   it.each([
@@ -114,19 +111,8 @@ describe('a request that is not sent', () => {
   })
 
   it('an error thrown by a getter is passed on', () => {
-    const mine = new Error('mine')
-    const live = {
-      ...bare,
-      get target(): never {
-        throw mine
-      },
-    }
-    expect(() => read(live)).toThrow(mine)
-  })
-
-  it('a request whose name only comes from toJSON() is rejected', () => {
-    const live = { ...bare, toJSON: () => ({ ...bare, metdata: { externalOrderId: 'r1' } }) }
-    expect(issuesOf(() => read(live))).toEqual(['metdata must be named metadata'])
+    const live = Object.defineProperty({ ...bare }, 'target', { get: throwing('mine'), enumerable: true })
+    expect(() => read(live)).toThrow(new Error('mine'))
   })
 
   it('an undefined key or metadata is rejected if the order has no other name', () => {
@@ -164,11 +150,7 @@ describe('a request that is not sent', () => {
   })
 
   it('an invalid order whose fields throw has no name', () => {
-    const live = {
-      get metadata(): never {
-        throw new Error('mine')
-      },
-    }
+    const live = Object.defineProperty({}, 'metadata', { get: throwing('mine') })
     expect(slotOfInvalid(live, undefined)).toBeUndefined()
     expect(slotOfInvalid(live, 'k')).toBe('key:k')
   })

@@ -31,16 +31,17 @@ const created: JournalRecord = { ...closed, state: 'created', order }
 const rejection = { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' } as const
 const rejected: JournalRecord = { ...closed, state: 'rejected', rejection }
 
+const later = { ...record, generation: 2, highest: 4, key: derivedFor('r1', 2), firstKeySentAt: 0 }
+
 const reversed = (text: string): string => [...text].reverse().join('')
 const mirror: Codec = { encrypt: reversed, decrypt: reversed }
 const keyless = (): Promise<never> => Promise.reject(new Error('no key'))
 const broken: Codec = { encrypt: keyless, decrypt: keyless }
 
-const rowOf = async (
-  { version, createdAt, updatedAt, ...content }: JournalRecord,
-  codec?: Codec,
-): Promise<StoredRow> =>
-  encodeRecord('scope', rowIdOf(uuidV5, content.slot), content, { version, createdAt, updatedAt }, codec)
+const rowOf = async (of: JournalRecord, codec?: Codec): Promise<StoredRow> => {
+  const { version: _version, createdAt: _created, updatedAt: _updated, ...content } = of
+  return await encodeRecord('scope', rowIdOf(uuidV5, of.slot), content, of, codec)
+}
 const read = (row: StoredRow, codec?: Codec) => decodeRow(row, codec)
 
 /** Deeper than any engine can write. */
@@ -50,14 +51,10 @@ function endless(): unknown {
   return value
 }
 
-async function changed(
-  change: (content: Record<string, unknown>) => unknown,
-  from: JournalRecord = record,
-): Promise<StoredRow> {
-  const row = await rowOf(from)
-  const content: Record<string, unknown> = JSON.parse(row.data)
-  change(content)
-  return { ...row, data: JSON.stringify(content) }
+/** The row of the record with other fields. Undefined fields are removed. */
+async function changed(fields: object): Promise<StoredRow> {
+  const row = await rowOf(record)
+  return { ...row, data: JSON.stringify({ ...JSON.parse(row.data), ...fields }) }
 }
 
 describe('a stored record', () => {
@@ -68,11 +65,7 @@ describe('a stored record', () => {
     ['rejected', false, rejected],
     ['held', true, { ...record, hold: 'conflict' as const }],
     ['closed by a person', false, { ...rejected, rejection: { kind: 'abandoned' as const } }],
-    [
-      'at a later key',
-      true,
-      { ...record, generation: 2, highest: 4, key: derivedFor('r1', 2), firstKeySentAt: 0 },
-    ],
+    ['at a later key', true, later],
     ['claimed by several calls', true, { ...record, othersUntil: 9000 }],
   ])('a record that is %s is read back as it was written', async (_state, open, from) => {
     const row = await rowOf(from)
@@ -110,23 +103,14 @@ describe('a stored record', () => {
   })
 
   it('a record of a newer layout is left alone', async () => {
-    const row = await changed((content) => {
-      content['layout'] = 2
-      delete content['slot']
-    })
-    expect(await read(row)).toBe('newer_version')
+    expect(await read(await changed({ layout: 2, slot: undefined }))).toBe('newer_version')
   })
 
   it('an empty row continues the versions of the row that it replaces', async () => {
     const row = await rowOf(created)
     const emptied = emptyRow('scope', row.id, 5000, row)
-    expect(emptied).toMatchObject({
-      version: 4,
-      open: false,
-      state: 'rejected',
-      createdAt: 1000,
-      updatedAt: 5000,
-    })
+    const facts = { version: 4, open: false, state: 'rejected', createdAt: 1000, updatedAt: 5000 }
+    expect(emptied).toMatchObject(facts)
     expect(emptied.data).not.toContain(order.id)
     expect(await read(emptied, mirror)).toBe('forgotten')
     expect(emptyRow('scope', row.id, 5000)).toEqual({ ...emptied, version: 1, createdAt: 5000 })
@@ -134,11 +118,8 @@ describe('a stored record', () => {
 })
 
 describe('a damaged record', () => {
-  it.each(['slot', 'key', 'body', 'sum', 'layout'])('a record without its %s is damaged', async (field) => {
-    expect(await read(await changed((content) => Reflect.deleteProperty(content, field)))).toBe('corrupt')
-  })
-
   it.each<[string, unknown]>([
+    ...['slot', 'key', 'body', 'sum', 'layout'].map((field): [string, unknown] => [field, undefined]),
     ['key', 'another'],
     ['attempts', 3],
     ['externalOrderId', 'r2'],
@@ -147,7 +128,7 @@ describe('a damaged record', () => {
     ['layout', '1'],
     ['layout', 0],
   ])('a record is damaged if its %s becomes %j', async (field, value) => {
-    expect(await read(await changed((content) => Reflect.set(content, field, value)))).toBe('corrupt')
+    expect(await read(await changed({ [field]: value }))).toBe('corrupt')
   })
 
   it.each(['', '{', '{}', 'null', '7', '[]', '"forgotten"'])(
@@ -159,12 +140,8 @@ describe('a damaged record', () => {
 
   it('a record is damaged in another row, another scope, and beside another state', async () => {
     const row = await rowOf(record)
-    for (const change of [
-      { id: rowIdOf(uuidV5, 'ref:r2') },
-      { scope: 'other' },
-      { state: 'rejected' } as const,
-    ])
-      expect(await read({ ...row, ...change })).toBe('corrupt')
+    const changes = [{ id: rowIdOf(uuidV5, 'ref:r2') }, { scope: 'other' }, { state: 'rejected' } as const]
+    for (const change of changes) expect(await read({ ...row, ...change })).toBe('corrupt')
   })
 
   it('a record with one changed character is damaged', async () => {
@@ -189,10 +166,8 @@ describe('the first string that a codec encrypts', () => {
     ['an error', { encrypt: reversed, decrypt: keyless }],
   ])('encryption fails if decryption returns %s', async (_what, codec) => {
     const error = await Promise.resolve(checkedCodec(codec).encrypt('abc')).catch((thrown: unknown) => thrown)
-    expect(error).toEqual(
-      new TypeError('codec.decrypt() did not return the string that codec.encrypt() was given'),
-    )
-    expect(String(error)).not.toContain('abc')
+    const message = 'codec.decrypt() did not return the string that codec.encrypt() was given'
+    expect(error).toEqual(new TypeError(message))
   })
 
   it('a codec that cannot decrypt at first is tried again', async () => {
