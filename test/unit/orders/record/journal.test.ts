@@ -4,11 +4,12 @@ import { Deadline } from '../../../../src/http/deadline.ts'
 import { rowIdOf } from '../../../../src/identity/keys.ts'
 import type { Codec } from '../../../../src/options.ts'
 import type { Found, FoundRecord, Written } from '../../../../src/orders/record/journal.ts'
-import { emptyRow, type JournalRecord, type RecordContent } from '../../../../src/orders/record/record.ts'
+import { emptyRow, type RecordContent } from '../../../../src/orders/record/record.ts'
 import { proveCreated } from '../../../../src/orders/sending/send.ts'
 import { MemoryStore } from '../../../../src/stores/memory.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
 import { uuidV5 } from '../../../../src/uuid-v5.ts'
+import { throwing } from '../../../support/calls.ts'
 import { journalOver, LEFT_OPEN, orderContext } from '../../../support/order-context.ts'
 import { fakeRuntime } from '../../../support/runtime.ts'
 import {
@@ -89,23 +90,18 @@ const faults = Object.keys(expected) as StoreFault[]
 
 describe('a write', () => {
   it('a write inserts a missing row, and updates a found row to the next version', async () => {
-    const { own, runtime, deadline, stored } = journal()
+    const { own, runtime, deadline, store, stored } = journal()
     const begun = runtime.now()
     const first = await writes(own.write(nothing, content, deadline()))
     runtime.jump(5)
     const second = await writes(own.write(first, refused, deadline()))
 
+    expect(store.calls).toEqual(['insert', 'update'])
     expect(first.record).toMatchObject({ version: 1, createdAt: begun, updatedAt: begun })
     const later = { version: 2, createdAt: begun, updatedAt: begun + 5 }
     expect(second.record).toMatchObject({ ...later, state: 'rejected' })
     expect(await stored()).toEqual(second.row)
     expect((await own.load(ID, deadline())) as Found).toEqual(second)
-  })
-
-  it('a write makes no further calls to a store that responds', async () => {
-    const { own, store, deadline } = journal()
-    await writes(own.write(nothing, content, deadline()))
-    expect(store.calls).toEqual(['insert'])
   })
 
   it('a write without time left still waits a moment', async () => {
@@ -121,35 +117,34 @@ describe('a write', () => {
   it('a write has a cause in words even if the store gives none', async () => {
     const { own, rows, deadline } = journal()
     rows.insert = () => Promise.reject(undefined)
-    expect(await own.write(nothing, content, deadline())).toMatchObject({
-      result: 'doubt',
-      cause: { message: 'the store failed' },
-    })
+    const doubt = { result: 'doubt', cause: { message: 'the store failed' } }
+    expect(await own.write(nothing, content, deadline())).toMatchObject(doubt)
   })
 
-  it('a write loses against a faster writer', async () => {
-    const { own, other, deadline, stored } = journal()
+  it.each<[string, Faults]>([
+    ['responds', {}],
+    ['rejects both, though the versions are equal', { insert: 'rejects', update: 'rejects' }],
+  ])('a write loses against a faster writer, if the store %s', async (_what, broken) => {
+    const { own, other, deadline, stored } = journal(broken)
     const theirs = await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
-    expect(await own.write(nothing, content, deadline())).toEqual({ result: 'lost' })
+    expect((await own.write(nothing, content, deadline())).result).toBe('lost')
     await writes(other.write(theirs, refused, deadline()))
-    expect(await own.write(theirs, created, deadline())).toEqual({ result: 'lost' })
+    expect((await own.write(theirs, created, deadline())).result).toBe('lost')
     expect((await stored())?.state).toBe('rejected')
   })
 
-  it.each(faults.flatMap((fault) => [['insert', fault] as const, ['update', fault] as const]))(
-    'a write reports its result, an %s, if the store %s',
-    async (operation, fault) => {
-      const { own, other, deadline, stored } = journal({ [operation]: fault })
-      const found = operation === 'insert' ? nothing : await writes(other.write(nothing, content, deadline()))
-      const before = (await stored())?.version ?? 0
-      const written = await own.write(found, refused, deadline())
-      expect(written.result).toBe(expected[fault])
-      if (written.result === 'written') expect(await stored()).toEqual(written.found.row)
-      else expect((await stored())?.version ?? 0).toBe(before)
-      if (/throws|rejects/.test(fault))
-        expect(written).toMatchObject({ cause: { message: `the store ${fault}` } })
-    },
-  )
+  const each = faults.flatMap((fault) => [['insert', fault] as const, ['update', fault] as const])
+  it.each(each)('a write reports its result, an %s, if the store %s', async (operation, fault) => {
+    const { own, other, deadline, stored } = journal({ [operation]: fault })
+    const found = operation === 'insert' ? nothing : await writes(other.write(nothing, content, deadline()))
+    const before = (await stored())?.version ?? 0
+    const written = await own.write(found, refused, deadline())
+    expect(written.result).toBe(expected[fault])
+    if (written.result === 'written') expect(await stored()).toEqual(written.found.row)
+    else expect((await stored())?.version ?? 0).toBe(before)
+    if (/throws|rejects/.test(fault))
+      expect(written).toMatchObject({ cause: { message: `the store ${fault}` } })
+  })
 
   it('a write is recognised if the store applied it twice and reports that it came too late', async () => {
     const { own, rows, deadline } = journal()
@@ -166,12 +161,6 @@ describe('a write', () => {
     expect((await own.write(nothing, content, deadline())).result).toBe('doubt')
   })
 
-  it("a write is never confused with another call's write of the same version", async () => {
-    const { own, other, deadline } = journal({ insert: 'rejects' })
-    await writes(other.write(nothing, { ...content, claim: 'theirs' }, deadline()))
-    expect((await own.write(nothing, content, deadline())).result).toBe('lost')
-  })
-
   it.each([
     ['ten seconds', TOTAL, 10_000],
     ['the time that the call has', 2000, 2000],
@@ -185,54 +174,38 @@ describe('a write', () => {
   })
 })
 
-describe('what write() says', () => {
-  it('the result of write() is true immediately and stays true, whatever the store and other writers do', async () => {
-    const mishaps = faults.filter((fault) => fault !== 'refuses' && fault !== 'loses')
-    const fault = fc.option(fc.constantFrom(...mishaps), { nil: undefined })
-    const scenario = fc.record({
-      gets: fc.array(fault, { maxLength: 3 }),
-      inserts: fc.array(fault, { maxLength: 2 }),
-      updates: fc.array(fault, { maxLength: 3 }),
-      rival: fc.boolean(),
-    })
-    await fc.assert(
-      fc.asyncProperty(scenario, async ({ gets, inserts, updates, rival }) => {
-        const plans = { get: gets, insert: inserts, update: updates }
-        const { own, other, history, runtime, deadline } = journal(
-          (operation, count) => plans[operation][count - 1],
-        )
-        const begun = rival ? other.write(nothing, { ...content, claim: 'theirs' }, deadline()) : undefined
-        const first = await own.write(nothing, content, deadline())
-        const found =
-          first.result === 'written' ? first.found : ((await begun) as { found?: FoundRecord })?.found
-        const second = found && (await own.write(found, refused, deadline()))
-        await runtime.advance(5 * 60_000)
-
-        for (const [written, claim, state] of [
-          [first, 'mine', 'open'],
-          [second, 'mine', 'rejected'],
-        ] as const) {
-          const applied = history.some(
-            (row) => row.state === state && (JSON.parse(row.data) as JournalRecord).claim === claim,
-          )
-          if (written?.result === 'written') expect(applied).toBe(true)
-        }
-        expect(history.map(({ version }) => version)).toEqual(history.map((_row, index) => index + 1))
-      }),
-      { numRuns: 300 },
+it('the result of write() is true immediately and stays true, whatever the store and other writers do', async () => {
+  const mishaps = faults.filter((fault) => fault !== 'refuses' && fault !== 'loses')
+  const fault = fc.option(fc.constantFrom(...mishaps), { nil: undefined })
+  const some = fc.array(fault, { maxLength: 3 })
+  const plans = fc.record({ get: some, insert: some, update: some })
+  const property = fc.asyncProperty(plans, fc.boolean(), async (plan, rival) => {
+    const { own, other, history, runtime, deadline } = journal(
+      (operation, count) => plan[operation][count - 1],
     )
-  }, 60_000)
-})
+    const begun = rival ? other.write(nothing, { ...content, claim: 'theirs' }, deadline()) : undefined
+    const first = await own.write(nothing, content, deadline())
+    const begins = first.result === 'written' ? first : await begun
+    const found = begins?.result === 'written' ? begins.found : undefined
+    const second = found && (await own.write(found, refused, deadline()))
+    await runtime.advance(5 * 60_000)
+
+    for (const written of [first, second])
+      if (written?.result === 'written') expect(history).toContainEqual(written.found.row)
+    expect(history.map(({ version }) => version)).toEqual(history.map((_row, index) => index + 1))
+  })
+  await fc.assert(property, { numRuns: 300 })
+}, 60_000)
 
 describe('a settlement', () => {
   it.each([
     ['the call has no time left', 2000, false],
     ['the caller has given up', 0, true],
   ])('a settlement is written although %s', async (_what, passes, aborts) => {
-    const { own, runtime, deadline, stored } = journal()
+    const { open, own, runtime, deadline, stored } = journal()
     const controller = new AbortController()
     const end = deadline(1000, controller.signal)
-    const found = await writes(own.write(nothing, content, end))
+    const found = await open()
     await runtime.advance(passes)
     if (aborts) controller.abort()
     await writes(own.writeOutcome(found, refused, end))
@@ -254,8 +227,7 @@ describe('a settlement', () => {
 
   it('a settlement is awaited as long as the call has time', async () => {
     const { open, own, deadline } = journal({ update: 'answers_late', get: 'hangs' })
-    const found = await open()
-    await writes(own.writeOutcome(found, refused, deadline()))
+    await writes(own.writeOutcome(await open(), refused, deadline()))
   })
 })
 
@@ -267,17 +239,14 @@ describe('a proof', () => {
     ['left it in doubt', doubted, {}, TOTAL],
     ['closed it, although the call has no time left', refused, {}, 0],
     ['closed it, where the store is slow and there is time', refused, { get: 'answers_late' }, TOTAL],
-  ])(
-    'a proof overwrites what others have written meanwhile: they %s',
-    async (_what, theirs, broken, total) => {
-      const { open, proof, other, deadline, stored } = journal(broken)
-      const found = await open()
-      await writes(other.write(found, theirs, deadline()))
-      const record = await proof(found, deadline(total))
-      expect(record).toMatchObject({ state: 'created', version: 3, attempts: theirs.attempts })
-      expect(await stored()).toMatchObject({ state: 'created', version: 3 })
-    },
-  )
+  ])('a proof overwrites what others have written: they %s', async (_what, theirs, broken, total) => {
+    const { open, proof, other, deadline, stored } = journal(broken)
+    const found = await open()
+    await writes(other.write(found, theirs, deadline()))
+    const record = await proof(found, deadline(total))
+    expect(record).toMatchObject({ state: 'created', version: 3, attempts: theirs.attempts })
+    expect(await stored()).toMatchObject({ state: 'created', version: 3 })
+  })
 
   it('a proof needs no write if the newest record has it', async () => {
     const { open, proof, other, deadline, store } = journal()
@@ -292,35 +261,29 @@ describe('a proof', () => {
     ['rejects the write', { update: 'rejects', get: 'rejects' }],
     ['does not show the newest version', { update: 'loses', get: 'rejects' }],
     ['does not respond', { update: 'loses', get: 'hangs' }],
-  ] as const)(
-    'a proof that is not stored is reported as that, soon after the end of the call: the store %s',
-    async (_what, broken) => {
-      const { open, proof, runtime, deadline } = journal(broken)
-      const found = await open()
-      const begun = runtime.monotonic()
-      expect(await proof(found, deadline(1000))).toBeUndefined()
-      expect(runtime.monotonic() - begun).toBeLessThanOrEqual(2000)
-    },
-  )
+  ] as const)('a proof that is not stored is reported soon if the store %s', async (_what, broken) => {
+    const { open, proof, runtime, deadline } = journal(broken)
+    const found = await open()
+    const begun = runtime.monotonic()
+    expect(await proof(found, deadline(1000))).toBeUndefined()
+    expect(runtime.monotonic() - begun).toBeLessThanOrEqual(2000)
+  })
 
   it('a proof is given up after eight faster writers', async () => {
     const { open, proof, store, deadline } = journal({ update: 'loses' })
-    const found = await open()
-    expect(await proof(found, deadline())).toBeUndefined()
+    expect(await proof(await open(), deadline())).toBeUndefined()
     expect(store.calls.filter((call) => call === 'update')).toHaveLength(8)
   })
 
-  it('a proof is stored again if the record was pruned or forgotten meanwhile', async () => {
-    for (const gone of ['forgotten', 'pruned']) {
-      const { open, proof, other, rows, runtime, deadline, stored } = journal()
-      const found = await open()
-      const theirs = await writes(other.write(found, refused, deadline()))
-      const limits = { createdBefore: 0, rejectedBefore: runtime.now() + 1 }
-      if (gone === 'pruned') await rows.prune('s', limits)
-      else await other.empty(theirs, deadline())
-      expect(await proof(found, deadline())).toMatchObject({ state: 'created' })
-      expect((await stored())?.state).toBe('created')
-    }
+  it.each(['forgotten', 'pruned'])('a proof is stored again if the record was %s meanwhile', async (gone) => {
+    const { open, proof, other, rows, runtime, deadline, stored } = journal()
+    const found = await open()
+    const theirs = await writes(other.write(found, refused, deadline()))
+    const limits = { createdBefore: 0, rejectedBefore: runtime.now() + 1 }
+    if (gone === 'pruned') await rows.prune('s', limits)
+    else await other.empty(theirs, deadline())
+    expect(await proof(found, deadline())).toMatchObject({ state: 'created' })
+    expect((await stored())?.state).toBe('created')
   })
 })
 
@@ -366,10 +329,7 @@ describe('a fence against a write that was given up', () => {
   })
 
   it('a fence needs no codec', async () => {
-    const { own, deadline } = journal(
-      {},
-      { encrypt: () => Promise.reject(new Error('no')), decrypt: (text) => text },
-    )
+    const { own, deadline } = journal({}, { encrypt: throwing('no'), decrypt: (text) => text })
     expect(await own.fence(nothing, deadline())).toBe(true)
   })
 
