@@ -78,12 +78,7 @@ const offsetsOf = (requests: readonly Request[]): number[] => requests.map((requ
 
 describe('reading ahead', () => {
   it('prefetch 0 requests nothing before it is needed', async () => {
-    const { requests, fetch } = held()
-    const iterator = new Pages(fetch, { offset: 0, limit: 10, prefetch: 0 })[Symbol.asyncIterator]()
-    void iterator.next()
-    await settled()
-    await requests[0]?.answer(at(0), { total: 90 })
-    await settled()
+    const { requests } = await stepping({ prefetch: 0 })
     expect(requests).toHaveLength(1)
   })
 
@@ -162,11 +157,6 @@ describe('reading ahead', () => {
     expect(flying()).toEqual([34, 43])
   })
 
-  it('prefetching uses the actual page size if the service limits it', async () => {
-    const { flying } = await reading({ prefetch: 3, limit: 100 }, rows(20), { total: 500 })
-    expect(flying()).toEqual([20, 39, 58])
-  })
-
   it('a failed early request is forgotten, and the page is requested again when it is its turn', async () => {
     const { requests, found, done } = await reading({ prefetch: 2 })
     await requests[2]?.fail(new Error('out of range'))
@@ -184,25 +174,35 @@ describe('reading ahead', () => {
     expect(requests).toHaveLength(2)
   })
 
-  it.each([
-    [{ total: 25 }, [10, 19]],
-    [{ total: 11 }, [10]],
+  const reports = { prefetch: 4 }
+  it.each<[start: Partial<Start>, count: number, more: Partial<FetchedPage<Row>>, ahead: number[]]>([
+    [reports, 10, { total: 25 }, [10, 19]],
+    [reports, 10, { total: 11 }, [10]],
     // A page's own count: nothing is prefetched, and the list itself requests one page.
-    [{ total: 10 }, [10]],
-    [{ hasMore: false }, []],
-    [{ total: 5 }, [10, 19, 28, 37]],
-    [{}, [10, 19, 28, 37]],
-  ])('nothing is requested past the end that %j reports', async (more, ahead) => {
-    const { requests } = await reading({ prefetch: 4 }, at(0), { ...more })
+    [reports, 10, { total: 10 }, [10]],
+    [reports, 10, { hasMore: false }, []],
+    [reports, 10, { total: 5 }, [10, 19, 28, 37]],
+    [reports, 10, {}, [10, 19, 28, 37]],
+    // A short first page, whose fields report more rows.
+    [reports, 7, { hasMore: true }, [7, 13, 19, 25]],
+    [reports, 7, { total: 90 }, [7, 13, 19, 25]],
+    // The service limits the page size.
+    [{ prefetch: 3, limit: 100 }, 20, { total: 500 }, [20, 39, 58]],
+  ])('%j: after a first page of %i rows and %j, the requests are %j', async (start, count, more, ahead) => {
+    const { requests } = await reading(start, rows(count), more)
     expect(offsetsOf(requests.slice(1))).toEqual(ahead)
   })
 
-  it('nothing more is requested after a page reports that it is the last', async () => {
-    const { requests, flying, done } = await reading({ prefetch: 3 })
-    await requests[1]?.answer(at(10), { total: 20 })
+  it.each<[string, Row[], page: Row[], Partial<FetchedPage<Row>>, asked: number[]]>([
+    ['reports that it is the last', at(0), at(10), { total: 20 }, [0, 10, 19, 28]],
+    // If nothing reports more rows, one page is requested behind a short first page.
+    ['is empty', rows(7), [], {}, [0, 7]],
+  ])('nothing more is requested after a page that %s', async (_what, first, page, more, asked) => {
+    const { requests, flying, done } = await reading({ prefetch: 3 }, first)
+    expect(offsetsOf(requests)).toEqual(asked)
+    await requests[1]?.answer(page, more)
     expect(await done).toBeUndefined()
-    expect(requests).toHaveLength(4)
-    expect(flying()).toEqual([])
+    expect([offsetsOf(requests), flying()]).toEqual([asked, []])
   })
 
   it.each([
@@ -227,22 +227,6 @@ describe('reading ahead', () => {
   ])('prefetching holds 1,000 items at most: of %i a page, %i pages', async (limit, most) => {
     const { flying } = await reading({ prefetch: 16, limit }, rows(limit), { total: 1_000_000 })
     expect(flying()).toHaveLength(most)
-  })
-
-  it.each([{ hasMore: true }, { total: 90 }])(
-    'prefetching continues in full if the first page is short and reports more rows: %j',
-    async (more) => {
-      const { flying } = await reading({ prefetch: 4 }, rows(7), more)
-      expect(flying()).toEqual([7, 13, 19, 25])
-    },
-  )
-
-  it('prefetching requests one page if the first is short and nothing reports more rows', async () => {
-    const { requests, flying, done } = await reading({ prefetch: 8 }, rows(7))
-    expect(flying()).toEqual([7])
-    await requests[1]?.answer([])
-    expect(await done).toBeUndefined()
-    expect(requests).toHaveLength(2)
   })
 
   it('the rows behind the next page to return are requested only when it is returned', async () => {
