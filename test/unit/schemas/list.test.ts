@@ -29,29 +29,25 @@ describe('the rows of a list answer', () => {
     expect(envelopeOf(body)).toEqual(envelope)
   })
 
-  test.each([
-    ['two arrays have ids', { a: rows, b: rows }],
-    ['no array of several has ids', { a: [1], b: [2] }],
-    ['one array is empty and the other is something else', { orders: [], tags: ['x'] }],
-    ['one array is empty and the other has a row that is null', { tags: [], orders: [{ id: 'x' }, null] }],
-    ['only some rows have ids', { a: [{ id: 'x' }, {}], b: ['y'] }],
-    ['ids are no texts', { a: [{ id: 1 }], b: ['y'] }],
-  ])('the rows of a list are not guessed if %s', (_why, body) => {
-    expect(envelopeOf(body)).toMatch(/^has several arrays; .* option listEnvelope to (choose one|find them)$/)
-  })
-
-  test.each([
-    ['there is no array', { id: 'ord_1' }],
-    ['the object is empty', {}],
-    ['the array is further down', { data: { items: rows } }],
-  ])('the rows of a list are not guessed if %s', (_why, body) => {
-    expect(envelopeOf(body)).toMatch(
-      /^has no array of rows; .* option listEnvelope to (choose one|find them)$/,
-    )
-  })
-
-  test.each([undefined, null, 1, 'text', true])('the rows of a list are not in %j', (body) => {
-    expect(envelopeOf(body)).toBe('is neither an array nor an object')
+  const SEVERAL = /^has several arrays; .* option listEnvelope to (choose one|find them)$/
+  const NONE = /^has no array of rows; .* option listEnvelope to (choose one|find them)$/
+  test.each<[why: string, body: unknown, message: RegExp]>([
+    ['two arrays have ids', { a: rows, b: rows }, SEVERAL],
+    ['no array of several has ids', { a: [1], b: [2] }, SEVERAL],
+    ['one array is empty and the other is something else', { orders: [], tags: ['x'] }, SEVERAL],
+    ['one array is empty and the other has a null', { tags: [], orders: [{ id: 'x' }, null] }, SEVERAL],
+    ['only some rows have ids', { a: [{ id: 'x' }, {}], b: ['y'] }, SEVERAL],
+    ['ids are no texts', { a: [{ id: 1 }], b: ['y'] }, SEVERAL],
+    ['there is no array', { id: 'ord_1' }, NONE],
+    ['the object is empty', {}, NONE],
+    ['the array is further down', { data: { items: rows } }, NONE],
+    ...[undefined, null, 1, 'text', true].map((body): [string, unknown, RegExp] => [
+      `the body is ${body}`,
+      body,
+      /^is neither an array nor an object$/,
+    ]),
+  ])('the rows of a list are not guessed if %s', (_why, body, message) => {
+    expect(envelopeOf(body)).toMatch(message)
   })
 })
 
