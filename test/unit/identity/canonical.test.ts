@@ -1,6 +1,7 @@
 import { createContext, runInContext } from 'node:vm'
 import { afterEach, describe, expect, test } from 'vitest'
 import { CanonicalJsonError, canonicalJson } from '../../../src/identity/canonical.ts'
+import { throwing } from '../../support/calls.ts'
 
 /** The error that rejects a value. Fails the test if the value is accepted. */
 function refusalOf(value: unknown): CanonicalJsonError {
@@ -24,22 +25,15 @@ function nested(depth: number): unknown {
 }
 
 describe('RFC 8785', () => {
-  test('the example of RFC 8785 section 3.2.2 becomes the bytes of section 3.2.4', () => {
+  test('the example of RFC 8785 section 3.2.2 becomes the text of section 3.2.3', () => {
     const input = JSON.parse(String.raw`{
       "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
       "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
       "literals": [null, true, false]
     }`)
-    const text = canonicalJson(input)
-    expect(text).toBe(
+    expect(canonicalJson(input)).toBe(
       String.raw`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}`,
     )
-    const hex = `
-      7b 22 6c 69 74 65 72 61 6c 73 22 3a 5b 6e 75 6c 6c 2c 74 72 75 65 2c 66 61 6c 73 65 5d 2c
-      22 6e 75 6d 62 65 72 73 22 3a 5b 33 33 33 33 33 33 33 33 33 2e 33 33 33 33 33 33 33 2c 31
-      65 2b 33 30 2c 34 2e 35 2c 30 2e 30 30 32 2c 31 65 2d 32 37 5d 2c 22 73 74 72 69 6e 67 22
-      3a 22 e2 82 ac 24 5c 75 30 30 30 66 5c 6e 41 27 42 5c 22 5c 5c 5c 5c 5c 22 2f 22 7d`
-    expect(Buffer.from(text).toString('hex')).toBe(hex.replaceAll(/\s/g, ''))
   })
 
   test.each([20, 21, 40])('%s names are sorted', (count) => {
@@ -66,42 +60,26 @@ describe('RFC 8785', () => {
     ])
   })
 
-  // Appendix B: the bits of a double and its text.
+  // From appendix B: the bits of a double and its text.
   test.each([
     ['0000000000000000', '0'],
     ['8000000000000000', '0'],
     ['0000000000000001', '5e-324'],
-    ['8000000000000001', '-5e-324'],
     ['7fefffffffffffff', '1.7976931348623157e+308'],
-    ['ffefffffffffffff', '-1.7976931348623157e+308'],
-    ['4340000000000000', '9007199254740992'],
     ['c340000000000000', '-9007199254740992'],
     ['4430000000000000', '295147905179352830000'],
     ['44b52d02c7e14af5', '9.999999999999997e+22'],
     ['44b52d02c7e14af6', '1e+23'],
-    ['44b52d02c7e14af7', '1.0000000000000001e+23'],
-    ['444b1ae4d6e2ef4e', '999999999999999700000'],
     ['444b1ae4d6e2ef4f', '999999999999999900000'],
     ['444b1ae4d6e2ef50', '1e+21'],
     ['3eb0c6f7a0b5ed8c', '9.999999999999997e-7'],
     ['3eb0c6f7a0b5ed8d', '0.000001'],
     ['41b3de4355555553', '333333333.3333332'],
-    ['41b3de4355555554', '333333333.33333325'],
-    ['41b3de4355555555', '333333333.3333333'],
-    ['41b3de4355555556', '333333333.3333334'],
     ['41b3de4355555557', '333333333.33333343'],
     ['becbf647612f3696', '-0.0000033333333333333333'],
     ['43143ff3c1cb0959', '1424953923781206.2'],
   ])('the number with bits %s is written as in appendix B: %s', (bits, text) => {
     expect(canonicalJson(double(bits))).toBe(text)
-  })
-
-  test.each([
-    ['7fffffffffffffff', 'is NaN'],
-    ['7ff0000000000000', 'is Infinity'],
-    ['fff0000000000000', 'is -Infinity'],
-  ])('the number with bits %s is rejected as in appendix B: it %s', (bits, problem) => {
-    expect(refusalOf(double(bits)).message).toBe(`The value ${problem}`)
   })
 })
 
@@ -131,10 +109,6 @@ describe('members', () => {
       if (canonicalJson({ [text]: text }) !== JSON.stringify({ [text]: text })) wrong.push(unit)
     }
     expect(wrong).toEqual([])
-  })
-
-  test('two Unicode spellings of a name stay distinct', () => {
-    expect(canonicalJson('A\u030a')).not.toBe(canonicalJson('\u00c5'))
   })
 
   test('every getter is read exactly once', () => {
@@ -176,11 +150,6 @@ describe('toJSON', () => {
     expect(canonicalJson(date)).toBe('"2024-02-29T00:00:00.000Z"')
   })
 
-  test('an invalid date is rejected, although its toJSON returns null', () => {
-    const refusal = { path: 'at', message: 'at is an invalid date' }
-    expect(refusalOf({ at: new Date(Number.NaN) })).toMatchObject(refusal)
-  })
-
   test('toJSON is called once, on the value, with its member name', () => {
     const calls: unknown[] = []
     class Amount {
@@ -200,12 +169,6 @@ describe('toJSON', () => {
     ])
   })
 
-  test('toJSON is not called on the result of toJSON', () => {
-    expect(refusalOf({ a: { toJSON: () => new Date(0) } }).message).toBe(
-      'a is an object of a class without toJSON',
-    )
-  })
-
   test.each<[string, value: unknown, text: string]>([
     ['a member called toJSON in the result is data', { toJSON: () => ({ toJSON: 5 }) }, '{"a":{"toJSON":5}}'],
     ['toJSON may return null', { toJSON: () => null }, '{"a":null}'],
@@ -216,12 +179,7 @@ describe('toJSON', () => {
   })
 
   test('an error thrown by toJSON is passed on', () => {
-    const broken = {
-      toJSON(): never {
-        throw new RangeError('broken')
-      },
-    }
-    expect(() => canonicalJson(broken)).toThrow(new RangeError('broken'))
+    expect(() => canonicalJson({ toJSON: throwing('broken') })).toThrow(new Error('broken'))
   })
 })
 
@@ -240,24 +198,20 @@ describe('polluted prototypes', () => {
     pollute(Array.prototype, '1', 'filled')
     const holed = [1, 2, 3]
     delete holed[1]
-    const empty = canonicalJson({ list: [] })
-    const refusal = refusalOf(holed)
-    expect(empty).toBe('{"list":[]}')
-    expect(refusal.message).toBe('The value is an array with holes or named members')
+    expect(canonicalJson({ list: [] })).toBe('{"list":[]}')
+    expect(refusalOf(holed).message).toBe('The value is an array with holes or named members')
   })
 
   test('a toJSON on Object.prototype, Array.prototype or String.prototype cannot replace values', () => {
     for (const prototype of [Object.prototype, Array.prototype, String.prototype, Number.prototype]) {
       pollute(prototype, 'toJSON', () => 'stolen')
     }
-    const text = canonicalJson({ a: [1, 'x', { b: Object.create(null) }] })
-    expect(text).toBe('{"a":[1,"x",{"b":{}}]}')
+    expect(canonicalJson({ a: [1, 'x', { b: Object.create(null) }] })).toBe('{"a":[1,"x",{"b":{}}]}')
   })
 
   test('a polluted prototype cannot make a class instance acceptable', () => {
     pollute(Object.prototype, 'toJSON', () => 'stolen')
-    const refusal = refusalOf(new Map())
-    expect(refusal.message).toBe('The value is an object of a class without toJSON')
+    expect(refusalOf(new Map()).message).toBe('The value is an object of a class without toJSON')
   })
 })
 
@@ -283,6 +237,10 @@ describe('values that JSON cannot represent', () => {
   test.each<[string, unknown, string, string]>([
     ['NaN', { metadata: { items: [0, 1, { name: Number.NaN }] } }, 'metadata.items[2].name', 'is NaN'],
     ['an infinity', [Number.POSITIVE_INFINITY], '[0]', 'is Infinity'],
+    ['a negative infinity', [Number.NEGATIVE_INFINITY], '[0]', 'is -Infinity'],
+    ['undefined as the complete value', undefined, '', 'is undefined'],
+    ['an invalid date, whose toJSON returns null', { at: new Date(Number.NaN) }, 'at', 'is an invalid date'],
+    ['a date that toJSON returns', { a: { toJSON: () => new Date(0) } }, 'a', OF_A_CLASS],
     ['a BigInt after other members', { a: { b: { c: [1, 2, 3] } }, d: 10n }, 'd', 'is a bigint'],
     ['a function', { a: () => 1 }, 'a', 'is a function'],
     ['a symbol', { a: Symbol('s') }, 'a', 'is a symbol'],
@@ -306,12 +264,8 @@ describe('values that JSON cannot represent', () => {
     ['an object made from one without prototype', { a: Object.create(bare) }, 'a', OF_A_CLASS],
     ['a name that is no identifier', { 'a b': { 'it"s': 1n } }, '["a b"]["it\\"s"]', 'is a bigint'],
   ])('%s', (_what, value, path, problem) => {
-    const message = `${path} ${problem}`
+    const message = `${path || 'The value'} ${problem}`
     expect(refusalOf(value)).toMatchObject({ path, message })
-  })
-
-  test('undefined as the complete value is rejected', () => {
-    expect(refusalOf(undefined)).toMatchObject({ path: '', message: 'The value is undefined' })
   })
 
   test('the error never quotes a value', () => {
@@ -324,15 +278,11 @@ describe('values that JSON cannot represent', () => {
     expect(refusalOf(order).message).toMatch(/^metadata\.list contains itself, or is nested more/)
   })
 
-  test('nesting of 200 is accepted, and 201 is rejected', () => {
+  test('nesting of 200 is accepted, and 201 is rejected, also if toJSON never ends', () => {
     const length = '{"a":}'.length * 100 + '[]'.length * 100 + '"core"'.length
     expect(canonicalJson(nested(200))).toHaveLength(length)
-    expect(refusalOf(nested(201)).message).toMatch(/ is nested more than 200 levels deep$/)
-    expect(refusalOf(nested(100_000)).message).toMatch(/ is nested more than 200 levels deep$/)
-  })
-
-  test('an infinitely nested toJSON is stopped', () => {
     const endless = (): unknown => ({ toJSON: () => ({ next: endless() }) })
-    expect(refusalOf(endless()).message).toMatch(/ is nested more than 200 levels deep$/)
+    for (const tooDeep of [nested(201), nested(100_000), endless()])
+      expect(refusalOf(tooDeep).message).toMatch(/ is nested more than 200 levels deep$/)
   })
 })

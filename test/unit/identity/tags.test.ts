@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { canonicalJson } from '../../../src/identity/canonical.ts'
 import {
   apiKeyTag,
@@ -73,13 +73,18 @@ describe('the fingerprint of a payload', () => {
     expect(fieldTag(SLOT, 'quantity', 100)).toBe('2f2jslvdjfa')
   })
 
-  test.each(CHANGES)('the fingerprint depends on %s, and names the field', (_what, changed, fields) => {
-    expect(differingFields(print(request), print(changed))).toEqual(fields)
-    expect(differingFields(print(changed), print(request))).toEqual(fields)
-  })
+  test.each(CHANGES)(
+    'fingerprint and digest depend on %s, and the field is named',
+    (_what, changed, fields) => {
+      expect(differingFields(print(request), print(changed))).toEqual(fields)
+      expect(differingFields(print(changed), print(request))).toEqual(fields)
+      expect(digest(changed)).not.toBe(digest(request))
+    },
+  )
 
-  test.each(SAME)('the fingerprint does not depend on %s', (_what, changed) => {
+  test.each(SAME)('neither fingerprint nor digest depends on %s', (_what, changed) => {
     expect(differingFields(print(request), print(changed))).toEqual([])
+    expect(digest(changed)).toBe(digest(request))
   })
 
   test('tags differ by slot and by field, except that nameless orders share a salt', () => {
@@ -91,34 +96,23 @@ describe('the fingerprint of a payload', () => {
   })
 })
 
-describe('the digest that names a nameless order', () => {
-  test('the digest never changes', () => {
-    expect(digest(request)).toBe('e7dcd2e9-b10e-5d4c-9ca2-c7f2a956ab1c')
-  })
-
-  test.each(CHANGES)('the digest depends on %s', (_what, changed) => {
-    expect(digest(changed)).not.toBe(digest(request))
-  })
-
-  test.each(SAME)('the digest does not depend on %s', (_what, changed) => {
-    expect(digest(changed)).toBe(digest(request))
-  })
+test('the digest that names a nameless order never changes', () => {
+  expect(digest(request)).toBe('e7dcd2e9-b10e-5d4c-9ca2-c7f2a956ab1c')
 })
 
-describe('with a polluted Object.prototype', () => {
-  afterEach(() => {
-    Reflect.deleteProperty(Object.prototype, 'gift')
-  })
-
-  test('with a polluted Object.prototype, fingerprints and differences stay the same', () => {
-    const before = print(request)
-    const withGift = { ...before, gift: '000000000000' }
-    const gift = { value: '000000000000', enumerable: true, configurable: true }
+test('with a polluted Object.prototype, fingerprints and differences stay the same', () => {
+  const before = print(request)
+  const withGift = { ...before, gift: '000000000000' }
+  const gift = { value: '000000000000', enumerable: true, configurable: true }
+  const seen = (): unknown[] => {
     Object.defineProperty(Object.prototype, 'gift', gift)
-    const seen = [print(request), differingFields(before, withGift)]
-    Reflect.deleteProperty(Object.prototype, 'gift')
-    expect(seen).toEqual([before, ['gift']])
-  })
+    try {
+      return [print(request), differingFields(before, withGift)]
+    } finally {
+      Reflect.deleteProperty(Object.prototype, 'gift')
+    }
+  }
+  expect(seen()).toEqual([before, ['gift']])
 })
 
 describe('the tag of an API key', () => {
@@ -129,13 +123,10 @@ describe('the tag of an API key', () => {
   })
 
   test('tags distinguish API keys and salts by eight hexadecimal characters', () => {
-    const pairs = [
-      ['s', 'a'],
-      ['s', 'b'],
-      ['t', 'a'],
-      ['s', ''],
-    ] as const
-    const tags = pairs.map(([salt, apiKey]) => apiKeyTag(derive, salt, apiKey))
+    const tags = [
+      ...['a', 'b', ''].map((apiKey) => apiKeyTag(derive, 's', apiKey)),
+      apiKeyTag(derive, 't', 'a'),
+    ]
     expect(new Set(tags).size).toBe(4)
     for (const tag of tags) expect(tag).toMatch(/^[0-9a-f]{8}$/)
   })
