@@ -52,6 +52,8 @@ interface Performed {
   readonly sentAt: number[]
 }
 
+const replay: Judgement<string> = { next: 'retry', pace: 'replay' }
+const retry: Judgement<string> = { next: 'retry', pace: 'backoff' }
 const literal: Credentials = { rotates: false, get: () => 'key' }
 
 /** A success ends the call, a 4xx stops it, and everything else is retried. */
@@ -179,11 +181,9 @@ describe('how a call ends', () => {
 
   test('a call ends if the next attempt would begin after the deadline', async () => {
     const performed = run([answer(503, {}, { 'retry-after': '120' })])
-    const ended = await performed.ending
-    expect(ended.end).toBe('deadline')
+    expect(await performed.ending).toMatchObject({ end: 'deadline', trail: { last: { status: 503 } } })
     expect(performed.requests).toHaveLength(1)
     expect(performed.runtime.monotonic()).toBe(0)
-    expect(ended.trail.last).toMatchObject({ status: 503 })
   })
 
   test('a call ends before a send if the signal has fired or the time is over', async () => {
@@ -193,20 +193,17 @@ describe('how a call ends', () => {
     ] as const) {
       let asked = 0
       const credentials: Credentials = { rotates: true, get: () => `k${++asked}` }
-      const performed = run([answer(200)], { settings: changes, credentials })
-      const ended = await performed.ending
-      expect([ended.end, asked]).toEqual([end, 0])
-      expect(ended.trail).toMatchObject({ attempts: 0, retries: 0 })
-      expect(performed.requests).toEqual([])
+      const { ending, requests } = run([answer(200)], { settings: changes, credentials })
+      expect(await ending).toMatchObject({ end, trail: { attempts: 0, retries: 0 } })
+      expect([asked, requests]).toEqual([0, []])
     }
   })
 
   const bodyAborted: AttemptResult = { ...answer(201), problem: 'aborted' } as AttemptResult
-  const retry: Judgement<string> = { next: 'retry', pace: 'replay' }
   test.each<[when: string, AttemptResult, Judgement<string>, end: string]>([
-    ['before a response that would be repeated', { kind: 'aborted' }, retry, 'aborted'],
+    ['before a response that would be repeated', { kind: 'aborted' }, replay, 'aborted'],
     ['before a response that would not be', { kind: 'aborted' }, { next: 'stop' }, 'aborted'],
-    ['during a body that would be requested again', bodyAborted, retry, 'aborted'],
+    ['during a body that would be requested again', bodyAborted, replay, 'aborted'],
     ['during a body that would not be', bodyAborted, { next: 'stop' }, 'aborted'],
     ['after the judge found a value', bodyAborted, { next: 'done', value: 'x' }, 'done'],
   ])(
@@ -289,12 +286,7 @@ describe('the API key', () => {
   test('the API key is requested before each other attempt if the call continues after a 401', async () => {
     const performed = run([answer(401), answer(200)], {
       credentials: rotating('old', 'new'),
-      call: {
-        judge: (result) =>
-          result.kind === 'answer' && result.status === 200
-            ? { next: 'done', value: '' }
-            : { next: 'retry', pace: 'backoff' },
-      },
+      call: { judge: (_result, { attempts }) => (attempts > 1 ? { next: 'done', value: '' } : retry) },
     })
     expect(await endOf(performed)).toBe('done')
     expect(performed.sentAt[1]).toBeGreaterThan(0)
@@ -323,23 +315,13 @@ describe('the API key', () => {
 })
 
 describe('the last look before sending', () => {
-  test('the check before a send gets the API key that would be sent', async () => {
+  test('the check before a send gets the API key that would be sent, and can stop the request', async () => {
     const seen: unknown[] = []
     const credentials: Credentials = { rotates: true, get: () => `k${seen.length + 1}` }
-    const performed = run([answer(500), answer(200)], {
-      credentials,
-      call: { beforeSend: async (credential) => seen.push(credential) > 0 },
-    })
-    await performed.ending
+    const beforeSend = async (credential: string | null) => seen.push(credential) < 2
+    const performed = run([answer(500)], { credentials, call: { beforeSend } })
+    expect(await performed.ending).toMatchObject({ end: 'stopped', trail: { attempts: 1 } })
     expect(seen).toEqual(['k1', 'k2'])
-  })
-
-  test('the check before a send can stop the request', async () => {
-    let looks = 0
-    const performed = run([answer(500)], { call: { beforeSend: async () => ++looks < 2 } })
-    const ended = await performed.ending
-    expect(ended.end).toBe('stopped')
-    expect(ended.trail.attempts).toBe(1)
     expect(performed.requests).toHaveLength(1)
   })
 
@@ -356,10 +338,8 @@ describe('the last look before sending', () => {
       hooks: { onRequest: ({ operation }) => void asked.push(operation) },
       call: { beforeSend: async () => finish(controller, runtime).then(() => true) },
     })
-    const ended = await performed.ending
-    expect(ended.end).toBe(end)
-    expect(ended.trail).toMatchObject({ attempts: 0, retries: 0, cutByDeadline: false })
-    expect(ended.trail.last).toBeUndefined()
+    const trail = { attempts: 0, retries: 0, cutByDeadline: false, last: undefined }
+    expect(await performed.ending).toMatchObject({ end, trail })
     expect([performed.requests, asked]).toEqual([[], []])
   })
 })
