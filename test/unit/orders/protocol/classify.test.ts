@@ -115,33 +115,25 @@ describe('the kind of an ending', () => {
     ])
   })
 
-  it.each([
-    ['201 with an order', answer(201, { ...order, ...OTHER })],
-    ['200 with an order', answer(200, { ...order, ...OTHER })],
-    ['201 with nothing but an id', answer(201, { id: 'ord_1', ...OTHER })],
-  ])(
-    'the outcome is contradicted if %s differs from the request, and no foreign id is reported',
-    (_what, result) => {
-      expect(classify(result)).toEqual({
-        kind: 'contradicted',
-        status: result.kind === 'answer' ? result.status : 0,
-        issues: [{ path: 'externalOrderId', message: 'is not what was sent' }],
-      })
-    },
-  )
+  const more = { ...order, note: { deep: true } }
+  const issues = [{ path: 'externalOrderId', message: 'is not what was sent' }]
+  const noJson = [{ path: '', message: 'is not JSON' }]
+  const bought = { ...refusal, code: 'PAYMENT_REQUIRED' }
+  it.each<[what: string, text: object | string, outcome: Outcome & { status: number }]>([
+    ['the order with unknown fields', more, { kind: 'created', status: 201, order: more, orderId: 'ord_1' }],
+    ['that the response is not JSON', login, { kind: 'created_unreadable', status: 201, issues: noJson }],
+    ["a refusal's code, not its text", bought, { kind: 'refused', status: 402, code: 'PAYMENT_REQUIRED' }],
+    // No id of another order is reported.
+    ['a contradiction', { ...order, ...OTHER }, { kind: 'contradicted', status: 201, issues }],
+    ['a contradiction of a replay', { ...order, ...OTHER }, { kind: 'contradicted', status: 200, issues }],
+    ['a contradiction of an id', { id: 'ord_1', ...OTHER }, { kind: 'contradicted', status: 201, issues }],
+  ])('the outcome has %s, and nothing else', (_what, body, outcome) => {
+    expect(classify(answer(outcome.status, body))).toEqual(outcome)
+  })
 
   it('neither a truncated body nor a refusal is compared with the request', () => {
     expect(classify(answer(201, { ...order, ...OTHER }, 'cut')).kind).toBe('created_unreadable')
     expect(classify(answer(402, { ...refusal, ...OTHER })).kind).toBe('refused')
-  })
-
-  it('the outcome has the order as returned, with unknown fields', () => {
-    expect(classify(answer(201, { ...order, note: { deep: true } }))).toEqual({
-      kind: 'created',
-      order: { ...order, note: { deep: true } },
-      orderId: 'ord_1',
-      status: 201,
-    })
   })
 
   it('the outcome has the id and the invalid field of a created order', () => {
@@ -149,22 +141,6 @@ describe('the kind of an ending', () => {
     expect(orderId).toBe('ord_1')
     expect(none).toBeUndefined()
     expect(issues?.map(({ path }) => path)).toEqual(['status', 'amount'])
-  })
-
-  it("the outcome states that a created order's response is not JSON", () => {
-    expect(classify(answer(201, login))).toEqual({
-      kind: 'created_unreadable',
-      status: 201,
-      issues: [{ path: '', message: 'is not JSON' }],
-    })
-  })
-
-  it("a refusal has its status and code, but not the server's text", () => {
-    expect(classify(answer(402, { code: 'PAYMENT_REQUIRED', message: 'secret text' }))).toEqual({
-      kind: 'refused',
-      status: 402,
-      code: 'PAYMENT_REQUIRED',
-    })
   })
 
   it('an id is only taken from a 201', () => {

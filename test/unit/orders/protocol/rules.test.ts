@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CLOCK_SKEW } from '../../../../src/http/deadline.ts'
-import { isBusy, mayAttempt, startOf } from '../../../../src/orders/protocol/keys.ts'
+import { isBusy, mayAttempt } from '../../../../src/orders/protocol/keys.ts'
 import {
   type Command,
   type Condition,
@@ -299,13 +299,6 @@ describe('the step for any record', () => {
       const isOpenEnded =
         is.state === 'rejected' || is.hold === 'conflict' || is.fingerprint['target'] === undefined
       if (!isOpenEnded) expect(is.fingerprint).toEqual(at.wanted?.fingerprint)
-    })
-  })
-
-  it('a key that the caller gave is never changed', () => {
-    each((is, at) => {
-      if (is.origin === 'caller')
-        expect(['same', undefined]).toContain(startOf(is, at, at.wanted?.idempotencyKey))
     })
   })
 
