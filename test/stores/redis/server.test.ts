@@ -2,7 +2,7 @@ import type { EventEmitter } from 'node:events'
 import { inspect } from 'node:util'
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { type RedisClient, RedisStore, type RedisStoreOptions } from 'customer-ordering-sdk/stores/redis'
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   EVERYTHING,
   insertAll,
@@ -20,12 +20,12 @@ import { AnswerProxy } from '../support/answer-proxy.ts'
 import { expectHistoryThrough } from '../support/disaster.ts'
 import { redisServers } from '../support/during.ts'
 import {
+  callsOf,
   expectFailure,
+  expectFailures,
   expectLaggingCopyIsNotBelieved,
   failureOf,
-  readsOf,
   shopOver,
-  writesOf,
 } from '../support/failures.ts'
 import { RedisServers } from '../support/redis.ts'
 import {
@@ -49,8 +49,15 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
 
   afterEach(async () => {
     for (const { close } of open.splice(0)) await close()
+    const limits = ['maxmemory', 0, 'maxmemory-policy', 'noeviction', 'min-replicas-to-write', 0]
+    await configure('appendonly', 'yes', 'appendfsync', 'always', ...limits)
+    await servers().ask('replicaof', 'no', 'one')
+    await servers().ask('acl', 'setuser', 'default', '+info')
     await servers().ask('flushall')
   })
+
+  /** Changes settings of the server until the end of the test. */
+  const configure = (...settings: (string | number)[]) => servers().ask('config', 'set', ...settings)
 
   async function clientOf(name: ClientName, options?: object, port = servers().port): Promise<RedisClient> {
     const connection = await connect(name, [port], { ...options })
@@ -65,71 +72,69 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     return new RedisStore({ client: await clientOf(name), ...options })
   }
 
+  /** Reads until the server knows the scripts. */
+  async function warm(store: RedisStore): Promise<void> {
+    for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
+  }
+
+  /** A proxy in front of the server, which stops after the test. */
+  async function openProxy(): Promise<AnswerProxy> {
+    const proxy = await AnswerProxy.start(servers().port)
+    open.push({ close: () => proxy.stop() })
+    return proxy
+  }
+
   /** The server's count of a command since the last reset. */
-  async function callsOf(command: string): Promise<number> {
+  async function countOf(command: string): Promise<number> {
     const lines = await servers().ask('info', 'commandstats')
     const counted = lines.find((line) => line.startsWith(`cmdstat_${command}:`))
     return Number(/calls=(\d+)/.exec(counted ?? '')?.[1] ?? 0)
   }
 
   describe('the inspection of the server', () => {
-    afterEach(async () => {
-      await servers().ask('config', 'set', 'appendonly', 'yes', 'maxmemory-policy', 'noeviction')
-      await servers().ask('replicaof', 'no', 'one')
-      await servers().ask('acl', 'setuser', 'default', '+info')
-    })
-
     it.each(CLIENTS)(
       'a server without an append-only file is rejected until it has one, through %s',
       async (name) => {
         const store = await storeWith(name)
-        await servers().ask('config', 'set', 'appendonly', 'no')
+        await configure('appendonly', 'no')
         for (const call of [() => store.insert(makeRow(1)), () => store.get(SCOPE, makeRow(1).id)]) {
           await expectFailure(call, 'with its setting `appendonly no`')
         }
         expect(await servers().ask('dbsize')).toEqual(['0'])
         const assuming = await storeWith(name, { persistence: 'assume' })
         expect(await assuming.insert(makeRow(2))).toEqual({ inserted: true })
-        await servers().ask('config', 'set', 'appendonly', 'yes')
+        await configure('appendonly', 'yes')
         expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
       },
     )
 
     // docs/decisions/redis-appendfsync.md explains why the store does not check it.
     it('the store accepts `appendfsync everysec`, which it cannot distinguish from `always`', async () => {
-      await servers().ask('config', 'set', 'appendfsync', 'everysec')
-      try {
-        expect(await (await storeWith('node-redis')).insert(makeRow(1))).toEqual({ inserted: true })
-        expect((await servers().ask('info', 'everything')).join()).not.toMatch(/everysec|appendfsync/)
-        const script = "return redis.call('CONFIG', 'GET', 'appendfsync')"
-        const [answer] = await servers().ask('eval', script, 0)
-        expect(answer).toContain('This Redis command is not allowed from script')
-      } finally {
-        await servers().ask('config', 'set', 'appendfsync', 'always')
-      }
+      await configure('appendfsync', 'everysec')
+      expect(await (await storeWith('node-redis')).insert(makeRow(1))).toEqual({ inserted: true })
+      expect((await servers().ask('info', 'everything')).join()).not.toMatch(/everysec|appendfsync/)
+      const [answer] = await servers().ask('eval', "return redis.call('CONFIG', 'GET', 'appendfsync')", 0)
+      expect(answer).toContain('This Redis command is not allowed from script')
     })
 
     it('the store rejects an eviction policy that removes any key, and accepts policies for keys that expire', async () => {
       const store = await storeWith('node-redis')
-      await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
+      await configure('maxmemory-policy', 'allkeys-lru')
       await expectFailure(() => store.insert(makeRow(1)), 'with its setting `maxmemory-policy allkeys-lru`')
       const assuming = await storeWith('node-redis', { eviction: 'assume' })
       expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
-      await servers().ask('config', 'set', 'maxmemory-policy', 'volatile-lru')
+      await configure('maxmemory-policy', 'volatile-lru')
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
     })
 
     it('the store rejects a replica, even one that became a replica later', async () => {
       const [store, later] = [await storeWith('ioredis'), await storeWith('ioredis')]
       await store.insert(makeRow(1))
-      for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
+      await warm(store)
       await servers().ask('replicaof', '127.0.0.1', '1')
-      const error = await failureOf(() => later.get(SCOPE, makeRow(1).id))
-      expect(error.message).toContain('it is a replica. Connect the client to the primary.')
-      expect(error.applied).toBeUndefined()
-      for (const call of [...readsOf(store), ...writesOf(store)]) {
-        expect((await expectFailure(call, 'is a replica')).applied).toBeUndefined()
-      }
+      await expectFailure(() => later.get(SCOPE, 'id'), 'it is a replica. Connect the client to the primary.')
+      for (const { applied } of await expectFailures(callsOf(store), 'is a replica'))
+        expect(applied).toBeUndefined()
     })
 
     it.each(CLIENTS)(
@@ -158,13 +163,12 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
 
     it.each(CLIENTS)('the store inspects the server again after a reconnect, through %s', async (name) => {
-      const proxy = await AnswerProxy.start(servers().port)
-      open.push({ close: () => proxy.stop() })
+      const proxy = await openProxy()
       const client = await clientOf(name, { commandTimeout: 10_000 }, proxy.port)
       const store = new RedisStore({ client })
       await store.insert(makeRow(1))
-      for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
-      await servers().ask('config', 'set', 'appendonly', 'no')
+      await warm(store)
+      await configure('appendonly', 'no')
       expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
       const connected = new Promise<void>((resolve) => client.on?.('ready', resolve))
       proxy.loseNextAnswer()
@@ -173,7 +177,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       for (const row of [makeRow(3), makeRow(4)])
         await expectFailure(() => store.insert(row), 'with its setting `appendonly no`')
       expect(await store.insert(makeRow(1)).catch(({ message }) => message)).toContain('appendonly')
-      await servers().ask('config', 'set', 'appendonly', 'yes')
+      await configure('appendonly', 'yes')
       expect(await store.insert(makeRow(3))).toEqual({ inserted: true })
     })
 
@@ -186,7 +190,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       }
       const store = new RedisStore({ client: silent })
       await store.insert(makeRow(1))
-      await servers().ask('config', 'set', 'maxmemory-policy', 'allkeys-lru')
+      await configure('maxmemory-policy', 'allkeys-lru')
       // A restarted server forgets its scripts.
       await servers().ask('script', 'flush')
       await expectFailure(() => store.insert(makeRow(2)), 'allkeys-lru')
@@ -195,19 +199,15 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
 
     it('the store inspects the server again every hour', async () => {
       const store = await storeWith('node-redis')
-      const clock = vi.spyOn(performance, 'now')
-      try {
-        clock.mockReturnValue(0)
-        await store.insert(makeRow(1))
-        for (const id of ['after the scripts', 'were loaded']) await store.get(SCOPE, id)
-        await servers().ask('config', 'set', 'appendonly', 'no')
-        clock.mockReturnValue(3_599_999)
-        expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
-        clock.mockReturnValue(3_600_000)
-        await expectFailure(() => store.insert(makeRow(3)), 'appendonly no')
-      } finally {
-        clock.mockRestore()
-      }
+      const clock = vi.spyOn(performance, 'now').mockReturnValue(0)
+      onTestFinished(() => clock.mockRestore())
+      await store.insert(makeRow(1))
+      await warm(store)
+      await configure('appendonly', 'no')
+      clock.mockReturnValue(3_599_999)
+      expect(await store.insert(makeRow(2))).toEqual({ inserted: true })
+      clock.mockReturnValue(3_600_000)
+      await expectFailure(() => store.insert(makeRow(3)), 'appendonly no')
     })
 
     it('close removes every listener from the client', async () => {
@@ -224,14 +224,14 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
 
     it('the store inspects the server once for each scope', async () => {
       const store = await storeWith('node-redis')
-      // Wait until the server knows the scripts.
-      await (await storeWith('node-redis')).insert(makeRow(9))
-      await (await storeWith('node-redis')).get(SCOPE, 'any')
+      const other = await storeWith('node-redis')
+      await other.insert(makeRow(9))
+      await warm(other)
       await servers().ask('config', 'resetstat')
       await Promise.all([1, 2, 3].map((number) => store.insert(makeRow(number))))
       await store.get('another scope', 'id')
       const [sections, scopes] = [3, 2]
-      expect(await callsOf('info')).toBe(sections * scopes)
+      expect(await countOf('info')).toBe(sections * scopes)
     })
   })
 
@@ -249,9 +249,9 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       expect(await store.get(SCOPE, makeRow(2).id)).toEqual(makeRow(2))
       // One more call for the inspection.
       const scripts = 5 + 1
-      expect(await callsOf('eval')).toBe(scripts)
+      expect(await countOf('eval')).toBe(scripts)
       await insertAll(store, [makeRow(5)])
-      expect(await callsOf('eval')).toBe(scripts)
+      expect(await countOf('eval')).toBe(scripts)
     })
 
     it("scripts touch only the store's own keys, set no expiry, and never scan the database", async () => {
@@ -264,7 +264,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await mustUpdate(store, nextVersion(nextVersion(makeRow(1)), { updatedAt: 0 }))
       await walk((options) => store.list(SCOPE, options), 3)
       await walk((options) => store.listOpen(SCOPE, options), 3)
-      for (const command of ['keys', 'scan', 'zrange', 'sort']) expect(await callsOf(command)).toBe(0)
+      for (const command of ['keys', 'scan', 'zrange', 'sort']) expect(await countOf(command)).toBe(0)
       await expectIndexed(servers().port, 20)
       await store.prune(SCOPE, EVERYTHING)
       await expectIndexed(servers().port, 6)
@@ -275,8 +275,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
 
     it('a script sent twice after a lost response writes once, or fails without a partial write', async () => {
-      const proxy = await AnswerProxy.start(servers().port)
-      open.push({ close: () => proxy.stop() })
+      const proxy = await openProxy()
       const store = new RedisStore({ client: await clientOf(name, undefined, proxy.port) })
       const direct = await storeWith(name)
       await store.get(SCOPE, 'warm')
@@ -311,14 +310,13 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
   })
 
   it.each(CLIENTS)('histories are linearizable while connections break, through %s', async (name) => {
-    const proxies = [await AnswerProxy.start(servers().port), await AnswerProxy.start(servers().port)]
+    const proxies = [await openProxy(), await openProxy()]
     const stores: RedisStore[] = []
     for (const proxy of proxies) {
-      open.push({ close: () => proxy.stop() })
       const hasty =
         name === 'ioredis'
           ? { retryStrategy: () => 5 }
-          : { url: undefined, socket: { host: '127.0.0.1', port: proxy.port, reconnectStrategy: 5 } }
+          : { socket: { host: '127.0.0.1', port: proxy.port, reconnectStrategy: 5 } }
       stores.push(new RedisStore({ client: await clientOf(name, hasty, proxy.port) }))
     }
     for (const store of stores) await store.get(SCOPE, 'warm')
@@ -338,15 +336,13 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
   })
 
   describe('a server whose memory is full', () => {
-    afterEach(() => servers().ask('config', 'set', 'maxmemory', '0'))
-
     it.each(CLIENTS)(
       'a server with full memory accepts no new order, but closes and prunes existing ones, through %s',
       async (name) => {
         const store = await storeWith(name)
         await store.get(SCOPE, 'warm')
         const used = (await servers().ask('info', 'memory')).find((line) => line.startsWith('used_memory:'))
-        await servers().ask('config', 'set', 'maxmemory', Number(used?.split(':')[1]) + 2 ** 20)
+        await configure('maxmemory', Number(used?.split(':')[1]) + 2 ** 20)
         const rows = makeRows(100, { data: 'x'.repeat(50_000) })
         const kept: StoredRow[] = []
         const error = await failureOf(async () => {
@@ -377,8 +373,6 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
   })
 
   describe('failures', () => {
-    afterEach(() => servers().ask('config', 'set', 'min-replicas-to-write', '0'))
-
     it.each(CLIENTS)('connection failures reveal no address and no password, through %s', async (name) => {
       const server = await RedisServers.start('single')
       await server.ask('acl', 'setuser', 'shop', 'on', '>correct-horse', '~*', '+@all')
@@ -425,7 +419,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
 
     it('the store writes nothing if the server has too few replicas', async () => {
-      await servers().ask('config', 'set', 'min-replicas-to-write', '1')
+      await configure('min-replicas-to-write', '1')
       const error = await failureOf(async () => (await storeWith('node-redis')).insert(makeRow(1)))
       expect(error).toMatchObject({ applied: false, cause: { code: 'NOREPLICAS' } })
       expect(await servers().ask('dbsize')).toEqual(['0'])
@@ -439,14 +433,11 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       'if the server has %s %s, `charged` of a new order is %s, and no request is sent',
       async (name, bad, charged, good, reason) => {
         const { sandbox, client } = shopOver(await storeWith('node-redis'))
-        await servers().ask('config', 'set', name, bad)
-        try {
-          const error = await expectFailure(() => client.orders.create(order('r1')), reason)
-          expect(error.charged).toBe(charged)
-          expect(sandbox.requests).toEqual([])
-        } finally {
-          await servers().ask('config', 'set', name, good)
-        }
+        await configure(name, bad)
+        const error = await expectFailure(() => client.orders.create(order('r1')), reason)
+        expect(error.charged).toBe(charged)
+        expect(sandbox.requests).toEqual([])
+        await configure(name, good)
         await client.orders.create(order('r1'))
         sandbox.expectChargedOnce('r1')
       },
@@ -464,16 +455,15 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     it('the store rejects a foreign value under one of its keys', async () => {
       const store = await storeWith('ioredis')
       await insertAll(store, [makeRow(1)])
-      const key = (await servers().ask('keys', '*:row:*'))[0] ?? ''
+      const [key = ''] = await servers().ask('keys', '*:row:*')
       await servers().ask('set', key, 'theirs')
       for (const call of [
         () => store.get(SCOPE, makeRow(1).id),
         () => store.insert(makeRow(1)),
         () => store.update(nextVersion(makeRow(1)), 1),
         () => store.listOpen(SCOPE, { limit: 1 }),
-      ]) {
+      ])
         await expectFailure(call, 'contains a row that it did not write')
-      }
       await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
       const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))
       expect(error.cause).toMatchObject({ code: 'WRONGTYPE' })

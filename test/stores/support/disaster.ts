@@ -1,6 +1,6 @@
 /** Clients of one store that continue while its server dies and restarts. */
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { OrderStore } from '../../../src/stores/store.ts'
 
 const pause = (milliseconds: number): Promise<void> =>
@@ -37,13 +37,7 @@ function patient(store: OrderStore): OrderStore {
     try {
       return await call
     } catch (error) {
-      for (let back = false; !back; ) {
-        await pause(10)
-        back = await store.get('scope', 'id').then(
-          () => true,
-          () => false,
-        )
-      }
+      await vi.waitFor(() => store.get('scope', 'id'), { timeout: 60_000, interval: 10 })
       throw error
     }
   }

@@ -51,28 +51,17 @@ export async function connect(
   ports: readonly number[],
   options: Readonly<Record<string, unknown>> = {},
 ): Promise<Connection> {
-  return name === 'ioredis' ? connectIoredis(ports, options) : await connectNodeRedis(ports, options)
-}
-
-async function connectNodeRedis(
-  ports: readonly number[],
-  options: Readonly<Record<string, unknown>>,
-): Promise<Connection> {
-  const urls = ports.map((port) => ({ url: `redis://127.0.0.1:${port}` }))
-  const client =
-    urls.length === 1
-      ? nodeRedis().createClient({ ...urls[0], ...options })
-      : nodeRedis().createCluster({ rootNodes: urls, ...options })
+  const nodes = ports.map((port) => ({ host: '127.0.0.1', port }))
+  const alone = nodes.length === 1
+  if (name === 'ioredis') {
+    const { Redis, Cluster } = ioredis()
+    const client = alone ? new Redis({ ...nodes[0], ...options }) : new Cluster(nodes, options)
+    client.on('error', () => {})
+    return { client, close: () => client.disconnect() }
+  }
+  const client = alone
+    ? nodeRedis().createClient({ socket: nodes[0], ...options })
+    : nodeRedis().createCluster({ rootNodes: nodes.map((socket) => ({ socket })), ...options })
   await client.on('error', () => {}).connect()
   return { client, close: () => client.destroy() }
-}
-
-function connectIoredis(ports: readonly number[], options: Readonly<Record<string, unknown>>): Connection {
-  const nodes = ports.map((port) => ({ host: '127.0.0.1', port }))
-  const client =
-    nodes.length === 1
-      ? new (ioredis().Redis)({ ...nodes[0], ...options })
-      : new (ioredis().Cluster)(nodes, options)
-  client.on('error', () => {})
-  return { client, close: () => client.disconnect() }
 }
