@@ -1,6 +1,6 @@
 import type { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { type MysqlClient, MysqlStore } from 'customer-ordering-sdk/stores/mysql'
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
 import { exportsOf, programsAbout } from '../../docs/support/pages.ts'
@@ -40,11 +40,14 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
   let xids = 0
 
   /** A pool that ends after the test. */
-  function openPool(options: Parameters<typeof makeMysqlPool>[1] = {}, url = server().url): Mysql2Pool {
+  function openPool(options: object = {}, url = server().url): Mysql2Pool {
     const pool = makeMysqlPool(url, options)
     pools.push(pool)
     return pool
   }
+
+  /** A store with a pool of its own, which has these options. */
+  const open = (options?: object) => new MysqlStore({ client: openPool(options) })
 
   /** A store with row 1, and its pool of one connection. */
   async function openWithRow() {
@@ -52,14 +55,6 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     const store = new MysqlStore({ client: pool })
     await store.insert(makeRow(1))
     return { pool, store }
-  }
-
-  /** A transaction that has locked all rows. */
-  async function lockRows() {
-    const other = await openPool().getConnection()
-    await other.query('START TRANSACTION')
-    await other.query('SELECT * FROM customer_ordering_rows FOR UPDATE')
-    return other
   }
 
   /** A connection that ends after the test: an open transaction would block the next one. */
@@ -86,7 +81,7 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
 
   behavesAsSqlStore({
     name: 'MysqlStore',
-    open: () => new MysqlStore({ client: openPool() }),
+    open: () => open(),
     query: execute,
     versions: 'customer_ordering_rows_versions',
     dropIndex: 'DROP TABLE customer_ordering_rows_versions',
@@ -95,7 +90,24 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     dropped: 'If they were dropped, their orders are forgotten',
   })
 
-  behavesAsServerStore(server, (address) => new MysqlStore({ client: openPool({}, address) }), ['crash'])
+  const WAITING = "SELECT id FROM information_schema.PROCESSLIST WHERE info LIKE 'UPDATE%'"
+  const LOCKED = 'innodb_lock_wait_timeout) allows. End that transaction.'
+  behavesAsServerStore({
+    server,
+    openPool,
+    over: (client) => new MysqlStore({ client }),
+    disasters: ['crash'],
+    one: { connectionLimit: 1 },
+    lock: async () => {
+      const connection = await connect()
+      await connection.query('START TRANSACTION')
+      await connection.query('SELECT * FROM customer_ordering_rows FOR UPDATE')
+      return connection
+    },
+    kill: () => vi.waitFor(async () => execute(`KILL ${(await execute(WAITING))[0]?.['id']}`), 30_000),
+    limits: [['innodb_lock_wait_timeout', 'SET innodb_lock_wait_timeout = 1', '1205', LOCKED]],
+    session: 'SELECT CONNECTION_ID()',
+  })
 
   describe('transactions of other code', () => {
     it.each([
@@ -177,7 +189,6 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
         await leaveBehind(pool, `SET SESSION TRANSACTION ISOLATION LEVEL ${level}`)
         expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
         await other.query('COMMIT')
-        other.release()
         expect(await store.get(SCOPE, makeRow(1).id)).toMatchObject({ version: 9 })
       },
     )
@@ -238,10 +249,8 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     it('a session without strict mode truncates nothing', async () => {
       const store = await withSession("SET sql_mode = ''")
       const scope = 'a'.repeat(1_025)
-      const error = await expectFailure(
-        () => store.insert(makeRow(1, { scope })),
-        'more than 1024 bytes. Shorten the account label. Nothing was written.',
-      )
+      const reason = 'more than 1024 bytes. Shorten the account label. Nothing was written.'
+      const error = await expectFailure(() => store.insert(makeRow(1, { scope })), reason)
       expect(error.applied).toBe(false)
       const longest = makeRow(1, { scope: 'é'.repeat(512), id: 'i'.repeat(1_024) })
       await store.insert(longest)
@@ -281,8 +290,9 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       await execute('CREATE DATABASE IF NOT EXISTS theirs')
       await leaveBehind(pool, 'USE theirs')
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
+      const nowhere = new MysqlStore({ client: openPool({}, server().url.replace(/orders$/, '')) })
       await expectFailure(
-        () => new MysqlStore({ client: openPool({}, server().url.replace(/orders$/, '')) }).migrate(),
+        () => nowhere.migrate(),
         'its connection uses no database. Set the option `database`.',
       )
       const named = new MysqlStore({ client: pool, database: 'orders' })
@@ -291,10 +301,10 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
   })
 
   describe('settings of the server', () => {
-    afterEach(() =>
+    const restore = () =>
       execute(`SET GLOBAL innodb_flush_log_at_trx_commit = 1, sync_binlog = 1, read_only = 0,
-        default_storage_engine = InnoDB`),
-    )
+        default_storage_engine = InnoDB`)
+    afterEach(restore)
 
     it.each([
       ['SET GLOBAL innodb_flush_log_at_trx_commit = 2', 'innodb_flush_log_at_trx_commit is not 1'],
@@ -302,19 +312,19 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       ['SET GLOBAL sync_binlog = 0', 'the binary log may lack a commit'],
       ['SET GLOBAL read_only = 1', 'this server is read-only, so it may be a replica'],
     ])('%s is rejected, at first and while the store is open', async (statement, message) => {
-      const store = new MysqlStore({ client: openPool() })
+      const store = open()
       await store.insert(makeRow(1))
       await execute(statement)
       // The user may write even if the server is read-only.
       await expectFailures(callsOf(store), message)
-      await expectFailure(() => new MysqlStore({ client: openPool() }).migrate(), message)
-      await execute(`SET GLOBAL innodb_flush_log_at_trx_commit = 1, sync_binlog = 1, read_only = 0`)
+      await expectFailure(() => open().migrate(), message)
+      await restore()
       expect((await store.listOpen(SCOPE, { limit: 5 })).rows).toEqual([makeRow(1)])
     })
 
     it('the tables use InnoDB, whatever the default', async () => {
       await execute('SET GLOBAL default_storage_engine = MyISAM')
-      await new MysqlStore({ client: openPool() }).migrate()
+      await open().migrate()
       const engines = "SELECT DISTINCT ENGINE FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'orders'"
       expect(await execute(engines)).toEqual([{ ENGINE: 'InnoDB' }])
     })
@@ -327,9 +337,9 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       ['DROP PRIMARY KEY, ADD PRIMARY KEY (scope(10), id(10))', 'its table has no primary key'],
       ['DROP PRIMARY KEY, ADD PRIMARY KEY (scope, id, version)', 'its table has no primary key'],
     ])('a table after ALTER TABLE … %s is rejected', async (change, message) => {
-      await new MysqlStore({ client: openPool() }).insert(makeRow(1))
+      await open().insert(makeRow(1))
       await execute(`ALTER TABLE customer_ordering_rows ${change}`)
-      await expectFailure(() => new MysqlStore({ client: openPool() }).get(SCOPE, 'id'), message)
+      await expectFailure(() => open().get(SCOPE, 'id'), message)
     })
 
     it.each<[string, Record<string, string>, string]>([
@@ -349,51 +359,25 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
         'a member of the group may lag behind',
       ],
     ])('%s is rejected unless its reads wait for the other nodes', async (_, settings, message) => {
-      const withSettings = (changed: Record<string, string>): MysqlClient => {
-        return poolWith(openPool(), async (statement, connection) => {
-          if (!statement.sql.startsWith('SHOW')) return await connection.execute(statement)
-          return [Object.entries(changed).map(([Variable_name, Value]) => ({ Variable_name, Value }))]
-        })
+      const withSettings = (changed: Record<string, string>): MysqlStore => {
+        const rows = Object.entries(changed).map(([Variable_name, Value]) => ({ Variable_name, Value }))
+        const client = poolWith(openPool(), async (statement, connection) =>
+          statement.sql.startsWith('SHOW') ? [rows] : await connection.execute(statement),
+        )
+        return new MysqlStore({ client })
       }
-      await expectFailure(() => new MysqlStore({ client: withSettings(settings) }).migrate(), message)
+      await expectFailure(() => withSettings(settings).migrate(), message)
       const waits = { wsrep_sync_wait: '7', group_replication_consistency: 'BEFORE_AND_AFTER' }
-      await new MysqlStore({ client: withSettings({ ...settings, ...waits }) }).migrate()
+      await withSettings({ ...settings, ...waits }).migrate()
     })
 
     it('a failover to a replica that lags behind is not believed', async () => {
-      const store = new MysqlStore({ client: openPool() })
-      await expectLaggingCopyIsNotBelieved(store, async () => {
-        await execute('DELETE FROM customer_ordering_rows; SET GLOBAL read_only = 1')
-      })
+      const fail = () => execute('DELETE FROM customer_ordering_rows; SET GLOBAL read_only = 1')
+      await expectLaggingCopyIsNotBelieved(open(), fail)
     })
   })
 
   describe('failures', () => {
-    it('a write that waits too long for a lock was not applied', async () => {
-      const { pool, store } = await openWithRow()
-      const other = await lockRows()
-      await leaveBehind(pool, 'SET innodb_lock_wait_timeout = 1')
-      const update = () => store.update(nextVersion(makeRow(1)), 1)
-      const error = await expectFailure(update, 'innodb_lock_wait_timeout', '1205')
-      expect(error.applied).toBe(false)
-      await other.query('ROLLBACK')
-      other.release()
-      expect(await update()).toBe(true)
-    })
-
-    it('a write whose connection was killed is in doubt', async () => {
-      const { store } = await openWithRow()
-      const other = await lockRows()
-      const written = failureOf(() => store.update(nextVersion(makeRow(1)), 1))
-      const waiting = "SELECT id FROM information_schema.PROCESSLIST WHERE info LIKE 'UPDATE%'"
-      let ids = await execute(waiting)
-      while (ids.length === 0) ids = await execute(waiting)
-      await execute(`KILL ${ids[0]?.['id']}`)
-      expect((await written).applied).toBeUndefined()
-      await other.query('ROLLBACK')
-      other.release()
-    })
-
     it.each([
       [1213, 'a deadlock with another transaction. Try again. Nothing was written.', false],
       [1114, "the server's disk or its table is full. Free up space. Nothing was written.", false],
@@ -406,22 +390,17 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
         if (!statement.sql.startsWith('INSERT')) return await connection.execute(statement)
         throw Object.assign(new Error('secret'), { errno })
       })
-      const error = await expectFailure(
-        () => new MysqlStore({ client }).insert(makeRow(1)),
-        message,
-        String(errno),
-      )
-      expect(error.applied).toBe(applied)
+      const insert = () => new MysqlStore({ client }).insert(makeRow(1))
+      expect((await expectFailure(insert, message, String(errno))).applied).toBe(applied)
     })
 
     it('a user with access to the rows only needs no right to create tables', async () => {
       await execute(`CREATE OR REPLACE USER limited@'127.0.0.1' IDENTIFIED BY 'x';
         GRANT SELECT, INSERT, UPDATE, DELETE ON orders.* TO limited@'127.0.0.1'`)
-      const url = new URL(server().url)
-      Object.assign(url, { username: 'limited', password: 'x' })
-      const store = new MysqlStore({ client: openPool({}, url.href) })
+      const url = server().urlFor({ user: 'limited', password: 'x' })
+      const store = new MysqlStore({ client: openPool({}, url) })
       await expectFailure(() => store.migrate(), 'as a user that may create them', '1142')
-      await new MysqlStore({ client: openPool() }).migrate()
+      await open().migrate()
       await store.insert(makeRow(1))
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     })
@@ -441,28 +420,21 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       'the store rejects the client %j',
       async (client) => {
         // A caller without a type checker may pass anything.
-        await expectFailure(
-          () => new MysqlStore({ client: client as MysqlClient }),
-          'needs a pool or connection of mysql2',
-        )
+        const wrong = () => new MysqlStore({ client: client as MysqlClient })
+        await expectFailure(wrong, 'needs a pool or connection of mysql2')
       },
     )
 
     it('the store rejects a client that does not show the status of the server', async () => {
-      const client: MysqlClient = { query: async () => [[]], execute: async () => [[]] }
-      await expectFailure(
-        () => new MysqlStore({ client }).migrate(),
-        'does not show the status of the server',
-      )
+      const store = new MysqlStore({ client: { query: async () => [[]], execute: async () => [[]] } })
+      await expectFailure(() => store.migrate(), 'does not show the status of the server')
     })
 
     it.each(['', ' ', 'a\u0000', 'x'.repeat(56), '😀'])(
       'the store rejects the table name %j',
       async (table) => {
-        await expectFailure(
-          () => new MysqlStore({ client: openPool(), table }),
-          'The option `table` of MysqlStore',
-        )
+        const wrong = () => new MysqlStore({ client: openPool(), table })
+        await expectFailure(wrong, 'The option `table` of MysqlStore')
       },
     )
   })

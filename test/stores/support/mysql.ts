@@ -12,34 +12,19 @@ export interface Mysql2Pool extends MysqlPool {
   end(): Promise<void>
 }
 
-interface Mysql2Options {
-  readonly uri?: string
-  readonly connectionLimit?: number
-  readonly connectTimeout?: number
-  readonly flags?: string
-  readonly rowsAsArray?: boolean
-  readonly nestTables?: boolean
-  readonly namedPlaceholders?: boolean
-  readonly supportBigNumbers?: boolean
-  readonly bigNumberStrings?: boolean
-  readonly typeCast?: unknown
-  readonly charset?: string
-  readonly multipleStatements?: boolean
-}
-
 interface Mysql2 {
-  createPool(options: Mysql2Options): Mysql2Pool
-  createConnection(options: Mysql2Options): Promise<Mysql2Connection>
+  createPool(options: object): Mysql2Pool
+  createConnection(options: object): Promise<Mysql2Connection>
 }
 
 export const mysql2 = (name: 'mysql2' | 'mysql2-3.9' = 'mysql2'): Mysql2 => engine<Mysql2>(`${name}/promise`)
 
 /** The callback interface of mysql2. */
 export const mysql2Callbacks = (): {
-  createPool(options: Mysql2Options): { promise(): MysqlPool; end(done: () => void): void }
+  createPool(options: object): { promise(): MysqlPool; end(done: () => void): void }
 } => engine('mysql2')
 
-export function makeMysqlPool(uri: string, options: Mysql2Options = {}): Mysql2Pool {
+export function makeMysqlPool(uri: string, options: object = {}): Mysql2Pool {
   return mysql2().createPool({ uri, connectionLimit: 8, ...options })
 }
 

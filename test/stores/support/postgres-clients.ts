@@ -20,18 +20,9 @@ export interface PgPool extends PostgresClient {
   on(event: 'error' | 'connect', listener: (subject: never) => void): unknown
 }
 
-export interface PgOptions {
-  readonly connectionString?: string
-  readonly max?: number
-  readonly options?: string
-  readonly connectionTimeoutMillis?: number
-  readonly query_timeout?: number
-  readonly statement_timeout?: number
-}
-
 interface Pg {
-  readonly Pool: new (options: PgOptions) => PgPool
-  readonly Client: new (options: PgOptions) => PgClient
+  readonly Pool: new (options: object) => PgPool
+  readonly Client: new (options: object) => PgClient
   readonly types: { setTypeParser(oid: number, parser: (text: string) => unknown): void }
 }
 
@@ -56,7 +47,7 @@ export const pglite = (): PGliteModule => engine<PGliteModule>('@electric-sql/pg
 export const postgresJs = (): ((url: string, options?: object) => PostgresJs) => engine('postgres')
 
 /** A pool that ignores that the server ends its idle connections. */
-export function makePool(url: string, options: PgOptions = {}): PgPool {
+export function makePool(url: string, options: object = {}): PgPool {
   const pool = new (pg().Pool)({ connectionString: url, max: 8, ...options })
   pool.on('error', () => {})
   return pool
