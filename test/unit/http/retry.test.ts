@@ -50,14 +50,6 @@ describe('backoff', () => {
     },
   )
 
-  test('by default there are four retries, then the decision states that none is left', () => {
-    expect(follow('backoff')).toEqual({ waits: [125, 250, 500, 1000], end: 'stopped' })
-  })
-
-  test.each<Pace>(['now', 'backoff', 'refresh'])('with maxRetries 0, pace %s is not retried', (pace) => {
-    expect(follow(pace, { maxRetries: 0 })).toEqual({ waits: [], end: 'stopped' })
-  })
-
   test('maxRetries counts all kinds of retries together', () => {
     let counts = noCounts
     for (const pace of ['now', 'refresh', 'backoff', 'now'] as const) {
@@ -70,8 +62,20 @@ describe('backoff', () => {
   })
 })
 
-test('a socket that closed is retried immediately the first time, then after a backoff', () => {
-  expect(follow('now')).toEqual({ waits: [0, 250, 500, 1000], end: 'stopped' })
+test.each<[pace: Pace, limit: Partial<Situation>, waits: number[]]>([
+  // Four retries are the default of these tests.
+  ['backoff', {}, [125, 250, 500, 1000]],
+  // A socket that closed is retried immediately the first time, then after a backoff.
+  ['now', {}, [0, 250, 500, 1000]],
+  ...(['now', 'backoff', 'refresh'] as const).map((pace): [Pace, object, []] => [
+    pace,
+    { maxRetries: 0 },
+    [],
+  ]),
+  // An unreadable success is repeated twice at most, whatever maxRetries is.
+  ...[0, 4, 100].map((maxRetries): [Pace, object, number[]] => ['replay', { maxRetries }, [0, 250]]),
+])('pace %s with %j waits %j, then the decision states that none is left', (pace, limit, waits) => {
+  expect(follow(pace, limit)).toEqual({ waits, end: 'stopped' })
 })
 
 test('a refused API key is tried once more immediately, whatever was retried before', () => {
@@ -91,22 +95,12 @@ describe('waiting for an earlier request with the same key', () => {
     const decision = ask({ pace: 'poll', counts: { retries: 4, polls: 2000, replays: 2 } })
     expect(decision).toEqual({ wait: 3750, counts: { retries: 4, polls: 2001, replays: 2 } })
   })
-
-  test('the wait for an earlier request ends at the deadline', () => {
-    expect(ask({ pace: 'poll', remaining: 500 })).toEqual({ stop: 'deadline' })
-    expect(waitOf(ask({ pace: 'poll', remaining: 501 }))).toBe(500)
-  })
 })
 
-test.each([0, 4, 100])(
-  'an unreadable success is repeated twice at most with maxRetries %i, without a retry',
-  (maxRetries) => {
-    expect(follow('replay', { maxRetries })).toEqual({ waits: [0, 250], end: 'stopped' })
-    const counts: Counts = { retries: 4, polls: 7, replays: 1 }
-    const decision = ask({ pace: 'replay', counts, maxRetries })
-    expect(decision).toEqual({ wait: 250, counts: { ...counts, replays: MAX_REPLAYS } })
-  },
-)
+test('repeating an unreadable success uses no retry, and needs none left', () => {
+  const counts: Counts = { retries: 4, polls: 7, replays: 1 }
+  expect(ask({ pace: 'replay', counts })).toEqual({ wait: 250, counts: { ...counts, replays: MAX_REPLAYS } })
+})
 
 describe('Retry-After', () => {
   test.each<Pace>(['now', 'backoff', 'refresh', 'poll', 'replay'])(

@@ -438,9 +438,11 @@ describe('an option of a call among its parameters', () => {
 })
 
 describe('account and server', () => {
-  it('account and server lose white space around them, which would name other orders', () => {
+  it('account and server lose white space around them, and server is the normalized baseUrl by default', () => {
     const trimmed = { account: 'shop', server: 'live' }
     expect(resolve({ ...good, account: ' shop\n', server: '\tlive ' })).toMatchObject(trimmed)
+    const spelled = { ...good, baseUrl: 'https://API.example.com.:443/%7ebase/' }
+    expect(resolve(spelled).server).toBe('https://api.example.com/~base')
   })
 
   it.each(['device', 'server'])('account is required with a store of durability %s', (durability) => {
@@ -467,12 +469,6 @@ describe('account and server', () => {
     expect(refusalOf({ ...options, store })).toBe('accepted')
     vi.unstubAllGlobals()
     expect(refusalOf({ ...options, store })).toBe('accepted')
-  })
-
-  it('by default, the server label is the normalized baseUrl', () => {
-    const spelled = { ...good, baseUrl: 'https://API.example.com.:443/%7ebase/' }
-    expect(resolve(spelled).server).toBe('https://api.example.com/~base')
-    expect(resolve({ ...good, server: 'production' }).server).toBe('production')
   })
 })
 
