@@ -38,6 +38,7 @@ const SAME: Key = { key: LEFT_OPEN.key, origin: 'derived', generation: 0, firstS
 const THIRD = { key: 'k3', generation: 3 } as const
 const NEXT: Key = { ...THIRD, origin: 'derived' }
 const SENT_NOW = { ...THIRD, firstSentAt: 50 } as const
+const MOVED = { ...CLAIMED, ...SENT_NOW } as const
 const refusal = { kind: 'refused', status: 402 } as const
 const clean = { ambiguous: false, firstSentAt: 10 } as const
 const refused = { ...clean, state: 'rejected', rejection: refusal, body: undefined } as const
@@ -70,6 +71,11 @@ describe('a claim', () => {
   const held = (busyUntil: number | undefined, othersUntil: number): Changes => ({
     ...{ firstSentAt: 10, busyUntil, othersUntil },
   })
+  const left = { firstKeySentAt: 10, firstRejection: refusal }
+  const below = { ...clean, highest: 2, key: 'k0', generation: 1 }
+  const derived = { origin: 'derived' } as const
+  const random = { ...clean, origin: 'random', key: 'k0' } as const
+  const nextRandom: Key = { ...NEXT, origin: 'random' }
   it.each<[what: string, expected: Changes, before: Changes, key?: Key, its?: Claim]>([
     ['of an open order', CLAIMED, { firstSentAt: 10 }],
     ['of an order that another call has', { ...CLAIMED, ambiguous: true, othersUntil: 99 }, busy],
@@ -82,12 +88,7 @@ describe('a claim', () => {
     ['of an order that exists', CLAIMED, { ...clean, state: 'created', order: { id: 'o1' } }],
     ['of a refused order', REOPENED, again],
     ['of an abandoned order whose key is its name', REOPENED, { ...again, ambiguous: true }],
-    [
-      'with the next key',
-      { ...REOPENED, ...SENT_NOW, firstKeySentAt: 10, firstRejection: refusal },
-      again,
-      NEXT,
-    ],
+    ['with the next key', { ...REOPENED, ...SENT_NOW, ...left }, again, NEXT],
     [
       'with the next key, by the same call',
       { ...OWN, ...SENT_NOW, ambiguous: false, firstKeySentAt: 10 },
@@ -95,7 +96,7 @@ describe('a claim', () => {
       NEXT,
       own,
     ],
-    ['with the next key after a later one, which keeps the first', { ...CLAIMED, ...SENT_NOW }, second, NEXT],
+    ['with the next key after a later one, which keeps the first', MOVED, second, NEXT],
     [
       'with the first key again',
       {
@@ -105,24 +106,9 @@ describe('a claim', () => {
       { ...second, firstRejection: refusal },
       { ...SAME, firstSentAt: 5 },
     ],
-    [
-      'with a key above the highest',
-      { ...CLAIMED, ...SENT_NOW, highest: undefined },
-      { ...clean, highest: 2, key: 'k0', generation: 1 },
-      NEXT,
-    ],
-    [
-      'with a derived key after a random one, which is no first key',
-      { ...CLAIMED, ...SENT_NOW, origin: 'derived' },
-      { ...clean, origin: 'random', key: 'k0' },
-      NEXT,
-    ],
-    [
-      'with a random key, which leaves no first key behind',
-      { ...CLAIMED, ...SENT_NOW, origin: 'random' },
-      clean,
-      { ...NEXT, origin: 'random' },
-    ],
+    ['with a key above the highest', { ...MOVED, highest: undefined }, below, NEXT],
+    ['with a derived key after a random one, which is no first key', { ...MOVED, ...derived }, random, NEXT],
+    ['with a random key, which leaves no first key', { ...MOVED, origin: 'random' }, clean, nextRandom],
   ])('a claim %s changes: %j', (_what, expected, before, key = SAME, its = lease) => {
     const after = claim(content(before), undefined, key, its)
     expect(changes(content(before), after)).toStrictEqual(expected)
@@ -130,13 +116,9 @@ describe('a claim', () => {
 
   it('a claim with a payload sends that payload', () => {
     const its = { ...changed, body: '{"quantity":2}' }
+    const { body, fingerprint } = its
     const claimed = claim(content(refused), its, SAME, lease)
-    expect(claimed).toMatchObject({
-      body: its.body,
-      fingerprint: its.fingerprint,
-      state: 'open',
-      attempts: 1,
-    })
+    expect(claimed).toMatchObject({ body, fingerprint, state: 'open', attempts: 1 })
   })
 })
 
@@ -145,7 +127,8 @@ describe('a settlement', () => {
   const ended = { attempts: 2, busyUntil: undefined }
   const doubted = { ...ended, ambiguous: true }
   const closed = { state: 'rejected', rejection: refusal, body: undefined } as const
-  const cancelled = { ...closed, rejection: { kind: 'cancelled' } } as const
+  const unsent = { busyUntil: undefined, firstSentAt: undefined }
+  const cancelled = { ...closed, ...unsent, rejection: { kind: 'cancelled' } } as const
   const aborted = { hold: 'aborted', firstSentAt: 10 } as const
   const certain = { rejection: refusal, ambiguous: false } as const
   const unused = { ...certain, rejection: cancelled.rejection, attempts: 0, unused: true } as const
@@ -155,18 +138,8 @@ describe('a settlement', () => {
     ['keeps an earlier hold', { attempts: 2 }, aborted],
     ['replaces an earlier hold', { attempts: 2, hold: 'refused' }, aborted, { hold: 'refused' }],
     ['closes the order', { ...ended, ...closed }, busy, certain],
-    [
-      'closes an order that nobody has processed',
-      { ...cancelled, busyUntil: undefined, firstSentAt: undefined },
-      busy,
-      unused,
-    ],
-    [
-      'closes a held order',
-      { ...closed, attempts: 2, hold: undefined },
-      { ...clean, hold: 'refused' },
-      certain,
-    ],
+    ['closes an order that nobody has processed', cancelled, busy, unused],
+    ['closes a held order', { ...closed, attempts: 2, hold: undefined }, { ...aborted, ...clean }, certain],
     ['keeps the end of an overtaken call', doubted, { ...busy, othersUntil: 120 }],
   ])('a settlement %s: %j', (_what, expected, before, ending) => {
     const after = settle(content(before), { ...end, ...ending })
@@ -283,20 +256,13 @@ describe('a record whose times are not to be trusted', () => {
   const until = (minutes: number) => updatedAt + minutes * MINUTE
   const marked = { claim: 'new', firstSentAt: 0 } as const
   const over = { ...marked, busyUntil: undefined } as const
+  const othersFor = (minutes: number) => ({ ...over, othersUntil: NOW + minutes * MINUTE })
   it.each<[what: string, expected: Changes, before: Changes]>([
     ['sent', marked, {}],
     ['never sent', { claim: 'new' }, { firstSentAt: undefined }],
     ['under a later key', { ...marked, firstKeySentAt: 0 }, { firstKeySentAt: 5 }],
-    [
-      'claimed by a call that may be running',
-      { ...over, othersUntil: NOW + MINUTE },
-      { busyUntil: until(1) },
-    ],
-    [
-      'overtaken by such a call',
-      { ...over, othersUntil: NOW + 2 * MINUTE },
-      { busyUntil: until(1), othersUntil: until(2) },
-    ],
+    ['claimed by a call that may be running', othersFor(1), { busyUntil: until(1) }],
+    ['overtaken by such a call', othersFor(2), { busyUntil: until(1), othersUntil: until(2) }],
     ['claimed by a call that is over', over, { busyUntil: updatedAt }],
   ])('a record that was %s is marked: %j', (_what, expected, before) => {
     const after = distrust(record({ ...before, updatedAt }), NOW, 'new')
