@@ -7,25 +7,13 @@ import { PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { describe, expect, it } from 'vitest'
 import { makeRow } from '../../../src/stores/contract/rows.ts'
 import { freePort } from '../../support/free-port.ts'
-import { notRun } from '../../support/needs.ts'
 import { contractOver } from '../support/contract-over.ts'
 import { during, two } from '../support/during.ts'
 import { makePool, type PgPool } from '../support/postgres-clients.ts'
-import { describeWith } from '../support/services.ts'
+import { describeWith, PGBOUNCER } from '../support/services.ts'
 import { SqlServer } from '../support/sql-server.ts'
 
-/** The program, which may also be named by PGBOUNCER. */
-const PROGRAM = process.env['PGBOUNCER'] ?? 'pgbouncer'
 const MODES = ['session', 'transaction'] as const
-
-function isInstalled(): boolean {
-  try {
-    execFileSync(PROGRAM, ['--version'], { stdio: 'ignore' })
-    return true
-  } catch {
-    return false
-  }
-}
 
 interface Bouncer {
   readonly server: SqlServer
@@ -63,7 +51,7 @@ ignore_startup_parameters = extra_float_digits
     : {}
   if (ids.uid !== undefined && ids.gid !== undefined)
     for (const path of [folder, join(folder, 'pgbouncer.ini')]) chownSync(path, ids.uid, ids.gid)
-  const child = spawn(PROGRAM, [join(folder, 'pgbouncer.ini')], {
+  const child = spawn(PGBOUNCER, [join(folder, 'pgbouncer.ini')], {
     ...ids,
     stdio: ['ignore', 'ignore', 'pipe'],
   })
@@ -90,63 +78,60 @@ ignore_startup_parameters = extra_float_digits
   }
 }
 
-const title = 'PostgresStore behind PgBouncer'
-if (!isInstalled()) notRun(title, `no ${PROGRAM} is installed`)
-else
-  describeWith('postgres', title, () => {
-    describe.each(MODES)('in pool mode %s', (mode) => {
-      const bouncer = during(
-        () => start(mode),
-        (started) => started.stop(),
-      )
-      const pools = two(
-        () => makePool(bouncer().url),
-        (pool) => pool.end(),
-      )
-      const open = (pool: PgPool, table: string) => new PostgresStore({ client: pool, table })
-      contractOver(pools, (pool, number) => open(pool, `rows_${number}`), {
-        remove: (number) => pools()[0].query(`DROP TABLE IF EXISTS rows_${number}, rows_${number}_versions`),
-        operations: 60,
-      })
-
-      it('a connection that was released after BEGIN takes no acknowledged row with it', async () => {
-        const [pool] = pools()
-        await open(pool, 'leaky').migrate()
-        const leaky = makePool(bouncer().url, { max: 1 })
-        const client = await leaky.connect()
-        await client.query('BEGIN')
-        client.release()
-        const row = makeRow(1)
-        const acknowledged = await open(leaky, 'leaky')
-          .insert(row)
-          .then(
-            ({ inserted }) => inserted,
-            () => false,
-          )
-        await leaky.end()
-        expect((await open(pool, 'leaky').get(row.scope, row.id)) !== undefined).toBe(acknowledged)
-      })
-
-      it('every acknowledged row survives a crash of the server under load', async () => {
-        const store = open(pools()[0], 'crashed')
-        await store.migrate()
-        const acknowledged: string[] = []
-        let going = true
-        const writers = Array.from({ length: 6 }, async (_, writer) => {
-          for (let number = 0; going; number++) {
-            const row = makeRow(1000 * writer + number)
-            const { inserted } = await store.insert(row).catch(() => ({ inserted: false }))
-            if (inserted) acknowledged.push(row.id)
-          }
-        })
-        while (acknowledged.length < 200) await new Promise((resolve) => setImmediate(resolve))
-        await bouncer().server.crash()
-        const before = acknowledged.length
-        while (acknowledged.length < before + 50) await new Promise((resolve) => setImmediate(resolve))
-        going = false
-        await Promise.all(writers)
-        const { scope } = makeRow(1)
-        for (const id of acknowledged) expect(await store.get(scope, id)).toBeDefined()
-      }, 120_000)
+describeWith('pgbouncer', 'PostgresStore behind PgBouncer', () => {
+  describe.each(MODES)('in pool mode %s', (mode) => {
+    const bouncer = during(
+      () => start(mode),
+      (started) => started.stop(),
+    )
+    const pools = two(
+      () => makePool(bouncer().url),
+      (pool) => pool.end(),
+    )
+    const open = (pool: PgPool, table: string) => new PostgresStore({ client: pool, table })
+    contractOver(pools, (pool, number) => open(pool, `rows_${number}`), {
+      remove: (number) => pools()[0].query(`DROP TABLE IF EXISTS rows_${number}, rows_${number}_versions`),
+      operations: 60,
     })
+
+    it('a connection that was released after BEGIN takes no acknowledged row with it', async () => {
+      const [pool] = pools()
+      await open(pool, 'leaky').migrate()
+      const leaky = makePool(bouncer().url, { max: 1 })
+      const client = await leaky.connect()
+      await client.query('BEGIN')
+      client.release()
+      const row = makeRow(1)
+      const acknowledged = await open(leaky, 'leaky')
+        .insert(row)
+        .then(
+          ({ inserted }) => inserted,
+          () => false,
+        )
+      await leaky.end()
+      expect((await open(pool, 'leaky').get(row.scope, row.id)) !== undefined).toBe(acknowledged)
+    })
+
+    it('every acknowledged row survives a crash of the server under load', async () => {
+      const store = open(pools()[0], 'crashed')
+      await store.migrate()
+      const acknowledged: string[] = []
+      let going = true
+      const writers = Array.from({ length: 6 }, async (_, writer) => {
+        for (let number = 0; going; number++) {
+          const row = makeRow(1000 * writer + number)
+          const { inserted } = await store.insert(row).catch(() => ({ inserted: false }))
+          if (inserted) acknowledged.push(row.id)
+        }
+      })
+      while (acknowledged.length < 200) await new Promise((resolve) => setImmediate(resolve))
+      await bouncer().server.crash()
+      const before = acknowledged.length
+      while (acknowledged.length < before + 50) await new Promise((resolve) => setImmediate(resolve))
+      going = false
+      await Promise.all(writers)
+      const { scope } = makeRow(1)
+      for (const id of acknowledged) expect(await store.get(scope, id)).toBeDefined()
+    }, 120_000)
   })
+})

@@ -29,8 +29,12 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     for (const port of servers().ports) await servers().askAt(port, 'flushall')
   })
 
-  async function storeWith(name: ClientName, options?: object): Promise<RedisStore> {
-    const connection = await connect(name, servers().ports, { ...options })
+  async function storeWith(
+    name: ClientName,
+    options: Readonly<Record<string, unknown>> = {},
+    ports = servers().ports,
+  ): Promise<RedisStore> {
+    const connection = await connect(name, ports, options)
     open.push(connection)
     return new RedisStore({ client: connection.client })
   }
@@ -153,9 +157,7 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     const store = await storeWith('node-redis')
     await insertAll(store, [makeRow(1)])
     const { full, empty } = await places()
-    const connection = await connect('ioredis', [empty])
-    open.push(connection)
-    const plain = new RedisStore({ client: connection.client })
+    const plain = await storeWith('ioredis', {}, [empty])
     await expectFailure(() => plain.get(SCOPE, makeRow(1).id), 'Pass a cluster client.')
 
     const [key = ''] = await keysAt(full[0] ?? 0)

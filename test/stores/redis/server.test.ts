@@ -33,7 +33,7 @@ import {
   type ClientName,
   type Connection,
   connect,
-  ioredis,
+  type Ioredis,
   type NodeRedis,
   nodeRedis,
 } from '../support/redis-clients.ts'
@@ -444,8 +444,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     )
 
     it('the store rejects a client inside a transaction', async () => {
-      const client = new (ioredis().Redis)({ host: '127.0.0.1', port: servers().port })
-      open.push({ close: () => client.disconnect() })
+      const client = (await clientOf('ioredis')) as Ioredis
       const store = new RedisStore({ client })
       await store.get(SCOPE, 'warm')
       await client.multi({ pipeline: false })
@@ -500,9 +499,7 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     )
 
     it('the store works with a node-redis client that returns bytes', async () => {
-      const client = nodeRedis().createClient({ url: `redis://127.0.0.1:${servers().port}` })
-      open.push({ close: () => client.destroy() })
-      await client.connect()
+      const client = (await clientOf('node-redis')) as NodeRedis
       await use(client.withTypeMapping({ [nodeRedis().RESP_TYPES.BLOB_STRING]: Buffer }))
     })
 

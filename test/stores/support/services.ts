@@ -9,10 +9,17 @@ import { enginesFolder } from './engines.ts'
 export const serviceScript = (name: 'postgres' | 'redis' | 'mariadb'): string =>
   fileURLToPath(new URL(`../../../tools/services/${name}.sh`, import.meta.url))
 
+/** The program, which may also be named by the environment. */
+export const PGBOUNCER: string = process.env['PGBOUNCER'] ?? 'pgbouncer'
+
 /** The script's check that a server is installed. */
 const SERVERS = {
   clients: [],
   postgres: [[serviceScript('postgres'), 'check']],
+  pgbouncer: [
+    [serviceScript('postgres'), 'check'],
+    [PGBOUNCER, '--version'],
+  ],
   mariadb: [[serviceScript('mariadb'), 'check']],
   redis: [
     ['redis-server', '--version'],
