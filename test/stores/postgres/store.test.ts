@@ -61,16 +61,16 @@ describeWith('postgres', 'PostgresStore and its server', () => {
   /** A store with a pool of its own, which has these options. */
   const open = (options?: object): PostgresStore => new PostgresStore({ client: openPool(options) })
 
-  /** The same, after its first call. */
-  async function openReady(options?: object): Promise<PostgresStore> {
-    const store = open(options)
+  /** A store after its first call. */
+  async function openReady(client: PostgresClient = openPool()): Promise<PostgresStore> {
+    const store = new PostgresStore({ client })
     await store.migrate()
     return store
   }
 
-  /** The same with row 1. */
-  async function openWithRow(options?: object): Promise<PostgresStore> {
-    const store = open(options)
+  /** A store with row 1. */
+  async function openWithRow(client: PostgresClient = openPool()): Promise<PostgresStore> {
+    const store = new PostgresStore({ client })
     await store.insert(makeRow(1))
     return store
   }
@@ -214,7 +214,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
     it('the tables are the same for every search_path of a connection', async () => {
       await execute(url, 'CREATE SCHEMA other')
-      await openWithRow({ options: '-c search_path=other' })
+      await openWithRow(openPool({ options: '-c search_path=other' }))
       expect(await open().insert(makeRow(1))).toMatchObject({ inserted: false })
     })
 
@@ -335,8 +335,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ['a client of which nothing is known', unknownClient],
     ])("calls of %s do not join the caller's transaction", async (_, wrap) => {
       const client = await openClient()
-      const store = new PostgresStore({ client: wrap(client) })
-      await store.insert(makeRow(1))
+      const store = await openWithRow(wrap(client))
       for (const call of callsOf(store)) {
         await client.query('BEGIN')
         await client.query('CREATE TABLE theirs (id int)')
@@ -362,8 +361,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         const pool = new (pg(version).Pool)({ connectionString: url, max: 3 })
         pool.on('error', () => {})
         ends.push(() => pool.end())
-        const store = new PostgresStore({ client: share(pool) })
-        await store.migrate()
+        const store = await openReady(share(pool))
         const held = await Promise.all([1, 2, 3].map(() => pool.connect()))
         for (const client of held.slice(1)) await client.query('BEGIN')
         for (const client of held) client.release()
@@ -399,8 +397,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
     it('a transaction left open on a pooled connection ends with that connection', async () => {
       const pool = openPool({ max: 1 })
-      const store = new PostgresStore({ client: pool })
-      await store.migrate()
+      const store = await openReady(pool)
       const forgetful = await pool.connect()
       await forgetful.query('BEGIN')
       forgetful.release()
@@ -417,8 +414,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
           if (data.includes('_write') && data.includes(makeRow(1).id)) proxy.loseNextAnswer()
         },
       })
-      const store = new PostgresStore({ client: openPool({}, through) })
-      await store.migrate()
+      const store = await openReady(openPool({}, through))
       await expectFailure(() => store.insert(makeRow(1)), 'The write may or may not have happened')
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     })
@@ -444,8 +440,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
     it('every later call rejects after a single client loses its connection', async () => {
       const client = await openClient()
-      const store = new PostgresStore({ client })
-      await store.insert(makeRow(1))
+      const store = await openWithRow(client)
       const lost = new Promise((resolve) => client.on('error', resolve))
       await execute(
         server().url,
@@ -458,8 +453,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
     it('a crash loses no acknowledged row, even if connections use synchronous_commit = off', async () => {
       const pool = openPool({ options: '-c synchronous_commit=off' })
-      const store = new PostgresStore({ client: pool })
-      await store.migrate()
+      const store = await openReady(pool)
       await pool.query('CREATE TABLE theirs (id int)')
       // The server's own writer must not run first, as it did on a busy machine.
       await execute(url, "ALTER SYSTEM SET wal_writer_delay = '10s'")
@@ -483,8 +477,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       async (setting) => {
         // The role's own writes are acknowledged without a standby.
         const pool = openPool({ options: `-c synchronous_commit=${setting}` })
-        const store = new PostgresStore({ client: pool })
-        await store.migrate()
+        const store = await openReady(pool)
         await pool.query('CREATE TABLE theirs (id int)')
         await setStandby('a_standby_that_is_away')
         try {
@@ -502,8 +495,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
     it('a call rejects if the pool has no free connection in time', async () => {
       const pool = openPool({ max: 1, connectionTimeoutMillis: 1_500 })
-      const store = new PostgresStore({ client: pool })
-      await store.insert(makeRow(1))
+      const store = await openWithRow(pool)
       const taken = await pool.connect()
       const reason =
         /no connection became free in time, or none could be opened\. .* This attempt wrote nothing\.$/
@@ -520,7 +512,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it('a call rejects if the client stops waiting for the response', async () => {
-      const store = await openWithRow({ query_timeout: 1_500 })
+      const store = await openWithRow(openPool({ query_timeout: 1_500 }))
       const locker = await lockRow(makeRow(1).id)
       const call = () => store.update(nextVersion(makeRow(1)), 1)
       const error = await expectFailure(call, 'The write may or may not have happened', 'QUERY_TIMEOUT')
@@ -534,8 +526,9 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it('the store runs at READ COMMITTED, so a concurrent write is no serialization failure', async () => {
-      const store = open({ options: '-c default_transaction_isolation=repeatable\\ read' })
-      await store.insert(makeRow(1))
+      const store = await openWithRow(
+        openPool({ options: '-c default_transaction_isolation=repeatable\\ read' }),
+      )
       const locker = await begin()
       await locker.query("UPDATE customer_ordering_rows SET version = 2, data = 'theirs'")
       const ours = store.update(nextVersion(makeRow(1)), 1)
@@ -555,8 +548,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
     it('a new order is reported as not charged, with certainty, if the database is at its limit of time', async () => {
       await openReady()
-      const store = open({ options: '-c statement_timeout=300' })
-      await store.migrate()
+      const store = await openReady(openPool({ options: '-c statement_timeout=300' }))
       const locker = await begin()
       await locker.query('LOCK TABLE customer_ordering_rows IN EXCLUSIVE MODE')
       const error = await expectOrderNotSent(store)
@@ -571,8 +563,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await openReady()
       const { role, client } = await openRole()
       await execute(url, `GRANT ALL ON customer_ordering_rows, customer_ordering_rows_versions TO ${role}`)
-      const store = new PostgresStore({ client: share(client) })
-      await store.insert(makeRow(1))
+      const store = await openWithRow(share(client))
       const secure = 'ALTER TABLE customer_ordering_rows ENABLE ROW LEVEL SECURITY'
       await expectLaggingCopyIsNotBelieved(store, async () => void (await execute(url, secure)))
       const refused = await expectFailure(() => store.insert(makeRow(2)), 'this user may not use', '42501')
@@ -591,8 +582,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
         ['a pool', () => openPool()],
         ['a client', () => openClient()],
       ])('a write of %s whose wait for the standby was cancelled is in doubt', async (_, connect) => {
-        const store = new PostgresStore({ client: await connect() })
-        await store.migrate()
+        const store = await openReady(await connect())
         await setStandby('missing')
         for (const write of [
           () => store.insert(makeRow(1)),
@@ -606,8 +596,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       })
 
       it('a client that does not show warnings may not write while the server waits for standbys', async () => {
-        const store = new PostgresStore({ client: unknownClient(openPool()) })
-        await store.insert(makeRow(1))
+        const store = await openWithRow(unknownClient(openPool()))
         await setStandby('missing')
         const reason = 'this client does not show when that wait is cancelled'
         expect((await expectFailure(() => store.insert(makeRow(2)), reason)).applied).toBe(false)
@@ -745,8 +734,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const client = watched(openPool(), (text) => {
         if (text.startsWith('CALL') && text.includes('_prune')) statements++
       })
-      const store = new PostgresStore({ client })
-      await store.migrate()
+      const store = await openReady(client)
       await fill(1_200)
       const locker = await lockRow('00000007')
       expect(await store.prune(SCOPE, { createdBefore: 1_101, rejectedBefore: 0 })).toBe(1_099)
@@ -797,8 +785,7 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
     it('each call is one statement', async () => {
       let statements = 0
-      const store = new PostgresStore({ client: watched(openPool(), () => statements++) })
-      await store.migrate()
+      const store = await openReady(watched(openPool(), () => statements++))
       for (const call of [
         () => store.insert(makeRow(1)),
         () => store.insert(makeRow(1)),
