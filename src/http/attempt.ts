@@ -72,7 +72,9 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
     if (over !== undefined) return stopped(over)
     const controller = new AbortController()
     try {
-      const pending = transport.send({ method, url, headers, body, isLate, signal: controller.signal })
+      const { signal: own } = controller
+      // A custom transport may return a thenable that sends again at each then().
+      const pending = Promise.resolve(transport.send({ method, url, headers, body, isLate, signal: own }))
       const response = await deadline.race(pending, 0)
       if (response instanceof Interruption) {
         // Some transports ignore the signal, and respond later.

@@ -1,7 +1,6 @@
 /** The lists of the service: requests their pages, and reads the rows. */
 import type { ListOptions, ListOrdersParams } from '../call-options.ts'
 import { isObject } from '../defined.ts'
-import type { Charged } from '../errors/classes.ts'
 import type { CallSettings, Connection, Endpoint } from '../http/call.ts'
 import { queryString } from '../http/path.ts'
 import { READ_PAGE, read } from '../http/request.ts'
@@ -11,7 +10,7 @@ import { envelopeOf, type ListEnvelope } from '../schemas/list.ts'
 import type { Reader } from '../schemas/shape.ts'
 import { callSettings, readArguments } from '../settings/arguments.ts'
 import { Pages } from './pages.ts'
-import type { FetchedPage, FetchPage } from './prefetch.ts'
+import type { FetchedPage } from './prefetch.ts'
 
 export interface ListEndpoint<T> extends Reader<T> {
   readonly endpoint: Endpoint
@@ -24,55 +23,42 @@ type Rows<T> = Omit<FetchedPage<T>, 'info'>
 
 interface ListContext {
   readonly connection: Connection
-  readonly lifetime: Pick<Lifetime, 'check'>
+  readonly lifetime: Lifetime
+  readonly defaults: CallSettings
   readonly listEnvelope: ((body: unknown) => ListEnvelope) | undefined
 }
 
-interface ListCall {
-  readonly settings: CallSettings
-  readonly sourceSystem: string | undefined
-  /** What errors report about the wallet, for a search for an order. */
-  readonly charged: Charged | undefined
-}
-
 export function listPages<T>(
-  context: ListContext & { readonly defaults: CallSettings },
+  { connection, defaults, lifetime, listEnvelope }: ListContext,
   list: ListEndpoint<T>,
   { limit, offset = 0, sourceSystem }: ListOrdersParams,
   options: ListOptions | undefined,
 ): Pages<T> {
   const { prefetch, ...call } = readArguments.listCall(options)
-  const settings = callSettings(context.defaults, call)
-  const fetch = pageFetcher(context, list, { settings, sourceSystem, charged: undefined })
-  return new Pages<T>(fetch, { offset, limit, prefetch, signal: settings.signal })
-}
-
-export function pageFetcher<T>(
-  { connection, lifetime, listEnvelope }: ListContext,
-  { endpoint, path, ...rows }: ListEndpoint<T>,
-  { settings, sourceSystem, charged }: ListCall,
-): FetchPage<T> {
-  return async ({ offset, limit, signal }) => {
-    lifetime.check()
-    const { value, info } = await read<Rows<T>>(connection, {
-      ...READ_PAGE,
-      endpoint,
-      path,
-      query: queryString({ limit, offset: offset === 0 ? undefined : offset, sourceSystem }),
-      settings: { ...settings, signal },
-      charged,
-      parse: (body) => {
-        const found = envelopeOf(body, rows.identifier, listEnvelope)
-        return 'issues' in found ? found : parseRows(found.value, rows)
-      },
-    })
-    return { ...value, info }
-  }
+  const settings = callSettings(defaults, call)
+  return new Pages<T>(
+    async (at) => {
+      lifetime.check()
+      const { value, info } = await read<Rows<T>>(connection, {
+        ...READ_PAGE,
+        endpoint: list.endpoint,
+        path: list.path,
+        query: queryString({ limit, offset: at.offset === 0 ? undefined : at.offset, sourceSystem }),
+        settings: { ...settings, signal: at.signal },
+        parse: (body) => {
+          const found = envelopeOf(body, list.identifier, listEnvelope)
+          return 'issues' in found ? found : parseRows(found.value, list)
+        },
+      })
+      return { ...value, info }
+    },
+    { offset, limit, prefetch, signal: settings.signal },
+  )
 }
 
 function parseRows<T>(
   { items, total, hasMore }: ListEnvelope,
-  { parse, allRight, identifier }: Omit<ListEndpoint<T>, 'endpoint' | 'path'>,
+  { parse, allRight, identifier }: ListEndpoint<T>,
 ): Checked<Rows<T>> | Promise<Checked<Rows<T>>> {
   const rowsOf = (values: readonly T[]): Checked<Rows<T>> => {
     // Reads the ids from the raw rows, because the caller's schema may have renamed the field.

@@ -1,4 +1,3 @@
-import type { Charged } from '../errors/classes.ts'
 import type { InfoSource } from '../response-info.ts'
 
 export interface FetchedPage<T> {
@@ -29,13 +28,6 @@ export interface Start {
   readonly prefetch?: number | undefined
   /** Maximum number of rows that the caller wants. Pages beyond them are not requested ahead. */
   readonly wanted?: number
-  /**
-   * Set for a search, which must miss no row, with what its errors report about the wallet.
-   *
-   * Pages overlap, because rows may move during the walk: if a row was removed, the next page would
-   * otherwise skip a row. An announced end counts only after two pages without new rows.
-   */
-  readonly search?: { readonly charged: Charged | undefined }
 }
 
 /** Number of rows per page if the call sets no limit (API document, "Limits"). */

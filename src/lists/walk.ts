@@ -26,8 +26,6 @@ interface Position {
   mark: readonly string[]
   /** Number of later pages with exactly the ids in `mark`. */
   rounds: number
-  /** True if the envelope of a page has announced the end. */
-  announced: boolean
   ended: boolean
   readonly progress: Progress
 }
@@ -51,7 +49,6 @@ export class Walk<T> {
       count: 0,
       mark: [],
       rounds: 0,
-      announced: false,
       ended: false,
       progress: new Progress(),
     },
@@ -106,12 +103,9 @@ export class Walk<T> {
   #take({ items: rows, ids, total, hasMore, continues, info }: FetchedPage<T>): FoundPage<T> {
     const at = this.#at
     const { offset, near, progress } = at
-    const { search } = this.start
     const received = rows.length
     const end = offset + received
-    // A page of a search that lies within the overlap has no new rows even if the service respects
-    // `offset`.
-    const atFrontier = offset >= at.frontier || (search !== undefined && end > at.frontier)
+    const atFrontier = offset >= at.frontier
     // Does not compare the rows of a first page, because most lists have only one page.
     const items = near.length === 0 ? rows : unseen(rows, ids, near)
     if (received > 0) {
@@ -124,15 +118,10 @@ export class Walk<T> {
       if (items.length > 0) at.count++
     }
     at.frontier = Math.max(at.frontier, end)
-    at.offset = search === undefined ? end : offset + advanceBy(received)
+    at.offset = end
     const asked = this.start.limit ?? DEFAULT_LIMIT
     const told = saysEnd({ end, received, asked, total, hasMore })
-    at.announced ||= told
-    const isEnd =
-      search === undefined
-        ? told && (hasMore === false || progress.stale === 0)
-        : at.announced && progress.stale > 1
-    if (received === 0 || isEnd) at.ended = true
+    if (received === 0 || (told && (hasMore === false || progress.stale === 0))) at.ended = true
 
     // Ignores a total below the number of rows already read: such a total counts one page, or the
     // remaining rows.
@@ -151,7 +140,7 @@ export class Walk<T> {
       // Checks only pages with new rows: a valid list may have several empty pages, or several
       // pages with only the rows that every page repeats.
       if (items.length > 0) this.#refuseRepeatedPages(ids, info)
-      at.ended = progress.isOver(info, search?.charged)
+      at.ended = progress.isOver(info, 'no')
     }
     return { items, offset, total, info }
   }
@@ -165,7 +154,7 @@ export class Walk<T> {
       at.rounds = 0
     }
     // Rows that shift by several whole pages may repeat a page once or twice.
-    if (at.rounds > 2) throw unreadable('repeats its pages', info, this.start.search?.charged)
+    if (at.rounds > 2) throw unreadable('repeats its pages', info, 'no')
   }
 }
 
@@ -191,13 +180,6 @@ function enough(pages: readonly (readonly string[])[], ids: number): readonly (r
   })
 }
 
-const MOST_OVERLAP = 10
-
-/** How far a search advances after a page. */
-export function advanceBy(received: number): number {
-  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
-}
-
 interface PageExtent {
   /** Number of rows from the start of the list to the end of this page. */
   readonly end: number
@@ -212,12 +194,12 @@ interface PageExtent {
  * True if the envelope of a page states that nothing follows. Ignores a total that equals the
  * length of a full page: some services send the length of the page as the total.
  */
-function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
+export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): boolean {
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
 }
 
 /** Detects the end of a list whose service never returns an empty page. */
-class Progress {
+export class Progress {
   /** Number of consecutive pages without new rows. */
   stale = 0
   #pages = 0
@@ -241,17 +223,18 @@ class Progress {
    * True after two consecutive pages without new rows. Rows that shifted by a whole page can cause
    * one such page. Two such pages mean the end: some services return the last page for any later
    * offset.
+   * @param charged what an error about this list reports about the wallet
    * @throws {InvalidResponseError} if the service never respected `offset`, so that rows may be
    * missing
    */
-  isOver(info: InfoSource, charged: Charged | undefined): boolean {
+  isOver(info: InfoSource, charged: Charged): boolean {
     if (this.stale < 2) return false
     if (this.#moved) return true
     throw unreadable('ignores offset', info, charged)
   }
 }
 
-function unreadable(what: string, info: InfoSource, charged: Charged = 'no'): InvalidResponseError {
+function unreadable(what: string, info: InfoSource, charged: Charged): InvalidResponseError {
   const { attempts, status } = infoFrom(info)
   const money = charged === 'no' ? '' : ` ${moneySentence(charged)}`
   return new InvalidResponseError(

@@ -113,10 +113,10 @@ async function runJob<Output>(context: OrdersContext<Output>, job: CreateJob): P
   }
   const { info, attempts, remembered } = placed
   if (reporter.watched) {
-    const { durationMs, supportReference, ...answered } = info()
-    const paid = { ok: true, attempts, charged: 'yes', remembered } as const
+    const { supportReference, ...answered } = info()
+    const paid = { ok: true, attempts, charged: 'yes', remembered, durationMs: deadline.elapsed() } as const
     const { status } = answerFacts(answered)
-    reporter.settled({ ...orderEvent(job), durationMs, ...paid, ...supportReference, ...defined({ status }) })
+    reporter.settled({ ...orderEvent(job), ...paid, ...supportReference, ...defined({ status }) })
   }
   attachInfo(value, info)
   return { ...placed, value }

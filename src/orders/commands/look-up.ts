@@ -5,12 +5,12 @@ import { type AnyCustomerOrderingError, type ErrorFacts, UnresolvedOrderError } 
 import { statusRow } from '../../errors/statuses.ts'
 import type { CallSettings, Endpoint } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
-import { segment } from '../../http/path.ts'
-import { READ_ITEM, type Reply, read } from '../../http/request.ts'
-import { pageFetcher } from '../../lists/list-pages.ts'
+import { queryString, segment } from '../../http/path.ts'
+import { READ_ITEM, READ_PAGE, type Reply, read } from '../../http/request.ts'
 import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
-import { Walk } from '../../lists/walk.ts'
+import { Progress, saysEnd } from '../../lists/walk.ts'
 import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
+import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/shape.ts'
 import { type Asked, differencesFound, type Echo, echoOf, sourceSystemOf } from '../protocol/outcome.ts'
@@ -212,25 +212,59 @@ interface ScanOptions {
   readonly checkOpen: () => void
 }
 
-const ROWS = {
-  path: ORDERS_PATH,
-  identifier: 'id',
-  parse: (row: unknown) => ({ value: readRow(row) }),
-  allRight: (_: readonly unknown[]): _ is readonly (ListedOrder | undefined)[] => false,
-}
+const MOST_OVERLAP = 10
 
-/** Yields pages. Assumes nothing about the order of rows, the envelope, or whether the service respects `limit`. */
+/**
+ * Yields pages. Assumes nothing about the order of rows, the envelope, or whether the service respects
+ * `limit`. Pages overlap, because rows may move during the scan: if a row was removed, the next page
+ * would otherwise skip a row. Ids may repeat.
+ */
 export async function* scanOrders(
   context: OrderContext,
   { operation, settings, charged, sourceSystem, checkOpen }: ScanOptions,
 ): AsyncGenerator<readonly ListedOrder[], void, undefined> {
   const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
-  const open = { ...context, lifetime: { check: checkOpen } }
-  const fetch = pageFetcher(open, { ...ROWS, endpoint }, { settings, sourceSystem, charged })
-  const { signal } = settings
-  const walk = new Walk(fetch, { offset: 0, limit: DEFAULT_LIMIT, signal, search: { charged } })
-  for (let page = await walk.next(true); page !== undefined; page = await walk.next(true))
-    yield page.items.filter((listed) => listed !== undefined)
+  const limit = DEFAULT_LIMIT
+  const seen = new Set<string>()
+  const progress = new Progress()
+  let offset = 0
+  let frontier = 0
+  let isWhole = false
+  while (true) {
+    checkOpen()
+    const { value, info } = await read(context.connection, {
+      ...READ_PAGE,
+      endpoint,
+      path: ORDERS_PATH,
+      query: queryString({ limit, offset, sourceSystem }),
+      settings,
+      charged,
+      parse: (body) => envelopeOf(body, 'id', context.listEnvelope),
+    })
+    const { items, total, hasMore } = value
+    const received = items.length
+    if (received === 0) return
+    const page = items.map(readRow).filter((listed) => listed !== undefined)
+    const known = seen.size
+    for (const { id } of page) seen.add(id)
+    const isNew = seen.size > known
+    // Believe only the first page: a service that ignores `offset` may compute the end from it.
+    if (offset === 0) isWhole = saysEnd({ end: received, received, asked: limit, total, hasMore })
+    yield page
+    // Do not count a page that lies within the overlap: it has no new rows even if the service
+    // respects `offset`.
+    if (isNew || offset + received > frontier) {
+      progress.take(isNew)
+      // Stop at an announced end only after two consecutive pages without new rows.
+      if ((progress.stale > 1 && isWhole) || progress.isOver(info, charged ?? 'no')) return
+    }
+    frontier = Math.max(frontier, offset + received)
+    offset += advanceBy(received)
+  }
+}
+
+export function advanceBy(received: number): number {
+  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
 }
 
 function readRow(row: unknown): ListedOrder | undefined {

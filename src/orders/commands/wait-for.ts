@@ -23,6 +23,8 @@ const LONGEST_PAUSE = 30_000
 /** Milliseconds for which a 404 may mean that the order is too new to be read. */
 const LAG = 10_000
 
+const UNMET = 'did not meet the condition'
+
 export async function waitForOrder<T>(
   connection: Connection,
   { endpoint, path, orderId, parse, until, timeout, settings }: Wait<T>,
@@ -31,10 +33,10 @@ export async function waitForOrder<T>(
   const deadline = new Deadline(runtime, timeout, settings.signal)
   let attempts = 0
   let what = 'could not be read'
-  let cause: unknown
   for (let step = FIRST_PAUSE; ; step = Math.min(LONGEST_PAUSE, step * 2)) {
     const totalTimeout = Math.max(1, Math.min(settings.totalTimeout, deadline.remaining()))
     let seen: Reply<T> | undefined
+    let cause: unknown
     try {
       const call = { ...READ_ITEM, endpoint, path, settings: { ...settings, totalTimeout }, parse }
       seen = await read<T>(connection, call)
@@ -44,13 +46,13 @@ export async function waitForOrder<T>(
       const isMissing = error.code === 'not_found'
       const isOver = deadline.remaining() <= 0 && error.code !== 'aborted'
       if (!isOver && !(isMissing && deadline.elapsed() < LAG)) throw error
-      if (isMissing) what = 'was not found'
+      if (isMissing && what !== UNMET) what = 'was not found'
       cause = error
     }
     if (seen !== undefined) {
       const info = seen.info()
       attempts += info.attempts
-      what = 'did not meet the condition'
+      what = UNMET
       const isMet = await deadline.race(Promise.resolve(until(seen.value)))
       if (isMet && !(isMet instanceof Interruption))
         return { value: seen.value, info: { ...info, attempts, durationMs: deadline.elapsed() } }

@@ -184,7 +184,8 @@ export function encodeRecord(
 ): StoredRow | Promise<StoredRow> {
   const { version, createdAt, updatedAt } = columns
   const { state } = content
-  const open = textOf(content).slice(0, -1)
+  const inColumns = { version: undefined, createdAt: undefined, updatedAt: undefined }
+  const open = textOf({ ...content, ...inColumns }).slice(0, -1)
   const layout = `,"layout":${LAYOUT}`
   const data = open + layout + sumOf(scope, id, open, layout)
   const row = { scope, id, version, open: isPending(content), state, createdAt, updatedAt, data }

@@ -329,6 +329,16 @@ describe('orders.waitFor', () => {
     },
   )
 
+  it('the TimeoutError of waitFor says nothing of a 404 that polls before and after have overcome', async () => {
+    const { waitFor } = through('404', 'pending')
+    const error = await failure(waitFor({ ...never, timeout: 5000 }))
+    const message = expect.stringContaining('the order did not meet the condition')
+    expect(error).toMatchObject({ message })
+    expect(error.cause).toBeUndefined()
+    const later = through('pending', '404')
+    expect(await failure(later.waitFor({ ...never, timeout: 5000 }))).toMatchObject({ message })
+  })
+
   it('waitFor awaits an async `until`, and passes on its error', async () => {
     const { waitFor } = through('pending', 'done')
     expect((await waitFor({ until: async (found) => isDone(found) })).status).toBe('done')

@@ -109,12 +109,25 @@ describe('the walk of a look-up over the list', () => {
     await recovers(lab, { outcome: 'created', order: { id: lab.charged() } })
   })
 
-  it('the same page again and again is no list', async (lab) => {
+  const orders = Array.from({ length: 50 }, (_, row) => ({ id: `o${row}` }))
+
+  // The order may be among the rows that the service does not send.
+  it.each<[string, (offset: number) => unknown]>([
+    ['without an envelope', () => orders],
+    ['with a total that a later offset reaches', () => ({ items: orders, total: 90 })],
+    [
+      'with an end that follows from the offset',
+      (offset) => ({ items: orders, has_more: offset + 50 < 120 }),
+    ],
+    ['with numbers for ids', () => orders.map((_, row) => ({ id: row }))],
+  ])('the same page again and again, %s, is no list', async (lab, _what, answer) => {
     await buried(lab)
-    const body = JSON.stringify(Array.from({ length: 50 }, (_, row) => ({ id: `o${row}` })))
-    lab.fault({ type: 'bytes', body }, 'always', 'listOrders')
+    for (const offset of [0, 40, 80]) {
+      const when = ({ query }: { readonly query: URLSearchParams }) => Number(query.get('offset')) === offset
+      const body = JSON.stringify(answer(offset))
+      lab.sandbox.faults.add({ match: { ...LIST, when }, action: { type: 'bytes', body }, times: 'always' })
+    }
     const error = { code: 'invalid_response', charged: 'unknown' }
     await recovers(lab, { outcome: 'needs_attention', reason: 'past_window', error })
-    expect(gets(lab)).toBe(3)
   })
 })

@@ -5,8 +5,10 @@ import {
   type Order,
   responseInfo,
   type StandardSchemaV1,
+  type Transport,
 } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
+import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { all, errorOf, throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, Lab, order } from '../../support/lab.ts'
@@ -90,6 +92,27 @@ it("the last event of a failed order has the error's code and the state of the c
   expect(names(events)).toEqual(['request', 'response', 'settled'])
   const refused = { ok: false, code: 'payment_required', status: 402, charged: 'no', attempts: 1 }
   expect(one(events, 'settled')).toMatchObject({ ...refused, externalOrderId: 'r1' })
+})
+
+it('the last event tells of an order whose headers the platform refuses, and the time of its schema', async (lab) => {
+  const transport = kyTransport(lab.sandbox.fetch)
+  const foreign = new Map([['x-city', 'Köln \u2192']])
+  const headers = {
+    get: () => null,
+    forEach: (each: (value: string, name: string) => void) => foreign.forEach(each),
+  }
+  const send: Transport['send'] = async (request) => {
+    const response = await transport.send(request)
+    return { ...response, headers, read: (most) => response.read(most), discard: () => response.discard() }
+  }
+  const validate = (value: unknown) =>
+    new Promise<{ value: unknown }>((resolve) => lab.runtime.setTimer(() => resolve({ value }), 120))
+  const schema: StandardSchemaV1 = { '~standard': { version: 1, vendor: 'test', validate } }
+  const options = { transport: { send }, fetch: undefined, schemas: { order: schema } }
+  const { events, client } = watched(lab, options)
+  const placed = await create(client)
+  expect(one(events, 'settled')).toMatchObject({ ok: true, charged: 'yes', status: 201, durationMs: 120 })
+  expect([...(responseInfo(placed)?.headers ?? [])]).toEqual([])
 })
 
 it('an order that sends nothing has only the last event', async (lab) => {

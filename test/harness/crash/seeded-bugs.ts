@@ -11,9 +11,9 @@ import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
-import { advanceBy } from '../../../src/lists/walk.ts'
 import { readOnce, readReply } from '../../../src/orders/commands/create.ts'
 import {
+  advanceBy,
   type ListedOrder,
   lookUpById,
   MAX_PAGES,

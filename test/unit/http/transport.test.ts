@@ -410,6 +410,14 @@ describe('a transport of the application', () => {
     expect(await over(transport)).toEqual({ ...FAILED, unsent, detail })
   })
 
+  test('a custom transport that returns a lazy thenable sends once', async () => {
+    const send = vi.fn(async () => ({ ...response, read: async () => ({ text: '', problem: undefined }) }))
+    // biome-ignore lint/suspicious/noThenProperty: query builders return such objects
+    const lazy = { then: (...args: Parameters<Promise<object>['then']>) => send().then(...args) }
+    expect(await over({ send: () => lazy as ReturnType<Transport['send']> })).toMatchObject({ status: 201 })
+    expect(send).toHaveBeenCalledOnce()
+  })
+
   test("a custom transport's error proves nothing once the response has begun", async () => {
     for (const read of [reject, throws]) {
       const send = async () => ({ ...response, read })

@@ -102,6 +102,12 @@ describe('a stored record', () => {
     await expect(rowOf({ ...record, fingerprint })).rejects.toThrow(RangeError)
   })
 
+  it('the text of a row does not repeat its columns', async () => {
+    const { data } = await encodeRecord('scope', 'id', record, record, undefined)
+    expect(Object.keys(JSON.parse(data))).not.toEqual(expect.arrayContaining(['version']))
+    expect(data).not.toMatch(/createdAt|updatedAt/)
+  })
+
   it('a record of a newer layout is left alone', async () => {
     expect(await read(await changed({ layout: 2, slot: undefined }))).toBe('newer_version')
   })
