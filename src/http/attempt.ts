@@ -1,7 +1,7 @@
 /** One attempt: sends a request once, and reads the response within the time and size limits. */
 import { bare, defined, isObject, ownValue } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
-import { Deadline, Interruption } from './deadline.ts'
+import { whyEnded } from './deadline.ts'
 import { type FailureDetail, wordsOf } from './node.ts'
 import type {
   BodyText,
@@ -67,20 +67,38 @@ export function answerOf(
 
 export function sendOver(transport: Transport, runtime: Runtime): Send {
   return async ({ method, url, headers, body, isLate, timeout, maxBytes, signal }) => {
-    const deadline = new Deadline(runtime, timeout, signal)
-    const over = deadline.over()
-    if (over !== undefined) return stopped(over)
+    const kindOfAbort = () => (whyEnded(signal) === 'deadline' ? 'timeout' : 'aborted')
+    if (signal?.aborted === true) return { kind: kindOfAbort() }
     const controller = new AbortController()
+    let stopped: 'timeout' | 'aborted' | undefined
+    let leave = (): void => {}
+    const stop = (why: 'timeout' | 'aborted'): void => {
+      if (stopped !== undefined) return
+      stopped = why
+      controller.abort()
+      leave()
+    }
+    /** Waits, but no longer than until `stop`, even if the transport ignores its signal. */
+    const settled = <T>(pending: Promise<T>, onStop: (resolve: (value: T) => void) => void): Promise<T> =>
+      new Promise((resolve, reject) => {
+        leave = () => onStop(resolve)
+        pending.then(resolve, reject)
+        // The caller may have aborted since the last wait.
+        if (stopped !== undefined) leave()
+      })
+    const onAbort = (): void => stop(kindOfAbort())
+    signal?.addEventListener('abort', onAbort, { once: true })
+    // Uses a timer instead of AbortSignal.any with AbortSignal.timeout, which never fires on some
+    // runtimes (measured).
+    const cancelTimer = runtime.setTimer(() => stop('timeout'), timeout)
     try {
       const { signal: own } = controller
       // A custom transport may return a thenable that sends again at each then().
       const pending = Promise.resolve(transport.send({ method, url, headers, body, isLate, signal: own }))
-      const response = await deadline.race(pending, 0)
-      if (response instanceof Interruption) {
-        // Some transports ignore the signal, and respond later.
+      const response = await settled<TransportResponse | undefined>(pending, (resolve) => resolve(undefined))
+      if (response === undefined && stopped !== undefined) {
         pending.then(discard, () => {})
-        controller.abort()
-        return stopped(response)
+        return { kind: stopped }
       }
       // A custom transport may return a response without a status. Such a response does not prove
       // whether the service processed the request.
@@ -88,32 +106,33 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         discard(response)
         return failed(new TypeError('the transport returned no status'), undefined)
       }
-      const { status, headers: answered } = response
+      const { status, headers: received } = response
       if (status === 0 || (status >= 300 && status < 400)) {
         discard(response)
-        return { kind: 'redirect', status, headers: answered }
+        return { kind: 'redirect', status, headers: received }
       }
-      const reading = textOf(response, status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES)
-      let received = await deadline.race(reading, 0)
-      let why: BodyProblem = 'cut'
-      if (received instanceof Interruption) {
-        why = stopped(received).kind
-        controller.abort()
+      const most = status >= 200 && status < 300 ? maxBytes : MAX_ERROR_BYTES
+      const reading = textOf(response, most)
+      const { text, problem } = await settled(reading, (resolve) => {
         discard(response)
         // Limits the wait, because the transport's `read` may never end.
-        const late = await new Deadline(runtime, DISCARD_WAIT, undefined).race(reading)
-        received = late instanceof Interruption ? CUT : late
+        const cancel = runtime.setTimer(() => resolve(CUT), DISCARD_WAIT)
+        reading.finally(cancel)
+      })
+      return {
+        kind: 'answer',
+        status,
+        headers: received,
+        text,
+        problem: problem === 'cut' ? (stopped ?? problem) : problem,
       }
-      const { text, problem } = received
-      return { kind: 'answer', status, headers: answered, text, problem: problem === 'cut' ? why : problem }
     } catch (error) {
-      return failed(error, transport)
+      return stopped === undefined ? failed(error, transport) : { kind: stopped }
+    } finally {
+      cancelTimer()
+      signal?.removeEventListener('abort', onAbort)
     }
   }
-}
-
-function stopped({ why }: Interruption): { readonly kind: 'timeout' | 'aborted' } {
-  return { kind: why === 'aborted' ? why : 'timeout' }
 }
 
 /** Reports any error as a lost connection: after a response, no error proves that nothing was sent. */

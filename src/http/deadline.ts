@@ -80,8 +80,7 @@ export class Deadline {
     return this.remaining() > 0 ? undefined : new Interruption('deadline')
   }
 
-  /** @param ticks microtasks in which `pending` may settle without a timer; 0 for a request */
-  race<T>(pending: Promise<T>, ticks: number = IMMEDIATE_TICKS): Promise<T | Interruption> {
+  race<T>(pending: Promise<T>): Promise<T | Interruption> {
     const over = this.over()
     if (over !== undefined) {
       // Without a handler, a later rejection would end the process.
@@ -90,7 +89,7 @@ export class Deadline {
     }
     return new Promise((resolve, reject) => {
       let isSettled = false
-      let left = ticks
+      let left = IMMEDIATE_TICKS
       let stopWatching: (() => void) | undefined
       const settle = (): void => {
         isSettled = true

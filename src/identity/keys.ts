@@ -53,9 +53,7 @@ export interface DerivedKeyParts {
  * with another quantity would be charged a second time.
  */
 export function derivedKey(derive: Derive, parts: DerivedKeyParts): string {
-  const { server, account, externalOrderId, generation } = parts
-  const names = `${canonicalJson(server)},${canonicalJson(account)},${canonicalJson(externalOrderId)}`
-  return derive(`["k1",${names},${generation}]`)
+  return derive(canonicalJson(['k1', parts.server, parts.account, parts.externalOrderId, parts.generation]))
 }
 
 /** The API key is not part of the scope: open orders must be found after a key rotation. */
@@ -65,7 +63,7 @@ export function scopeOf(server: string, account?: string): string {
 
 /** Returns a UUID, so that references of any length and alphabet fit every database. */
 export function rowIdOf(derive: Derive, slot: string): string {
-  return derive(`["s1",${canonicalJson(slot)}]`)
+  return derive(canonicalJson(['s1', slot]))
 }
 
 /**
@@ -148,9 +146,7 @@ function own(fingerprint: Fingerprint, field: string): string | undefined {
  * @param apiKey null if a proxy adds the API key
  */
 export function apiKeyTag(derive: Derive, salt: string, apiKey: string | null): string {
-  return apiKey === null
-    ? 'none'
-    : derive(`["a1",${canonicalJson(salt)},${canonicalJson(apiKey)}]`).slice(0, 8)
+  return apiKey === null ? 'none' : derive(canonicalJson(['a1', salt, apiKey])).slice(0, 8)
 }
 
 /** Response header in which `customer-ordering-sdk/proxy` names the API key that it adds. */

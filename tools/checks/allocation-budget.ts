@@ -18,20 +18,17 @@ import { orderBody, placed } from '../bench/orders.ts'
 import { isBuilt, root } from '../build/ensure-built.ts'
 import { InstantDispatcher } from './instant-dispatcher.ts'
 
-/**
- * About 5 % above the measured values, to allow for other processors. An attempt waits for its
- * headers and for its body by one race of a deadline each, about 0.7 kB more than one timer for both.
- */
+/** About 5 % above the measured values, to allow for other processors. */
 const BUDGETS = {
-  'orders.retrieve': 39_700,
+  'orders.retrieve': 37_700,
   // A page remembers its ids, so that a later nextPage() can skip rows that were already returned.
-  'orders.list, 50 rows': 71_700,
-  'client.request, POST': 41_300,
+  'orders.list, 50 rows': 69_800,
+  'client.request, POST': 40_000,
   // The client compares the response with the request, so that it never returns another order.
-  'orders.create': 81_800,
-  'undici: orders.retrieve': 20_300,
-  'undici: orders.list, 50 rows': 55_200,
-  'undici: client.request, POST': 22_400,
+  'orders.create': 81_100,
+  'undici: orders.retrieve': 19_100,
+  'undici: orders.list, 50 rows': 50_500,
+  'undici: client.request, POST': 20_900,
 }
 type Call = keyof typeof BUDGETS
 

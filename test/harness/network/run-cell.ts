@@ -30,7 +30,7 @@ export interface CellResult {
 }
 
 const LABELS = { server: 'service', account: 'shop' } as const
-/** A length that identifies this timer, perhaps after a while. It ends at an event, not after that time. */
+/** A length that identifies this timer. It ends at an event, not after that time. */
 const ATTEMPT = 77_777
 /** Enough characters to exceed one read from a connection, below the limit of a request. */
 const LONG = 200_000
@@ -49,7 +49,7 @@ function impatient(): { readonly runtime: Partial<Runtime>; readonly timeUp: () 
     runtime: {
       random: () => 0,
       setTimer: (callback, milliseconds) => {
-        if (milliseconds > ATTEMPT / 2 && milliseconds <= ATTEMPT) {
+        if (milliseconds === ATTEMPT) {
           attempts.add(callback)
           return () => attempts.delete(callback)
         }
