@@ -410,6 +410,16 @@ describe('a transport of the application', () => {
     expect(await over(transport)).toEqual({ ...FAILED, unsent, detail })
   })
 
+  test('a response that has come while the thread was blocked for longer than the timeout counts', async () => {
+    let time = 0
+    const send: Transport['send'] = async () => {
+      time = 1_000_000
+      return { ...response, read: async () => ({ text: '{}', problem: undefined }) }
+    }
+    const runtime = { ...fakeRuntime(), setTimer: () => () => {}, monotonic: () => time }
+    expect(await sendOver({ send }, runtime)(request)).toMatchObject({ status: 201, text: '{}' })
+  })
+
   test('a custom transport that returns a lazy thenable sends once', async () => {
     const send = vi.fn(async () => ({ ...response, read: async () => ({ text: '', problem: undefined }) }))
     // biome-ignore lint/suspicious/noThenProperty: query builders return such objects
