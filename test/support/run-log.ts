@@ -163,7 +163,10 @@ export interface LoggedCall {
   readonly decision?: { readonly orderId?: string; readonly isOwn?: boolean } | undefined
   /** True if a write of a call that had ended or died was applied during this one. */
   disturbed?: boolean
-  /** True if its process was stopped meanwhile, so that it may not have read its record at the end. */
+  /**
+   * True if its process was stopped at the call's deadline and did nothing until the call had no
+   * time left to read its record, and the call had not read before that the order exists.
+   */
   overslept?: boolean
 }
 

@@ -16,10 +16,6 @@ const life = (
   events: events.map(([at, happening]) => ({ at, wall, ...happening })),
 })
 const TIMED_OUT = { charged: 'unknown', code: 'timeout' } as const
-const BESIDE = [
-  { from: 100, to: 999 },
-  { from: 4000, to: 5000 },
-]
 const NOTHING_ELSE = { requests: [], answers: new Map(), ledger: [], rows: [] }
 
 it('a call of the fleet begins when its client has read the clock, even if writing the log takes long', () => {
@@ -46,20 +42,37 @@ describe('the order of another process', () => {
     ...{ createdAt: wall, updatedAt: wall, data: JSON.stringify(record) },
   }
 
+  type Logged = readonly [number, Happening]
+  const otherAwake: Logged = [2401, { event: 'asked', call: 'other' }]
+  const sawOrder: Logged = [1050, { event: 'saw', call: 'late', row }]
   const broken = ["I6: r was told 'unknown' (timeout) while the record says 'yes'"]
-  it.each<[string, Life['stops'], number, readonly string[]]>([
-    ['breaks a promise', [], 1001, broken],
-    ['breaks a promise if its process was stopped before and after', BESIDE, 1001, broken],
-    ['breaks none if its process was stopped meanwhile', [{ from: 1002, to: 3000 }], 1001, []],
-    ['breaks none if it was stopped before it logged its beginning', [{ from: 1000.5, to: 3000 }], 3001, []],
-  ])('a call that times out %s', (_what, stops, calledAt, told) => {
+  const [excused, isWrong] = ['is excused', 'breaks a promise']
+
+  // The call begins at 1000: its deadline is at 2000, and it may read its record until 2500.
+  it.each<[string, string, Life['stops'], number, number, ...Logged[]]>([
+    [excused, 'its process was stopped past the last read', [{ from: 1002, to: 3000 }], 1001, 3001],
+    [excused, 'its process was stopped no longer than needed', [{ from: 1999, to: 2502 }], 1001, 2503],
+    [excused, 'its process was stopped before it logged the call', [{ from: 1000.5, to: 3000 }], 3001, 3002],
+    [isWrong, 'its process was never stopped', [], 1001, 2505],
+    [isWrong, 'its process woke before the deadline', [{ from: 1100, to: 1900 }], 1001, 2505],
+    [isWrong, 'its process was stopped after the deadline', [{ from: 2100, to: 4000 }], 1001, 4001],
+    [isWrong, 'its process woke before its last read', [{ from: 1100, to: 2300 }], 1001, 2301],
+    [isWrong, 'its process was stopped before the call', [{ from: 100, to: 999 }], 1001, 2505],
+    [isWrong, 'it began while its process woke', [{ from: -1000, to: 1000.5 }], 1001, 2000],
+    [isWrong, 'its client read its clock after the stop', [{ from: 1000.5, to: 3000 }], 3001, 4001],
+    [isWrong, 'another call was awake', [{ from: 1100, to: 2400 }], 1001, 2600, otherAwake],
+    [isWrong, 'it had seen the order', [{ from: 1100, to: 3000 }], 1001, 3001, sawOrder],
+  ])('a call that times out %s if %s', (judged, _why, stops, calledAt, endedAt, ...meanwhile) => {
     const call = 'late'
-    const events: (readonly [number, Happening])[] = [
+    const events: Logged[] = [
       [1000, { event: 'began', call, kind: 'create', reference: 'r' }],
       [calledAt, { event: 'called', call }],
-      [3002, { event: 'told', call, told: TIMED_OUT, waiting: false }],
+      ...meanwhile,
+      [endedAt, { event: 'told', call, told: TIMED_OUT, waiting: false }],
     ]
     const lives = [life('buyer', [], [[10, { event: 'wrote', row }]]), life('sleeper', stops, events)]
-    expect(agreement(runLogOf({ references: ['r'], lives, ...NOTHING_ELSE }))).toEqual(told)
+    expect(agreement(runLogOf({ references: ['r'], lives, ...NOTHING_ELSE }))).toEqual(
+      judged === excused ? [] : broken,
+    )
   })
 })

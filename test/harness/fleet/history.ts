@@ -48,6 +48,8 @@ export interface Records {
 
 /** How much longer than its time a call may take on a busy machine. */
 const SLOWNESS = 30_000
+/** Milliseconds after its deadline within which a call may still read its record. */
+const LAST_LOOK = 500
 const LONGEST_HISTORY = 150
 
 function referenceOf(body: string): string {
@@ -97,6 +99,8 @@ interface Call {
   ended?: { readonly at: number; readonly told?: Told; readonly recovered?: Recovered[] }
   /** Rows that it started to write. */
   readonly rows: StoredRow[]
+  /** When it first read or stored that the order exists. */
+  knewAt: number
   lastAsked: number
   storeFailed: boolean
 }
@@ -109,7 +113,7 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
         const { at, kind, reference } = event
         calls.set(event.call, {
           ...{ kind, reference, life, announcedAt: at, beganAt: at, wall: event.wall },
-          ...{ rows: [], lastAsked: at, storeFailed: false },
+          ...{ rows: [], knewAt: Number.POSITIVE_INFINITY, lastAsked: at, storeFailed: false },
         })
         continue
       }
@@ -125,6 +129,8 @@ function callsOf(lives: readonly Life[]): Map<string, Call> {
       else if (event.event === 'store_failed' || event.event === 'unstored') call.storeFailed = true
       else if (event.event === 'asked') call.lastAsked = at
       else if (event.event === 'writing') call.rows.push(event.row)
+      else if ((event.event === 'saw' || event.event === 'wrote') && event.row.state === 'created')
+        call.knewAt = Math.min(call.knewAt, at)
     }
   }
   return calls
@@ -147,7 +153,7 @@ export function runLogOf(records: Records): RunRecorder {
   const troubled = new Set<string | undefined>()
   for (const { reference, storeFailed } of calls.values()) if (storeFailed) troubled.add(reference)
   for (const [name, call] of calls) {
-    const { kind, reference, life, announcedAt, beganAt, wall } = call
+    const { kind, reference, life, beganAt, wall } = call
     const { timeout, totalTimeout, maxRetries, safeRetryWindow } = life.limits
     const sendsFor = safeRetryWindow - CLOCK_SKEW
     const facts = {
@@ -168,7 +174,7 @@ export function runLogOf(records: Records): RunRecorder {
       const { told, recovered } = call.ended ?? {}
       log.ended(found, beganAt + took, defined({ told, recovered }))
       if (died) found.died = true
-      if (stoodStill(life, announcedAt, until) > 0) found.overslept = true
+      if (overslept(call)) found.overslept = true
     })
   }
 
@@ -241,6 +247,22 @@ function endOf(
   const written = own.flatMap((row) => rows.get(nameOf(row))?.at ?? [])
   // Half a nanosecond later.
   return written.length === 0 ? Math.max(beganAt, lastAsked) : Math.max(beganAt, ...written) + 5e-7
+}
+
+/**
+ * See {@link LoggedCall.overslept}. The parent's log must show that the process was stopped at the
+ * deadline, and the process's own log that it did nothing until the time for a last read was over.
+ */
+function overslept({ ended, life, announcedAt, beganAt, knewAt }: Call): boolean {
+  const { totalTimeout } = life.limits
+  return life.stops.some(({ from, to }) => {
+    // If the client read its clock only after the stop, its deadline was later.
+    const isEarlier = announcedAt < from && ended !== undefined && ended.at < to + totalTimeout
+    const earliest = announcedAt + totalTimeout
+    const latest = Math.min(beganAt, from) + totalTimeout
+    const awakeAt = life.events.find(({ at }) => at > from)?.at ?? Number.POSITIVE_INFINITY
+    return isEarlier && from <= earliest && to >= latest && awakeAt >= latest + LAST_LOOK && knewAt > from
+  })
 }
 
 function stoodStill({ stops }: Life, from: number, to: number): number {
