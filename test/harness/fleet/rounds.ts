@@ -225,16 +225,29 @@ const pause = (milliseconds: number): Promise<void> =>
 
 /** The broken promises of the fleet, each with the history of its order. */
 function judge(records: Records, dear: readonly string[]): string[] {
-  const { references, ledger, lives } = records
+  const { references, ledger, rows, lives } = records
   const broken: string[] = []
+  // A charge without the reference of an order shows only here.
+  if (ledger.length !== references.length - dear.length)
+    broken.push(`${ledger.length} charges for ${references.length - dear.length} orders`)
   const told = new Set(
     lives.at(-1)?.events.flatMap((event) => (event.event === 'told' ? (event.told.orderId ?? []) : [])),
+  )
+  const stored = new Map(
+    rows.map(({ data }) => {
+      const record = JSON.parse(data) as { state?: string; externalOrderId?: string; order?: { id?: string } }
+      return [record.externalOrderId, record] as const
+    }),
   )
   for (const reference of references) {
     const charges = ledger.filter(({ externalOrderId }) => externalOrderId === reference)
     const wanted = dear.includes(reference) ? 0 : 1
     if (charges.length !== wanted)
       broken.push(`${reference} was charged ${charges.length} times instead of ${wanted}`)
+    const { state, order } = stored.get(reference) ?? {}
+    const orderId = charges[0]?.orderId
+    if (wanted > 0 && (state !== 'created' || order?.id !== orderId))
+      broken.push(`${reference} is remembered as ${state}, order ${order?.id}; charged was ${orderId}`)
     if (charges.some(({ orderId }) => !told.has(orderId)))
       broken.push(`${reference} was not found again at the end`)
   }
