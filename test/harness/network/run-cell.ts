@@ -32,6 +32,14 @@ export interface CellResult {
 const LABELS = { server: 'service', account: 'shop' } as const
 /** A length that identifies this timer. It ends at an event, not after that time. */
 const ATTEMPT = 77_777
+const ERROR_NAMES: Readonly<Record<string, string>> = {
+  connection: 'ConnectionError',
+  timeout: 'TimeoutError',
+  invalid_response: 'InvalidResponseError',
+  server: 'ServerError',
+  api: 'ApiError',
+  aborted: 'RequestAbortedError',
+}
 /** Enough characters to exceed one read from a connection, below the limit of a request. */
 const LONG = 200_000
 
@@ -155,13 +163,13 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     strikes = true
     proxy.behaviour = fault.behaviour ?? {}
     const seenBefore = proxy.requests.length
-    let told: { charged: string; attempts: number; code?: string; id?: string }
+    let told: { charged: string; attempts: number; code?: string; name?: string; id?: string }
     try {
       const order = await client.orders.create(requestOf('r1', fault.long), { signal: controller.signal })
       told = { charged: 'yes', attempts: responseInfo(order)?.attempts ?? 0, id: order.id }
     } catch (error) {
       if (!isCustomerOrderingError(error)) throw error
-      told = { charged: error.charged, attempts: error.attempts, code: error.code }
+      told = { charged: error.charged, attempts: error.attempts, code: error.code, name: error.name }
     }
     strikes = false
     if (age === 'reused' && fault.elsewhere === undefined && told.attempts === 1)
@@ -177,6 +185,7 @@ export async function runCell({ name, fault, age, transport }: Cell): Promise<Ce
     const meaning = MEANING[row.shows]
     check('charged', told.charged, meaning.charged)
     check('error code', told.code, ...[fault.code].flat())
+    check('error class', told.name, told.code && ERROR_NAMES[told.code])
     check('state of the record', record.state, meaning.state)
     check('rejection', record.rejection?.kind, meaning.rejection)
     check('doubt in the record', record.ambiguous, meaning.state === 'open')
