@@ -10,6 +10,8 @@ import { environmentName, OPTIONS } from '../../src/command/options.ts'
 import { EXIT } from '../../src/command/terminal.ts'
 import * as errors from '../../src/errors/classes.ts'
 import { CONFLICTS, STATUSES, statusRow } from '../../src/errors/statuses.ts'
+import { habitOf } from '../../src/settings/habits.ts'
+import { nearestName } from '../../src/settings/readers.ts'
 import { root } from '../../tools/build/ensure-built.ts'
 import { readPages } from './support/pages.ts'
 
@@ -157,19 +159,35 @@ test.each(refusals)('examples/hono-backend passes the refusal %s on', (status) =
   expect(answerOf(error)).toEqual({ status: Number(status), body: { state: 'refused', reason: error.code } })
 })
 
-test('the test of habits misspells every option of the client, of create() and of a list', () => {
-  const habits = readFileSync(join(root, 'test/client/setup/habits.test.ts'), 'utf8')
-  const [lists = ''] = habits.split("('a name with one wrong letter is never taken for a habit")
-  const [client, create, list] = [...lists.matchAll(/^ +'(\w+(?: \w+)+)',$/gm)]
-    .slice(-3)
-    .map(([, names]) => names)
-  const [options, call] = [fieldsOf('options.ts'), fieldsOf('call-options.ts')]
-  const of = (...names: string[]): string =>
-    names.flatMap((name) => call.get(name) ?? options.get(name) ?? []).join(' ')
-  expect(client).toBe(of('ClientOptions'))
-  expect(create).toBe(of('RequestOptions', 'CreateOptions'))
-  expect(list).toBe(of('RequestOptions', 'ListOptions', 'ListParams', 'ListOrdersParams'))
+const [options, call] = [fieldsOf('options.ts'), fieldsOf('call-options.ts')]
+
+test.each([
+  [['ClientOptions']],
+  [['RequestOptions', 'CreateOptions']],
+  [['RequestOptions', 'ListOptions', 'ListParams', 'ListOrdersParams']],
+])('a name of %s with one wrong letter is never taken for a habit of another SDK', (types) => {
+  const known = types.flatMap((type) => call.get(type) ?? options.get(type) ?? [])
+  expect(known.length).toBeGreaterThan(types.length)
+  const readers = Object.fromEntries(known.map((name) => [name, true]))
+  const mistaken = known.flatMap((name) =>
+    misspellings(name).filter(
+      (typo) =>
+        !known.includes(typo) && !['', name, nearestName(typo, known)].includes(habitOf(typo, readers)),
+    ),
+  )
+  expect(mistaken).toEqual([])
 })
+
+function misspellings(name: string): string[] {
+  return [...name].flatMap((letter, at) => {
+    const [before, after] = [name.slice(0, at), name.slice(at + 1)]
+    const others = [...'abcdefghijklmnopqrstuvwxyz'].flatMap((other) => [
+      before + other + after,
+      before + other + letter + after,
+    ])
+    return [before + after, ...others]
+  })
+}
 
 const openapi: {
   readonly components: {

@@ -358,7 +358,9 @@ describe('opening a file', () => {
     const content = 'This is a text, long enough to be read as the header of a database file. '.repeat(100)
     writeFileSync(path, content)
     const opened = watchOpening()
-    await expectFailure(open, `${path}: the file is not an SQLite database`, 'SQLITE_NOTADB')
+    const reason = `${path}: the file is not an SQLite database`
+    const { cause } = await expectFailure(open, reason, 'SQLITE_NOTADB')
+    expect(cause).toMatchObject({ name: 'Error' })
     expect(readFileSync(path, 'utf8')).toBe(content)
     expect(opened.map(({ isOpen }) => isOpen)).toEqual([false])
     expect(readdirSync(directory)).toEqual(['orders.db'])

@@ -4,9 +4,7 @@ import {
   CustomerOrderingClient,
   type ListParams,
 } from 'customer-ordering-sdk'
-import { describe, expect } from 'vitest'
-import { habitOf } from '../../../src/settings/habits.ts'
-import { nearestName } from '../../../src/settings/readers.ts'
+import { expect } from 'vitest'
 import { it } from '../../support/history.ts'
 import { failure, order } from '../../support/lab.ts'
 
@@ -128,32 +126,3 @@ it('none of these methods is shown when a client or a list is printed', ({ order
   for (const shown of [orders, orders.list()])
     expect(Object.getOwnPropertyNames(shown).join()).not.toMatch(/autoPaging|search/)
 })
-
-describe('misspellings', () => {
-  it.each([
-    'baseUrl allowInsecureHttp apiKey account store server timeout totalTimeout maxRetries safeRetryWindow idempotencyScope remember retention codec transport fetch defaultHeaders hooks logger logLevel schemas listEnvelope dangerouslyAllowBrowser',
-    'signal timeout totalTimeout maxRetries headers idempotencyKey allowDuplicate',
-    'signal timeout totalTimeout maxRetries headers prefetch limit offset sourceSystem',
-  ])('a name with one wrong letter is never taken for a habit: %s', (_lab, names) => {
-    const known = names.split(' ')
-    const readers = Object.fromEntries(known.map((name) => [name, true]))
-    const mistaken = known.flatMap((name) =>
-      misspellings(name).filter(
-        (typo) =>
-          !known.includes(typo) && !['', name, nearestName(typo, known)].includes(habitOf(typo, readers)),
-      ),
-    )
-    expect(mistaken).toEqual([])
-  })
-})
-
-function misspellings(name: string): string[] {
-  return [...name].flatMap((letter, at) => {
-    const [before, after] = [name.slice(0, at), name.slice(at + 1)]
-    const others = [...'abcdefghijklmnopqrstuvwxyz'].flatMap((other) => [
-      before + other + after,
-      before + other + letter + after,
-    ])
-    return [before + after, ...others]
-  })
-}

@@ -13,6 +13,7 @@ import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
 import { blocksOf, exportsOf, programsAbout, readPages } from '../../docs/support/pages.ts'
 import { during } from '../support/during.ts'
+import { callsOf, expectFailure } from '../support/failures.ts'
 import { pglite } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 
@@ -43,6 +44,20 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
   const open = () => new PostgresStore({ client: started().database, table: `rows_${++tables}` })
 
   const inside = /its connection is inside a transaction, and a rollback could remove an order/
+
+  it.each(['BEGIN', 'BEGIN; CREATE TABLE theirs (id int)', 'BEGIN ISOLATION LEVEL SERIALIZABLE'])(
+    'every call rejects between %s and the end of the transaction',
+    async (begin) => {
+      const store = open()
+      await store.insert(makeRow(1))
+      for (const call of [...callsOf(store), () => open().migrate()]) {
+        await started().database.exec(begin)
+        await expectFailure(call, inside)
+        await started().database.exec('ROLLBACK')
+      }
+      expect((await store.list(SCOPE, { limit: 5 })).rows).toEqual([makeRow(1)])
+    },
+  )
 
   it("the store rejects PGlite's transaction object", async () => {
     const transaction = started().database.transaction(async (client) => {

@@ -149,14 +149,17 @@ describeWith('postgres', 'PostgresStore and its server', () => {
 
   const LOCKED = 'longer than lock_timeout (in MySQL, innodb_lock_wait_timeout) allows. End that transaction.'
   const TIMED_OUT = 'longer than its time limit allows. Check whether a lock delays it.'
-  behavesAsServerStore({
+  behavesAsServerStore<PostgresClient>({
     server,
     openPool,
-    over: (client) => new PostgresStore({ client }),
+    over: (client, options) => new PostgresStore({ client, ...options }),
+    openClosable: async () => [makePool(url), await openClient()],
+    wrong: [{ query: 'SELECT 1' }, 'needs a client with a method `query(text, parameters)`'],
     disasters: ['restart', 'crash'],
     one: { max: 1 },
     lock: () => lockRow(makeRow(1).id),
     kill: () => untilFound(`SELECT pg_terminate_backend(pid) ${BLOCKED}`),
+    codes: ['28P01', '3D000', '57P01'],
     limits: [
       ['statement_timeout', { options: '-c statement_timeout=700' }, '57014', TIMED_OUT],
       ['lock_timeout', { options: '-c lock_timeout=700' }, '55P03', LOCKED],
@@ -216,19 +219,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       await execute(url, 'CREATE SCHEMA other')
       await openWithRow(openPool({ options: '-c search_path=other' }))
       expect(await open().insert(makeRow(1))).toMatchObject({ inserted: false })
-    })
-
-    it('concurrent clients create the tables once', async () => {
-      for (let round = 0; round < 15; round++) {
-        const table = `rows_${round}`
-        const stores = Array.from(
-          { length: 6 },
-          () => new PostgresStore({ client: openPool({ max: 1 }), table }),
-        )
-        const results = await Promise.all(stores.map((store) => store.insert(makeRow(1))))
-        expect(results.filter(({ inserted }) => inserted)).toHaveLength(1)
-        for (const end of ends.splice(0)) await end()
-      }
     })
 
     it('a write that waited for the update of its tables by a newer version inserts no row', async () => {
@@ -605,14 +595,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       })
     })
 
-    it('the cause of an error has only a name and a code', async () => {
-      const store = await openWithRow()
-      const { cause } = await failureOf(() => store.update(makeRow(1, { updatedAt: 1.5 }), 1))
-      expect(cause).toBeInstanceOf(Error)
-      expect(Object.getOwnPropertyNames(cause).sort()).toEqual(['code', 'message', 'name', 'stack'])
-      expect(cause).toMatchObject({ name: 'error', message: '22P02', code: '22P02' })
-    })
-
     const NO_INTEGER = 'a number, such as a time, is too large or not an integer'
     it.each([
       [{ updatedAt: 1.5 }, '22P02', NO_INTEGER],
@@ -626,7 +608,8 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       ],
     ])('the store rejects a row that it cannot store: %#', async (fields, code, text) => {
       const store = open()
-      await expectFailure(() => store.insert(makeRow(1, fields)), text, code)
+      const { cause } = await expectFailure(() => store.insert(makeRow(1, fields)), text, code)
+      expect(cause).toMatchObject({ name: 'error' })
       expect(await countRows()).toBe(0)
     })
 
@@ -634,28 +617,6 @@ describeWith('postgres', 'PostgresStore and its server', () => {
       const call = () => open().list(SCOPE, { limit: 1, after: '12345678901234567890 id' })
       await expectFailure(call, '`after` must be the `next` of a page that this store returned')
     })
-
-    it('a call rejects after the owner, not the store, has closed the pool or the client', async () => {
-      const pool = makePool(url)
-      const client = await openClient()
-      const stores = [new PostgresStore({ client: pool }), new PostgresStore({ client })]
-      for (const store of stores) await store.migrate()
-      await new PostgresStore({ client: pool }).close()
-      expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
-      await pool.end()
-      await client.end()
-      for (const store of stores) {
-        await expectFailure(() => store.get(SCOPE, 'id'), 'the client that you passed was closed')
-      }
-    })
-
-    it.each([undefined, null, {}, 'postgres://localhost', { query: 'SELECT 1' }])(
-      'the store rejects the client %j',
-      async (client) => {
-        const wrong = () => new PostgresStore({ client: client as PostgresClient })
-        await expectFailure(wrong, 'needs a client with a method `query(text, parameters)`')
-      },
-    )
 
     it('the store rejects a client that does not return rows as objects', async () => {
       const store = new PostgresStore({ client: { query: async () => ({ rows: [['{}']] }) } })

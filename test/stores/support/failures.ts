@@ -24,8 +24,8 @@ export const codeOf = ({ cause }: StoreError): unknown =>
   cause instanceof Error ? Reflect.get(cause, 'code') : undefined
 
 /**
- * Fails unless the call fails with this text in its message and this code of the database. Returns
- * the error.
+ * Fails unless the call fails with this text in its message, and with a cause that has this code of
+ * the database and else only a name: a driver's message may contain secrets. Returns the error.
  */
 export async function expectFailure(
   action: () => unknown,
@@ -34,7 +34,11 @@ export async function expectFailure(
 ): Promise<StoreError> {
   const error = await failureOf(action)
   expect(error.message).toMatch(message)
-  if (code !== undefined) expect(codeOf(error)).toBe(code)
+  if (code === undefined) return error
+  expect(codeOf(error)).toBe(code)
+  expect(error.cause).toMatchObject({ name: expect.stringMatching(/error/i), message: code })
+  const kept = Object.getOwnPropertyNames(error.cause)
+  expect(['code', 'message', 'name', 'stack']).toEqual(expect.arrayContaining(kept))
   return error
 }
 
