@@ -95,13 +95,14 @@ async function alone(storage: DurableObjectSqlStorage): Promise<void> {
 }
 
 function checkStorage(storage: unknown): void {
-  let sql: unknown
   try {
-    sql = Reflect.get(Object(storage), 'sql')
+    const sql: unknown = Reflect.get(Object(storage), 'sql')
+    // The platform has `sql` in every object. Without SQLite, its members throw when they are used.
+    Reflect.get(Object(sql), 'databaseSize')
+    if (hasMethod(sql, 'exec') && hasMethod(storage, 'sync')) return
   } catch {
-    // The platform throws if the object's class has no SQLite. The message below explains it.
+    // The object's class has no SQLite. The message below explains it.
   }
-  if (hasMethod(sql, 'exec') && hasMethod(storage, 'sync')) return
   throw new StoreError(
     'DurableObjectStore needs `storage`, the ctx.storage of a Durable Object with SQLite ' +
       '(its class is in new_sqlite_classes).',

@@ -35,7 +35,7 @@ describeWith('clients', 'the workers that the documentation shows', () => {
     const { folder: disk, remove } = temporaryFolder()
     ends.push(remove)
     const contents = await bundleWorker(entry)
-    const run = (): Miniflare => {
+    const run = (useSQLite = true): Miniflare => {
       const started = miniflare({
         cf: false,
         name: 'shop',
@@ -43,7 +43,7 @@ describeWith('clients', 'the workers that the documentation shows', () => {
         compatibilityDate: '2026-07-01',
         d1Databases: { DB: 'orders' },
         d1Persist: disk,
-        ...(page === 'd1' ? {} : { durableObjects: { ORDERS: { className: 'Orders', useSQLite: true } } }),
+        ...(page === 'd1' ? {} : { durableObjects: { ORDERS: { className: 'Orders', useSQLite } } }),
         durableObjectsPersist: disk,
         bindings: { ORDERING_URL: service.url, ORDERING_API_KEY: sandbox.apiKey },
       })
@@ -75,6 +75,15 @@ describeWith('clients', 'the workers that the documentation shows', () => {
     const sent = sandbox.requests.length
     expect((await put(run(), 'cart-1')).body.id).toBe(orderId)
     expect(sandbox.requests.length).toBe(sent)
+  })
+
+  it('an object of a class without SQLite names the migration that it lacks', async () => {
+    const { run } = await start('durable-object')
+    const response = await run(false).dispatchFetch('http://shop.test/orders/cart-1', {
+      method: 'PUT',
+      body: '{}',
+    })
+    expect(await response.text()).toContain('its class is in new_sqlite_classes')
   })
 
   it.each(['d1', 'durable-object'])(

@@ -82,8 +82,11 @@ it.each([
     'a storage whose SQLite is forbidden',
     {
       sync: async () => {},
-      get sql() {
-        throw new Error('SQL is not enabled for this Durable Object class.')
+      sql: {
+        exec: () => {},
+        get databaseSize() {
+          throw new Error('SQL is not enabled for this Durable Object class.')
+        },
       },
     },
   ],
