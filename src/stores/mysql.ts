@@ -60,7 +60,9 @@ export class MysqlStore extends ServerStore {
    */
   constructor(options: MysqlStoreOptions) {
     const { client, table = 'customer_ordering_rows', database }: MysqlStoreOptions = given(options)
-    if (!['getConnection', 'execute', 'promise'].some((name) => hasMethod(client, name)))
+    const has = (name: string): boolean => hasMethod(client, name)
+    // The database of an ORM may have one of the last two.
+    if (!(has('promise') || has('getConnection') || (has('query') && has('execute'))))
       throw new StoreError(
         'MysqlStore needs a pool or connection of mysql2, such as createPool() of mysql2/promise.',
       )

@@ -96,7 +96,8 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     openPool,
     over: (client, options) => new MysqlStore({ client, ...options }),
     openClosable: async () => [makeMysqlPool(server().url)],
-    wrong: [{ query: () => {} }, 'needs a pool or connection of mysql2'],
+    // A database of Drizzle.
+    wrong: [{ query: {}, execute: () => {} }, 'needs a pool or connection of mysql2'],
     disasters: ['crash'],
     one: { connectionLimit: 1 },
     lock: async () => {
@@ -240,6 +241,22 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     })
   })
+
+  it.each([{ waitForConnections: false }, { queueLimit: 1 }])(
+    'a pool with %j whose connections are in use is named',
+    async (options) => {
+      const pool = openPool({ connectionLimit: 1, ...options })
+      const store = new MysqlStore({ client: pool })
+      await store.migrate()
+      const held = await pool.getConnection()
+      const next = pool.getConnection().then((connection) => connection.release(), String)
+      const reason = /no connection became free in time.*This attempt wrote nothing/
+      await expectFailure(() => store.insert(makeRow(1)), reason, 'POOL_TIMEOUT')
+      held.release()
+      await next
+      expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
+    },
+  )
 
   describe('settings of a session', () => {
     const withSession = async (statement: string): Promise<OrderStore> => {
