@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, inject } from 'vitest'
 import { root } from '../../tools/build/ensure-built.ts'
+import { programsOf } from '../docs/support/pages.ts'
 import { cell, installed, type Tool } from './cell.ts'
 import { engines } from './node-versions.ts'
 
@@ -102,6 +103,16 @@ describe('the packed types compile with the optional peers under', () => {
         const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true }
         await compile(compiler, inject('consumerWithPeers'), options, file)
       })
+
+  for (const page of ['d1', 'durable-object'])
+    cell(newest, `bundler, the worker of the page ${page} with the types of Cloudflare`, async () => {
+      const file = `${page}.ts`
+      const [code = ''] = programsOf(`docs/guide/stores/${page}.md`)
+      await writeFile(join(inject('consumerWithPeers'), file), code)
+      const platform = { lib: ['es2022'], types: ['@cloudflare/workers-types'], skipLibCheck: true }
+      const options = { ...strict, ...platform, module: 'esnext', moduleResolution: 'bundler' }
+      await compile(newest, inject('consumerWithPeers'), options, file)
+    })
 })
 
 async function compile({ tsc }: Compiler, cwd: string, compilerOptions: object, file: string): Promise<void> {

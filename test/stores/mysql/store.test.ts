@@ -3,7 +3,7 @@ import { type MysqlClient, MysqlStore } from 'customer-ordering-sdk/stores/mysql
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { makeRow, makeRows, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
-import { exportsOf, programsAbout } from '../../docs/support/pages.ts'
+import { blocksOf, exportsOf, programsOf, readPages } from '../../docs/support/pages.ts'
 import { sqlServer } from '../support/during.ts'
 import {
   callsOf,
@@ -29,7 +29,12 @@ import { behavesAsSqlStore } from '../support/sql-store.ts'
 interface Page {
   openClient(pool: MysqlClient): CustomerOrderingClient
   openStore(pool: MysqlClient): Promise<MysqlStore>
+  takeRows(pool: Mysql2Pool): Promise<{ id: string }[]>
+  writeOutcome(pool: Mysql2Pool, outcome: string[]): Promise<void>
 }
+
+const PAGE = 'docs/guide/stores/mysql.md'
+const page = () => exportsOf<Page>('mysql-docs', programsOf(PAGE))
 
 const IN_TRANSACTION = /its connection is inside a transaction|autocommit is off on its connection/
 
@@ -440,11 +445,37 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
 
   it('the documented MySQL code works', async () => {
     const pool = openPool({ connectionLimit: 1 })
-    const { openClient, openStore } = await exportsOf<Page>('mysql-docs', programsAbout('/stores/mysql'))
+    const { openClient, openStore } = await page()
     expect(await openClient(pool).orders.unresolved()).toEqual([])
     const store = await openStore(pool)
     expect(await store.insert(makeRow(1))).toEqual({ inserted: true })
     expect((await store.listOpen(SCOPE, { limit: 5 })).rows).toEqual([makeRow(1)])
+  })
+
+  it('the documented outbox gives each row to one worker, and keeps an order', async () => {
+    const blocks = readPages()
+      .filter(({ path }) => path === PAGE)
+      .flatMap(blocksOf)
+    await execute(blocks.find(({ info }) => info === 'sql')?.code ?? '')
+    const row = (id: string) => `('${id}', 'svc_standard', '@ada', 1)`
+    const rows = ['a', 'A', 'b'].map(row).join()
+    await execute(`INSERT INTO purchases (id, service_id, target, quantity) VALUES ${rows}`)
+    const { takeRows, writeOutcome } = await page()
+    const pool = openPool()
+    const taken = await Promise.all([takeRows(pool), takeRows(pool)])
+    expect(
+      taken
+        .flat()
+        .map(({ id }) => id)
+        .toSorted(),
+    ).toEqual(['A', 'a', 'b'])
+    await writeOutcome(pool, ['a', 'ordered', 'ord_1', ''])
+    await writeOutcome(pool, ['a', 'doubt', '', 'timeout'])
+    expect(await execute("SELECT id, order_id FROM purchases WHERE state = 'ordered'")).toEqual([
+      { id: 'a', order_id: 'ord_1' },
+    ])
+    await execute('UPDATE purchases SET tried_at = tried_at - INTERVAL 2 MINUTE')
+    expect(await takeRows(pool)).toHaveLength(2)
   })
 
   it('a pool of the callback interface works', async () => {

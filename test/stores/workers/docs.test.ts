@@ -65,15 +65,15 @@ describeWith('clients', 'the workers that the documentation shows', () => {
   it.each(['d1', 'durable-object'])('the worker of the page %s places each order once', async (page) => {
     const { sandbox, run } = await start(page)
     const worker = run()
-    const first = await Promise.all([put(worker, 'cart-1'), put(worker, 'cart-1')])
-    const { orderId } = sandbox.expectChargedOnce('cart-1')
+    const first = await Promise.all([put(worker, 'cart 1'), put(worker, 'cart 1')])
+    const { orderId } = sandbox.expectChargedOnce('cart 1')
     for (const { status, body } of first) expect([status, body.id]).toEqual([200, orderId])
     expect(await put(worker, 'cart-2', 'svc_unknown')).toMatchObject({ status: 404, body: { charged: 'no' } })
     await stop(worker)
 
     // Another process remembers the order.
     const sent = sandbox.requests.length
-    expect((await put(run(), 'cart-1')).body.id).toBe(orderId)
+    expect((await put(run(), 'cart 1')).body.id).toBe(orderId)
     expect(sandbox.requests.length).toBe(sent)
   })
 
