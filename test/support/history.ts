@@ -46,7 +46,7 @@ export function keysOf(lab: Lab): readonly number[] {
   return lab.posts.map(({ key }) => keys.indexOf(key))
 }
 
-export interface Call extends Omit<CreateOptions, 'service'> {
+export interface Call extends CreateOptions {
   /** The client, or its options. Default: a client of this process. */
   readonly by?: ClientOptions | ((lab: Lab) => CustomerOrderingClient)
   readonly request?: CreateOrderRequest
