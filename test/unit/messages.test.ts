@@ -136,7 +136,14 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   'a field with a typing error': (lab) => lab.create(order('r1', { quantiy: 2 } as object)),
   'an option in place of a field': (lab) => lab.create(order('r1', { idempotencyKey: 'k' } as object)),
   'a quantity that is a string': (lab) => lab.create(order('r1', { quantity: '1' } as object)),
-  'a quantity with a fraction': (lab) => lab.create(order('r1', { quantity: 1.5 })),
+  ...Object.fromEntries(
+    [1.5, 0, Number.NaN, 10n].map((quantity) => [
+      `the quantity ${quantity}`,
+      (lab: Lab) => lab.create(order('r1', { quantity: quantity as number })),
+    ]),
+  ),
+  'a blank target': (lab) => lab.create(order('r1', { target: ' ' })),
+  'a blank reference': (lab) => lab.create(order(' ')),
   'metadata that is a string': (lab) => lab.create(order('r1', { metadata: 'inv-1' } as object)),
   'a row that is none': async (lab) => {
     throw (await lab.client().orders.createMany(['x' as never])).failures[0]?.error
@@ -171,6 +178,14 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   },
   'waitFor() of an order that never comes': (lab) =>
     lab.client().orders.waitFor('ord_1', { until: () => true, timeout: MINUTE }),
+  'waitFor() of an order that cannot be read': (lab) => {
+    lab.fault({ type: 'stall' }, 'always')
+    return lab.client().orders.waitFor('ord_1', { until: () => true, timeout: MINUTE })
+  },
+  'waitFor() of an order that does not change': async (lab) => {
+    const { id } = await lab.create()
+    await lab.client().orders.waitFor(id, { until: () => false, timeout: MINUTE })
+  },
 
   'recover() that finds a list from a cache': async (lab) => {
     await lab.doubted()
@@ -200,7 +215,22 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
     await lab.client({ schemas: { balance } }).balance.retrieve()
   },
   'a limit that is none': (lab) => lab.client().orders.list({ limit: 0 }),
-  'an order id with a slash': (lab) => lab.client().orders.retrieve('a/b'),
+  ...Object.fromEntries(
+    ['a/b', '..', 'a\ud800', 'a\n', '', 7].map((id) => [
+      `an order id ${JSON.stringify(id)}`,
+      (lab: Lab) => lab.client().orders.retrieve(id as string),
+    ]),
+  ),
+  'a list of a service that ignores offset': (lab) => {
+    lab.sandbox.configure({ ignoreOffset: true, maxLimit: 2 })
+    for (let count = 0; count < 3; count++) lab.sandbox.addOrder()
+    return lab.client().orders.list().toArray({ max: 10 })
+  },
+  'a list without a cap': (lab) =>
+    lab
+      .client()
+      .orders.list()
+      .toArray({} as never),
   'a response with the wrong fields': (lab) =>
     lab.client({ fetch: async () => Response.json({ amount: 'x' }) }).balance.retrieve(),
   'a list that is written as JSON': (lab) => JSON.stringify(lab.client().orders.list()),
@@ -235,11 +265,30 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   'a durable store without an account': (lab) =>
     lab.unlabelled({ store: storeOver(lab.rows, { durability: 'server' }) }),
   'an option with a typing error': (lab) => lab.client({ acount: 'x' } as ClientOptions),
-  'an option of another SDK': (lab) => lab.client({ maxNetworkRetries: 2 } as ClientOptions),
+  ...Object.fromEntries(
+    ['maxNetworkRetries', 'httpAgent', 'apiVersion', 'stripeAccount', 'defaultQuery', 'idempotencyKey'].map(
+      (name) => [`the option ${name}`, (lab: Lab) => lab.client({ [name]: 2 } as ClientOptions)],
+    ),
+  ),
+  'a client option for one call': (lab) => lab.create(order('r1'), { apiKey: 'k' } as object),
+  'a page of another SDK': (lab) => lab.client().orders.list({ page: 2 } as object),
+  'the product in place of a service': (lab) =>
+    lab.create({ productId: 'p', target: 't', quantity: 1 } as never),
+  ...Object.fromEntries(
+    ['autoPagingToArray', 'autoPagingEach', 'withResponse'].map((name) => [
+      `a list that is used as in another SDK: ${name}`,
+      (lab: Lab) => Object(lab.client().orders.list())[name](),
+    ]),
+  ),
+  ...Object.fromEntries(
+    ['get', 'cancel'].map((name) => [`orders.${name}()`, (lab: Lab) => Object(lab.client().orders)[name]()]),
+  ),
   'a time that is none': (lab) => lab.client({ timeout: -1 }),
   'a call option that is none': (lab) => lab.client().balance.retrieve({ retries: 1 } as object),
   'a key of the codec that is too short': () => aesGcm(new Uint8Array(16)),
   'an amount with a fraction': () => formatAmount({ amount: 1.5, currency: 'EUR' }),
+  'a currency that is none': () => formatAmount({ amount: 1, currency: 'EURO' }),
+  'a locale that is none': () => formatAmount({ amount: 1, currency: 'EUR' }, 'de_DE'),
 }
 
 async function messageOf(situation: (lab: Lab) => unknown): Promise<string> {
@@ -259,7 +308,7 @@ test('the messages of all errors are those that a person has reviewed', async ()
   const lines: string[] = []
   for (const [title, situation] of [...attempts, ...Object.entries(OTHERS)] as [string, () => unknown][])
     lines.push(
-      `${title}\n    ${await messageOf(situation).catch((error: unknown) => {
+      `${title} → ${await messageOf(situation).catch((error: unknown) => {
         throw new Error(title, { cause: error })
       })}`,
     )

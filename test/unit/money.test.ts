@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { InvalidRequestError } from '../../src/errors/classes.ts'
 import { formatAmount } from '../../src/money.ts'
 
 /** Replaces every kind of space with a plain one, so that expectations are readable. */
@@ -88,31 +87,23 @@ describe('locales', () => {
 })
 
 describe('what cannot be formatted is refused with the field at fault', () => {
-  const refuses = (money: object, locale: unknown, path: string, message: string): void => {
+  const refuses = (money: object, locale: unknown, path: string): void => {
     const format = (): string => formatAmount(money as never, locale as string)
-    expect(format).toThrow(InvalidRequestError)
-    expect(format).toThrow(expect.objectContaining({ issues: [{ path, message }] }))
+    const issues = [{ path, message: expect.any(String) }]
+    expect(format).toThrow(expect.objectContaining({ code: 'invalid_request', issues }))
   }
 
   test.each([1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY, '100', 100n, undefined])(
     'formatting rejects the amount %o',
-    (amount) => {
-      const message = 'is not a safe integer of minor currency units'
-      refuses({ amount, currency: 'EUR' }, 'en', 'amount', message)
-      expect(() => formatAmount({ amount: amount as number, currency: 'EUR' })).toThrow(
-        `Cannot format the amount: amount ${message}.`,
-      )
-    },
+    (amount) => refuses({ amount, currency: 'EUR' }, 'en', 'amount'),
   )
 
   test.each(['', 'EU', 'EURO', 'E1R', '€€€', 'EU\u0131', ' EUR', 'EUR\n', 978, null])(
     'formatting rejects the currency %j',
-    (currency) => {
-      refuses({ amount: 1, currency }, 'en', 'currency', 'is not a three-letter ISO 4217 code')
-    },
+    (currency) => refuses({ amount: 1, currency }, 'en', 'currency'),
   )
 
-  test.each([['de_DE'], [''], ['x'], [null], [['de', '!']]])('formatting rejects the locale %j', (locale) => {
-    refuses({ amount: 1, currency: 'EUR' }, locale, 'locale', 'is not a valid BCP 47 language tag')
-  })
+  test.each([['de_DE'], [''], ['x'], [null], [['de', '!']]])('formatting rejects the locale %j', (locale) =>
+    refuses({ amount: 1, currency: 'EUR' }, locale, 'locale'),
+  )
 })

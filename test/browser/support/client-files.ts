@@ -9,7 +9,7 @@ export const NODE_ONLY: Readonly<Record<string, string>> = {
   'codec.test.ts': 'util.inspect',
   'hostile-prototypes.test.ts': 'processes of its own; pages have the same',
   'memory-of-results.test.ts': 'the garbage collector of V8',
-  'messages.test.ts': 'stacks of V8',
+  'causes.test.ts': 'stacks of V8',
   'polluted-prototypes.test.ts': 'system errors of Node',
   'secrets.test.ts': 'util.inspect, and a raw TCP server',
   'server-runtimes.test.ts': 'what browsers do not have',

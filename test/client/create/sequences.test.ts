@@ -451,7 +451,11 @@ histories([
     [...[LOSES_RESPONSE, fails(IN_DOUBT, { by: ONCE }), jump(-HOUR)], fails({ ...UNRESOLVED, attempts: 0 })],
     { charges: 1 },
   ],
-  ['leaves no claim that looks alive for an hour', [diesAfterCharge, jump(-HOUR), fails(UNRESOLVED)], {}],
+  [
+    'a clock set back leaves no claim that looks alive',
+    [diesAfterCharge, jump(-HOUR), fails(UNRESOLVED)],
+    {},
+  ],
   [
     'a clock set back changes nothing for a created or refused order',
     [

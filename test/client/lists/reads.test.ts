@@ -317,18 +317,6 @@ describe('orders.waitFor', () => {
     expect(runtime.monotonic()).toBeLessThan(20_010)
   })
 
-  it.each<[string, FaultAction]>([
-    ['was not found', refused(404)],
-    ['could not be read', { type: 'stall' }],
-  ])(
-    'the TimeoutError of waitFor states that an order which no poll has shown %s',
-    async (lab, what, fault) => {
-      lab.fault(fault, 'always')
-      const error = await failure(lab.orders.waitFor('ord_1', { until: () => true, timeout: 5000 }))
-      expect(error).toMatchObject({ code: 'timeout', message: expect.stringContaining(`the order ${what}`) })
-    },
-  )
-
   it('the TimeoutError of waitFor says nothing of a 404 that polls before and after have overcome', async () => {
     const { waitFor } = through('404', 'pending')
     const error = await failure(waitFor({ ...never, timeout: 5000 }))

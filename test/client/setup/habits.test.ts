@@ -1,79 +1,70 @@
-import {
-  type ClientOptions,
-  type CreateOrderRequest,
-  CustomerOrderingClient,
-  type ListParams,
-} from 'customer-ordering-sdk'
+import { type CreateOrderRequest, CustomerOrderingClient } from 'customer-ordering-sdk'
 import { expect } from 'vitest'
 import { it } from '../../support/history.ts'
 import { failure, order } from '../../support/lab.ts'
 
-/** Names that Stripe, OpenAI, Octokit and Notion use, and what the error advises. */
+/** Names that Stripe, OpenAI, Octokit and Notion use, and the name of ours in the error; '' if none is needed. */
 const client: Readonly<Record<string, string>> = {
   apiKey: 'token auth authToken accessToken bearerToken secretKey key',
   baseUrl: 'host hostname endpoint url baseURL base_url',
   maxRetries: 'maxNetworkRetries max_retries retries retry numRetries maxAttempts',
   timeout: 'timeoutMs timeout_ms',
   defaultHeaders: 'headers userAgent',
-  'use fetch or transport': 'httpAgent httpsAgent agent proxy dispatcher fetchOptions httpClient',
-  'none is needed': 'apiVersion notionVersion version',
-  'the API key implies it': 'stripeAccount organization organizationId project',
-  'see client.request()': 'defaultQuery',
-  'only create() takes it': 'idempotencyKey',
+  'fetch or transport': 'httpAgent httpsAgent agent proxy dispatcher fetchOptions httpClient',
+  '': 'apiVersion notionVersion version stripeAccount organization organizationId project',
+  'client.request()': 'defaultQuery',
+  'create()': 'idempotencyKey',
 }
 const create: typeof client = {
   idempotencyKey: 'idempotency_key key idempotencykey',
   maxRetries: 'maxNetworkRetries max_retries retries',
   headers: 'header',
-  'use fetch or transport': 'httpAgent fetchOptions fetch',
-  'the API key implies it': 'stripeAccount',
-  'none is needed': 'apiVersion',
-  'see client.request()': 'query params',
-  'use client.withOptions()': 'apiKey store account hooks',
+  'fetch or transport': 'httpAgent fetchOptions fetch',
+  '': 'stripeAccount apiVersion',
+  'client.request()': 'query params',
+  'client.withOptions()': 'apiKey store account hooks',
 }
-const retrieve: typeof client = { 'only create() takes it': 'idempotencyKey idempotency_key' }
+const retrieve: typeof client = { 'create()': 'idempotencyKey idempotency_key' }
 const list: typeof client = {
   limit: 'per_page perPage page_size pageSize count',
-  'iterate, or use offset':
-    'page cursor starting_after startingAfter ending_before start_cursor pageToken after before skip',
+  offset: 'page cursor starting_after startingAfter ending_before start_cursor pageToken after before skip',
 }
 
-const pairs = (table: typeof client): [name: string, advice: string][] =>
+const pairs = (table: typeof client): [name: string, ours: string][] =>
   Object.entries(table).flatMap(([ours, theirs]) =>
-    theirs
-      .split(' ')
-      .map((name): [string, string] => [name, ours.includes(' ') ? ours : `did you mean ${ours}?`]),
+    theirs.split(' ').map((name): [string, string] => [name, ours]),
   )
+const methods = Object.entries({ create, retrieve, list }).flatMap(([method, table]) =>
+  pairs(table).map(([name, ours]) => [method, name, ours] as const),
+)
 
-it.each(pairs(client))('the client option %s is answered with the name of ours: %s', (lab, name, advice) => {
-  const options: ClientOptions = { ...{ [name]: 'x' } }
-  expect(() => lab.client(options)).toThrow(`option ${name} is not known (${advice})`)
-})
+it.each(pairs(client))(
+  'the client option %s is answered with the name of ours: %s',
+  async (lab, name, ours) => {
+    const error = await failure((async () => lab.client({ ...{ [name]: 'x' } }))())
+    expect(error).toMatchObject({ code: 'configuration', message: expect.stringContaining(` ${name} `) })
+    expect(error.message).toContain(ours)
+  },
+)
 
-it.each(
-  Object.entries({ create, retrieve }).flatMap(([method, table]) =>
-    pairs(table).map(([name, advice]) => [method, name, advice] as const),
-  ),
-)('orders.%s answers the option %s with the name of ours: %s', async (lab, method, name, advice) => {
-  const options = { [name]: 'x' }
-  const error = await failure(
-    method === 'create' ? lab.create(order('r1'), options) : lab.orders.retrieve('o', options),
-  )
-  expect(error).toMatchObject({ code: 'invalid_request', issues: [{ path: name }] })
-  expect(error).toHaveProperty('message', `${name} is not known (${advice}). Nothing was sent.`)
-})
-
-it.each(pairs(list))('a list answers the parameter %s with the name of ours: %s', (lab, name, advice) => {
-  const params: ListParams = { ...{ [name]: 2 } }
-  expect(() => lab.orders.list(params)).toThrow(`${name} is not known (${advice})`)
-})
+it.each(methods)(
+  'orders.%s answers the name %s with the name of ours: %s',
+  async (lab, method, name, ours) => {
+    const names: object = { [name]: 'x' }
+    const read = async () => (method === 'list' ? lab.orders.list(names) : lab.orders.retrieve('o', names))
+    const error = await failure(method === 'create' ? lab.create(order('r1'), names) : read())
+    expect(error).toMatchObject({ code: 'invalid_request', issues: [{ path: name }] })
+    expect(error.message).toContain(ours)
+    expect(lab.sandbox.requests).toEqual([])
+  },
+)
 
 it.each(['productId', 'product_id'])(
   'an order with the field %s in place of serviceId is refused before anything is sent',
   async (lab, name) => {
     const { serviceId, ...others } = order('r1')
     const request = { ...others, ...{ [name]: serviceId } } as CreateOrderRequest
-    const issues = [{ path: name, message: 'must be named serviceId' }]
+    const issues = [{ path: name, message: expect.stringContaining('serviceId') }]
     expect(await failure(lab.create(request))).toMatchObject({ charged: 'no', issues })
     expect(lab.posts).toEqual([])
   },
@@ -84,7 +75,7 @@ it('a name of another SDK whose value is undefined counts as absent', async ({ o
   await orders.list(absent)
   await orders.reconcile(absent)
   const misspelt: object = { limt: undefined }
-  expect(() => orders.list(misspelt)).toThrow('limt is not known')
+  expect(() => orders.list(misspelt)).toThrow('limt')
 })
 
 it('metadata, and an order that has a serviceId, may have any of these names', async (lab) => {
@@ -95,29 +86,27 @@ it('metadata, and an order that has a serviceId, may have any of these names', a
 
 it('a key in place of the options is answered with the name of the option', () => {
   // @ts-expect-error the options are an object
-  expect(() => new CustomerOrderingClient('key')).toThrow(
-    'Client options must be an object such as { apiKey }.',
-  )
+  expect(() => new CustomerOrderingClient('key')).toThrow('{ apiKey }')
 })
 
 it.each([
-  ['list', 'autoPagingToArray', 'use toArray({ max })'],
-  ['list', 'autoPagingEach', 'use for await'],
-  ['list', 'withResponse', 'pass the awaited result to responseInfo()'],
-  ['recover', 'asResponse', 'pass the awaited result to responseInfo()'],
+  ['list', 'autoPagingToArray', 'toArray({ max })'],
+  ['list', 'autoPagingEach', 'for await'],
+  ['list', 'withResponse', 'responseInfo()'],
+  ['recover', 'asResponse', 'responseInfo()'],
 ] as const)('orders.%s().%s() throws an error that names ours', ({ orders }, method, name, advice) => {
   const call: { readonly [Name in typeof name]?: (options: object) => unknown } = Object(orders[method]())
-  expect(() => call[name]?.({ limit: 10 })).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
+  expect(() => call[name]?.({ limit: 10 })).toThrow(advice)
 })
 
 it.each(['get', 'search', 'del', 'delete', 'cancel', 'update'] as const)(
   '%s() of orders, services and balance throws an error that names ours',
   (lab, name) => {
     const { orders, services, balance } = lab.client()
-    const advice = name === 'get' ? 'use retrieve()' : 'the API has no such endpoint'
+    const ours = name === 'get' ? 'retrieve()' : `${name}()`
     for (const resource of [orders, services, balance]) {
       const typed: { readonly [Name in typeof name]?: (id: string) => unknown } = Object(resource)
-      expect(() => typed[name]?.('id')).toThrow(`There is no ${name}(): ${advice}. Nothing was sent.`)
+      expect(() => typed[name]?.('id')).toThrow(ours)
     }
   },
 )

@@ -41,9 +41,7 @@ it('withOptions rejects another address without `server`, which would hide remem
   const client = lab.client()
   const { baseUrl } = lab.sandbox
   await client.orders.create(order('r1'))
-  expect(() => client.withOptions({ baseUrl: OTHER })).toThrow(
-    /^Client option baseUrl cannot change unless the option server is set/,
-  )
+  expect(() => client.withOptions({ baseUrl: OTHER })).toThrow(/option baseUrl .*option server /)
   expect(client.withOptions({ baseUrl: `${baseUrl}/` })).toBeInstanceOf(CustomerOrderingClient)
 
   // The same service under another label remembers the order. Another service does not.

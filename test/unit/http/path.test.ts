@@ -4,6 +4,9 @@ import { InvalidRequestError } from '../../../src/errors/classes.ts'
 import { queryString, segment } from '../../../src/http/path.ts'
 import { character } from '../../support/character.ts'
 
+const refusalOf = (path: string) =>
+  expect.objectContaining({ charged: 'no', attempts: 0, issues: [{ path, message: expect.any(String) }] })
+
 describe('an identifier in a path', () => {
   test.each([
     ['ord_1', 'ord_1'],
@@ -33,23 +36,25 @@ describe('an identifier in a path', () => {
     ...['..#', '..%3fx'],
     ...['../orders', 'a/../b', 'a/./b', 'a\\..\\b', '..%2fbalance', '..%5cbalance', '%2e%2e%2fbalance'],
     ...['%2e', '%2E%2e', '.%2e', '%2e.', '%252e%252e', '%25252e%25252e', 'a%2f', 'a/..%20', 'a%2f%2e%2e%2fb'],
-    ...['%2e%2e%2f%zz', '%2e%2e%2f%ff', '\u0000', 'a\nb', 'a\rb', 'a\u007fb', 'a%00b', 'a%0d%0ab', 'a%250ab'],
+    ...[
+      '%2e%2e%2f%zz',
+      '%2e%2e%2f%ff',
+      '\u0000',
+      'a\ud800',
+      'a\nb',
+      'a\rb',
+      'a\u007fb',
+      'a%00b',
+      'a%0d%0ab',
+      'a%250ab',
+    ],
   ])('the identifier %j is rejected, because it could reach another endpoint', (id) => {
-    const call = (): string => segment('orderId', id)
-    expect(call).toThrow(InvalidRequestError)
-    expect(call).toThrow(/^orderId must not .*Nothing was sent\.$/)
+    expect(() => segment('orderId', id)).toThrow(refusalOf('orderId'))
   })
 
   const notStrings = [undefined, null, 1, 0, Number.NaN, true, {}, [], ['ord_1'], new String('ord_1')]
   test.each([...notStrings, Symbol('x')])('an identifier that is not a string (%s) is rejected', (id) => {
-    expect(() => segment('serviceId', id)).toThrow(/^serviceId must be a string/)
-  })
-
-  test('the error names the argument and the problem as an issue', () => {
-    const issues = [{ path: 'orderId', message: 'must not contain empty or dot segments' }]
-    const facts = { code: 'invalid_request', charged: 'no', attempts: 0, issues }
-    expect(() => segment('orderId', '..')).toThrow(expect.objectContaining(facts))
-    expect(() => segment('orderId', 'a\ud800')).toThrow(/well-formed/)
+    expect(() => segment('serviceId', id)).toThrow(refusalOf('serviceId'))
   })
 
   test("an identifier is one segment of the platform's URL, and is decoded unchanged", () => {

@@ -34,7 +34,7 @@ interface Folder {
 }
 
 const CORE = [
-  'client/create/messages.test.ts',
+  'client/create/causes.test.ts',
   'client/**/{idempotency,sequences,conflicts,anonymous,generations,retry,timeouts,abort,mistakes-of-callers}.test.ts',
   'client/**/{recover,resolve,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
   'client/**/{api-key-rotation,store-faults,contradictions,claims,long-list,hidden-retries}.test.ts',
