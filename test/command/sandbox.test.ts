@@ -210,7 +210,7 @@ describe('a start that fails exits with code 2 and the reason', () => {
       'text.json: state.customers[0].wallet.amount',
     ],
     ['a foreign address', ['--host', '192.0.2.1', '--port', '0'], 'cannot listen: listen EADDRNOTAVAIL'],
-  ])('%s', async (_, args, message) => {
+  ])('the command sandbox exits with code 2 and the reason after %s', async (_, args, message) => {
     for (const [name, text] of Object.entries(FILES)) file(name, text)
     const words = args.map((word) => (/\.(json)?$/.test(word) ? join(folder, word) : word))
     const { ended } = await runHere(...words)

@@ -1,6 +1,6 @@
 /** Tests the arguments of the documented programs: each argument must have an effect. */
 import { spawnSync } from 'node:child_process'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
 import { root } from '../../tools/build/ensure-built.ts'
 import { sample } from '../support/effort.ts'
@@ -41,37 +41,35 @@ const run = (program: string, args: readonly string[], environment = {}) => {
   )
 }
 
-describe('the programs', () => {
-  it('the soak rejects a duration of zero, which would find no growth', () => {
-    const { status, stdout, stderr } = run('test/harness/soak/run.ts', ['0'])
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
-    expect(stderr).toMatch(/^MINUTES is not 0\./)
-  })
+it('the soak rejects a duration of zero, which would find no growth', () => {
+  const { status, stdout, stderr } = run('test/harness/soak/run.ts', ['0'])
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+  expect(stderr).toMatch(/^MINUTES is not 0\./)
+})
 
-  it.each(sample(Object.entries(PROGRAMS), 20))('%s prints its usage, and rejects %j', (program, refused) => {
-    const help = run(program, ['--help'])
-    expect(help).toMatchObject({ status: 0, stderr: '' })
-    const { status, stdout, stderr } = run(program, refused)
-    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
-    expect(stderr.endsWith(`\n\n${help.stdout}`), stderr).toBe(true)
-  })
+it.each(sample(Object.entries(PROGRAMS), 20))('%s prints its usage, and rejects %j', (program, refused) => {
+  const help = run(program, ['--help'])
+  expect(help).toMatchObject({ status: 0, stderr: '' })
+  const { status, stdout, stderr } = run(program, refused)
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+  expect(stderr.endsWith(`\n\n${help.stdout}`), stderr).toBe(true)
+})
 
-  it.each(
-    sample<[string, string[], Record<string, string>]>(
-      [
-        ['tools/test/verify.ts', ['all', 'foo'], {}],
-        ['test/harness/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
-        ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
-        ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
-        ['test/harness/fuzz/run.ts', ['10', '--seed', '2'], {}],
-      ],
-      5,
-    ),
-  )('programs reject ambiguous arguments: %s %j %j', (program, args, environment) => {
-    expect(run(program, args, environment)).toMatchObject({ status: 2, stdout: '' })
-  })
+it.each(
+  sample<[string, string[], Record<string, string>]>(
+    [
+      ['tools/test/verify.ts', ['all', 'foo'], {}],
+      ['test/harness/simulation/run.ts', ['17'], { npm_config_seed: 'true' }],
+      ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
+      ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
+      ['test/harness/fuzz/run.ts', ['10', '--seed', '2'], {}],
+    ],
+    5,
+  ),
+)('programs reject ambiguous arguments: %s %j %j', (program, args, environment) => {
+  expect(run(program, args, environment)).toMatchObject({ status: 2, stdout: '' })
+})
 
-  it('`npm run` has 20 names at most', () => {
-    expect(Object.keys(manifest.scripts).length).toBeLessThanOrEqual(20)
-  })
+it('`npm run` has 20 names at most', () => {
+  expect(Object.keys(manifest.scripts).length).toBeLessThanOrEqual(20)
 })

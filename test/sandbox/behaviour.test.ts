@@ -15,7 +15,7 @@ describe('list envelopes', () => {
     ['items', { items: [row], total: 2, limit: 1, offset: 1 }],
     ['named', { orders: [row], hasMore: false }],
     ['results', { results: [row], pagination: { total: 2, hasMore: false } }],
-  ] as const)('%s', async (listEnvelope, body) => {
+  ] as const)('a list has the rows where the envelope `%s` has them', async (listEnvelope, body) => {
     const { sandbox, api } = withSwitches({ listEnvelope, orderFields: [] })
     sandbox.addOrder({ id: 'o1' })
     sandbox.addOrder({ id: 'o2' })

@@ -120,7 +120,7 @@ describe('made-up answers', () => {
     ['no body: 204', { status: 204 }, ''],
     ['no body: 205', { status: 205 }, ''],
     ['no body: 304', { status: 304 }, ''],
-  ])('status has %s', async (_, action, body) => {
+  ])('the fault `status` responds with %s', async (_, action, body) => {
     const { api } = withFault({ type: 'status', ...action })
     expect(await api.order('k')).toMatchObject({ status: action.status, body })
   })

@@ -198,10 +198,13 @@ describe('preparing a sandbox', () => {
     ['an API key with a space', (sandbox) => sandbox.addApiKey(key), 'apiKey.secret'],
     ['an order of -1', (sandbox) => sandbox.addOrder({ amount: -1 }), 'order.amount'],
     ['too large a balance', (sandbox) => sandbox.setBalance('cus_personal', 2 ** 53), 'wallet.amount'],
-  ] satisfies [string, (sandbox: Sandbox) => unknown, string][])('%s is refused', (_, act, message) => {
-    const sandbox = createSandbox()
-    const before = sandbox.dump()
-    expect(() => act(sandbox)).toThrow(message)
-    expect(sandbox.dump().customers).toEqual(before.customers)
-  })
+  ] satisfies [string, (sandbox: Sandbox) => unknown, string][])(
+    'the sandbox refuses %s',
+    (_, act, message) => {
+      const sandbox = createSandbox()
+      const before = sandbox.dump()
+      expect(() => act(sandbox)).toThrow(message)
+      expect(sandbox.dump().customers).toEqual(before.customers)
+    },
+  )
 })

@@ -155,12 +155,15 @@ describe('a dispatcher that is not the one that Node came with never proves that
     },
   }
 
-  test.each(Object.entries(foreign))('%s', async (_what, make) => {
-    const { agent, put } = await current()
-    const dispatcher = make(agent)
-    put([dispatcher, dispatcher])
-    expect(await ask()).toBe(false)
-  })
+  test.each(Object.entries(foreign))(
+    'a dispatcher is not taken for the own one of Node: %s',
+    async (_what, make) => {
+      const { agent, put } = await current()
+      const dispatcher = make(agent)
+      put([dispatcher, dispatcher])
+      expect(await ask()).toBe(false)
+    },
+  )
 
   test('a dispatcher in only one of the places proves nothing', async () => {
     const { agent, put } = await current()

@@ -247,7 +247,7 @@ describe('proxies and dispatchers', () => {
     ['no connection', { connections: 0 }, COUNT],
     ['half a connection', { connections: 1.5 }, COUNT],
     ['a text of connections', { connections: '2' }, COUNT],
-  ])('%s is rejected', (_what, options, problem) => {
+  ])('undiciTransport rejects %s', (_what, options, problem) => {
     const make = () => undiciTransport(options as UndiciTransportOptions)
     expect(make).toThrow(ConfigurationError)
     expect(make).toThrow(`undiciTransport ${problem}.`)

@@ -1,7 +1,7 @@
 import { Console } from 'node:console'
 import { Writable } from 'node:stream'
 import type { ClientOptions } from 'customer-ordering-sdk'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { failure, Lab, order } from '../support/lab.ts'
 
 /** The lines that a logger wrote. */
@@ -46,17 +46,15 @@ async function load(name: string) {
   return await import(name)
 }
 
-describe('the logger option', () => {
-  it.each(Object.entries(LOGGERS))(
-    'the logger option accepts %s, which writes the message and every field',
-    async (_name, make) => {
-      const out = new Lines()
-      const fetch = () => Promise.reject(new TypeError('down'))
-      const client = new Lab().client({ fetch, maxRetries: 0, logger: await make(out), logLevel: 'debug' })
-      expect(await failure(client.orders.create(order('invoice-4711')))).toMatchObject({ charged: 'unknown' })
-      const written = out.lines.join('\n')
-      for (const part of ['customer-ordering-sdk: call failed', 'orders.create', 'invoice-4711', 'unknown'])
-        expect(written).toContain(part)
-    },
-  )
-})
+it.each(Object.entries(LOGGERS))(
+  'the logger option accepts %s, which writes the message and every field',
+  async (_name, make) => {
+    const out = new Lines()
+    const fetch = () => Promise.reject(new TypeError('down'))
+    const client = new Lab().client({ fetch, maxRetries: 0, logger: await make(out), logLevel: 'debug' })
+    expect(await failure(client.orders.create(order('invoice-4711')))).toMatchObject({ charged: 'unknown' })
+    const written = out.lines.join('\n')
+    for (const part of ['customer-ordering-sdk: call failed', 'orders.create', 'invoice-4711', 'unknown'])
+      expect(written).toContain(part)
+  },
+)

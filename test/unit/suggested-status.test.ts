@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import type { CustomerOrderingClient as Client } from '../../src/client.ts'
 import { suggestedStatus } from '../../src/suggested-status.ts'
 import { failure, Lab, order } from '../support/lab.ts'
@@ -34,15 +34,13 @@ const cases: readonly [string, (lab: Lab) => void, (client: Client) => Promise<u
   ['a wallet is not there', refuse(404), balance, 500],
 ]
 
-describe('suggestedStatus', () => {
-  it.each(cases)('suggestedStatus follows the documented table: %s', async (_what, prepare, call, status) => {
-    const lab = new Lab()
-    prepare(lab)
-    expect(suggestedStatus(await failure(call(lab.client({ maxRetries: 0 }))))).toBe(status)
-  })
+it.each(cases)('suggestedStatus follows the documented table: %s', async (_what, prepare, call, status) => {
+  const lab = new Lab()
+  prepare(lab)
+  expect(suggestedStatus(await failure(call(lab.client({ maxRetries: 0 }))))).toBe(status)
+})
 
-  it('suggestedStatus is 500 for an error of another package', () => {
-    for (const thrown of [new Error('mine'), undefined, null, 'text', { code: 'timeout', charged: 'no' }])
-      expect(suggestedStatus(thrown)).toBe(500)
-  })
+it('suggestedStatus is 500 for an error of another package', () => {
+  for (const thrown of [new Error('mine'), undefined, null, 'text', { code: 'timeout', charged: 'no' }])
+    expect(suggestedStatus(thrown)).toBe(500)
 })

@@ -1,7 +1,6 @@
 import { responseInfo, type Transport } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
-import { errorOf } from '../../support/calls.ts'
 import { it, keysOf, sameRequest } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order } from '../../support/lab.ts'
 
@@ -46,8 +45,8 @@ const healed: [what: string, action: FaultAction][] = [
 describe.each([
   ['with a reference', request],
   ['without a reference of its own', anonymousOrder()],
-])('an order %s is placed once in spite of', (_name, wanted) => {
-  it.each(healed)('%s', async (lab, _what, action) => {
+])('an order %s', (_name, wanted) => {
+  it.each(healed)('an order is placed once in spite of %s', async (lab, _what, action) => {
     lab.fault(action, 1, 'createOrder')
     const placed = await lab.create(wanted)
     lab.sandbox.expectCharges(1)
@@ -147,7 +146,7 @@ describe('the error by which a framework steers the rendering', () => {
 
   it('the caller learns the key of an order that was meant to be a duplicate', async (lab) => {
     const client = lab.client({ fetch: () => Promise.reject(steered) })
-    const error = await errorOf(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
+    const error = await failure(client.orders.create(anonymousOrder(), { allowDuplicate: true }))
     expect(error).toMatchObject({ charged: 'unknown', idempotencyKey: expect.any(String) })
   })
 
@@ -156,7 +155,7 @@ describe('the error by which a framework steers the rendering', () => {
     let calls = 0
     const fetch: typeof globalThis.fetch = (...request) =>
       calls++ === 0 ? lab.sandbox.fetch(...request) : Promise.reject(steered)
-    expect(await errorOf(lab.client({ fetch }).orders.create(request))).toMatchObject({
+    expect(await failure(lab.client({ fetch }).orders.create(request))).toMatchObject({
       code: 'invalid_response',
       charged: 'yes',
     })
@@ -172,6 +171,6 @@ it('a signal that fires while a transport begins to send ends the call, even if 
     },
   }
   const client = lab.client({ transport, fetch: undefined })
-  const error = await errorOf(client.orders.create(order('r1'), { signal: controller.signal }))
+  const error = await failure(client.orders.create(order('r1'), { signal: controller.signal }))
   expect(error).toMatchObject({ code: 'aborted', charged: 'unknown' })
 })

@@ -263,7 +263,7 @@ describe('values that JSON cannot represent', () => {
     ['an object made from another', { a: Object.create({ b: 1 }) }, 'a', OF_A_CLASS],
     ['an object made from one without prototype', { a: Object.create(bare) }, 'a', OF_A_CLASS],
     ['a name that is no identifier', { 'a b': { 'it"s': 1n } }, '["a b"]["it\\"s"]', 'is a bigint'],
-  ])('%s', (_what, value, path, problem) => {
+  ])('canonical JSON rejects %s, and names its path', (_what, value, path, problem) => {
     const message = `${path || 'The value'} ${problem}`
     expect(refusalOf(value)).toMatchObject({ path, message })
   })

@@ -25,7 +25,7 @@ describe('the rows of a list answer', () => {
     'are the array with one id among several': [{ a: [{ id: 'x' }], b: ['y'] }, { items: [{ id: 'x' }] }],
     'are none if all arrays are empty': [{ errors: [], orders: [] }, { items: [] }],
   }
-  test.each(Object.entries(shapes))('%s', (_title, [body, envelope]) => {
+  test.each(Object.entries(shapes))('the rows of a list %s', (_title, [body, envelope]) => {
     expect(envelopeOf(body)).toEqual(envelope)
   })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ApiError, MemoryStore } from 'customer-ordering-sdk'
 import { SqliteStore } from 'customer-ordering-sdk/stores/sqlite'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { silence } from '../../support/invariants.ts'
 import { leaks, leaksAtAGlance, leaksInFiles, spellingsIn } from '../../support/leaks.ts'
 import { RunRecorder } from '../../support/run-log.ts'
@@ -86,59 +86,57 @@ const places: [string, unknown][] = [
   ['the text itself', KEY],
 ]
 
-describe('the detector of leaked API keys', () => {
-  it.each(spellings)('the detector knows a key %s', (_how, text) => {
-    expect(spellingsIn(`before ${text} after`, KEY)).not.toEqual([])
-    expect(leaks(KEY, { text })).not.toEqual([])
-  })
+it.each(spellings)('the detector knows a key %s', (_how, text) => {
+  expect(spellingsIn(`before ${text} after`, KEY)).not.toEqual([])
+  expect(leaks(KEY, { text })).not.toEqual([])
+})
 
-  it.each(places)('the detector finds a key in %s', (place, value) => {
-    expect(leaks(KEY, { value })).not.toEqual([])
-    // A nested value's toString is not called.
-    if (place !== 'toString') expect(leaks(KEY, { value: { error: value } })).not.toEqual([])
-  })
+it.each(places)('the detector finds a key in %s', (place, value) => {
+  expect(leaks(KEY, { value })).not.toEqual([])
+  // A nested value's toString is not called.
+  if (place !== 'toString') expect(leaks(KEY, { value: { error: value } })).not.toEqual([])
+})
 
-  it('the quick detector finds every key that is not built while printing', () => {
-    const made = ['a view of inspect', 'toString']
-    for (const [place, value] of places)
-      if (!made.includes(place)) expect(leaksAtAGlance(KEY, { value }), place).not.toEqual([])
-  })
+it('the quick detector finds every key that is not built while printing', () => {
+  const made = ['a view of inspect', 'toString']
+  for (const [place, value] of places)
+    if (!made.includes(place)) expect(leaksAtAGlance(KEY, { value }), place).not.toEqual([])
+})
 
-  it('the detector finds nothing without a key', () => {
-    const error = new ApiError('sk_live', { serverCode: 'sk_live+' })
-    const values = { error, headers: new Headers(), ring: 1 }
-    expect(leaks(KEY, values)).toEqual([])
-    expect(leaksAtAGlance(KEY, values)).toEqual([])
-    expect(leaks('k', { text: 'a text with a k in it' })).toEqual([])
-  })
+it('the detector finds nothing without a key', () => {
+  const error = new ApiError('sk_live', { serverCode: 'sk_live+' })
+  const values = { error, headers: new Headers(), ring: 1 }
+  expect(leaks(KEY, values)).toEqual([])
+  expect(leaksAtAGlance(KEY, values)).toEqual([])
+  expect(leaks('k', { text: 'a text with a k in it' })).toEqual([])
+})
 
-  it("the detector finds a key in a store's row, and in the bytes of a database and its log", async () => {
-    const facts = { version: 1, open: true, state: 'open', createdAt: 1, updatedAt: 1 } as const
-    const row = { scope: 'a', id: 'b', ...facts, data: JSON.stringify({ key: KEY }) }
-    const memory = new MemoryStore()
-    await memory.insert(row)
-    expect(leaks(KEY, { page: await memory.list('a', { limit: 10 }) })).not.toEqual([])
+it("the detector finds a key in a store's row, and in the bytes of a database and its log", async () => {
+  const facts = { version: 1, open: true, state: 'open', createdAt: 1, updatedAt: 1 } as const
+  const row = { scope: 'a', id: 'b', ...facts, data: JSON.stringify({ key: KEY }) }
+  const memory = new MemoryStore()
+  await memory.insert(row)
+  expect(leaks(KEY, { page: await memory.list('a', { limit: 10 }) })).not.toEqual([])
 
-    const folder = mkdtempSync(join(tmpdir(), 'leaks-'))
-    const store = new SqliteStore({ path: join(folder, 'orders.db') })
-    await store.insert({ ...row, id: 'c', data: '{}' })
-    expect(leaksInFiles(KEY, folder)).toEqual([])
-    await store.insert(row)
-    // Until the store is closed, a row is only in the write-ahead log.
-    expect(leaksInFiles(KEY, folder).join()).toMatch(/-wal/)
-    await store.close()
-    expect(leaksInFiles(KEY, folder).join()).toMatch(/orders\.db: /)
-    writeFileSync(join(folder, 'log'), Buffer.from(KEY, 'utf16le'))
-    expect(leaksInFiles(KEY, join(folder, 'log'))).not.toEqual([])
-    rmSync(folder, { recursive: true, force: true })
-  })
+  const folder = mkdtempSync(join(tmpdir(), 'leaks-'))
+  const store = new SqliteStore({ path: join(folder, 'orders.db') })
+  await store.insert({ ...row, id: 'c', data: '{}' })
+  expect(leaksInFiles(KEY, folder)).toEqual([])
+  await store.insert(row)
+  // Until the store is closed, a row is only in the write-ahead log.
+  expect(leaksInFiles(KEY, folder).join()).toMatch(/-wal/)
+  await store.close()
+  expect(leaksInFiles(KEY, folder).join()).toMatch(/orders\.db: /)
+  writeFileSync(join(folder, 'log'), Buffer.from(KEY, 'utf16le'))
+  expect(leaksInFiles(KEY, join(folder, 'log'))).not.toEqual([])
+  rmSync(folder, { recursive: true, force: true })
+})
 
-  it('the detector decides invariant I8', () => {
-    const log = new RunRecorder()
-    log.secrets.push(KEY)
-    log.printed.push('nothing')
-    expect(silence(log)).toEqual([])
-    log.printed.push(Buffer.from(`Bearer ${KEY}`).toString('base64url'))
-    expect(silence(log)).toHaveLength(1)
-  })
+it('the detector decides invariant I8', () => {
+  const log = new RunRecorder()
+  log.secrets.push(KEY)
+  log.printed.push('nothing')
+  expect(silence(log)).toEqual([])
+  log.printed.push(Buffer.from(`Bearer ${KEY}`).toString('base64url'))
+  expect(silence(log)).toHaveLength(1)
 })

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import {
   decimal,
   oneOf,
@@ -22,38 +22,36 @@ const read = (...args: string[]) =>
     whole: values.whole,
   }))
 
-describe('the arguments of a program', () => {
-  it('arguments are the given values, or the defaults', () => {
-    expect(read()).toEqual({ count: 500, from: 1, whole: false })
-    expect(read('2_000', '--from', '7', '--whole')).toEqual({ count: 2_000, from: 7, whole: true })
-    expect(read('--from=7', '3')).toEqual({ count: 3, from: 7, whole: false })
-  })
+it('arguments are the given values, or the defaults', () => {
+  expect(read()).toEqual({ count: 500, from: 1, whole: false })
+  expect(read('2_000', '--from', '7', '--whole')).toEqual({ count: 2_000, from: 7, whole: true })
+  expect(read('--from=7', '3')).toEqual({ count: 3, from: 7, whole: false })
+})
 
-  it.each([
-    ...['foo', '0', '', '-1', '1.5', '1e3', '0x10', ' 5', '5rounds', '_5', 'NaN', 'Infinity'],
-    '9007199254740992',
-  ])('"%s" is not a count', (text) => {
-    expect(() => positiveInteger('COUNT', text)).toThrow(UsageError)
-  })
+it.each([
+  ...['foo', '0', '', '-1', '1.5', '1e3', '0x10', ' 5', '5rounds', '_5', 'NaN', 'Infinity'],
+  '9007199254740992',
+])('"%s" is not a count', (text) => {
+  expect(() => positiveInteger('COUNT', text)).toThrow(UsageError)
+})
 
-  it.each([['--nonsense'], ['1', '2'], ['--from'], ['--whole=1'], ['-x'], ['--from', 'abc']])(
-    'arguments %s %s are rejected, because the program does not accept them',
-    (...args) => {
-      expect(() => read(...args)).toThrow(UsageError)
-    },
-  )
+it.each([['--nonsense'], ['1', '2'], ['--from'], ['--whole=1'], ['-x'], ['--from', 'abc']])(
+  'arguments %s %s are rejected, because the program does not accept them',
+  (...args) => {
+    expect(() => read(...args)).toThrow(UsageError)
+  },
+)
 
-  it('an argument may be 0, a fraction or one of some names', () => {
-    expect([wholeNumber('--prefetch', '0'), decimal('MINUTES', '0'), positive('--seconds', '0.5')]).toEqual([
-      0, 0, 0.5,
-    ])
-    expect(oneOf('STORE', 'redis', ['sqlite', 'redis'])).toBe('redis')
-    for (const wrong of [
-      () => wholeNumber('--prefetch', 'four'),
-      () => positive('--seconds', '0'),
-      () => positive('--seconds', 'abc'),
-      () => oneOf('STORE', 'foo', ['sqlite', 'redis']),
-    ])
-      expect(wrong).toThrow(UsageError)
-  })
+it('an argument may be 0, a fraction or one of some names', () => {
+  expect([wholeNumber('--prefetch', '0'), decimal('MINUTES', '0'), positive('--seconds', '0.5')]).toEqual([
+    0, 0, 0.5,
+  ])
+  expect(oneOf('STORE', 'redis', ['sqlite', 'redis'])).toBe('redis')
+  for (const wrong of [
+    () => wholeNumber('--prefetch', 'four'),
+    () => positive('--seconds', '0'),
+    () => positive('--seconds', 'abc'),
+    () => oneOf('STORE', 'foo', ['sqlite', 'redis']),
+  ])
+    expect(wrong).toThrow(UsageError)
 })
