@@ -2,7 +2,6 @@ import { StoreError } from '../errors/classes.ts'
 import { CloudflareEngine, Unproven } from './cloudflare/engine.ts'
 import { EngineStore } from './engine.ts'
 import { given, hasMethod } from './options.ts'
-import type { Columns } from './rows.ts'
 import type { Query } from './sql/sqlite.ts'
 
 export type { EngineStore } from './engine.ts'
@@ -68,7 +67,7 @@ export class D1Store extends EngineStore {
         throw new Unproven(
           'a read replica responded, which lags behind. Pass the binding itself, not a session',
         )
-      return results.map((row): Columns => ({ ...row }))
+      return results
     }
     super('D1Store', new CloudflareEngine({ place: 'D1', object: database, read: query, write: query }))
   }

@@ -72,10 +72,7 @@ export class DurableObjectStore extends EngineStore {
  * by itself, because the platform begins an asynchronous transaction in an event of its own.
  */
 async function alone(storage: DurableObjectSqlStorage): Promise<void> {
-  const setting = (): number => {
-    const [found] = storage.sql.exec('PRAGMA foreign_keys').toArray()
-    return Number(Reflect.get(Object(found), 'foreign_keys'))
-  }
+  const setting = () => Number(Object(storage.sql.exec('PRAGMA foreign_keys').toArray()[0]).foreign_keys)
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     // Commits what the object has written so far. Also leaves a `transactionSync()` of the caller.
     await storage.sync()

@@ -234,9 +234,9 @@ class UncertainWrites {
 
   async run<T>({ scope, id }: StoredRow, write: () => Promise<T>): Promise<T> {
     const name = JSON.stringify([scope, id])
-    const uncertain = (this.#rows.get(name) ?? 0) + 1
-    this.#rows.set(name, uncertain)
-    if (this.#rows.size > MOST_ROWS) this.#overflown = true
+    this.#rows.set(name, (this.#rows.get(name) ?? 0) + 1)
+    this.#overflown ||= this.#rows.size > MOST_ROWS
+    if (this.#overflown) this.#rows.clear()
     try {
       const result = await write()
       this.#settle(name)

@@ -149,7 +149,9 @@ async function inspect(query: Query, database: string, name: string, { versions 
   return typeof facts['engine'] === 'string' ? version : 0
 }
 
-function tableProblem(facts: Readonly<Record<string, unknown>>): string | undefined {
+type Facts = Readonly<Record<string, unknown>>
+
+function tableProblem(facts: Facts): string | undefined {
   const { engine, sound, indexed } = facts
   if (typeof engine !== 'string') return undefined
   if (engine !== 'InnoDB')
@@ -181,11 +183,7 @@ function clusterProblem(rows: unknown): string | undefined {
   return 'a member of the group may lag behind. Set group_replication_consistency to BEFORE_AND_AFTER.'
 }
 
-export async function first(
-  query: Query,
-  sql: string,
-  values?: string[],
-): Promise<Readonly<Record<string, unknown>>> {
+export async function first(query: Query, sql: string, values?: string[]): Promise<Facts> {
   const rows = await query(sql, values)
   return Object(Array.isArray(rows) ? rows[0] : undefined)
 }
