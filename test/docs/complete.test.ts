@@ -107,7 +107,7 @@ test.each<[path: string, line: string, source: string, types: readonly string[],
   },
 )
 
-test("docs/guide/options.md has the defaults of the client's options", () => {
+test("docs/guide/options.md and TSDoc have the defaults of the client's options", () => {
   const given = { baseUrl: 'https://a.example', apiKey: 'k' }
   const { defaults, retention, ...settings } = resolveSettings(given, {})
   const days = (milliseconds: number): string => `${milliseconds / 86_400_000} days`
@@ -116,9 +116,14 @@ test("docs/guide/options.md has the defaults of the client's options", () => {
     ...{ remember: `\`'${settings.remember}'\``, idempotencyScope: `\`'${settings.idempotencyScope}'\`` },
     ...{ 'retention.created': days(retention.created), 'retention.rejected': days(retention.rejected) },
   }
-  for (const [name, value] of Object.entries(options))
-    if (value !== undefined)
-      expect(clientOptions).toContain(`\n| \`${name}\` | ${value.toLocaleString('en')} `)
+  const comments = sourceOf('options.ts').replaceAll(/\n *\*? */g, ' ')
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    const text = value.toLocaleString('en')
+    expect(clientOptions).toContain(`\n| \`${name}\` | ${text} `)
+    const comment = new RegExp(`Default ${text}[^/]{0,60}/ readonly ${name.split('.').at(-1)}\\?`)
+    expect(comment.test(comments), name).toBe(true)
+  }
 })
 
 test.each<[page: string, source: string, type: string]>([
