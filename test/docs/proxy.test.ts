@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { transform } from 'esbuild'
 import { createServer as createViteServer } from 'vite'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { CustomerOrderingClient } from '../../src/client.ts'
 import { createNodeProxy } from '../../src/proxy/node.ts'
 import { type SandboxServer, serveSandbox } from '../../src/sandbox/http/server.ts'
@@ -94,32 +94,30 @@ async function sells(name: string, server: Pick<Server, 'address'>): Promise<voi
   expect(elsewhere.status).toBe(404)
 }
 
-describe('the proxy for Node servers of docs/guide/proxy.md', () => {
-  test('the documented proxy places an order through node:http', async () => {
-    const { server } = await run('plain', plain)
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    await sells('node', server)
-    server.close()
-  })
+test('the documented proxy places an order through node:http', async () => {
+  const { server } = await run('plain', plain)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  await sells('node', server)
+  server.close()
+})
 
-  test("the proxy places an order through Vite's dev server", async () => {
-    const proxy = createNodeProxy({
-      baseUrl: service.url,
-      apiKey: sandbox.apiKey,
-      authorize: ({ headers }) => headers['cookie'] === 'session=ada',
-    })
-    const vite = await createViteServer({
-      configFile: false,
-      root: folder,
-      logLevel: 'error',
-      plugins: [{ name: 'proxy', configureServer: ({ middlewares }) => void middlewares.use('/api', proxy) }],
-      optimizeDeps: { noDiscovery: true },
-      server: { port: 0, host: '127.0.0.1', ws: false, watch: null },
-    })
-    await vite.listen()
-    await sells('vite', vite.httpServer as Server)
-    await vite.close()
+test("the proxy places an order through Vite's dev server", async () => {
+  const proxy = createNodeProxy({
+    baseUrl: service.url,
+    apiKey: sandbox.apiKey,
+    authorize: ({ headers }) => headers['cookie'] === 'session=ada',
   })
+  const vite = await createViteServer({
+    configFile: false,
+    root: folder,
+    logLevel: 'error',
+    plugins: [{ name: 'proxy', configureServer: ({ middlewares }) => void middlewares.use('/api', proxy) }],
+    optimizeDeps: { noDiscovery: true },
+    server: { port: 0, host: '127.0.0.1', ws: false, watch: null },
+  })
+  await vite.listen()
+  await sells('vite', vite.httpServer as Server)
+  await vite.close()
 })
 
 const packages = join(root, 'tools/packages/node_modules')

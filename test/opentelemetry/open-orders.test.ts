@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { PrometheusExporter, PrometheusSerializer } from '@opentelemetry/exporter-prometheus'
 import { MeterProvider } from '@opentelemetry/sdk-metrics'
 import { observeOpenOrders, telemetryHooks } from 'customer-ordering-sdk/opentelemetry'
-import { describe, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { failure, Lab, order } from '../support/lab.ts'
 import { storeOver } from '../support/stores.ts'
 
@@ -41,80 +41,78 @@ const COUNT = 'ordering_open_orders'
 const READABLE = 'ordering_store_readable'
 const OLDEST = 'ordering_oldest_open_order_age'
 
-describe('observeOpenOrders', () => {
-  it('observeOpenOrders counts open orders by age, and reports the oldest until it is settled', async () => {
-    const { lab, observe, scrape } = scraped()
-    observe()
-    const client = lab.client()
-    const none = { '2m': 0, '20m': 0, '1h': 0, '1d': 0, older: 0 }
-    expect(numbersOf((await scrape()).text, COUNT)).toEqual(none)
-    expect(numbersOf((await scrape()).text, OLDEST)).toEqual({ all: 0 })
+it('observeOpenOrders counts open orders by age, and reports the oldest until it is settled', async () => {
+  const { lab, observe, scrape } = scraped()
+  observe()
+  const client = lab.client()
+  const none = { '2m': 0, '20m': 0, '1h': 0, '1d': 0, older: 0 }
+  expect(numbersOf((await scrape()).text, COUNT)).toEqual(none)
+  expect(numbersOf((await scrape()).text, OLDEST)).toEqual({ all: 0 })
 
-    for (const [reference, wait] of [
-      ['oldest', 1441],
-      ['old', 30],
-      ['late', 10],
-      ['just over', 2],
-      ['new', 1],
-    ] as const) {
-      await lab.doubted('drop', order(reference))
-      lab.runtime.jump(wait * MINUTE)
-    }
-    const { text } = await scrape()
-    expect(numbersOf(text, COUNT)).toEqual({ '2m': 1, '20m': 2, '1h': 1, '1d': 0, older: 1 })
-    expect(numbersOf(text, OLDEST)).toEqual({ all: (1441 + 30 + 10 + 2 + 1) * 60 })
+  for (const [reference, wait] of [
+    ['oldest', 1441],
+    ['old', 30],
+    ['late', 10],
+    ['just over', 2],
+    ['new', 1],
+  ] as const) {
+    await lab.doubted('drop', order(reference))
+    lab.runtime.jump(wait * MINUTE)
+  }
+  const { text } = await scrape()
+  expect(numbersOf(text, COUNT)).toEqual({ '2m': 1, '20m': 2, '1h': 1, '1d': 0, older: 1 })
+  expect(numbersOf(text, OLDEST)).toEqual({ all: (1441 + 30 + 10 + 2 + 1) * 60 })
 
-    await client.orders.resolve({ externalOrderId: 'oldest' }, { as: 'abandoned' })
-    expect(numbersOf((await scrape()).text, OLDEST)).toEqual({ all: (30 + 10 + 2 + 1) * 60 })
-    // Observing sends nothing: only the five calls have sent a request.
-    expect(lab.sandbox.requests).toHaveLength(5)
+  await client.orders.resolve({ externalOrderId: 'oldest' }, { as: 'abandoned' })
+  expect(numbersOf((await scrape()).text, OLDEST)).toEqual({ all: (30 + 10 + 2 + 1) * 60 })
+  // Observing sends nothing: only the five calls have sent a request.
+  expect(lab.sandbox.requests).toHaveLength(5)
+})
+
+it('observeOpenOrders treats an order from a clock that is ahead as new', async () => {
+  const { lab, observe, scrape } = scraped()
+  observe()
+  await lab.doubted('drop', order('ahead'))
+  lab.runtime.jump(-MINUTE)
+  const { text } = await scrape()
+  expect([numbersOf(text, COUNT)['2m'], numbersOf(text, OLDEST)]).toEqual([1, { all: 0 }])
+})
+
+it('observeOpenOrders reports an unreadable store as long as it is unreadable', async () => {
+  const { lab, observe, scrape } = scraped()
+  let gone = true
+  const store = storeOver(lab.rows, {
+    listOpen: async (...given) => {
+      if (gone) throw new Error('gone')
+      return await lab.rows.listOpen(...given)
+    },
   })
+  observe(lab.client({ store }))
+  const first = await scrape()
+  expect([numbersOf(first.text, READABLE), numbersOf(first.text, OLDEST)]).toEqual([{ all: 0 }, {}])
+  gone = false
+  const { text, errors } = await scrape()
+  expect([numbersOf(text, READABLE), numbersOf(text, OLDEST), errors]).toEqual([{ all: 1 }, { all: 0 }, []])
+  gone = true
+  expect(numbersOf((await scrape()).text, READABLE)).toEqual({ all: 0 })
+})
 
-  it('observeOpenOrders treats an order from a clock that is ahead as new', async () => {
-    const { lab, observe, scrape } = scraped()
-    observe()
-    await lab.doubted('drop', order('ahead'))
-    lab.runtime.jump(-MINUTE)
-    const { text } = await scrape()
-    expect([numbersOf(text, COUNT)['2m'], numbersOf(text, OLDEST)]).toEqual([1, { all: 0 }])
+it('observeOpenOrders reads the store for each collection until it is stopped', async () => {
+  const { lab, observe, scrape } = scraped()
+  let reads = 0
+  const store = storeOver(lab.rows, {
+    listOpen: async (...given) => {
+      reads++
+      return await lab.rows.listOpen(...given)
+    },
   })
-
-  it('observeOpenOrders reports an unreadable store as long as it is unreadable', async () => {
-    const { lab, observe, scrape } = scraped()
-    let gone = true
-    const store = storeOver(lab.rows, {
-      listOpen: async (...given) => {
-        if (gone) throw new Error('gone')
-        return await lab.rows.listOpen(...given)
-      },
-    })
-    observe(lab.client({ store }))
-    const first = await scrape()
-    expect([numbersOf(first.text, READABLE), numbersOf(first.text, OLDEST)]).toEqual([{ all: 0 }, {}])
-    gone = false
-    const { text, errors } = await scrape()
-    expect([numbersOf(text, READABLE), numbersOf(text, OLDEST), errors]).toEqual([{ all: 1 }, { all: 0 }, []])
-    gone = true
-    expect(numbersOf((await scrape()).text, READABLE)).toEqual({ all: 0 })
-  })
-
-  it('observeOpenOrders reads the store for each collection until it is stopped', async () => {
-    const { lab, observe, scrape } = scraped()
-    let reads = 0
-    const store = storeOver(lab.rows, {
-      listOpen: async (...given) => {
-        reads++
-        return await lab.rows.listOpen(...given)
-      },
-    })
-    const stop = observe(lab.client({ store }))
-    await scrape()
-    await scrape()
-    expect(reads).toBe(2)
-    stop()
-    await scrape()
-    expect(reads).toBe(2)
-  })
+  const stop = observe(lab.client({ store }))
+  await scrape()
+  await scrape()
+  expect(reads).toBe(2)
+  stop()
+  await scrape()
+  expect(reads).toBe(2)
 })
 
 it('every metric and label of the documented alerts exists in Prometheus', async () => {

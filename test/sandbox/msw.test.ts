@@ -3,7 +3,7 @@ import { sandboxHandlers } from 'customer-ordering-sdk/msw'
 import { createSandbox, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { HttpResponse, http } from 'msw'
 import { setupServer } from 'msw/node'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { orderInit } from './caller.ts'
 
 const sandbox = createSandbox()
@@ -18,24 +18,22 @@ afterAll(() => server.close())
 const order = (baseUrl = sandbox.baseUrl, at: Sandbox = sandbox) =>
   fetch(`${baseUrl}/v1/orders`, orderInit(at.apiKey))
 
-describe('msw handlers', () => {
-  test('msw handlers respond to unknown paths of the API', async () => {
-    expect((await fetch(`${sandbox.baseUrl}/nowhere?x=1`)).status).toBe(404)
-  })
+test('msw handlers respond to unknown paths of the API', async () => {
+  expect((await fetch(`${sandbox.baseUrl}/nowhere?x=1`)).status).toBe(404)
+})
 
-  test('msw handlers accept another base URL', async () => {
-    server.use(...sandboxHandlers(sandbox, { baseUrl: 'https://api.example.com/shop/' }))
-    expect((await order('https://api.example.com/shop')).status).toBe(201)
-    expect((await fetch('https://api.example.com/shop/v1/services?limit=1')).status).toBe(401)
-    expect(sandbox.requests.map(({ path }) => path)).toEqual(['/v1/orders', '/v1/services?limit=1'])
-  })
+test('msw handlers accept another base URL', async () => {
+  server.use(...sandboxHandlers(sandbox, { baseUrl: 'https://api.example.com/shop/' }))
+  expect((await order('https://api.example.com/shop')).status).toBe(201)
+  expect((await fetch('https://api.example.com/shop/v1/services?limit=1')).status).toBe(401)
+  expect(sandbox.requests.map(({ path }) => path)).toEqual(['/v1/orders', '/v1/services?limit=1'])
+})
 
-  test('msw handlers keep the base path on both sides', async () => {
-    const other = createSandbox({ baseUrl: 'https://inner.test/base' })
-    server.use(...sandboxHandlers(other, { baseUrl: 'https://outer.test/v1' }))
-    expect((await order('https://outer.test/v1', other)).status).toBe(201)
-    other.expectCharges(1)
-  })
+test('msw handlers keep the base path on both sides', async () => {
+  const other = createSandbox({ baseUrl: 'https://inner.test/base' })
+  server.use(...sandboxHandlers(other, { baseUrl: 'https://outer.test/v1' }))
+  expect((await order('https://outer.test/v1', other)).status).toBe(201)
+  other.expectCharges(1)
 })
 
 test('behind msw, the client repeats an order with its key after a network failure, which proves nothing', async () => {

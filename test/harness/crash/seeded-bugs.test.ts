@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { on } from 'node:events'
 import { existsSync } from 'node:fs'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import type { Trial } from './processes/notice.ts'
 import { SEEDED_BUGS } from './seeded-bugs.ts'
 
@@ -26,32 +26,30 @@ async function objection(bug: string, files: readonly string[]): Promise<string>
   return 'the run ended without a word'
 }
 
-describe('the tests that guard the money', () => {
-  it('every test that guards the money exists', () => {
-    // Vitest ignores a name that matches no file.
-    const missing = FILES.filter((file) => !existsSync(new URL(`../../${file}.test.ts`, import.meta.url)))
-    expect(missing).toEqual([])
-  })
+it('every test that guards the money exists', () => {
+  // Vitest ignores a name that matches no file.
+  const missing = FILES.filter((file) => !existsSync(new URL(`../../${file}.test.ts`, import.meta.url)))
+  expect(missing).toEqual([])
+})
 
-  it('the tests pass on the unchanged source', async () => {
-    expect(await objection('', FILES)).toBe('')
-  })
+it('the tests pass on the unchanged source', async () => {
+  expect(await objection('', FILES)).toBe('')
+})
 
-  it.each(SEEDED_BUGS.map(({ name, noticedBy }) => [name, noticedBy] as const))(
-    'the tests detect that %s (%s)',
-    async (name, noticedBy) => {
-      expect(await objection(name, [noticedBy])).toBe('')
-    },
+it.each(SEEDED_BUGS.map(({ name, noticedBy }) => [name, noticedBy] as const))(
+  'the tests detect that %s (%s)',
+  async (name, noticedBy) => {
+    expect(await objection(name, [noticedBy])).toBe('')
+  },
+)
+
+it('a bug that cannot be inserted does not count as detected', async () => {
+  expect(await objection('a bug that cannot be sown', ['unit/orders/protocol/outcome'])).toContain(
+    'no test ran',
   )
+})
 
-  it('a bug that cannot be inserted does not count as detected', async () => {
-    expect(await objection('a bug that cannot be sown', ['unit/orders/protocol/outcome'])).toContain(
-      'no test ran',
-    )
-  })
-
-  it('a bug that makes no test fail does not count as detected', async () => {
-    const [{ name = '' } = {}] = SEEDED_BUGS.filter(({ noticedBy }) => noticedBy === 'client/lists/paging')
-    expect(await objection(name, ['unit/orders/protocol/outcome'])).toContain('no test notices it')
-  })
+it('a bug that makes no test fail does not count as detected', async () => {
+  const [{ name = '' } = {}] = SEEDED_BUGS.filter(({ noticedBy }) => noticedBy === 'client/lists/paging')
+  expect(await objection(name, ['unit/orders/protocol/outcome'])).toContain('no test notices it')
 })
