@@ -30,7 +30,7 @@ import {
 } from '../record/context.ts'
 import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
-import { orderOf, type ToldRecord } from '../record/record.ts'
+import { type JournalRecord, orderOf, type ToldRecord } from '../record/record.ts'
 import { drive } from '../sending/drive.ts'
 import { argumentError, named, refusedError, sentError, unclaimedError } from '../sending/order-errors.ts'
 import { proveCreated, type Sent } from '../sending/send.ts'
@@ -180,7 +180,11 @@ async function lookedUp(
   const lookup = { found, reason: 'past_window', body: job.intent.body } as const
   for await (const { outcome, order, error, record } of lookUp(context, [lookup], how)) {
     if (error !== undefined) throw error
-    if (record.state === 'created') return rememberedReply(job, { ...record, ...defined({ order }) })
+    if (record.state === 'created') {
+      // The list shows what an earlier call bought, and this call may want another payload.
+      if (!isSame(job, found.record)) throw refusedError(job, 'payload', { ...found.record, ...record })
+      return rememberedReply(job, { ...record, ...defined({ order }) })
+    }
     if (outcome === 'needs_attention') return await place(context, { ...job, isNotListed: true })
   }
   throw new TypeError('unreachable: a look-up without an outcome')
@@ -193,14 +197,16 @@ function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
     return replyOf(job, order, record.key, { attempts, replayed, remembered }, infoLater(ending.trail, 0))
   // Another call may have settled the record while this call was sending. If the order exists,
   // return it instead of an error.
-  const { fingerprint } = record
-  const isSame = differingFields(fingerprint, job.intent.fingerprint).length === 0
-  if (isSame && orderOf(record) !== undefined) return rememberedReply(job, record)
+  if (isSame(job, record) && orderOf(record) !== undefined) return rememberedReply(job, record)
   const charged = record.state === 'created' ? 'yes' : sent.charged
   const error = sentError(job, sent, charged)
   // What was charged, and the key of an intended duplicate, must reach the caller.
   const passes = ending.end === 'steered' && charged !== 'yes' && job.intent.duplicateKey === undefined
   throw passes ? new Steered(ending.error, error) : error
+}
+
+function isSame({ intent }: CreateJob, { fingerprint }: JournalRecord): boolean {
+  return differingFields(fingerprint, intent.fingerprint).length === 0
 }
 
 function rememberedReply(job: CreateJob, record: ToldRecord): OrderReply<Order> {

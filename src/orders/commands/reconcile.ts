@@ -2,6 +2,7 @@ import type { EchoedField, ReconcileParams } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
+import { rowIdOf, slotOf } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import { differencesFound } from '../protocol/outcome.ts'
 import type { OrderContext, OrdersContext } from '../record/context.ts'
@@ -103,7 +104,7 @@ async function reconciledWith<Output>(
   const isNamed =
     listed.externalOrderId !== undefined && listed.externalOrderId === found?.record.externalOrderId
   const match = differs.length === 0 || isNamed ? found : undefined
-  if (match !== undefined) {
+  if (match?.position !== undefined) {
     index.mark(match.position, differs.length === 0 ? 'matched' : 'doubtful')
     // Two records may name the same order. Only the first record is matched.
     if (differs.length === 0)
@@ -136,7 +137,7 @@ async function recordOf(
   context: OrderContext,
   index: RecordIndex,
   { id, externalOrderId = '' }: ListedOrder,
-): Promise<{ readonly position: number; readonly record: JournalRecord } | undefined> {
+): Promise<{ readonly position: number | undefined; readonly record: JournalRecord } | undefined> {
   for (const name of [`id ${id}`, `reference ${externalOrderId}`]) {
     for (const position of index.named(name)) {
       if (index.is(position, 'matched')) continue
@@ -146,7 +147,12 @@ async function recordOf(
       if (fits) return { position, record }
     }
   }
-  return undefined
+  if (externalOrderId === '') return undefined
+  // A call may have placed the order after the index was made.
+  const { journal, connection } = context
+  const rowId = rowIdOf(connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))
+  const found = await journal.newest(rowId, new Deadline(connection.runtime, STORE_TIME, undefined))
+  return found?.record?.order?.id === id ? { position: undefined, record: found.record } : undefined
 }
 
 async function load(

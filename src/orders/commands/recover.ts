@@ -85,7 +85,10 @@ export async function* recover<Output>(
   context.journal.pruneHourly('recover')
 }
 
-/** Sorts the ids by the end of the safe-retry window, the most urgent record first. */
+/**
+ * Sorts the ids: the records that no call has written for longest come first. Of those that were not
+ * recovered yet, these are the most urgent ones, and one whose request always fails delays no other.
+ */
 async function pendingRecords(
   context: OrderContext,
   { signal }: CallSettings,
@@ -99,7 +102,7 @@ async function pendingRecords(
     if (typeof record === 'object') {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
       // Records past their window come last: a late lookup loses nothing.
-      times.set(row.id, end >= now ? end : Number.MAX_SAFE_INTEGER)
+      times.set(row.id, end >= now ? record.updatedAt : Number.MAX_SAFE_INTEGER)
       continue
     }
     const view = unreadableRecord(row)

@@ -78,14 +78,17 @@ async function withKey(
   deadline: Deadline,
   places: readonly Which[],
 ): Promise<Found | Interruption | undefined> {
+  let unusable: Unusable | undefined
   for (const which of places) {
     for await (const { row, record } of journal.records(which)) {
       const over = deadline.over()
       if (over !== undefined) return over
-      if (record === 'unanswered') throw unusableError(record)
-      if (typeof record === 'object' && record.key === key) return { id: row.id, row, record }
+      if (typeof record === 'string') unusable = record
+      else if (record.key === key) return { id: row.id, row, record }
     }
   }
+  // The key may be the key of the record that cannot be read.
+  if (unusable !== undefined) throw unusableError(unusable)
   return undefined
 }
 

@@ -258,7 +258,7 @@ export interface Proven {
   readonly record: JournalRecord
   /** False if the store has no record of the proof. */
   readonly remembered: boolean
-  /** True if the row has a later order without a reference or key. */
+  /** True if the row has a later order. */
   readonly isDisplaced: boolean
 }
 
@@ -285,8 +285,10 @@ export async function proveCreated(
   let isDisplaced = false
   for (let round = 0; round < MAX_MERGES; round++) {
     const { record } = newest
-    // The proof must not overwrite a later order that may have been bought, in the same row.
-    isDisplaced = isAnother(record, mine.record) && record.state !== 'rejected'
+    // The proof must not overwrite a later order that may have been bought, in the same row: of a
+    // nameless twin, or of a call that a person has permitted to buy again since the order was found.
+    const isLater = proof.sent === undefined ? record.key !== mine.record.key : isAnother(record, mine.record)
+    isDisplaced = isLater && record.state !== 'rejected'
     if (isDisplaced) break
     if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
     const written = await journal.writeOutcome(newest, prove(record, proof, claim), deadline, signal)

@@ -34,6 +34,15 @@ describe.each([401, 402, 429])('a fetch that hides a charge behind a %i', (statu
     expect(placed.id).toBe(lab.charged())
   })
 
+  it('the charged order is not returned for another payload', async () => {
+    const lab = await refusedAfterCharge(status)
+    lab.runtime.jump(25 * MINUTE)
+    const changed = order('r1', { quantity: 30 })
+    const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(changed))
+    expect(error).toMatchObject({ code: 'idempotency_conflict', charged: 'yes', fields: ['quantity'] })
+    lab.charged()
+  })
+
   it('another refusal does not restart the window of the key', async () => {
     const lab = await refusedAfterCharge(status)
     lab.runtime.jump(15 * MINUTE)

@@ -376,6 +376,23 @@ it('three transport failures in a row end the walk, apart from the requests in p
   expect(lab.sandbox.requests.length - before).toBeLessThanOrEqual(2 + 8)
 })
 
+it('orders whose requests always time out do not keep the next run from the others', async (lab) => {
+  const references = ['b0', 'b1', 'b2', 'b3', 'g0', 'g1', 'g2', 'g3', 'g4', 'g5', 'g6', 'g7']
+  for (const reference of references) await lab.doubted('drop', order(reference))
+  const fetch: typeof globalThis.fetch = async (...request) => {
+    const { signal, body } = new Request(...request)
+    const isBad = (await new Response(body).text()).includes('externalOrderId":"b')
+    await new Promise<void>((resolve, reject) => {
+      if (!isBad) lab.runtime.setTimer(resolve, 40)
+      signal.addEventListener('abort', () => reject(signal.reason))
+    })
+    return await lab.sandbox.fetch(...request)
+  }
+  const { orders } = lab.client({ fetch })
+  expect(await orders.recover({ concurrency: 4 })).toMatchObject({ created: 2, stillOpen: 10 })
+  expect(await orders.recover({ concurrency: 4 })).toMatchObject({ created: 6, stillOpen: 4 })
+})
+
 it('leaving the loop cancels the requests in progress, and leaves no claim behind', async (lab) => {
   for (let count = 0; count < 4; count++) await lab.doubted('drop', order(`r${count}`))
   lab.fault({ type: 'stall' }, 3, 'createOrder')

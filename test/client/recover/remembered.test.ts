@@ -117,3 +117,12 @@ it('remembered() of a reference fails if its record has lost a field', async (la
   const error = await failure(remembered(lab, { externalOrderId: 'r1' }))
   expect(error).toMatchObject({ code: 'store', charged: 'unknown' })
 })
+
+it('what names an order by its key fails if a record that cannot be read may have the key', async (lab) => {
+  await lab.doubted()
+  const name = { idempotencyKey: (await lab.record('ref:r1'))?.key ?? '' }
+  await lab.tamper('ref:r1', { state: 'created' })
+  const { orders } = lab
+  for (const call of [remembered(lab, name), orders.forget(name), orders.resolve(name, { as: 'abandoned' })])
+    expect(await failure(call)).toMatchObject({ code: 'store', charged: 'unknown' })
+})

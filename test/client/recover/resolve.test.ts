@@ -387,6 +387,39 @@ describe('resolve(…, { as: "abandoned" })', () => {
   })
 })
 
+it.each<[string, (lab: Lab, orderId: string, by: CustomerOrderingClient) => Promise<unknown>]>([
+  [
+    'recover() reads the list',
+    async (_lab, id, by) =>
+      expect(await all(by.orders.recover())).toMatchObject([{ outcome: 'created', order: { id } }]),
+  ],
+  [
+    'another person confirms it',
+    async (lab, id, by) => await rejects(resolve(lab, id, { by }), { code: 'store', charged: 'unknown' }),
+  ],
+])(
+  'an order that is abandoned and bought again with another payload while %s stays open',
+  async (lab, _what, find) => {
+    await lab.doubted()
+    lab.runtime.jump(HOUR)
+    const again = order('r1', { quantity: 20 })
+    let isRead = false
+    const fetch: typeof globalThis.fetch = async (...request) => {
+      const response = await lab.sandbox.fetch(...request)
+      if (isRead || response.status !== 200) return response
+      isRead = true
+      await resolve(lab, ABANDONED)
+      await lab.doubted('commitThenDrop', again)
+      return response
+    }
+    await find(lab, lab.charged(), lab.client({ fetch }))
+    expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', generation: 1 })
+    lab.runtime.jump(BUSY)
+    expect(await lab.create(again)).toMatchObject({ quantity: 20 })
+    lab.sandbox.expectCharges(2)
+  },
+)
+
 it.each<[string, (lab: Lab) => Promise<string>]>([
   [
     "resolve() names the fields that differ, even if the abandoned order's key has changed",
