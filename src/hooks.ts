@@ -77,7 +77,7 @@ export interface SettledEvent extends CallEvent {
   /**
    * Orders only: false if the outcome could not be stored.
    *
-   * If the outcome is a proven charge, the client keeps trying to store it in the background.
+   * The next `recover()` then settles the order.
    */
   readonly remembered?: boolean
   /** `orders.recover` only: the outcome of the record. */

@@ -100,11 +100,11 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
         pending.then(discard, () => {})
         return { kind: stopped }
       }
-      // A custom transport may return a response without a status. Such a response does not prove
-      // whether the service processed the request.
-      if (response === undefined || !Number.isInteger(response.status)) {
+      // A custom transport may return anything. Such a response does not prove whether the service
+      // processed the request.
+      if (response === undefined || !isResponse(response)) {
         discard(response)
-        return failed(new TypeError('the transport returned no status'), undefined)
+        return failed(new TypeError('the transport returned no status or headers'), undefined)
       }
       const { status, headers: received } = response
       if (status === 0 || (status >= 300 && status < 400)) {
@@ -133,6 +133,10 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       signal?.removeEventListener('abort', onAbort)
     }
   }
+}
+
+function isResponse({ status, headers }: TransportResponse): boolean {
+  return Number.isInteger(status) && typeof Object(headers).get === 'function'
 }
 
 /** Reports any error as a lost connection: after a response, no error proves that nothing was sent. */

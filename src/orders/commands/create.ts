@@ -197,7 +197,7 @@ function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
     return replyOf(job, order, record.key, { attempts, replayed, remembered }, infoLater(ending.trail, 0))
   // Another call may have settled the record while this call was sending. If the order exists,
   // return it instead of an error.
-  if (isSame(job, record) && orderOf(record) !== undefined) return rememberedReply(job, record)
+  if (isSame(job, record) && orderOf(record) !== undefined) return rememberedReply(job, record, attempts)
   const charged = record.state === 'created' ? 'yes' : sent.charged
   const error = sentError(job, sent, charged)
   // What was charged, and the key of an intended duplicate, must reach the caller.
@@ -209,10 +209,10 @@ function isSame({ intent }: CreateJob, { fingerprint }: JournalRecord): boolean 
   return differingFields(fingerprint, intent.fingerprint).length === 0
 }
 
-function rememberedReply(job: CreateJob, record: ToldRecord): OrderReply<Order> {
+function rememberedReply(job: CreateJob, record: ToldRecord, attempts = 0): OrderReply<Order> {
   const order = orderOf(record)
   if (order === undefined) throw refusedError(job, 'unreadable', record)
-  const told = { attempts: 0, replayed: true, remembered: true }
+  const told = { attempts, replayed: true, remembered: true }
   return replyOf(job, order, record.key, told, infoLater(noTrail(false), 0))
 }
 
@@ -230,7 +230,12 @@ export async function readOnce(
   const { deadline, callId } = job
   const { record } = found
   const now = connection.runtime.now()
-  const lease = { now, until: now + deadline.remaining(), claim: callId, apiKeyTag: record.apiKeyTag }
+  const lease = {
+    now,
+    until: Math.ceil(now + deadline.remaining()),
+    claim: callId,
+    apiKeyTag: record.apiKeyTag,
+  }
   const written = await journal.write(found, claim(record, undefined, record, lease), deadline)
   if (written.result === 'lost') throw refusedError(job, 'duplicate', undefined)
   if (written.result !== 'written')

@@ -69,7 +69,7 @@ export function isFromFuture(
   return latest !== 0 && (latest > known || updatedAt > now + CLOCK_SKEW)
 }
 
-/** A key of an order. `firstSentAt` is absent if the key was never sent. */
+/** A key of an order. `firstSentAt` is undefined if the key was never sent. */
 export interface Key {
   readonly key: string
   readonly origin: KeyOrigin
@@ -105,7 +105,7 @@ export function startKey(
   if (record === undefined)
     return given === undefined
       ? madeKey(context, intent?.externalOrderId, 0)
-      : { key: given, origin: 'caller', generation: 0 }
+      : { key: given, origin: 'caller', generation: 0, firstSentAt: undefined }
   const { key, origin, generation, firstSentAt, firstKeySentAt } = record
   const same: Key = { key, origin: given === undefined ? origin : 'caller', generation, firstSentAt }
   if (record.state !== 'rejected') return same
@@ -125,9 +125,9 @@ function madeKey(context: OrderContext, externalOrderId: string | undefined, gen
   const { server, account, connection } = context
   const { runtime } = connection
   if (externalOrderId === undefined || account === undefined)
-    return { key: runtime.randomId(), origin: 'random', generation }
+    return { key: runtime.randomId(), origin: 'random', generation, firstSentAt: undefined }
   const key = derivedKey(runtime.deriveId, { server, account, externalOrderId, generation })
-  return { key, origin: 'derived', generation }
+  return { key, origin: 'derived', generation, firstSentAt: undefined }
 }
 
 /**

@@ -89,7 +89,7 @@ export type Condition = (record: JournalRecord, facts: Facts) => boolean
 
 /** The caller gives another key. A key belongs to its order until the record is forgotten. */
 export const otherKey: Condition = ({ key }, { wanted }) =>
-  wanted?.idempotencyKey !== undefined && wanted.idempotencyKey !== key
+  wanted?.idempotencyKey !== undefined && key !== '' && wanted.idempotencyKey !== key
 
 /**
  * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very payload that is

@@ -96,8 +96,7 @@ export function settle(
   { rejection, ambiguous, hold, attempts, unused }: Ending,
 ): RecordContent {
   const ended = { ...record, busyUntil: undefined, attempts: record.attempts + attempts }
-  // Keep an earlier hold: this call may be a recovery that did not reach the service.
-  if (rejection === undefined) return { ...ended, ambiguous, hold: hold ?? record.hold }
+  if (rejection === undefined) return { ...ended, ambiguous, hold }
   const firstSentAt = unused ? undefined : record.firstSentAt
   return { ...ended, state: 'rejected', rejection, firstSentAt, body: undefined, hold: undefined }
 }
@@ -162,7 +161,9 @@ export function isAnother(newest: RecordContent, mine: RecordContent): boolean {
 export function abandon(record: RecordContent, next: Key | undefined, id: string): RecordContent {
   const gone = { busyUntil: undefined, othersUntil: undefined, body: undefined, hold: undefined }
   const closed = { state: 'rejected', rejection: { kind: 'abandoned' }, claim: id } as const
-  if (next === undefined) return { ...record, ...gone, ...closed, generation: record.generation + 1 }
+  // A call that has died may have sent the key, so a later refusal does not prove that nothing was bought.
+  if (next === undefined)
+    return { ...record, ...gone, ...closed, generation: record.generation + 1, ambiguous: true }
   const { key, origin, generation } = next
   const unsent = { firstSentAt: undefined, highest: undefined, ambiguous: false, firstKeySentAt: 0 }
   return { ...record, ...gone, ...closed, key, origin, generation, ...unsent }

@@ -1,5 +1,5 @@
 /** One thing that a caller wants to buy once: the arguments of `create()`, read once and checked. */
-import { isObject, isUndefinedIn, ownValue } from '../../defined.ts'
+import { isObject, ownValue } from '../../defined.ts'
 import { InvalidRequestError, type Issue } from '../../errors/classes.ts'
 import { CanonicalJsonError, canonicalJson } from '../../identity/canonical.ts'
 import {
@@ -85,9 +85,11 @@ function refuseAny(issues: readonly Issue[]): void {
 /** A reference or key that is undefined: canonical JSON drops it, and the order would be nameless. */
 function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
-  if (isUndefinedIn(request, 'metadata')) return 'metadata'
-  const metadata = ownValue(request, 'metadata')
-  return isUndefinedIn(metadata, 'externalOrderId') ? 'metadata.externalOrderId' : undefined
+  const { metadata } = request
+  if (metadata === undefined) return Object.hasOwn(request, 'metadata') ? 'metadata' : undefined
+  // Reads getters, of which Vue makes each field: canonical JSON has read them without an error.
+  const isLost = Object.hasOwn(Object(metadata), 'externalOrderId') && metadata.externalOrderId === undefined
+  return isLost ? 'metadata.externalOrderId' : undefined
 }
 
 /** An earlier, valid call with the same name may have been charged, and the error must say so. */

@@ -272,12 +272,14 @@ export class Journal {
     deadline: Deadline,
   ): Promise<T | Interruption> {
     let failure: unknown
+    // Asked before, because a timer may fire a little early: if the call has no more time than the
+    // store, the call's time is over.
+    const isLonger = deadline.remaining() > STORE_TIMEOUT
     try {
       const result = await this.#bounded(Promise.resolve(operation()), deadline)
-      // If the call still has time, only the store was too slow.
-      if (!(result instanceof Interruption) || deadline.over() !== undefined) return result
+      if (!(result instanceof Interruption) || !isLonger || deadline.over() !== undefined) return result
     } catch (cause) {
-      failure = cause
+      failure = cause ?? new Error('the store failed')
     }
     throw storeError(message, failure)
   }
@@ -334,7 +336,8 @@ const UNREADABLE =
   'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'
 
 function storeError(message: string, cause?: unknown): StoreError {
-  const error = new StoreError(message + reasonOf(cause), { charged: 'unknown', cause })
+  const reason = cause === undefined ? ' It did not respond in time.' : reasonOf(cause)
+  const error = new StoreError(message + reason, { charged: 'unknown', cause })
   // By default, V8 keeps only ten lines, and the caller's own line must be one of them.
   Error.captureStackTrace?.(error, storeError)
   return error

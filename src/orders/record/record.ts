@@ -1,5 +1,5 @@
 /** What the store remembers of an order, and its row: JSON, encrypted if the client has a codec. */
-import { defined, isObject } from '../../defined.ts'
+import { bare, defined, isObject } from '../../defined.ts'
 import { type Charged, type ErrorFacts, StoreError } from '../../errors/classes.ts'
 import { type Fingerprint, hashOf } from '../../identity/keys.ts'
 import type { Codec } from '../../options.ts'
@@ -242,7 +242,8 @@ export async function decodeRow(
     if (layout > LAYOUT) return 'newer_version'
     const end = text.lastIndexOf(',"sum":')
     const isWhole = text.slice(end) === sumOf(scope, id, text.slice(0, end))
-    return isWhole && content.state === row.state ? { ...content, version, createdAt, updatedAt } : 'corrupt'
+    if (!isWhole || content.state !== row.state) return 'corrupt'
+    return bare({ ...content, version, createdAt, updatedAt })
   } catch {
     return 'corrupt'
   }

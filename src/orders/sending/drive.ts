@@ -137,9 +137,9 @@ async function claimOrEnd(
     const now = connection.runtime.now()
     const lease = {
       now,
-      until: now + deadline.remaining(),
+      until: Math.ceil(now + deadline.remaining()),
       claim: callId,
-      apiKeyTag: tagOf(context, key.key, credential, base?.apiKeyTag),
+      apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
     }
     // An earlier call may have sent the stored body, whose metadata may differ. After a conflict,
     // the key may belong to the payload that is asked for now.

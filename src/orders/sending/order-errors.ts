@@ -103,10 +103,13 @@ export function sentError(job: CreateJob, sent: Sent, charged: Charged): Custome
   // After a 2xx response, report an unreadable order, even if a later attempt got an error.
   const unreadable = sent.charged === 'yes' || outcome?.issues !== undefined
   if (unreadable && ending.end !== 'aborted') {
-    const { status, requestId } = bare(factsOf(ending.trail))
+    const last = bare(factsOf(ending.trail))
+    const status = sent.charged === 'yes' ? 201 : last.status
+    // A later attempt may have got another response than the one that proves the charge.
+    const requestId = status === last.status ? last.requestId : undefined
     return unexpectedBody(
       context,
-      { attempts, status: sent.charged === 'yes' ? 201 : status, requestId, issues: outcome?.issues ?? [] },
+      { attempts, status, requestId, issues: outcome?.issues ?? [] },
       `Call again${changeOf(job)} to read the order`,
       charged === 'yes' ? true : undefined,
     )
@@ -154,6 +157,8 @@ export function orderCall(
   return { endpoint: SENDING[command], path: ORDERS_PATH, ...names, change: '' }
 }
 
+const NOT_CHARGED = { charged: 'no' } as const
+
 /**
  * Sets `charged` from the record: the error must not report `'no'` for an order that an earlier
  * call bought.
@@ -170,10 +175,11 @@ export async function argumentError(
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  // A record that could not be read may belong to an earlier call that was charged.
+  // A record that could not be read, or is not written yet, may belong to a call that is charged.
   const unread = { charged: 'unknown', ...('cause' in found && found) } as const
-  const known = 'id' in found && (found.record ? recordFacts(found.record) : ({ charged: 'no' } as const))
-  const facts = { ...(known || unread), externalOrderId: referenceIn(slot) }
+  const isFree = 'id' in found && !journal.shared.live.has(rowId)
+  const known = 'id' in found && found.record !== undefined && recordFacts(found.record)
+  const facts = { ...(known || (isFree ? NOT_CHARGED : unread)), externalOrderId: referenceIn(slot) }
   const { message, issues } = error
   const sent = message.endsWith(' Nothing was sent.')
     ? message

@@ -177,7 +177,7 @@ async function attemptsUnder(
     // The order of a 2xx response is stored, so redact API keys in it first.
     const success = result.kind === 'answer' && result.status < 300
     const clean = success ? bare({ ...result, text: redact(result.text, secrets, LIKE_A_KEY) }) : result
-    outcome = classify(clean, claimed)
+    outcome = bare(classify(clean, claimed))
     unused &&= !mayHaveProcessed(outcome.kind) && !connection.mayResend
     before = verdict
     verdict = judgeOutcome(outcome.kind, before)

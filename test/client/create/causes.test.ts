@@ -32,3 +32,23 @@ it.each([
   if (kept !== '') expect(shown.split('\n').slice(1).join().trim()).toMatch(new RegExp(`^${kept} `))
   expect(shown).not.toMatch(/u:p|key=x|file:\/\/\/a/)
 })
+
+it('the request id of a later error is not told of the response that proved the charge', async () => {
+  const lab = new Lab()
+  const fetch: typeof globalThis.fetch = async (...request) => {
+    await lab.sandbox.fetch(...request)
+    const [status, id] = lab.posts.length === 1 ? [201, 'req-1'] : [503, 'req-2']
+    return new Response('{', { status, headers: { 'x-request-id': id } })
+  }
+  const error = await failure(lab.client({ fetch }).orders.create(order('r1')))
+  expect(error).toMatchObject({ code: 'invalid_response', charged: 'yes', status: 201 })
+  expect(error.requestId).toBeUndefined()
+})
+
+it('a call tells its own attempts of an order that another call has settled meanwhile', async () => {
+  const lab = new Lab()
+  lab.fault({ type: 'stall', commit: true }, 1, 'createOrder')
+  const { ending } = await lab.begin(() => lab.create(order('r1'), { timeout: 5000, maxRetries: 0 }))
+  await lab.shared().orders.recover({ takeOver: true })
+  expect(responseInfo(await ending)).toMatchObject({ attempts: 1, replayed: true })
+})

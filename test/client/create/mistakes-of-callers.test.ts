@@ -2,6 +2,7 @@ import { ConfigurationError, type CreateOrderRequest, InvalidRequestError } from
 import { expect } from 'vitest'
 import { it } from '../../support/history.ts'
 import { anonymousOrder, failure, order } from '../../support/lab.ts'
+import { storeOver } from '../../support/stores.ts'
 
 it('the error of an order that is not valid names the reference of that order', async (lab) => {
   const error = await failure(lab.create(order('r1', { quantity: 1.5 })))
@@ -40,9 +41,12 @@ it.each(['resolve', 'forget', 'remembered'] as const)(
 )
 
 const bare = anonymousOrder()
+const REACTIVE = Object.defineProperty({}, 'externalOrderId', { enumerable: true, get: () => undefined })
 it.each<[string, object, object?]>([
   ['options.idempotencyKey', bare, { idempotencyKey: undefined }],
   ['metadata', { ...bare, metadata: undefined }],
+  // Vue makes a getter of each field.
+  ['metadata.externalOrderId', { ...bare, metadata: REACTIVE }],
   ['idempotencyKey', { ...bare, idempotencyKey: 'k1' }],
   ['idempotencyKey', { ...bare, idempotencyKey: undefined }],
   ['metdata', { ...bare, metdata: { externalOrderId: 'inv-1' } }],
@@ -55,13 +59,28 @@ it.each<[string, object, object?]>([
     const request = wrong as CreateOrderRequest
     const refused = { code: 'invalid_request', charged: 'no', issues: [{ path }] }
     expect(await failure(lab.create(request, options))).toMatchObject(refused)
-    if (options === undefined && path !== 'metadata') {
+    if (options === undefined && !path.startsWith('metadata')) {
       const { failures } = await lab.orders.createMany([{ request, idempotencyKey: 'k1' }])
       expect(failures).toMatchObject([{ charged: 'no', error: refused }])
     }
     expect(lab.sandbox.requests).toEqual([])
   },
 )
+
+it('an order that is not valid is not reported as uncharged while another call places it', async (lab) => {
+  let insert = (): void => {}
+  const gate = new Promise<void>((resolve) => {
+    insert = resolve
+  })
+  const store = storeOver(lab.rows, { insert: (row) => gate.then(() => lab.rows.insert(row)) })
+  const { orders } = lab.client({ store })
+  const { ending } = await lab.begin(() => orders.create(order('r1')))
+  const wrong = await failure(orders.create(order('r1', { quantity: -1 })))
+  insert()
+  expect(wrong).toMatchObject({ code: 'invalid_request', charged: 'unknown', externalOrderId: 'r1' })
+  await ending
+  lab.charged()
+})
 
 it('an undefined name does not prevent an order with another name from being placed once', async (lab) => {
   const request = { ...order('inv-1'), sourceSystem: 'shop', note: 'quick', services: 2 }

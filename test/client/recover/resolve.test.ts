@@ -97,7 +97,8 @@ it('resolve() adopts an order that this store did not place, so that it is never
   expect(adopted).toMatchObject({ slot: 'ref:r1', state: 'created', attempts: 0, order: { id } })
   expect(await resolve(lab, id)).toEqual(adopted)
   // The record has no payload, so every payload with the reference is this order.
-  for (const quantity of [10, 20]) expect((await lab.create(order('r1', { quantity }))).id).toBe(id)
+  for (const quantity of [10, 20])
+    expect((await lab.create(order('r1', { quantity }), { idempotencyKey: `k${quantity}` })).id).toBe(id)
   expect(await all(lab.orders.reconcile())).toMatchObject([{ kind: 'matched' }])
   expect(lab.posts).toEqual([])
   await rejects(resolve(lab, 'ord_other'), { code: 'invalid_request', charged: 'yes' })
@@ -280,14 +281,23 @@ describe('resolve(…, { as: "abandoned" })', () => {
     lab.sandbox.expectCharges(1)
   })
 
-  it('after an abandoned order, a refusal with the same key still proves nothing', async () => {
-    const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
-    lab.fault({ type: 'commitThenDrop' })
-    await failure(lab.create(anonymousOrder(), K1))
-    await resolve(lab, ABANDONED, { name: K1 })
-    await rejects(lab.create(anonymousOrder(), K1), { code: 'payment_required', ...UNKNOWN })
-    lab.sandbox.expectCharges(1)
-  })
+  it.each([
+    ['failed', false],
+    ['died', true],
+  ])(
+    'after an abandoned order whose call %s, a refusal with the same key proves nothing',
+    async (_how, dies) => {
+      const lab = new Lab({ preset: 'balance-before-key', balance: 2500 })
+      if (dies) await leave(lab, true, anonymousOrder(), 'k1')
+      else {
+        lab.fault({ type: 'commitThenDrop' })
+        await failure(lab.create(anonymousOrder(), K1))
+      }
+      await resolve(lab, ABANDONED, { name: K1 })
+      await rejects(lab.create(anonymousOrder(), K1), { code: 'payment_required', ...UNKNOWN })
+      lab.sandbox.expectCharges(1)
+    },
+  )
 
   it('after an abandoned anonymous order, the same payload is a new order', async (lab) => {
     await leave(lab, false, anonymousOrder())

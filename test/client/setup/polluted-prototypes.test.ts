@@ -55,6 +55,15 @@ it.each(['code', 'cause', 'errors'])(
   },
 )
 
+it('a polluted prototype is neither the order of a refusal nor a field of a record', async () => {
+  const lab = new Lab()
+  lab.fault({ type: 'status', status: 402 })
+  for (const name of ['firstSentAt', 'busyUntil']) pollute(name, 1)
+  pollute('order', { id: 'ord_1', status: 'done', amount: 7 })
+  expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'no' })
+  expect((await lab.create()).id).toBe(lab.charged())
+})
+
 it("a polluted prototype is not an order's reference, even on a platform without __proto__", () => {
   const proto = Object.getOwnPropertyDescriptor(Object.prototype, '__proto__')
   if (proto === undefined) throw new Error('this platform has none')

@@ -135,7 +135,6 @@ describe('a settlement', () => {
   it.each<[what: string, expected: Changes, before: Changes, ending?: Partial<Ending>]>([
     ['leaves doubt', doubted, busy],
     ['holds the order', { ...doubted, hold: 'conflict' }, busy, { hold: 'conflict' }],
-    ['keeps an earlier hold', { attempts: 2 }, aborted],
     ['replaces an earlier hold', { attempts: 2, hold: 'refused' }, aborted, { hold: 'refused' }],
     ['closes the order', { ...ended, ...closed }, busy, certain],
     ['closes an order that nobody has processed', cancelled, busy, unused],
@@ -242,8 +241,8 @@ describe('an order that a person abandons', () => {
     ],
     [
       'keeps a key that is its name, in doubt',
-      { ...closed, generation: 1, hold: undefined },
-      { slot: 'key:k', origin: 'caller', hold: 'refused' },
+      { ...closed, generation: 1, hold: undefined, ambiguous: true },
+      { slot: 'key:k', origin: 'caller', hold: 'refused', ambiguous: false },
       undefined,
     ],
   ])('an abandoned order %s: %j', (_what, expected, before, next) => {
