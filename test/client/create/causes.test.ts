@@ -1,3 +1,4 @@
+import { responseInfo } from 'customer-ordering-sdk'
 import { expect } from 'vitest'
 import { it } from '../../support/history.ts'
 import { failure, order } from '../../support/lab.ts'
@@ -33,8 +34,7 @@ it.each([
   expect(shown).not.toMatch(/u:p|key=x|file:\/\/\/a/)
 })
 
-it('the request id of a later error is not told of the response that proved the charge', async () => {
-  const lab = new Lab()
+it('the request id of a later error is not told of the response that proved the charge', async (lab) => {
   const fetch: typeof globalThis.fetch = async (...request) => {
     await lab.sandbox.fetch(...request)
     const [status, id] = lab.posts.length === 1 ? [201, 'req-1'] : [503, 'req-2']
@@ -45,8 +45,7 @@ it('the request id of a later error is not told of the response that proved the 
   expect(error.requestId).toBeUndefined()
 })
 
-it('a call tells its own attempts of an order that another call has settled meanwhile', async () => {
-  const lab = new Lab()
+it('a call tells its own attempts of an order that another call has settled meanwhile', async (lab) => {
   lab.fault({ type: 'stall', commit: true }, 1, 'createOrder')
   const { ending } = await lab.begin(() => lab.create(order('r1'), { timeout: 5000, maxRetries: 0 }))
   await lab.shared().orders.recover({ takeOver: true })
