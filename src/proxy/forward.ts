@@ -4,8 +4,9 @@ import { LIKE_A_KEY, REQUEST_ID_HEADERS, redact } from '../http/redact.ts'
 import { API_KEY_TAG, apiKeyTag, IF_API_KEY_TAG, proxiedTag } from '../identity/keys.ts'
 import { credentialsOf } from '../settings/credentials.ts'
 import { uuidV5 } from '../uuid-v5.ts'
+import { Limit } from './limit.ts'
 import type { Settings } from './options.ts'
-import { targetOf } from './routes.ts'
+import { type Target, targetOf } from './routes.ts'
 
 /** A request, whichever server received it. */
 export interface Received<Incoming> {
@@ -15,6 +16,8 @@ export interface Received<Incoming> {
   /** Only its path and query count. Undefined if they are not valid. */
   readonly url: URL | undefined
   header(name: string): string | null
+  /** Aborts when the client leaves before it has the response. */
+  readonly left: AbortSignal
   /** Reads at most `limit` bytes into memory. */
   readBody(limit: number): Promise<Body>
 }
@@ -43,12 +46,27 @@ const STATUSES_WITHOUT_BODY: readonly number[] = [204, 205]
 
 const SALT = 'customer-ordering-sdk/proxy'
 
+/** A request that `authorize` accepted, with everything that is sent to the service. */
+interface Ready {
+  readonly key: string
+  readonly headers: Headers
+  readonly body: Uint8Array<ArrayBuffer> | undefined
+  /** Adds the tag of the API key to a response. */
+  tagged(response: Response): Response
+}
+
+const TOO_LATE = [
+  425,
+  'TOO_LATE',
+  'The time limit of the request was over, or its client had left, before the proxy could send it.',
+] as const
+
 export async function forward<Incoming>(
   settings: Settings<Incoming>,
   received: Received<Incoming>,
 ): Promise<Response> {
-  const { service, mountPath, maxBodyBytes, timeout, onLost } = settings
-  const { method, request, url } = received
+  const { mountPath, maxBodyBytes, timeout } = settings
+  const { method, url, left } = received
   const target = url && targetOf(method, url, mountPath)
   if (target === undefined) {
     const below = `The proxy forwards only the calls of the API, below ${mountPath}/v1 (option mountPath).`
@@ -61,7 +79,25 @@ export async function forward<Incoming>(
       `The query has a parameter that is unknown or repeated: ${target.wrong}.`,
     )
   if (Number(received.header('content-length')) > maxBodyBytes) return refusal(...BODY_PROBLEMS.too_large)
-  const { route, path, query } = target
+  const limit = new Limit(timeout, left)
+  try {
+    const ready = await limit.race(prepare(settings, received, target))
+    if (ready === undefined) return refusal(...TOO_LATE)
+    if (ready instanceof Response) return ready
+    if (limit.isOver()) return ready.tagged(refusal(...TOO_LATE))
+    return ready.tagged(await exchange(settings, received, target, ready, limit.signal))
+  } finally {
+    limit.release()
+  }
+}
+
+/** Returns the response instead if the request must not be sent. */
+async function prepare<Incoming>(
+  settings: Settings<Incoming>,
+  received: Received<Incoming>,
+  { route }: Target,
+): Promise<Ready | Response> {
+  const { request } = received
   const verdict = await settings.authorize(request, route)
   if (verdict instanceof Response)
     return route.operation === 'createOrder' ? await recognisable(verdict) : verdict
@@ -79,33 +115,39 @@ export async function forward<Incoming>(
   const headers = new Headers({ authorization: `Bearer ${key}` })
   const accept = received.header('accept')
   if (accept !== null) headers.set('accept', accept)
-  let body: Uint8Array<ArrayBuffer> | undefined
-  if (route.operation === 'createOrder') {
-    const idempotencyKey = received.header('idempotency-key')
-    // Requiring this header also stops forms on other sites: a browser sends the header to
-    // another origin only after a preflight.
-    if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
-    if (!isJson(received))
-      return refusal(415, 'UNSUPPORTED_MEDIA_TYPE', 'The header Content-Type must be application/json.')
-    headers.set('idempotency-key', idempotencyKey)
-    headers.set('content-type', 'application/json')
-    const expected = received.header(IF_API_KEY_TAG)
-    // After a 425, the client sends the order again under the new API key, unless an earlier
-    // request may have created the order.
-    if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
-      return tagged(refusal(425, 'API_KEY_CHANGED', 'The API key of the proxy has changed.'))
-    const read = await received.readBody(maxBodyBytes)
-    if (typeof read === 'string') return tagged(refusal(...BODY_PROBLEMS[read]))
-    body = read
-  }
+  if (route.operation !== 'createOrder') return { key, headers, body: undefined, tagged }
+  const idempotencyKey = received.header('idempotency-key')
+  // Requiring this header also stops forms on other sites: a browser sends the header to
+  // another origin only after a preflight.
+  if (!idempotencyKey) return refusal(400, 'BAD_REQUEST', 'The header Idempotency-Key is missing.')
+  if (!isJson(received))
+    return refusal(415, 'UNSUPPORTED_MEDIA_TYPE', 'The header Content-Type must be application/json.')
+  headers.set('idempotency-key', idempotencyKey)
+  headers.set('content-type', 'application/json')
+  const expected = received.header(IF_API_KEY_TAG)
+  // After a 425, the client sends the order again under the new API key, unless an earlier
+  // request may have created the order.
+  if (expected !== null && expected !== proxiedTag(uuidV5, idempotencyKey, tag))
+    return tagged(refusal(425, 'API_KEY_CHANGED', 'The API key of the proxy has changed.'))
+  const body = await received.readBody(settings.maxBodyBytes)
+  return typeof body === 'string' ? tagged(refusal(...BODY_PROBLEMS[body])) : { key, headers, body, tagged }
+}
 
+/** Sends the request once, and returns the response for the page. */
+async function exchange<Incoming>(
+  { service, onLost, ...settings }: Settings<Incoming>,
+  { method, left }: Received<Incoming>,
+  { path, query }: Target,
+  { key, headers, body }: Ready,
+  signal: AbortSignal,
+): Promise<Response> {
   const lose = (status: 502 | 504, reason: string): Response => {
-    onLost?.({ method, path, reason: redact(reason, [key]) })
+    // The service is not to blame if the client stopped waiting.
+    if (!left.aborted) onLost?.({ method, path, reason: redact(reason, [key]) })
     const doubt = method === 'GET' ? '' : ' An order may have been created and charged.'
-    return tagged(refusal(status, 'SERVICE_LOST', `The service returned no usable response.${doubt}`))
+    return refusal(status, 'SERVICE_LOST', `The service returned no usable response.${doubt}`)
   }
   const send = settings.fetch ?? fetch
-  const signal = AbortSignal.timeout(timeout)
   let response: Response
   try {
     const init = {
@@ -138,7 +180,7 @@ export async function forward<Incoming>(
     if (value !== null) returned.set(name, redact(value, [key]))
   }
   const content = STATUSES_WITHOUT_BODY.includes(status) ? null : redact(text, [key], LIKE_A_KEY)
-  return tagged(new Response(content, { status, headers: returned }))
+  return new Response(content, { status, headers: returned })
 }
 
 /** Statuses by which the page's client knows that its order was not processed. */

@@ -20,12 +20,14 @@ export type { ProxyRoute } from './routes.ts'
  * - It sends each request once and follows no redirects. If the service does not respond, or
  *   responds with a redirect, 408 or 421, the handler returns 502 or 504. For a POST, the client
  *   then assumes that the order may exist, and no browser silently repeats the request.
+ * - It sends nothing once `timeout` has passed since it received the request, or once the client has
+ *   left (`request.signal`). It then returns 425, and the client may send the order again.
  * - It adds a short tag of the API key to its responses, so that the client never repeats an
  *   ambiguous order with another API key.
  *
  * The handler's promise rejects only if it is given something else than a `Request`, or if one of
- * your functions fails: `authorize` throws, or `apiKey` throws or returns an invalid key, before
- * anything is sent; or `onLost` throws afterwards.
+ * your functions fails in time: `authorize` throws, or `apiKey` throws or returns an invalid key,
+ * before anything is sent; or `onLost` throws afterwards.
  *
  * @throws {ConfigurationError} naming the option that is missing, unknown or wrong
  * @example
@@ -45,6 +47,7 @@ export function createProxy(options: ProxyOptions): (request: Request) => Promis
       method: request.method,
       url: new URL(request.url),
       header: (name) => request.headers.get(name),
+      left: request.signal,
       readBody: (limit) => readStream(request.body, limit),
     })
   }

@@ -41,14 +41,20 @@ export interface NodeReply {
   statusCode: number
   /** True once the response cannot be changed. */
   readonly headersSent: boolean
+  /** True if the connection closed before the response was sent. */
+  readonly destroyed?: boolean
   /** Sets a header. */
   setHeader(name: string, value: string | string[]): unknown
   /** Sends the response. */
   end(content?: Uint8Array): unknown
+  /** Listens to the end of the response or of the connection. */
+  on(event: 'close', listener: () => void): unknown
 }
 
 /** A reply of Fastify. */
 export interface FastifyReply {
+  /** The response of `node:http`. */
+  readonly raw: NodeReply
   /** Sets the HTTP status. */
   code(status: number): unknown
   /** Sets headers. */
@@ -91,7 +97,7 @@ export function createNodeProxy<Incoming extends NodeMessage | FastifyMessage = 
   const settings = settingsOf('createNodeProxy', options)
   return async (request, response, next) => {
     try {
-      await send(response, await forward(settings, receivedFrom(request)))
+      await send(response, await forward(settings, receivedFrom(request, response)))
     } catch (error) {
       if (typeof next === 'function') return next(error)
       if (!('code' in response) && !response.headersSent) {
@@ -103,7 +109,10 @@ export function createNodeProxy<Incoming extends NodeMessage | FastifyMessage = 
   }
 }
 
-function receivedFrom<Incoming extends NodeMessage | FastifyMessage>(request: Incoming): Received<Incoming> {
+function receivedFrom<Incoming extends NodeMessage | FastifyMessage>(
+  request: Incoming,
+  response: NodeReply | FastifyReply,
+): Received<Incoming> {
   const message: NodeMessage = 'raw' in request ? request.raw : request
   if (typeof message?.on !== 'function') {
     throw new ConfigurationError(
@@ -123,9 +132,18 @@ function receivedFrom<Incoming extends NodeMessage | FastifyMessage>(request: In
       const value = headers[name]
       return value === undefined ? null : String(value)
     },
+    left: leftOf('raw' in response ? response.raw : response),
     readBody: (limit) =>
       message.readableDidRead ? parsedBody(request.body, limit) : readMessage(message, limit),
   }
+}
+
+/** Watches the response, because a request closes as soon as its body has been read. */
+function leftOf(reply: NodeReply): AbortSignal {
+  const left = new AbortController()
+  if (reply.destroyed === true) left.abort()
+  else reply.on('close', () => left.abort())
+  return left.signal
 }
 
 /**

@@ -56,9 +56,12 @@ export interface ProxyOptions<Incoming = Request> {
   /** Maximum bytes of an order's body. A larger body gets 413, unread. Default 262,144. */
   readonly maxBodyBytes?: number | undefined
   /**
-   * How long to wait for the service's complete response, in milliseconds.
+   * How long a request may take, from its receipt to the service's complete response, in
+   * milliseconds.
    *
-   * Default 60,000, which is longer than the client's default `timeout`.
+   * Includes `authorize`, `apiKey` and the body of the request. Once the time is over, the proxy
+   * sends nothing and responds with 425. Default 60,000, which is longer than the client's default
+   * `timeout`.
    */
   readonly timeout?: number | undefined
   /** Replaces the global `fetch`. */

@@ -69,6 +69,23 @@ describe('a page behind the proxy', () => {
     expect((await here.page().orders.create(order('r1'))).id).toBe(here.lab.charged())
   })
 
+  it('an order that authorize held until its page gave up is never sent later', async () => {
+    let release: (decision: boolean) => void = () => {}
+    const held = new Promise<boolean>((resolve) => {
+      release = resolve
+    })
+    const decisions = [held]
+    const { page, lab, sandbox } = shop({}, () => decisions.shift() ?? true)
+    const { orders } = page({ maxRetries: 0 })
+    expect(await failure(orders.create(order('r1')))).toMatchObject({ code: 'timeout', charged: 'unknown' })
+    lab.runtime.jump(10 * 60_000)
+    await orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    await orders.create(order('r1'))
+    release(true)
+    await lab.runtime.settle()
+    sandbox.expectChargedOnce('r1')
+  })
+
   const refusal =
     (body: string | null, status = 403) =>
     () =>

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { ConfigurationError } from '../../src/errors/classes.ts'
 import { apiKeyTag, proxiedTag } from '../../src/identity/keys.ts'
 import { createProxy, type ProxyLoss, type ProxyOptions, type ProxyRoute } from '../../src/proxy/index.ts'
@@ -43,6 +43,20 @@ function proxyTo(
   const named = { 'idempotency-key': 'k-1', 'content-type': 'application/json' }
   const order = (headers = {}, body = '{}') => ask('POST', '/v1/orders', { ...named, ...headers }, body)
   return { proxy, sent, losses, ask, order }
+}
+
+/** Responds with nothing, until the request is aborted. */
+const silent = ({ init }: Sent) =>
+  new Promise<Response>((_resolve, reject) => {
+    init.signal?.addEventListener('abort', () => reject(init.signal?.reason))
+  })
+
+/** An order whose client can leave, and whose body may never end. */
+function orderOf(proxy: ReturnType<typeof createProxy>, body: BodyInit = '{}') {
+  const left = new AbortController()
+  const headers = { 'idempotency-key': 'k-1', 'content-type': 'application/json' }
+  const init = { method: 'POST', headers, body, duplex: 'half', signal: left.signal }
+  return { pending: proxy(new Request('https://shop.example/api/v1/orders', init)), left }
 }
 
 describe('createProxy', () => {
@@ -232,13 +246,7 @@ describe('createProxy', () => {
   it('the proxy rejects a body that ends early', async () => {
     const { proxy, sent } = proxyTo()
     const pull = (controller: ReadableStreamDefaultController) => controller.error(new Error('aborted'))
-    const request = new Request('https://shop.example/api/v1/orders', {
-      method: 'POST',
-      headers: { 'idempotency-key': 'k-1', 'content-type': 'application/json' },
-      body: new ReadableStream({ pull }),
-      duplex: 'half',
-    } as RequestInit)
-    expect((await proxy(request)).status).toBe(400)
+    expect((await orderOf(proxy, new ReadableStream({ pull })).pending).status).toBe(400)
     expect(sent).toEqual([])
   })
 
@@ -287,16 +295,6 @@ describe('createProxy', () => {
     expect(response.headers.get('api-key-tag')).toMatch(/^[0-9a-f]{8}$/)
     expect(sent).toHaveLength(1)
     expect(losses).toEqual([{ method: 'POST', path: '/v1/orders', reason }])
-  })
-
-  it('the proxy stops waiting for a silent service at the timeout', async () => {
-    const silent = ({ init }: Sent) =>
-      new Promise<Response>((_resolve, reject) => {
-        init.signal?.addEventListener('abort', () => reject(init.signal?.reason))
-      })
-    const { order, losses } = proxyTo(silent, { timeout: 1 })
-    expect((await order()).status).toBe(504)
-    expect(losses).toHaveLength(1)
   })
 
   it('the proxy reports a created order if the body of a 201 is truncated, and 502 for a read', async () => {
@@ -379,5 +377,74 @@ describe('createProxy', () => {
       { baseUrl: 'http://orders.internal', allowInsecureHttp: true },
     ])
       expect(() => proxyTo(undefined, options)).not.toThrow()
+  })
+})
+
+describe('an order that createProxy cannot send in time', () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
+  })
+  afterEach(() => {
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+  })
+
+  const parts = ['authorize', 'apiKey', 'body']
+  const ends = ['the time is over', 'the client has left']
+  it.each(parts.flatMap((part) => ends.map((end) => [part, end])))(
+    'the proxy never sends an order if its %s is not ready until %s',
+    async (what, when) => {
+      const released: (() => void)[] = []
+      const held = <T>(value: T) => new Promise<T>((resolve) => released.push(() => resolve(value)))
+      const { proxy, sent } = proxyTo(undefined, {
+        ...(what === 'authorize' && { authorize: () => held(true) }),
+        ...(what === 'apiKey' && { apiKey: () => held(API_KEY) }),
+      })
+      const start = (controller: ReadableStreamDefaultController) => released.push(() => controller.close())
+      const order = orderOf(proxy, what === 'body' ? new ReadableStream({ start }) : undefined)
+      await vi.advanceTimersByTimeAsync(0)
+      if (when === 'the client has left') order.left.abort()
+      else await vi.advanceTimersByTimeAsync(60_000)
+      const response = await order.pending
+      expect([response.status, await response.json()]).toEqual([
+        425,
+        { code: 'TOO_LATE', message: expect.stringContaining(' Nothing was sent.') },
+      ])
+      for (const release of released) release()
+      await vi.advanceTimersByTimeAsync(0)
+      expect(sent).toEqual([])
+      expect(vi.getTimerCount()).toBe(0)
+    },
+  )
+
+  it.each([
+    ['the machine slept', () => vi.setSystemTime(Date.now() + 60_000)],
+    [
+      'the clock was set back',
+      () => vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 60_000),
+    ],
+  ])('the proxy checks the time again directly before it sends an order: %s', async (_what, sleep) => {
+    const { proxy, sent } = proxyTo(undefined, { authorize: () => sleep() !== undefined })
+    const response = await orderOf(proxy).pending
+    expect([response.status, response.headers.get('api-key-tag')]).toEqual([425, tagOf(API_KEY)])
+    expect(sent).toEqual([])
+  })
+
+  it('the proxy ends the request to the service if the client leaves, and reports no loss', async () => {
+    const { proxy, sent, losses } = proxyTo(silent)
+    const order = orderOf(proxy)
+    await vi.waitUntil(() => sent.length > 0)
+    order.left.abort()
+    expect([(await order.pending).status, sent[0]?.init.signal?.aborted, losses]).toEqual([504, true, []])
+  })
+
+  it('the proxy gives the service only the time that is left since it received the order', async () => {
+    const { proxy, losses } = proxyTo(silent, {
+      authorize: async () => (await vi.advanceTimersByTimeAsync(59_999)) !== undefined,
+    })
+    const order = orderOf(proxy)
+    await vi.advanceTimersByTimeAsync(1)
+    expect((await order.pending).status).toBe(504)
+    expect(losses).toHaveLength(1)
   })
 })

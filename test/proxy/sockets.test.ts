@@ -144,6 +144,43 @@ describe('createNodeProxy', () => {
     },
   )
 
+  it.each(['before the proxy received it', 'while authorize decided'])(
+    'the proxy for Node never sends an order whose client left %s',
+    async (when) => {
+      const sent: unknown[] = []
+      let handled: Promise<void> | undefined
+      const port = await listen((incoming, response) => {
+        const leave = async () => outgoing.destroy() && (await once(response, 'close')) !== undefined
+        const early = when.startsWith('before')
+        const proxy = createNodeProxy({
+          ...settings(),
+          authorize: () => early || leave(),
+          fetch: async (input) => new Response(null, { status: sent.push(input) && 201 }),
+        })
+        handled = buffer(incoming).then(async (body) => {
+          if (early) await leave()
+          await proxy(Object.assign(incoming, { body }), response)
+          expect([response.statusCode, sent]).toEqual([425, []])
+        })
+      })
+      const outgoing = request({ port, method: 'POST', path: '/api/v1/orders', headers: HEADERS })
+      outgoing.on('error', () => {}).end('{}')
+      await new Promise((resolve) => outgoing.on('close', resolve))
+      await handled
+    },
+  )
+
+  it('the proxy for Node responds to an order whose body never ends', async () => {
+    const proxy = createNodeProxy({ ...settings(), authorize: () => true, timeout: 1 })
+    const headers = { ...HEADERS, 'content-length': '2' }
+    const outgoing = request({ port: await listen(proxy), method: 'POST', path: '/api/v1/orders', headers })
+    outgoing.on('error', () => {})
+    outgoing.write('{')
+    const [incoming]: IncomingMessage[] = await once(outgoing, 'response')
+    expect(incoming?.statusCode).toBe(425)
+    outgoing.destroy()
+  })
+
   const CANONICAL = '{"metadata":{"10":1e+21,"2":"ü","externalOrderId":"r"},"quantity":1}'
 
   it.each<[string, (bytes: Buffer) => unknown, number]>([
