@@ -102,9 +102,10 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       }
       // A custom transport may return anything. Such a response does not prove whether the service
       // processed the request.
-      if (response === undefined || !isResponse(response)) {
+      const isWhole = Number.isInteger(response?.status) && typeof response?.headers?.get === 'function'
+      if (response === undefined || !isWhole) {
         discard(response)
-        return failed(new TypeError('the transport returned no status or headers'), undefined)
+        return failed(new TypeError('the transport returned no response'), undefined)
       }
       const { status, headers: received } = response
       if (status === 0 || (status >= 300 && status < 400)) {
@@ -133,10 +134,6 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
       signal?.removeEventListener('abort', onAbort)
     }
   }
-}
-
-function isResponse({ status, headers }: TransportResponse): boolean {
-  return Number.isInteger(status) && typeof Object(headers).get === 'function'
 }
 
 /** Reports any error as a lost connection: after a response, no error proves that nothing was sent. */

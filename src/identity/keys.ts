@@ -116,15 +116,8 @@ export function fieldTag(slot: string, field: string, value: unknown): string {
  * most of the time of a tag (measured).
  */
 function tagOf(salt: string, field: string, json: string): string {
-  return digitsOf(hashOf('["t1",', salt, ',', canonicalJson(field), ',', json, ']'))
-}
-
-/** As `toString(36)`, which takes nine times as long for a number above 2^31 (measured). */
-function digitsOf(number: number): string {
-  let digits = ''
-  for (let left = number; left > 0 || digits === ''; left = Math.floor(left / 36))
-    digits = '0123456789abcdefghijklmnopqrstuvwxyz'.charAt(left % 36) + digits
-  return digits
+  // The toString(36) of a number above 2^31 takes ten times as long (measured).
+  return BigInt(hashOf('["t1",', salt, ',', canonicalJson(field), ',', json, ']')).toString(36)
 }
 
 /** The slot of a nameless order is made of its tags, so it cannot be their salt. */

@@ -152,7 +152,8 @@ async function recordOf(
   const { journal, connection } = context
   const rowId = rowIdOf(connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))
   const found = await journal.newest(rowId, new Deadline(connection.runtime, STORE_TIME, undefined))
-  return found?.record?.order?.id === id ? { position: undefined, record: found.record } : undefined
+  const record = found?.record
+  return record?.order?.id === id ? { position: undefined, record } : undefined
 }
 
 async function load(

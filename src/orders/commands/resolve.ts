@@ -9,7 +9,6 @@ import {
 } from '../../errors/classes.ts'
 import { moneySentence } from '../../errors/messages.ts'
 import type { CallSettings } from '../../http/call.ts'
-import { isNameless } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import { isFromFuture, nextKey, timingOf } from '../protocol/keys.ts'
 import { differencesFound, echoOf } from '../protocol/outcome.ts'
@@ -76,8 +75,7 @@ async function confirmed(
   }
   if (found.record === undefined) return await adopted(context, found, name, order)
   const proven = await proveCreated(context, found, { orderId, order }, deadline, deadline.signal)
-  // A later nameless order is another order. A later order of the same name needs another decision.
-  if (!proven.remembered && !(proven.isDisplaced && isNameless(found.record.slot))) throw notStored(record)
+  if (!proven.remembered && !proven.isDisplaced) throw notStored(record)
   return publicRecord(proven.record)
 }
 

@@ -88,7 +88,7 @@ function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions
   const { metadata } = request
   if (metadata === undefined) return Object.hasOwn(request, 'metadata') ? 'metadata' : undefined
   // Reads getters, of which Vue makes each field: canonical JSON has read them without an error.
-  const isLost = Object.hasOwn(Object(metadata), 'externalOrderId') && metadata.externalOrderId === undefined
+  const isLost = Object.hasOwn(metadata, 'externalOrderId') && metadata.externalOrderId === undefined
   return isLost ? 'metadata.externalOrderId' : undefined
 }
 

@@ -279,7 +279,7 @@ export class Journal {
       const result = await this.#bounded(Promise.resolve(operation()), deadline)
       if (!(result instanceof Interruption) || !isLonger || deadline.over() !== undefined) return result
     } catch (cause) {
-      failure = cause ?? new Error('the store failed')
+      failure = cause
     }
     throw storeError(message, failure)
   }
@@ -330,13 +330,14 @@ export class Journal {
   }
 }
 
-const UNPRUNED = 'The store could not remove old records. Nothing was sent. Call again.'
+const UNPRUNED =
+  'The store could not remove old records. Nothing was sent. Repair the store, then call again.'
 
 const UNREADABLE =
   'The store could not be read, so nothing more was sent. An earlier attempt may have charged the wallet. Repair the store, then repeat this call unchanged.'
 
 function storeError(message: string, cause?: unknown): StoreError {
-  const reason = cause === undefined ? ' It did not respond in time.' : reasonOf(cause)
+  const reason = cause === undefined ? ' The store did not respond.' : reasonOf(cause)
   const error = new StoreError(message + reason, { charged: 'unknown', cause })
   // By default, V8 keeps only ten lines, and the caller's own line must be one of them.
   Error.captureStackTrace?.(error, storeError)

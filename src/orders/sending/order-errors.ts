@@ -157,8 +157,6 @@ export function orderCall(
   return { endpoint: SENDING[command], path: ORDERS_PATH, ...names, change: '' }
 }
 
-const NOT_CHARGED = { charged: 'no' } as const
-
 /**
  * Sets `charged` from the record: the error must not report `'no'` for an order that an earlier
  * call bought.
@@ -175,19 +173,14 @@ export async function argumentError(
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  // A record that could not be read, or is not written yet, may belong to a call that is charged.
-  const unread = { charged: 'unknown', ...('cause' in found && found) } as const
-  const isFree = 'id' in found && !journal.shared.live.has(rowId)
-  const known = 'id' in found && found.record !== undefined && recordFacts(found.record)
-  const facts = { ...(known || (isFree ? NOT_CHARGED : unread)), externalOrderId: referenceIn(slot) }
+  const known = recordFacts('id' in found ? found.record : undefined)
+  // Without a record, nothing was sent. But one that could not be read, or that another call has yet to
+  // write, may belong to an order that is charged.
+  const isFree = 'id' in found && found.record === undefined && !journal.shared.live.has(rowId)
+  const charged = isFree ? 'no' : known.charged
+  const facts = { ...known, ...('cause' in found && found), charged, externalOrderId: referenceIn(slot) }
   const { message, issues } = error
-  const sent = message.endsWith(' Nothing was sent.')
-    ? message
-    : `${message.replace(/\.?$/, '.')} Nothing was sent.`
-  const did = facts.charged === 'yes' ? 'charged' : 'may have charged'
-  const money =
-    facts.charged === 'no'
-      ? ''
-      : ` An earlier call for this order ${did} the wallet. Do not order again under another reference or key.`
+  const sent = message.replace(/\.?( Nothing was sent\.)?$/, '. Nothing was sent.')
+  const money = charged === 'no' ? '' : ` Another call has this order. ${chargedSentence(charged, false)}`
   return new InvalidRequestError(sent + money, { ...facts, issues })
 }

@@ -6,7 +6,7 @@ import { type Ending, type Judgement, perform, type Trail } from '../../http/cal
 import { Deadline, GRACE } from '../../http/deadline.ts'
 import { LIKE_A_KEY, redact } from '../../http/redact.ts'
 import { MAX_ITEM_BYTES } from '../../http/request.ts'
-import { API_KEY_TAG, IF_API_KEY_TAG, isProxied } from '../../identity/keys.ts'
+import { API_KEY_TAG, IF_API_KEY_TAG, isNameless, isProxied } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import { isLate, isShared, nextKey, sameApiKey, tagOf, timingOf } from '../protocol/keys.ts'
 import {
@@ -258,7 +258,7 @@ export interface Proven {
   readonly record: JournalRecord
   /** False if the store has no record of the proof. */
   readonly remembered: boolean
-  /** True if the row has a later order. */
+  /** True if the row has a later order without a reference or key. */
   readonly isDisplaced: boolean
 }
 
@@ -287,9 +287,9 @@ export async function proveCreated(
     const { record } = newest
     // The proof must not overwrite a later order that may have been bought, in the same row: of a
     // nameless twin, or of a call that a person has permitted to buy again since the order was found.
-    const isLater = proof.sent === undefined ? record.key !== mine.record.key : isAnother(record, mine.record)
-    isDisplaced = isLater && record.state !== 'rejected'
-    if (isDisplaced) break
+    const isLater = record.key !== mine.record.key && record.state !== 'rejected'
+    isDisplaced = isLater && isNameless(record.slot)
+    if (isDisplaced || (isLater && proof.sent === undefined)) break
     if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
     const written = await journal.writeOutcome(newest, prove(record, proof, claim), deadline, signal)
     if (written.result === 'written') return { record: written.found.record, remembered: true, isDisplaced }
