@@ -16,7 +16,7 @@ import { platformRuntime, type Runtime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { MemoryStore } from '../../src/stores/memory.ts'
 import { transportUnderTest } from '../support/attempt.ts'
-import { AUTHORITY, KEY } from '../support/certificates.ts'
+import { TRUSTED } from '../support/certificates.ts'
 import { sample } from '../support/effort.ts'
 import { order, type Told, told } from '../support/lab.ts'
 import { MEANING } from '../support/meaning.ts'
@@ -109,7 +109,7 @@ const SCENARIOS: Readonly<Record<OutcomeKind, Scenario>> = {
 
 /** A server with an untrusted certificate. */
 async function stranger(): Promise<string> {
-  return `https://${await serving(createTlsServer({ key: KEY, cert: AUTHORITY }))}`
+  return `https://${await serving(createTlsServer(TRUSTED))}`
 }
 
 /** A transport that its owner has closed. */

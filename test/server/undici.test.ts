@@ -17,7 +17,7 @@ import * as undiciModule from 'undici'
 import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { attempt } from '../support/attempt.ts'
-import { KEY, VALID } from '../support/certificates.ts'
+import { TRUSTED } from '../support/certificates.ts'
 import { answerText, listening, rawServer } from '../support/raw-server.ts'
 import { refusing, serving, trustAuthority, unsentOf } from './addresses.ts'
 
@@ -86,7 +86,7 @@ describe('the undici transport', () => {
 
   test('the undici transport speaks HTTP/1.1 to a service that prefers HTTP/2, which may resend requests', async () => {
     trustAuthority()
-    const server = createSecureServer({ key: KEY, cert: VALID, allowHTTP1: true }, (request, response) => {
+    const server = createSecureServer({ ...TRUSTED, allowHTTP1: true }, (request, response) => {
       response.end(request.httpVersion)
     })
     const port = await listening(server)

@@ -9,7 +9,7 @@ import { platformRuntime } from '../../src/runtime.ts'
 import { serveSandbox } from '../../src/sandbox/http/server.ts'
 import { attempt, transportUnderTest } from '../support/attempt.ts'
 import { all } from '../support/calls.ts'
-import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, VALID } from '../support/certificates.ts'
+import { AUTHORITY, EXPIRED, FUTURE, KEY, OTHER_HOST, TRUSTED } from '../support/certificates.ts'
 import { order } from '../support/lab.ts'
 import { answerText, listening, rawServer } from '../support/raw-server.ts'
 import { refusing, serving, trustAuthority, unsentOf } from './addresses.ts'
@@ -181,14 +181,14 @@ describe('a server with TLS', () => {
   }
 
   test('a server with a valid certificate receives the request', async () => {
-    const server = await serveTls(VALID)
+    const server = await serveTls(AUTHORITY)
     expect(await attempt(server.url)).toMatchObject({ kind: 'answer', status: 200, text: '{}' })
     expect(server.requests()).toBe(1)
   })
 
   test.each([
     ['is self-signed', AUTHORITY, false, 'DEPTH_ZERO_SELF_SIGNED_CERT'],
-    ['comes from an authority that nobody knows', VALID, false, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+    ['comes from an authority that nobody knows', OTHER_HOST, false, 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
     ['is for another host', OTHER_HOST, true, 'ERR_TLS_CERT_ALTNAME_INVALID'],
     ['has expired', EXPIRED, true, 'CERT_HAS_EXPIRED'],
     ['is not valid yet', FUTURE, true, 'CERT_NOT_YET_VALID'],
@@ -215,7 +215,7 @@ describe('a server with TLS', () => {
   test('a request may have been sent if the connection fails later with a TLS-like error', async () => {
     const sockets: net.Socket[] = []
     let requests = 0
-    const tlsServer = createTlsServer({ key: KEY, cert: VALID, maxVersion: 'TLSv1.2' }, () => {
+    const tlsServer = createTlsServer({ ...TRUSTED, maxVersion: 'TLSv1.2' }, () => {
       requests++
       for (const socket of sockets) socket.write('HTTP/1.1 400 X\r\n\r\n')
     })

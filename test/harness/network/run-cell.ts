@@ -13,7 +13,7 @@ import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { undiciTransport } from 'customer-ordering-sdk/undici'
 import { platformRuntime, type Runtime } from '../../../src/runtime.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
-import { KEY, VALID } from '../../support/certificates.ts'
+import { TRUSTED } from '../../support/certificates.ts'
 import { MEANING } from '../../support/meaning.ts'
 import { answerText, listening } from '../../support/raw-server.ts'
 import { recordIn } from '../../support/stores.ts'
@@ -278,11 +278,13 @@ async function goElsewhere(where: Elsewhere): Promise<Place> {
   if (where === 'unknown host') return { url: 'https://customer-ordering.invalid', close: () => {} }
   if (where === 'full backlog') return fullBacklog()
   if (typeof where === 'object')
-    return secure(createTlsServer({ key: KEY, cert: where.certificate }, (socket) => socket.destroy()))
+    return secure(
+      createTlsServer({ key: TRUSTED.key, cert: where.certificate }, (socket) => socket.destroy()),
+    )
   if (where === 'old TLS')
     return secure(
       createTlsServer(
-        { key: KEY, cert: VALID, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
+        { ...TRUSTED, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' },
         // The client must not send a request here. If it does, this response shows it.
         (socket) => socket.end(answerText(200, '{}')),
       ),
