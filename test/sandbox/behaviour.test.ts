@@ -2,10 +2,7 @@ import { createSandbox, type SandboxBehaviour } from 'customer-ordering-sdk/sand
 import { describe, expect, test } from 'vitest'
 import { caller, scene, validBody } from './caller.ts'
 
-const withSwitches = (behaviour: Partial<SandboxBehaviour>) => {
-  const sandbox = createSandbox({ behaviour })
-  return { sandbox, api: caller(sandbox) }
-}
+const withSwitches = (behaviour: Partial<SandboxBehaviour>) => scene({ behaviour })
 
 describe('list envelopes', () => {
   const row = { id: 'o1', status: 'pending', amount: 250 }

@@ -51,46 +51,37 @@ describe('fault rules from a file', () => {
     expect(createSandbox({ faults: parseFaultRules(JSON.stringify(rules)) }).faults.pending()).toHaveLength(1)
   })
 
-  test.each([
-    ['{}', '$: expected an array, got {}'],
-    ['[1]', '$[0]: expected an object, got 1'],
-    ['[{}]', '$[0]: the field "action" is missing'],
-    ['[{"action":"drop"}]', '$[0].action: expected an object, got "drop"'],
-    ['[{"action":{}}]', '$[0].action.type: expected "refuseConnection" or'],
-    ['[{"action":{"type":"toString"}}]', '$[0].action.type: expected "refuseConnection" or'],
-    ['[{"action":{"type":"drop"}},{"action":{"type":"dorp"}}]', '$[1].action.type: expected'],
-    ['[{"action":{"type":"drop","commit":true}}]', '$[0].action: unknown field "commit"; known: type'],
-    ['[{"action":{"type":"drop"},"time":1}]', '$[0]: unknown field "time"; known: action, match, skip'],
-    ['[{"action":{"type":"drop"},"times":0}]', '$[0].times: expected an integer from 1, or "always"'],
-    ['[{"action":{"type":"drop"},"skip":-1}]', '$[0].skip: expected an integer from 0, got -1'],
-    ['[{"action":{"type":"drop"},"probability":2}]', '$[0].probability: expected a number from 0 up to 1'],
+  const DROP = { type: 'drop' }
+  const STATUS = { type: 'status', status: 200 }
+  const MUTATE = { type: 'mutateList' }
+  test.each<[rules: unknown, message: string]>([
+    [{}, '$: expected an array, got {}'],
+    [[1], '$[0]: expected an object, got 1'],
+    [[{}], '$[0]: the field "action" is missing'],
+    [[{ action: 'drop' }], '$[0].action: expected an object, got "drop"'],
+    [[{ action: {} }], '$[0].action.type: expected "refuseConnection" or'],
+    [[{ action: { type: 'toString' } }], '$[0].action.type: expected "refuseConnection" or'],
+    [[{ action: DROP }, { action: { type: 'dorp' } }], '$[1].action.type: expected'],
+    [[{ action: { ...DROP, commit: true } }], '$[0].action: unknown field "commit"; known: type'],
+    [[{ action: DROP, time: 1 }], '$[0]: unknown field "time"; known: action, match, skip'],
+    [[{ action: DROP, times: 0 }], '$[0].times: expected an integer from 1, or "always"'],
+    [[{ action: DROP, skip: -1 }], '$[0].skip: expected an integer from 0, got -1'],
+    [[{ action: DROP, probability: 2 }], '$[0].probability: expected a number from 0 up to 1'],
+    [[{ action: DROP, match: { path: 'v1' } }], '$[0].match.path: expected the beginning of a path'],
+    [[{ action: DROP, match: { operation: 'x' } }], '$[0].match.operation: expected "createOrder"'],
+    [[{ action: DROP, match: { method: 'post' } }], '$[0].match.method: expected an HTTP method in upper'],
+    [[{ action: { ...STATUS, status: 99 } }], '$[0].action.status: expected an integer from 200 up to 599'],
+    [[{ action: { type: 'status' } }], '$[0].action: the field "status" is missing'],
     [
-      '[{"action":{"type":"drop"},"match":{"path":"v1"}}]',
-      '$[0].match.path: expected the beginning of a path',
+      [{ action: { ...STATUS, headers: { a: 'b\nc' } } }],
+      '$[0].action.headers.a: expected a valid header value',
     ],
-    [
-      '[{"action":{"type":"drop"},"match":{"operation":"x"}}]',
-      '$[0].match.operation: expected "createOrder"',
-    ],
-    [
-      '[{"action":{"type":"drop"},"match":{"method":"post"}}]',
-      '$[0].match.method: expected an HTTP method in upper',
-    ],
-    [
-      '[{"action":{"type":"status","status":99}}]',
-      '$[0].action.status: expected an integer from 200 up to 599',
-    ],
-    ['[{"action":{"type":"status"}}]', '$[0].action: the field "status" is missing'],
-    [
-      '[{"action":{"type":"status","status":200,"headers":{"a":"b\\r\\nc"}}}]',
-      '$[0].action.headers.a: expected a valid header value, got "b\\r\\nc"',
-    ],
-    ['[{"action":{"type":"transformBody"}}]', '$[0].action: needs "patch"'],
-    ['[{"action":{"type":"transformBody","patch":[]}}]', '$[0].action.patch: expected an object'],
-    ['[{"action":{"type":"mutateList","change":"sort"}}]', '$[0].action.change: expected "dropFirst" or'],
-    ['[{"action":{"type":"mutateList","change":[]}}]', '$[0].action.change: expected "dropFirst" or'],
-  ])('the fault file %s is rejected with the place and the reason', (text, message) => {
-    expect(() => parseFaultRules(text)).toThrow(message)
+    [[{ action: { type: 'transformBody' } }], '$[0].action: needs "patch"'],
+    [[{ action: { type: 'transformBody', patch: [] } }], '$[0].action.patch: expected an object'],
+    [[{ action: { ...MUTATE, change: 'sort' } }], '$[0].action.change: expected "dropFirst" or'],
+    [[{ action: { ...MUTATE, change: [] } }], '$[0].action.change: expected "dropFirst" or'],
+  ])('the fault rules %j are rejected with the place and the reason', (rules, message) => {
+    expect(() => parseFaultRules(JSON.stringify(rules))).toThrow(message)
   })
 })
 

@@ -1,13 +1,10 @@
 import { createSandbox, type FaultAction, type FaultRule, type Sandbox } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import { errorOf } from '../support/calls.ts'
-import { caller, manualClock, orderInit, scene, settled, validBody } from './caller.ts'
+import { caller, orderInit, scene, settled, validBody } from './caller.ts'
 
-function withFault(action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) {
-  const clock = manualClock()
-  const sandbox = createSandbox({ ...clock.options, faults: [{ ...rule, action }] })
-  return { clock, sandbox, api: caller(sandbox) }
-}
+const withFault = (action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) =>
+  scene({ faults: [{ ...rule, action }] })
 
 const request = (sandbox: Sandbox, signal?: AbortSignal) =>
   sandbox.fetch(`${sandbox.baseUrl}/v1/orders`, {
