@@ -79,28 +79,9 @@ describe('a sandbox on a port', () => {
   })
 })
 
-describe('faults on real sockets', () => {
-  test('status, redirect and Retry-After are received unchanged', async () => {
-    const { order } = await serve({
-      faults: [
-        { action: { type: 'status', status: 204 } },
-        { action: { type: 'status', status: 502, html: true } },
-        { action: { type: 'status', status: 307, headers: { location: '/elsewhere' } } },
-        {
-          action: {
-            type: 'status',
-            status: 429,
-            headers: { 'retry-after': 'Wed, 21 Oct 2026 07:28:00 GMT' },
-          },
-        },
-      ],
-    })
-    expect(await (await order()).text()).toBe('')
-    expect((await order()).headers.get('content-type')).toBe('text/html')
-    const redirect = await order('k', { redirect: 'manual' })
-    expect([redirect.status, redirect.headers.get('location')]).toEqual([307, '/elsewhere'])
-    expect((await order()).headers.get('retry-after')).toBe('Wed, 21 Oct 2026 07:28:00 GMT')
-  })
+test('a status without a body is sent without one, and without its length', async () => {
+  const response = await (await withFault({ type: 'status', status: 204 })).order()
+  expect([response.headers.get('content-length'), await response.text()]).toEqual([null, ''])
 })
 
 test('a body of more than 1 MiB gets 413', async () => {
