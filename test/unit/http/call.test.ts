@@ -109,27 +109,6 @@ function run(
 const endOf = async (performed: Performed): Promise<string> => (await performed.ending).end
 
 describe('a request', () => {
-  test('a request goes to base URL, path and query, with all options of the transport', async () => {
-    const { signal } = new AbortController()
-    const { ending, requests } = run([answer(200)], {
-      settings: { signal },
-      call: { query: '?a=1', body: '{"a":1}', idempotencyKey: 'idem_1' },
-    })
-    await ending
-    const json = { accept: 'application/json', 'content-type': 'application/json' }
-    expect(requests).toEqual([
-      {
-        method: 'POST',
-        url: 'https://api.example.com/base/v1/orders?a=1',
-        headers: { ...json, 'idempotency-key': 'idem_1', authorization: 'Bearer key' },
-        body: '{"a":1}',
-        timeout: 30_000,
-        signal,
-        maxBytes: 1000,
-      },
-    ])
-  })
-
   test('a request sends no content type, key or authorization that it lacks, nor polluted ones', async () => {
     onTestFinished(() => {
       delete (Object.prototype as { idempotencyKey?: string }).idempotencyKey
@@ -157,17 +136,6 @@ describe('a request', () => {
       'idempotency-key': 'idem_1',
       authorization: 'Bearer key',
     })
-  })
-
-  test('a request gets no more time than the call has left', async () => {
-    const runtime = fakeRuntime({ auto: true })
-    const settings = { timeout: 800, totalTimeout: 2000 }
-    const performed = run([after(700, runtime, answer(500))], { runtime, settings })
-    expect(await endOf(performed)).toBe('deadline')
-    const { requests, sentAt } = performed
-    expect(requests.length).toBeGreaterThan(1)
-    for (const [index, { timeout }] of requests.entries())
-      expect(timeout).toBe(Math.min(800, 2000 - (sentAt[index] ?? 0)))
   })
 })
 

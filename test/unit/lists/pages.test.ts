@@ -109,12 +109,6 @@ describe('reading a list to its end', () => {
     expect(server.limits).toEqual([undefined, undefined])
   })
 
-  it('a list starts at the requested offset', async () => {
-    const server = serve(all, { total: 35 })
-    expect(await collect(pagesOf(server, 10, 18))).toEqual(ids(all.slice(18)))
-    expect(server.asked).toEqual([18, 28])
-  })
-
   it.each([{}, { total: 0 }, { hasMore: true }, { total: 9 }])(
     'an empty list ends immediately: %j',
     async (says) => {

@@ -57,7 +57,7 @@ const FOLDERS: readonly Folder[] = [
   },
   {
     folder: 'http',
-    effects: ['client/**/{reads,retry}.test.ts'],
+    effects: ['client/**/{reads,retry,request,timeouts}.test.ts'],
     leftOut: ['attempt', 'ky-transport', 'node', 'path', 'request', 'transport'],
   },
 ]
