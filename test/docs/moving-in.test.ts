@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type CreateOrderRequest, CustomerOrderingClient, type Order } from 'customer-ordering-sdk'
 import { createSandbox, type Sandbox, type SandboxPreset } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { orderInit } from '../sandbox/caller.ts'
 import { exportsOf, programsOf } from './support/pages.ts'
 
 interface Page {
@@ -31,15 +32,10 @@ const withoutReference: CreateOrderRequest = { serviceId: 'svc_standard', target
 
 /** The old code: a key for each request, and its own JSON. */
 async function ownFetch({ baseUrl, apiKey, fetch }: Sandbox, request: CreateOrderRequest, key: string) {
-  const response = await fetch(`${baseUrl}/v1/orders`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${apiKey}`,
-      'content-type': 'application/json',
-      'idempotency-key': key,
-    },
-    body: JSON.stringify(request, null, 1),
-  })
+  const response = await fetch(
+    `${baseUrl}/v1/orders`,
+    orderInit(apiKey, key, JSON.stringify(request, null, 1)),
+  )
   return (await response.json()) as Order
 }
 

@@ -41,12 +41,6 @@ const run = (program: string, args: readonly string[], environment = {}) => {
   )
 }
 
-it('the soak rejects a duration of zero, which would find no growth', () => {
-  const { status, stdout, stderr } = run('test/harness/soak/run.ts', ['0'])
-  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
-  expect(stderr).toMatch(/^MINUTES is not 0\./)
-})
-
 it.each(sample(Object.entries(PROGRAMS), 20))('%s prints its usage, and rejects %j', (program, refused) => {
   const help = run(program, ['--help'])
   expect(help).toMatchObject({ status: 0, stderr: '' })
@@ -63,10 +57,12 @@ it.each(
       ['test/harness/simulation/run.ts', ['10', '--seed', '5'], {}],
       ['test/harness/simulation/run.ts', ['--seed', '5', '--from', '99'], {}],
       ['test/harness/fuzz/run.ts', ['10', '--seed', '2'], {}],
+      // A soak of no duration would find no growth.
+      ['test/harness/soak/run.ts', ['0'], {}],
     ],
-    5,
+    6,
   ),
-)('programs reject ambiguous arguments: %s %j %j', (program, args, environment) => {
+)('programs reject arguments that are ambiguous or try nothing: %s %j %j', (program, args, environment) => {
   expect(run(program, args, environment)).toMatchObject({ status: 2, stdout: '' })
 })
 

@@ -19,17 +19,19 @@ export function storeOver(store: OrderStore, own: Partial<OrderStore>): OrderSto
   }
 }
 
-/** A store that reports every row it has written. */
-export function writesNoted(store: OrderStore, written: (row: StoredRow) => void): OrderStore {
+/** A store that reports every row it has written, and waits for a report that is a promise. */
+export function writesNoted(store: OrderStore, written: (row: StoredRow) => unknown): OrderStore {
   return storeOver(store, {
     async insert(row) {
       const result = await store.insert(row)
-      if (result.inserted) written(row)
+      const told = result.inserted && written(row)
+      if (told instanceof Promise) await told
       return result
     },
     async update(row, expectedVersion) {
       const updated = await store.update(row, expectedVersion)
-      if (updated) written(row)
+      const told = updated && written(row)
+      if (told instanceof Promise) await told
       return updated
     },
   })

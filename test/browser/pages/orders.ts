@@ -13,7 +13,7 @@ import { IndexedDbStore } from 'customer-ordering-sdk/stores/indexeddb'
 import { walk } from '../../../src/stores/contract/rows.ts'
 import type { StoredRow } from '../../../src/stores/store.ts'
 import { type Recovered, recoveredOf, type Told } from '../../support/run-log.ts'
-import { storeOver } from '../../support/stores.ts'
+import { writesNoted } from '../../support/stores.ts'
 
 export interface Placing {
   readonly baseUrl: string
@@ -54,22 +54,6 @@ declare global {
   }
 }
 
-/** Reports a write before its caller gets the result. */
-function reporting(store: OrderStore): OrderStore {
-  return storeOver(store, {
-    insert: async (row) => {
-      const result = await store.insert(row)
-      if (result.inserted) await window.report({ type: 'written', row })
-      return result
-    },
-    update: async (row, expectedVersion) => {
-      const updated = await store.update(row, expectedVersion)
-      if (updated) await window.report({ type: 'written', row })
-      return updated
-    },
-  })
-}
-
 const rowsOf = async (store: OrderStore, scope: string | undefined): Promise<readonly StoredRow[]> =>
   scope === undefined ? [] : await walk((options) => store.list(scope, options), 100)
 
@@ -77,7 +61,8 @@ async function placeOrders({ database, orders, concurrency, recover, ...plan }: 
   const store =
     plan.forgetful === true ? new MemoryStore() : new IndexedDbStore({ name: database, openTimeout: 30_000 })
   let { scope } = plan
-  const watched = reporting(store)
+  // The test hears of a write before the client does.
+  const watched = writesNoted(store, (row) => window.report({ type: 'written', row }))
   const client = new CustomerOrderingClient({
     baseUrl: plan.baseUrl,
     apiKey: plan.apiKey,
