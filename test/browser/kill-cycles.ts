@@ -51,16 +51,6 @@ const FAULTS: readonly (readonly [probability: number, action: FaultAction])[] =
   [0.1, { type: 'delay', ms: 40, when: 'before' }],
 ]
 
-export interface Cycle {
-  readonly seed: number
-  readonly end: End
-  /** The number of kills while pages were at work. */
-  readonly ends: number
-  readonly charges: number
-  /** Broken promises, in words. Empty if all held. */
-  readonly violations: readonly string[]
-}
-
 /** A browser and the pages it opens, for any number of cycles. */
 export class Cycles {
   readonly #browser: Chromium
@@ -87,7 +77,7 @@ export class Cycles {
   }
 
   /** Runs one cycle. A store that forgets is used to check that the harness detects it. */
-  async run(seed: number, { forgetful = false } = {}): Promise<Cycle> {
+  async run(seed: number, { forgetful = false } = {}) {
     const random = seeded(seed)
     const end = ENDS[seed % ENDS.length] ?? 'tab'
     const sandbox = createSandbox({
@@ -113,7 +103,9 @@ export class Cycles {
       sandbox,
       orders.map(({ reference }) => reference),
     )
+    /** Broken promises, in words. Empty if all held. */
     const violations: string[] = []
+    /** The number of kills while pages were at work. */
     let ends = 0
 
     /** Lets tabs work on the unsettled orders. Each tab begins with another order. */
@@ -157,7 +149,7 @@ export class Cycles {
         violations.push(...promise(run.log))
       violations.push(...run.lostWrites, ...run.unwritten)
       await this.#remove(`orders-${seed}`)
-      return { seed, end, ends, charges: sandbox.ledger.length, violations }
+      return { end, ends, charges: sandbox.ledger.length, violations }
     } finally {
       await server.close()
     }

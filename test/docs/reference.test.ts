@@ -35,33 +35,26 @@ function readSource(): ts.Program {
   return ts.createProgram(ENTRIES, options, host)
 }
 
-interface Named {
-  /** For example `CustomerOrderingClient.close`. */
-  readonly name: string
-  readonly documented: boolean
-  /** The first paragraph of its comment, which an editor shows first. */
-  readonly summary: string
-  /** Names of its block tags, such as `example`. */
-  readonly tags: ReadonlySet<string>
-  /** True for code that callers call: an exported function, or a method of an exported class. */
-  readonly called: boolean
-}
-
 function summaryOf(comment: string): string {
   return (comment.split(/\n\s*\n/)[0] ?? '').replaceAll(/\s+/g, ' ')
 }
 
-function publicNames(): readonly Named[] {
+function publicNames() {
   const program = readSource()
   const checker = program.getTypeChecker()
-  const describe = (symbol: ts.Symbol, name: string, called: boolean): Named => ({
+  /**
+   * `name` is for example `CustomerOrderingClient.close`. `called` is true for code that callers
+   * call: an exported function, or a method of an exported class.
+   */
+  const describe = (symbol: ts.Symbol, name: string, called: boolean) => ({
     name,
     called,
     documented: symbol.getDocumentationComment(checker).length > 0,
+    /** The first paragraph of its comment, which an editor shows first. */
     summary: summaryOf(ts.displayPartsToString(symbol.getDocumentationComment(checker))),
     tags: new Set(symbol.getJsDocTags(checker).map((tag) => tag.name)),
   })
-  const membersOf = (owner: ts.Symbol): readonly Named[] =>
+  const membersOf = (owner: ts.Symbol) =>
     [...(owner.members?.values() ?? [])].flatMap((member) => {
       const declaration = member.declarations?.[0]
       if (declaration === undefined) return []

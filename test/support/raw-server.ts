@@ -1,20 +1,11 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-export interface RawServer {
-  readonly url: string
-  readonly port: number
-  readonly requests: RawRequest[]
-  readonly connections: () => number
-  /** Resolves with the next connection that ends. */
-  readonly closed: () => Promise<void>
-}
-
 /** Handles a request. `count` is its number on the server, from 1. */
 export type Serve = (socket: Socket, request: RawRequest, count: number) => void
 
 /** Listens on any free port until the test ends, and passes on every complete request. */
-export async function rawServer(serve: Serve, onConnection?: (socket: Socket) => void): Promise<RawServer> {
+export async function rawServer(serve: Serve, onConnection?: (socket: Socket) => void) {
   const requests: RawRequest[] = []
   const sockets = new Set<Socket>()
   let connections = 0
@@ -51,7 +42,8 @@ export async function rawServer(serve: Serve, onConnection?: (socket: Socket) =>
     port,
     requests,
     connections: () => connections,
-    closed: () => new Promise((resolve) => onClosed.push(resolve)),
+    /** Resolves with the next connection that ends. */
+    closed: () => new Promise<void>((resolve) => onClosed.push(resolve)),
   }
 }
 

@@ -2,17 +2,8 @@ import { fileURLToPath } from 'node:url'
 import { bundlePages } from './bundle-pages.ts'
 import { listen } from './listen.ts'
 
-/** Serves the pages of the tests on a loopback address, which browsers treat as secure. */
-export interface Site {
-  /** Address of the page for a script of `pages/`. */
-  pageOf(script: string): string
-  /** Address of the same page with an opaque origin, for which the browser stores nothing. */
-  originlessPageOf(script: string): string
-  close(): Promise<void>
-}
-
 /** Bundles scripts of `pages/` from the source, and serves each with its own page. */
-export async function serveSite(...scripts: readonly string[]): Promise<Site> {
+export async function serveSite(...scripts: readonly string[]) {
   const path = (name: string): string => fileURLToPath(new URL(`../pages/${name}.ts`, import.meta.url))
   const files = await bundlePages(Object.fromEntries(scripts.map((name) => [name, path(name)])))
   const { url: base, close } = await listen((request, response) => {
@@ -31,8 +22,11 @@ export async function serveSite(...scripts: readonly string[]): Promise<Site> {
     }
   })
   return {
-    pageOf: (script) => `${base}/${script}`,
-    originlessPageOf: (script) => `${base}/${script}?originless`,
+    /** Address of the page for a script of `pages/`. */
+    pageOf: (script: string) => `${base}/${script}`,
+    /** Address of the same page with an opaque origin, for which the browser stores nothing. */
+    originlessPageOf: (script: string) => `${base}/${script}?originless`,
     close,
   }
 }
+export type Site = Awaited<ReturnType<typeof serveSite>>
