@@ -8,7 +8,6 @@ import {
   type CallSettings,
   type Connection,
   type Credentials,
-  type Ending,
   type Judgement,
   perform,
 } from '../../../src/http/call.ts'
@@ -44,14 +43,6 @@ interface Setting {
   readonly call?: Partial<Call<string>>
 }
 
-interface Performed {
-  readonly ending: Promise<Ending<string>>
-  readonly requests: AttemptRequest[]
-  readonly runtime: FakeRuntime
-  /** The time of each request. */
-  readonly sentAt: number[]
-}
-
 const replay: Judgement<string> = { next: 'retry', pace: 'replay' }
 const retry: Judgement<string> = { next: 'retry', pace: 'backoff' }
 const literal: Credentials = { rotates: false, get: () => 'key' }
@@ -67,9 +58,10 @@ const judge = (result: AttemptResult): Judgement<string> => {
 function run(
   results: readonly (AttemptResult | ((request: AttemptRequest) => Promise<AttemptResult>))[],
   given: Setting = {},
-): Performed {
+) {
   const runtime = given.runtime ?? fakeRuntime({ auto: true })
   const requests: AttemptRequest[] = []
+  /** The time of each request. */
   const sentAt: number[] = []
   const transport: Send = async (request) => {
     const next = results[Math.min(requests.length, results.length - 1)]
@@ -105,6 +97,7 @@ function run(
   })
   return { ending, requests, runtime, sentAt }
 }
+type Performed = ReturnType<typeof run>
 
 const endOf = async (performed: Performed): Promise<string> => (await performed.ending).end
 

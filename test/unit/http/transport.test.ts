@@ -364,23 +364,6 @@ describe('a body', () => {
   })
 })
 
-test('an attempt leaves no timer and no listener, however it ends', async () => {
-  const ends: (() => unknown)[] = [
-    async () => new Response('{}'),
-    async () => new Response('', { status: 302 }),
-    async () => new Response('x'.repeat(5000)),
-    () => Promise.reject(new Error('x')),
-    throwing('x'),
-    async () => undefined,
-  ]
-  for (const end of ends) {
-    const runtime = fakeRuntime()
-    const { signal } = new AbortController()
-    await attempt(end, { signal }, runtime)
-    expect([runtime.timers, getEventListeners(signal, 'abort')]).toEqual([0, []])
-  }
-})
-
 test('a fetch that is patched after the client was created is used', async () => {
   const original = globalThis.fetch
   const transport = sendOver(kyTransport(), fakeRuntime())
