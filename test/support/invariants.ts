@@ -783,19 +783,12 @@ export function brokenPromises(log: RunLog): string[] {
   return (log.lost || log.storesDiffer ? OF_LOST_STORES : INVARIANTS).flatMap((invariant) => invariant(log))
 }
 
-/** A recovery's report, and its latest possible time. */
-interface Saying {
-  readonly call: LoggedCall
-  readonly said: Recovered
-  readonly until: number
-}
-
-function saidByRecoveries(log: RunLog): Saying[] {
-  const sayings: Saying[] = []
-  for (const call of log.calls)
-    for (const said of call.recovered ?? [])
-      sayings.push({ call, said, until: said.at ?? call.endedAt ?? Number.POSITIVE_INFINITY })
-  return sayings
+/** The reports of all recoveries, each with its latest possible time. */
+function saidByRecoveries({ calls }: RunLog) {
+  return calls.flatMap((call) => {
+    const { recovered = [], endedAt = Number.POSITIVE_INFINITY } = call
+    return recovered.map((said) => ({ call, said, until: said.at ?? endedAt }))
+  })
 }
 
 function sayingOf({ outcome, reason }: Recovered): string {
