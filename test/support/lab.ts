@@ -28,15 +28,6 @@ export interface Told {
   readonly error?: AnyCustomerOrderingError
 }
 
-/** One order request as received by the service. */
-export interface Post {
-  readonly key: string | null
-  readonly body: string
-  readonly status: number | string
-  readonly charged: boolean
-  readonly apiKey: string | null
-}
-
 /** A process: a client with its own store object. A test can kill or pause it at any moment. */
 export interface LabProcess {
   readonly client: CustomerOrderingClient
@@ -213,7 +204,8 @@ export class Lab {
     return { ending }
   }
 
-  get posts(): readonly Post[] {
+  /** The order requests as received by the service. */
+  get posts() {
     return this.sandbox.requests
       .filter(({ operation }) => operation === 'createOrder')
       .map(({ idempotencyKey, body, status, charged, apiKeyId }) => ({

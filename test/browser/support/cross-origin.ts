@@ -12,16 +12,6 @@ export interface Arrival {
   readonly reused: boolean
 }
 
-/** A service as a page of another origin sees it. */
-export interface CrossOriginService {
-  readonly url: string
-  /** Headers that browsers requested in preflights, in lower case. */
-  readonly asked: ReadonlySet<string>
-  readonly preflights: number
-  readonly arrivals: readonly Arrival[]
-  close(): Promise<void>
-}
-
 /** The server between the page and the service. */
 export interface FrontOptions {
   /** True to return 504 instead of 408 and 421, after which a browser may resend a request unseen. */
@@ -56,7 +46,8 @@ export async function serveCrossOrigin(
   baseUrl: string,
   origin: string,
   { gateway = false, read = {} }: FrontOptions = {},
-): Promise<CrossOriginService> {
+) {
+  /** Headers that browsers requested in preflights, in lower case. */
   const asked = new Set<string>()
   const arrivals: Arrival[] = []
   const used = new WeakSet<Socket>()
@@ -121,3 +112,5 @@ export async function serveCrossOrigin(
     },
   }
 }
+/** A service as a page of another origin sees it. */
+export type CrossOriginService = Awaited<ReturnType<typeof serveCrossOrigin>>

@@ -2,12 +2,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** Starts a server on a free port of a loopback address, which browsers treat as secure. */
-export interface Listening {
-  readonly url: string
-  close(): Promise<void>
-}
-
-export async function listen(listener: RequestListener): Promise<Listening> {
+export async function listen(listener: RequestListener) {
   const server = createServer(listener)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {

@@ -17,14 +17,6 @@ export interface PageReport {
 
 export type Control = (question: unknown) => unknown
 
-/** Pages under the strictest possible policy, which report the results of their tests. */
-export interface StrictSite {
-  readonly origin: string
-  /** Opens a page and waits for its report. `control` handles the page's requests meanwhile. */
-  run(page: string, open: (url: string) => Promise<void>, options?: RunOptions): Promise<PageReport>
-  close(): Promise<void>
-}
-
 export interface RunOptions {
   readonly query?: Readonly<Record<string, string>>
   /** The only other origin that the page may call. */
@@ -68,7 +60,7 @@ const policyFor = (service: string): string =>
  * Bundles scripts of `pages/` from the source, with a small runner instead of Vitest, and serves a
  * page for each.
  */
-export async function serveStrictSite(...pages: readonly string[]): Promise<StrictSite> {
+export async function serveStrictSite(...pages: readonly string[]) {
   const scripts = await bundlePages(
     Object.fromEntries(['watch', ...pages].map((name) => [name, at(`../pages/${name}.ts`)])),
     { alias: { vitest: at('page-tests.ts'), 'node:events': at('page-listeners.ts') }, plugins: [testFiles] },
@@ -113,7 +105,12 @@ export async function serveStrictSite(...pages: readonly string[]): Promise<Stri
 
   return {
     origin,
-    async run(page, open, { query = {}, service = '', control = () => null } = {}) {
+    /** Opens a page and waits for its report. `control` handles the page's requests meanwhile. */
+    async run(
+      page: string,
+      open: (url: string) => Promise<void>,
+      { query = {}, service = '', control = () => null }: RunOptions = {},
+    ) {
       const id = String(++last)
       let silence: NodeJS.Timeout | undefined
       try {
@@ -134,6 +131,8 @@ export async function serveStrictSite(...pages: readonly string[]): Promise<Stri
     close,
   }
 }
+
+export type StrictSite = Awaited<ReturnType<typeof serveStrictSite>>
 
 const load = (file: string): string => `'${file}': () => require('./${file}')`
 
