@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { COMMANDS } from '../../src/command/commands.ts'
 import { OTHERS } from '../../src/command/help.ts'
 import { environmentName, OPTIONS } from '../../src/command/options.ts'
@@ -11,20 +11,18 @@ const page = pages.find(({ path }) => path === 'docs/guide/command.md')?.text ??
 /** The first cells of the rows of the page's tables. */
 const firstCells = [...page.matchAll(/^\| (.+?) \|/gm)].map(([, cell = '']) => cell)
 
-describe('docs/guide/command.md', () => {
-  test('the page has every command', () => {
-    const named = firstCells.flatMap((cell) => /^`([a-z]+(?: (?:list|get))?)(?=[ `])/.exec(cell)?.[1] ?? [])
-    expect(new Set(named)).toEqual(new Set([...Object.keys(COMMANDS), ...Object.keys(OTHERS)]))
-  })
+test('the page has every command', () => {
+  const named = firstCells.flatMap((cell) => /^`([a-z]+(?: (?:list|get))?)(?=[ `])/.exec(cell)?.[1] ?? [])
+  expect(new Set(named)).toEqual(new Set([...Object.keys(COMMANDS), ...Object.keys(OTHERS)]))
+})
 
-  test('the page has every option, and the variable of each option that has one', () => {
-    const named = Object.entries(OPTIONS).filter(([name]) => !['help', 'version'].includes(name))
-    const texts = named.flatMap(([name, option]) => [
-      `--${name}`,
-      ...('env' in option ? [environmentName(name)] : []),
-    ])
-    expect(texts.filter((text) => !page.includes(text))).toEqual([])
-  })
+test('the page has every option, and the variable of each option that has one', () => {
+  const named = Object.entries(OPTIONS).filter(([name]) => !['help', 'version'].includes(name))
+  const texts = named.flatMap(([name, option]) => [
+    `--${name}`,
+    ...('env' in option ? [environmentName(name)] : []),
+  ])
+  expect(texts.filter((text) => !page.includes(text))).toEqual([])
 })
 
 const lines = pages

@@ -68,12 +68,10 @@ test('every page can be reached from README.md', () => {
   expect(pages.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([])
 })
 
-describe('README.md', () => {
-  test("README.md shows a part of the quick start's output", async () => {
-    const { stdout } = await run(process.execPath, [join(root, 'src/command/main.ts'), 'quickstart'])
-    const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
-    expect(stdout).toContain(transcript?.code.trim())
-  })
+test("README.md shows a part of the quick start's output", async () => {
+  const { stdout } = await run(process.execPath, [join(root, 'src/command/main.ts'), 'quickstart'])
+  const transcript = blocksOf(page('README.md')).find(({ info }) => info === 'text')
+  expect(stdout).toContain(transcript?.code.trim())
 })
 
 test('every account label of the docs and examples begins with a domain, as the docs advise', () => {

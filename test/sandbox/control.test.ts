@@ -239,35 +239,33 @@ describe('requests from other origins', () => {
   })
 })
 
-describe('the live page', () => {
-  test('the live page is one document, style, script and picture, under a strict policy', async () => {
-    const { server } = await serve()
-    const page = await fetch(server.url)
-    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
-    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'self'; object-src 'none'/)
-    expect(page.headers.get('x-content-type-options')).toBe('nosniff')
-    const html = await page.text()
-    expect(html).not.toMatch(/<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|javascript:|https?:\/\//)
-    const files = new Set([...html.matchAll(/(?:src|href)="(\/[^"]*)"/g)].map(([, path]) => path))
-    expect([...files]).toEqual(['/__sandbox/icon.svg', '/__sandbox/page.css', '/__sandbox/page.js'])
-    const types = {
-      svg: 'image/svg+xml',
-      css: 'text/css; charset=utf-8',
-      js: 'text/javascript; charset=utf-8',
-    }
-    for (const [end, type] of Object.entries(types)) {
-      const path = [...files].find((file) => file?.endsWith(`.${end}`))
-      const file = await fetch(server.url + path)
-      expect([file.status, file.headers.get('content-type')]).toEqual([200, type])
-    }
-  })
+test('the live page is one document, style, script and picture, under a strict policy', async () => {
+  const { server } = await serve()
+  const page = await fetch(server.url)
+  expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'self'; object-src 'none'/)
+  expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+  const html = await page.text()
+  expect(html).not.toMatch(/<style|<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=|javascript:|https?:\/\//)
+  const files = new Set([...html.matchAll(/(?:src|href)="(\/[^"]*)"/g)].map(([, path]) => path))
+  expect([...files]).toEqual(['/__sandbox/icon.svg', '/__sandbox/page.css', '/__sandbox/page.js'])
+  const types = {
+    svg: 'image/svg+xml',
+    css: 'text/css; charset=utf-8',
+    js: 'text/javascript; charset=utf-8',
+  }
+  for (const [end, type] of Object.entries(types)) {
+    const path = [...files].find((file) => file?.endsWith(`.${end}`))
+    const file = await fetch(server.url + path)
+    expect([file.status, file.headers.get('content-type')]).toEqual([200, type])
+  }
+})
 
-  test("the live page's script loads nothing from other origins", async () => {
-    const { server } = await serve()
-    const script = await (await fetch(`${server.url}/__sandbox/page.js`)).text()
-    expect(() => new Function(script)).not.toThrow()
-    expect(script).not.toMatch(/\bimport\b|\brequire\b|__vite|__name|innerHTML/)
-    const head = await fetch(`${server.url}/`, { method: 'HEAD' })
-    expect([head.status, await head.text()]).toEqual([200, ''])
-  })
+test("the live page's script loads nothing from other origins", async () => {
+  const { server } = await serve()
+  const script = await (await fetch(`${server.url}/__sandbox/page.js`)).text()
+  expect(() => new Function(script)).not.toThrow()
+  expect(script).not.toMatch(/\bimport\b|\brequire\b|__vite|__name|innerHTML/)
+  const head = await fetch(`${server.url}/`, { method: 'HEAD' })
+  expect([head.status, await head.text()]).toEqual([200, ''])
 })

@@ -30,22 +30,20 @@ test('the log names the faults that acted on each request, and no others', async
   ])
 })
 
-describe('otherOrder', () => {
-  test.each([true, false])('otherOrder returns another order of the customer, commit %s', async (commit) => {
-    const { sandbox, api } = scene()
-    const other = await api.order('other')
-    sandbox.faults.add({ times: 2, action: { type: 'otherOrder', commit } })
-    expect(await api.order('k')).toMatchObject({ status: 201, body: other.body })
-    sandbox.expectCharges(commit ? 2 : 1)
-    expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
-    expect((await api.order('k')).body).not.toEqual(other.body)
-  })
+test.each([true, false])('otherOrder returns another order of the customer, commit %s', async (commit) => {
+  const { sandbox, api } = scene()
+  const other = await api.order('other')
+  sandbox.faults.add({ times: 2, action: { type: 'otherOrder', commit } })
+  expect(await api.order('k')).toMatchObject({ status: 201, body: other.body })
+  sandbox.expectCharges(commit ? 2 : 1)
+  expect(await api.get('/v1/balance')).toMatchObject({ status: 200 })
+  expect((await api.order('k')).body).not.toEqual(other.body)
+})
 
-  test('otherOrder changes nothing if no other order exists', async () => {
-    const sandbox = createSandbox({ faults: [{ action: { type: 'otherOrder', commit: false } }] })
-    expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
-    sandbox.expectChargedOnce('k')
-  })
+test('otherOrder changes nothing if no other order exists', async () => {
+  const sandbox = createSandbox({ faults: [{ action: { type: 'otherOrder', commit: false } }] })
+  expect(await caller(sandbox).order('k')).toMatchObject({ status: 201 })
+  sandbox.expectChargedOnce('k')
 })
 
 describe('delay', () => {

@@ -2,34 +2,32 @@ import { createSandbox, type SandboxAssertion, SandboxAssertionError } from 'cus
 import { describe, expect, test } from 'vitest'
 import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
-describe('the ledger', () => {
-  test('the ledger has every charge with the exact body', async () => {
-    const clock = manualClock(1000)
-    const sandbox = createSandbox(clock.options)
-    const body = `  ${JSON.stringify(validBody)} `
-    await caller(sandbox).order('k', body)
-    expect(sandbox.ledger).toEqual([
-      {
-        orderId: sandbox.orders()[0]?.id,
-        amount: 500,
-        currency: 'EUR',
-        customerId: 'cus_personal',
-        idempotencyKey: 'k',
-        externalOrderId: 'shop-1',
-        body,
-        at: 1000,
-      },
-    ])
-  })
+test('the ledger has every charge with the exact body', async () => {
+  const clock = manualClock(1000)
+  const sandbox = createSandbox(clock.options)
+  const body = `  ${JSON.stringify(validBody)} `
+  await caller(sandbox).order('k', body)
+  expect(sandbox.ledger).toEqual([
+    {
+      orderId: sandbox.orders()[0]?.id,
+      amount: 500,
+      currency: 'EUR',
+      customerId: 'cus_personal',
+      idempotencyKey: 'k',
+      externalOrderId: 'shop-1',
+      body,
+      at: 1000,
+    },
+  ])
+})
 
-  test('the ledger omits a missing externalOrderId', async () => {
-    const sandbox = createSandbox()
-    await caller(sandbox).order('k', { ...validBody, metadata: { note: 1 } })
-    expect(sandbox.ledger[0]).not.toHaveProperty('externalOrderId')
-    await caller(sandbox).order('k2', { ...validBody, metadata: undefined })
-    expect(sandbox.expectChargedOnce('k2')).not.toHaveProperty('externalOrderId')
-    expect(() => sandbox.expectCharges(1)).toThrow(/EUR, key k2$/)
-  })
+test('the ledger omits a missing externalOrderId', async () => {
+  const sandbox = createSandbox()
+  await caller(sandbox).order('k', { ...validBody, metadata: { note: 1 } })
+  expect(sandbox.ledger[0]).not.toHaveProperty('externalOrderId')
+  await caller(sandbox).order('k2', { ...validBody, metadata: undefined })
+  expect(sandbox.expectChargedOnce('k2')).not.toHaveProperty('externalOrderId')
+  expect(() => sandbox.expectCharges(1)).toThrow(/EUR, key k2$/)
 })
 
 describe('its assertions', () => {
@@ -104,48 +102,46 @@ describe('its assertions', () => {
   })
 })
 
-describe('the request log', () => {
-  test('the request log has every request, without the API key', async () => {
-    const { sandbox, api } = scene(manualClock(1000).options)
-    await api.order('k', validBody, { headers: { 'x-trace': 't1' } })
-    await api.get('/v1/orders?limit=2')
-    await caller(sandbox, 'stranger').send('/nowhere', { method: 'PUT', body: 'x' })
-    expect(sandbox.requests).toMatchObject([
-      {
-        operation: 'createOrder',
-        method: 'POST',
-        path: '/v1/orders',
-        idempotencyKey: 'k',
-        apiKeyId: 'key_personal',
-        headers: { 'content-type': 'application/json', 'idempotency-key': 'k', 'x-trace': 't1' },
-        body: JSON.stringify(validBody),
-        at: 1000,
-        status: 201,
-        delivery: 'complete',
-        charged: true,
-      },
-      {
-        operation: 'listOrders',
-        path: '/v1/orders?limit=2',
-        idempotencyKey: null,
-        status: 200,
-        charged: false,
-      },
-      { operation: null, method: 'PUT', path: '/nowhere', apiKeyId: null, body: 'x', status: 404 },
-    ])
-    const text = JSON.stringify(sandbox.requests)
-    expect(text).not.toContain(sandbox.apiKey)
-    expect(text).not.toContain('stranger')
-  })
+test('the request log has every request, without the API key', async () => {
+  const { sandbox, api } = scene(manualClock(1000).options)
+  await api.order('k', validBody, { headers: { 'x-trace': 't1' } })
+  await api.get('/v1/orders?limit=2')
+  await caller(sandbox, 'stranger').send('/nowhere', { method: 'PUT', body: 'x' })
+  expect(sandbox.requests).toMatchObject([
+    {
+      operation: 'createOrder',
+      method: 'POST',
+      path: '/v1/orders',
+      idempotencyKey: 'k',
+      apiKeyId: 'key_personal',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'k', 'x-trace': 't1' },
+      body: JSON.stringify(validBody),
+      at: 1000,
+      status: 201,
+      delivery: 'complete',
+      charged: true,
+    },
+    {
+      operation: 'listOrders',
+      path: '/v1/orders?limit=2',
+      idempotencyKey: null,
+      status: 200,
+      charged: false,
+    },
+    { operation: null, method: 'PUT', path: '/nowhere', apiKeyId: null, body: 'x', status: 404 },
+  ])
+  const text = JSON.stringify(sandbox.requests)
+  expect(text).not.toContain(sandbox.apiKey)
+  expect(text).not.toContain('stranger')
+})
 
-  test('the request log shows a request in progress', async () => {
-    const clock = manualClock()
-    const sandbox = createSandbox({ ...clock.options, faults: [{ action: { type: 'delay', ms: 1 } }] })
-    const work = caller(sandbox).get('/v1/balance')
-    await settled()
-    expect(sandbox.requests).toMatchObject([{ path: '/v1/balance', status: 'running' }])
-    clock.advance(1)
-    await work
-    expect(sandbox.requests).toMatchObject([{ path: '/v1/balance', status: 200 }])
-  })
+test('the request log shows a request in progress', async () => {
+  const clock = manualClock()
+  const sandbox = createSandbox({ ...clock.options, faults: [{ action: { type: 'delay', ms: 1 } }] })
+  const work = caller(sandbox).get('/v1/balance')
+  await settled()
+  expect(sandbox.requests).toMatchObject([{ path: '/v1/balance', status: 'running' }])
+  clock.advance(1)
+  await work
+  expect(sandbox.requests).toMatchObject([{ path: '/v1/balance', status: 200 }])
 })

@@ -65,15 +65,13 @@ describe('creating an order', () => {
   )
 })
 
-describe('paths and methods', () => {
-  test.each([
-    ['DELETE', '/v1/orders', 'GET, POST'],
-    ['PUT', '/v1/orders/ord_1', 'GET'],
-    ['POST', '/v1/services', 'GET'],
-    ['PATCH', '/v1/balance', 'GET'],
-  ])('%s %s is a 405, which lists the allowed methods', async (method, path, allow) => {
-    const answered = await caller(createSandbox()).send(path, { method })
-    expect(answered.status).toBe(405)
-    expect(answered.headers.get('allow')).toBe(allow)
-  })
+test.each([
+  ['DELETE', '/v1/orders', 'GET, POST'],
+  ['PUT', '/v1/orders/ord_1', 'GET'],
+  ['POST', '/v1/services', 'GET'],
+  ['PATCH', '/v1/balance', 'GET'],
+])('%s %s is a 405, which lists the allowed methods', async (method, path, allow) => {
+  const answered = await caller(createSandbox()).send(path, { method })
+  expect(answered.status).toBe(405)
+  expect(answered.headers.get('allow')).toBe(allow)
 })

@@ -45,29 +45,27 @@ describe('GET /v1/orders', () => {
   )
 })
 
-describe('GET /v1/orders/{orderId}', () => {
-  test('GET /v1/orders/{orderId} decodes the identifier', async () => {
-    const { sandbox, api } = withOrders(0)
-    sandbox.addOrder({ id: 'a/b?c' })
-    expect(await api.get(`/v1/orders/${encodeURIComponent('a/b?c')}`)).toMatchObject({ status: 200 })
-  })
+test('GET /v1/orders/{orderId} decodes the identifier', async () => {
+  const { sandbox, api } = withOrders(0)
+  sandbox.addOrder({ id: 'a/b?c' })
+  expect(await api.get(`/v1/orders/${encodeURIComponent('a/b?c')}`)).toMatchObject({ status: 200 })
+})
 
-  test("an order's status changes with time until it is set by hand", async () => {
-    const clock = manualClock()
-    const { sandbox, api } = withOrders(1, {
-      ...clock.options,
-      behaviour: {
-        statuses: [
-          { status: 'received', after: 0 },
-          { status: 'done', after: 1000 },
-        ],
-      },
-    })
-    const status = async () => (await api.get('/v1/orders/o1')).body
-    expect(await status()).toMatchObject({ status: 'received' })
-    clock.advance(1000)
-    expect(await status()).toMatchObject({ status: 'done' })
-    sandbox.setOrderStatus('o1', 'cancelled')
-    expect(await status()).toMatchObject({ status: 'cancelled' })
+test("an order's status changes with time until it is set by hand", async () => {
+  const clock = manualClock()
+  const { sandbox, api } = withOrders(1, {
+    ...clock.options,
+    behaviour: {
+      statuses: [
+        { status: 'received', after: 0 },
+        { status: 'done', after: 1000 },
+      ],
+    },
   })
+  const status = async () => (await api.get('/v1/orders/o1')).body
+  expect(await status()).toMatchObject({ status: 'received' })
+  clock.advance(1000)
+  expect(await status()).toMatchObject({ status: 'done' })
+  sandbox.setOrderStatus('o1', 'cancelled')
+  expect(await status()).toMatchObject({ status: 'cancelled' })
 })

@@ -5,26 +5,24 @@ import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 const copyOf = (state: SandboxState): SandboxState => JSON.parse(JSON.stringify(state))
 
-describe('what a sandbox shows', () => {
-  test('a copy of a sandbox is a valid set of client options', async () => {
-    const sandbox = createSandbox()
-    const { baseUrl, apiKey, fetch } = sandbox
-    expect({ ...sandbox }).toStrictEqual({ baseUrl, apiKey, fetch })
-    const { amount } = await new CustomerOrderingClient({ ...sandbox }).balance.retrieve()
-    expect(amount).toBe(1_000_000)
-  })
+test('a copy of a sandbox is a valid set of client options', async () => {
+  const sandbox = createSandbox()
+  const { baseUrl, apiKey, fetch } = sandbox
+  expect({ ...sandbox }).toStrictEqual({ baseUrl, apiKey, fetch })
+  const { amount } = await new CustomerOrderingClient({ ...sandbox }).balance.retrieve()
+  expect(amount).toBe(1_000_000)
+})
 
-  test('a sandbox does not depend on additions to Object.prototype', () => {
-    const added = { value: 1, writable: true, set: 1 }
-    let shown: string | undefined
-    try {
-      Object.assign(Object.prototype, added)
-      shown = createSandbox({ apiKey: 'k' }).apiKey
-    } finally {
-      for (const name of Object.keys(added)) Reflect.deleteProperty(Object.prototype, name)
-    }
-    expect(shown).toBe('k')
-  })
+test('a sandbox does not depend on additions to Object.prototype', () => {
+  const added = { value: 1, writable: true, set: 1 }
+  let shown: string | undefined
+  try {
+    Object.assign(Object.prototype, added)
+    shown = createSandbox({ apiKey: 'k' }).apiKey
+  } finally {
+    for (const name of Object.keys(added)) Reflect.deleteProperty(Object.prototype, name)
+  }
+  expect(shown).toBe('k')
 })
 
 describe('dump and load', () => {

@@ -101,34 +101,32 @@ type Performed = ReturnType<typeof run>
 
 const endOf = async (performed: Performed): Promise<string> => (await performed.ending).end
 
-describe('a request', () => {
-  test('a request sends no content type, key or authorization that it lacks, nor polluted ones', async () => {
-    onTestFinished(() => {
-      delete (Object.prototype as { idempotencyKey?: string }).idempotencyKey
-    })
-    Object.assign(Object.prototype, { idempotencyKey: 'polluted' })
-    const { ending, requests } = run([answer(404)], { credentials: { rotates: false, get: () => null } })
-    await ending
-    // The key must be absent, not undefined, which some platforms send as text.
-    expect(requests.map(({ headers }) => headers)).toStrictEqual([{ accept: 'application/json' }])
-    expect(requests[0]?.url).toBe('https://api.example.com/base/v1/orders')
+test('a request sends no content type, key or authorization that it lacks, nor polluted ones', async () => {
+  onTestFinished(() => {
+    delete (Object.prototype as { idempotencyKey?: string }).idempotencyKey
   })
+  Object.assign(Object.prototype, { idempotencyKey: 'polluted' })
+  const { ending, requests } = run([answer(404)], { credentials: { rotates: false, get: () => null } })
+  await ending
+  // The key must be absent, not undefined, which some platforms send as text.
+  expect(requests.map(({ headers }) => headers)).toStrictEqual([{ accept: 'application/json' }])
+  expect(requests[0]?.url).toBe('https://api.example.com/base/v1/orders')
+})
 
-  test("a request has the client's headers, overridden by the call's, overridden by its own", async () => {
-    const { ending, requests } = run([answer(200)], {
-      headers: { a: 'client', b: 'client', authorization: 'client', accept: 'client' },
-      settings: { headers: { b: 'call', c: 'call', 'idempotency-key': 'call' } },
-      call: { idempotencyKey: 'idem_1' },
-    })
-    await ending
-    expect(requests[0]?.headers).toEqual({
-      a: 'client',
-      b: 'call',
-      c: 'call',
-      accept: 'application/json',
-      'idempotency-key': 'idem_1',
-      authorization: 'Bearer key',
-    })
+test("a request has the client's headers, overridden by the call's, overridden by its own", async () => {
+  const { ending, requests } = run([answer(200)], {
+    headers: { a: 'client', b: 'client', authorization: 'client', accept: 'client' },
+    settings: { headers: { b: 'call', c: 'call', 'idempotency-key': 'call' } },
+    call: { idempotencyKey: 'idem_1' },
+  })
+  await ending
+  expect(requests[0]?.headers).toEqual({
+    a: 'client',
+    b: 'call',
+    c: 'call',
+    accept: 'application/json',
+    'idempotency-key': 'idem_1',
+    authorization: 'Bearer key',
   })
 })
 
@@ -186,30 +184,28 @@ describe('how a call ends', () => {
   })
 })
 
-describe('waiting between attempts', () => {
-  test('the wait after a closed socket is zero, then a random part of the backoff', async () => {
-    const { ending, sentAt } = run([lost, lost, answer(500), answer(200)])
-    expect((await ending).end).toBe('done')
-    const [, first, ...waits] = sentAt.map((at, index) => at - (sentAt[index - 1] ?? 0))
-    expect(first).toBe(0)
-    for (const [index, most] of [500, 1000].entries()) {
-      expect(waits[index]).toBeGreaterThan(0)
-      expect(waits[index]).toBeLessThan(most)
-    }
-  })
+test('the wait after a closed socket is zero, then a random part of the backoff', async () => {
+  const { ending, sentAt } = run([lost, lost, answer(500), answer(200)])
+  expect((await ending).end).toBe('done')
+  const [, first, ...waits] = sentAt.map((at, index) => at - (sentAt[index - 1] ?? 0))
+  expect(first).toBe(0)
+  for (const [index, most] of [500, 1000].entries()) {
+    expect(waits[index]).toBeGreaterThan(0)
+    expect(waits[index]).toBeLessThan(most)
+  }
+})
 
-  test('the wait is at least what the service requires, in seconds or as a date', async () => {
-    const runtime = fakeRuntime({ auto: true })
-    runtime.jump(500)
-    const date = new Date(Math.ceil((runtime.now() + 20_000) / 1000) * 1000).toUTCString()
-    const { ending, sentAt } = run(
-      [answer(429, {}, { 'retry-after': '10' }), answer(503, {}, { 'retry-after': date }), answer(200)],
-      { runtime },
-    )
-    expect((await ending).end).toBe('done')
-    expect(sentAt[1]).toBe(10_000)
-    expect(sentAt[2]).toBe(20_500)
-  })
+test('the wait is at least what the service requires, in seconds or as a date', async () => {
+  const runtime = fakeRuntime({ auto: true })
+  runtime.jump(500)
+  const date = new Date(Math.ceil((runtime.now() + 20_000) / 1000) * 1000).toUTCString()
+  const { ending, sentAt } = run(
+    [answer(429, {}, { 'retry-after': '10' }), answer(503, {}, { 'retry-after': date }), answer(200)],
+    { runtime },
+  )
+  expect((await ending).end).toBe('done')
+  expect(sentAt[1]).toBe(10_000)
+  expect(sentAt[2]).toBe(20_500)
 })
 
 describe('the API key', () => {
@@ -275,34 +271,32 @@ describe('the API key', () => {
   })
 })
 
-describe('the last look before sending', () => {
-  test('the check before a send gets the API key that would be sent, and can stop the request', async () => {
-    const seen: unknown[] = []
-    const credentials: Credentials = { rotates: true, get: () => `k${seen.length + 1}` }
-    const beforeSend = async (credential: string | null) => seen.push(credential) < 2
-    const performed = run([answer(500)], { credentials, call: { beforeSend } })
-    expect(await performed.ending).toMatchObject({ end: 'stopped', trail: { attempts: 1 } })
-    expect(seen).toEqual(['k1', 'k2'])
-    expect(performed.requests).toHaveLength(1)
-  })
+test('the check before a send gets the API key that would be sent, and can stop the request', async () => {
+  const seen: unknown[] = []
+  const credentials: Credentials = { rotates: true, get: () => `k${seen.length + 1}` }
+  const beforeSend = async (credential: string | null) => seen.push(credential) < 2
+  const performed = run([answer(500)], { credentials, call: { beforeSend } })
+  expect(await performed.ending).toMatchObject({ end: 'stopped', trail: { attempts: 1 } })
+  expect(seen).toEqual(['k1', 'k2'])
+  expect(performed.requests).toHaveLength(1)
+})
 
-  test.each([
-    ['aborted', async (controller: AbortController): Promise<void> => controller.abort()],
-    ['deadline', async (_: AbortController, runtime: FakeRuntime): Promise<void> => runtime.advance(120_000)],
-  ] as const)('if the check before a send outlasts the call (%s), nothing is sent', async (end, finish) => {
-    const runtime = fakeRuntime()
-    const controller = new AbortController()
-    const asked: string[] = []
-    const performed = run([answer(200)], {
-      runtime,
-      settings: { signal: controller.signal },
-      hooks: { onRequest: ({ operation }) => void asked.push(operation) },
-      call: { beforeSend: async () => finish(controller, runtime).then(() => true) },
-    })
-    const trail = { attempts: 0, retries: 0, cutByDeadline: false, last: undefined }
-    expect(await performed.ending).toMatchObject({ end, trail })
-    expect([performed.requests, asked]).toEqual([[], []])
+test.each([
+  ['aborted', async (controller: AbortController): Promise<void> => controller.abort()],
+  ['deadline', async (_: AbortController, runtime: FakeRuntime): Promise<void> => runtime.advance(120_000)],
+] as const)('if the check before a send outlasts the call (%s), nothing is sent', async (end, finish) => {
+  const runtime = fakeRuntime()
+  const controller = new AbortController()
+  const asked: string[] = []
+  const performed = run([answer(200)], {
+    runtime,
+    settings: { signal: controller.signal },
+    hooks: { onRequest: ({ operation }) => void asked.push(operation) },
+    call: { beforeSend: async () => finish(controller, runtime).then(() => true) },
   })
+  const trail = { attempts: 0, retries: 0, cutByDeadline: false, last: undefined }
+  expect(await performed.ending).toMatchObject({ end, trail })
+  expect([performed.requests, asked]).toEqual([[], []])
 })
 
 describe('events', () => {

@@ -82,19 +82,17 @@ test('a refused API key is tried once more immediately, whatever was retried bef
   expect(waitOf(ask({ pace: 'refresh', counts: { ...noCounts, retries: 3 } }))).toBe(0)
 })
 
-describe('waiting for an earlier request with the same key', () => {
-  test('the wait for an earlier request with the same key starts at half a second and doubles up to five', () => {
-    const most = follow('poll', { random: 1 - 2 ** -53 }).waits
-    expect(most.slice(0, 7).map(Math.round)).toEqual([500, 1000, 2000, 4000, 5000, 5000, 5000])
-    const least = follow('poll', { random: 0 }).waits
-    expect(least.slice(0, 7)).toEqual([500, 500, 1000, 2000, 2500, 2500, 2500])
-  })
+test('the wait for an earlier request with the same key starts at half a second and doubles up to five', () => {
+  const most = follow('poll', { random: 1 - 2 ** -53 }).waits
+  expect(most.slice(0, 7).map(Math.round)).toEqual([500, 1000, 2000, 4000, 5000, 5000, 5000])
+  const least = follow('poll', { random: 0 }).waits
+  expect(least.slice(0, 7)).toEqual([500, 500, 1000, 2000, 2500, 2500, 2500])
+})
 
-  test('the wait for an earlier request has no maximum number, even with maxRetries 0, and uses no retry', () => {
-    expect(follow('poll', { maxRetries: 0 }).end).toBeUndefined()
-    const decision = ask({ pace: 'poll', counts: { retries: 4, polls: 2000, replays: 2 } })
-    expect(decision).toEqual({ wait: 3750, counts: { retries: 4, polls: 2001, replays: 2 } })
-  })
+test('the wait for an earlier request has no maximum number, even with maxRetries 0, and uses no retry', () => {
+  expect(follow('poll', { maxRetries: 0 }).end).toBeUndefined()
+  const decision = ask({ pace: 'poll', counts: { retries: 4, polls: 2000, replays: 2 } })
+  expect(decision).toEqual({ wait: 3750, counts: { retries: 4, polls: 2001, replays: 2 } })
 })
 
 test('repeating an unreadable success uses no retry, and needs none left', () => {
@@ -102,22 +100,20 @@ test('repeating an unreadable success uses no retry, and needs none left', () =>
   expect(ask({ pace: 'replay', counts })).toEqual({ wait: 250, counts: { ...counts, replays: MAX_REPLAYS } })
 })
 
-describe('Retry-After', () => {
-  test.each<Pace>(['now', 'backoff', 'refresh', 'poll', 'replay'])(
-    'Retry-After is a lower bound for pace %s',
-    (pace) => {
-      const counts = { retries: 3, polls: 3, replays: 1 }
-      const own = waitOf(ask({ pace, counts }))
-      for (const retryAfter of [0, 1, 30_000])
-        expect(waitOf(ask({ pace, counts, retryAfter }))).toBe(Math.max(own, retryAfter))
-    },
-  )
+test.each<Pace>(['now', 'backoff', 'refresh', 'poll', 'replay'])(
+  'Retry-After is a lower bound for pace %s',
+  (pace) => {
+    const counts = { retries: 3, polls: 3, replays: 1 }
+    const own = waitOf(ask({ pace, counts }))
+    for (const retryAfter of [0, 1, 30_000])
+      expect(waitOf(ask({ pace, counts, retryAfter }))).toBe(Math.max(own, retryAfter))
+  },
+)
 
-  test('a Retry-After past the deadline ends the call instead of a shorter wait, unless no retry is left', () => {
-    expect(ask({ retryAfter: 119_999 })).toMatchObject({ wait: 119_999 })
-    expect(ask({ retryAfter: 120_000 })).toEqual({ stop: 'deadline' })
-    expect(ask({ maxRetries: 0, retryAfter: 1e9 })).toEqual({ stop: 'stopped' })
-  })
+test('a Retry-After past the deadline ends the call instead of a shorter wait, unless no retry is left', () => {
+  expect(ask({ retryAfter: 119_999 })).toMatchObject({ wait: 119_999 })
+  expect(ask({ retryAfter: 120_000 })).toEqual({ stop: 'deadline' })
+  expect(ask({ maxRetries: 0, retryAfter: 1e9 })).toEqual({ stop: 'stopped' })
 })
 
 test('no wait ends at or after the deadline, and none is negative', () => {

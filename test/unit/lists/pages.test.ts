@@ -303,29 +303,27 @@ describe('pages', () => {
   })
 })
 
-describe('toArray', () => {
-  it.each([
-    [10, [0]],
-    [11, [0, 10]],
-    [35, [0, 10, 20, 30]],
-    [99, [0, 10, 20, 30, 35]],
-  ])('toArray stops at %i items and fetches no further page', async (max, asked) => {
-    const server = serve(rows(35))
-    expect(await pagesOf(server).toArray({ max })).toEqual(rows(Math.min(max, 35)))
-    expect(server.asked).toEqual(asked)
-  })
-
-  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5', undefined, null])(
-    'toArray rejects the maximum %j',
-    async (max) => {
-      const server = serve(rows(35))
-      await expect(pagesOf(server).toArray({ max: max as number })).rejects.toThrow(InvalidRequestError)
-      // @ts-expect-error the cap is required
-      await expect(pagesOf(server).toArray()).rejects.toThrow(/^toArray: max must be a positive integer/)
-      expect(server.asked).toEqual([])
-    },
-  )
+it.each([
+  [10, [0]],
+  [11, [0, 10]],
+  [35, [0, 10, 20, 30]],
+  [99, [0, 10, 20, 30, 35]],
+])('toArray stops at %i items and fetches no further page', async (max, asked) => {
+  const server = serve(rows(35))
+  expect(await pagesOf(server).toArray({ max })).toEqual(rows(Math.min(max, 35)))
+  expect(server.asked).toEqual(asked)
 })
+
+it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '5', undefined, null])(
+  'toArray rejects the maximum %j',
+  async (max) => {
+    const server = serve(rows(35))
+    await expect(pagesOf(server).toArray({ max: max as number })).rejects.toThrow(InvalidRequestError)
+    // @ts-expect-error the cap is required
+    await expect(pagesOf(server).toArray()).rejects.toThrow(/^toArray: max must be a positive integer/)
+    expect(server.asked).toEqual([])
+  },
+)
 
 describe('leaving early', () => {
   /** Returns the first page. The second hangs until its signal is aborted. */

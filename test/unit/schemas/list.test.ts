@@ -51,30 +51,28 @@ describe('the rows of a list answer', () => {
   })
 })
 
-describe('how a list goes on', () => {
-  test.each([
-    [{ total: 7 }, { total: 7 }],
-    [{ totalCount: 7 }, { total: 7 }],
-    [{ total_count: 0 }, { total: 0 }],
-    [{ meta: { total: 7 } }, { total: 7 }],
-    [{ pagination: { total: 7, hasMore: false } }, { total: 7, hasMore: false }],
-    [{ paging: { has_more: true } }, { hasMore: true }],
-    [{ page: { hasNext: true } }, { hasMore: true }],
-    [{ pageInfo: { has_next: false } }, { hasMore: false }],
-    [{ page_info: { totalCount: 3 } }, { total: 3 }],
-    [{ hasMore: true, meta: { hasMore: false } }, { hasMore: true }],
-    [{ total: 'many', meta: { total: 5 } }, { total: 5 }],
-  ])('how a list continues is read from %j', (fields, expected) => {
-    expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows, ...expected })
-  })
+test.each([
+  [{ total: 7 }, { total: 7 }],
+  [{ totalCount: 7 }, { total: 7 }],
+  [{ total_count: 0 }, { total: 0 }],
+  [{ meta: { total: 7 } }, { total: 7 }],
+  [{ pagination: { total: 7, hasMore: false } }, { total: 7, hasMore: false }],
+  [{ paging: { has_more: true } }, { hasMore: true }],
+  [{ page: { hasNext: true } }, { hasMore: true }],
+  [{ pageInfo: { has_next: false } }, { hasMore: false }],
+  [{ page_info: { totalCount: 3 } }, { total: 3 }],
+  [{ hasMore: true, meta: { hasMore: false } }, { hasMore: true }],
+  [{ total: 'many', meta: { total: 5 } }, { total: 5 }],
+])('how a list continues is read from %j', (fields, expected) => {
+  expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows, ...expected })
+})
 
-  test.each([
-    ...[-1, 1.5, '7', null, 2 ** 53].map((total) => ({ total })),
-    ...[{ hasMore: 1 }, { hasMore: 'true' }, { has_more: null }, { page: 3 }, { meta: null }],
-    ...[{ count: 7 }, { data2: { total: 7 } }],
-  ])('how a list continues is not read from %j', (fields) => {
-    expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows })
-  })
+test.each([
+  ...[-1, 1.5, '7', null, 2 ** 53].map((total) => ({ total })),
+  ...[{ hasMore: 1 }, { hasMore: 'true' }, { has_more: null }, { page: 3 }, { meta: null }],
+  ...[{ count: 7 }, { data2: { total: 7 } }],
+])('how a list continues is not read from %j', (fields) => {
+  expect(envelopeOf({ data: rows, ...fields })).toEqual({ items: rows })
 })
 
 test('any JSON is an envelope or gives issues', () => {
