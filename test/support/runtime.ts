@@ -1,5 +1,4 @@
-import { platformRuntime, type Runtime } from '../../src/runtime.ts'
-import { createRandom } from '../../src/sandbox/service/random.ts'
+import type { Runtime } from '../../src/runtime.ts'
 import { nextLoop, VirtualTime } from './virtual-time.ts'
 
 /** A runtime whose time moves only when the test moves it. */
@@ -40,7 +39,6 @@ export function fakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
   const time = new VirtualTime(settle)
   time.now = 0
   const owner = {}
-  const random = createRandom(options.seed ?? 1)
   /** Difference of the wall clock from the monotonic clock. */
   let ahead = options.now ?? 1_700_000_000_000
   let ids = 0
@@ -65,8 +63,8 @@ export function fakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
   }
 
   return {
+    ...time.runtime(owner, options.seed ?? 1),
     now: () => ahead + time.now,
-    monotonic: () => time.now,
     setTimer(callback, milliseconds) {
       const cancel = time.setTimer(owner, callback, milliseconds)
       changes++
@@ -76,9 +74,7 @@ export function fakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
         cancel()
       }
     },
-    random: () => random.next(),
     randomId: () => `00000000-0000-4000-8000-${String(++ids).padStart(12, '0')}`,
-    deriveId: platformRuntime.deriveId,
     advance: (milliseconds) => time.advance(milliseconds),
     jump(milliseconds) {
       ahead += milliseconds
