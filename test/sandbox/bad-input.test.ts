@@ -21,18 +21,13 @@ const errorIn: {
 }
 const shapes = Object.entries(errorIn)
 
-test('createSandbox rejects unknown options, because a misspelt option would test nothing', () => {
-  const misspelt: object = { fault: [{ action: { type: 'drop' } }] }
-  expect(() => createSandbox({ ...misspelt })).toThrow(
-    'options of createSandbox: unknown field "fault"; known: baseUrl, seed',
-  )
-})
-
-test('serveSandbox rejects unknown options', async () => {
-  const misspelt: object = { prot: 4010 }
-  await expect(serveSandbox(createSandbox(), { ...misspelt })).rejects.toThrow(
-    'options of serveSandbox: unknown field "prot"; known: port, host',
-  )
+// A misspelt option would test nothing.
+test.each([
+  ['createSandbox', (misspelt: object) => createSandbox({ ...misspelt }), 'baseUrl, seed'],
+  ['serveSandbox', (misspelt: object) => serveSandbox(createSandbox(), { ...misspelt }), 'port, host'],
+])('%s rejects unknown options', async (name, call, known) => {
+  const message = `options of ${name}: unknown field "prot"; known: ${known}`
+  await expect((async () => call({ prot: 4010 }))()).rejects.toThrow(message)
 })
 
 test.each(shapes)(

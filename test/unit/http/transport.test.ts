@@ -1,16 +1,13 @@
 import { getEventListeners } from 'node:events'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import {
-  type AttemptRequest,
-  type AttemptResult,
-  MAX_ERROR_BYTES,
-  sendOver,
-} from '../../../src/http/attempt.ts'
+import { type AttemptRequest, type AttemptResult, MAX_ERROR_BYTES } from '../../../src/http/attempt.ts'
 import { kyTransport } from '../../../src/http/ky-transport.ts'
 import type { Transport } from '../../../src/http/transport.ts'
+import type { Runtime } from '../../../src/runtime.ts'
+import { attempt as send } from '../../support/attempt.ts'
 import { throwing } from '../../support/calls.ts'
-import { type FakeRuntime, fakeRuntime } from '../../support/runtime.ts'
+import { fakeRuntime } from '../../support/runtime.ts'
 
 const unhandled: unknown[] = []
 const onUnhandled = (error: unknown): void => void unhandled.push(error)
@@ -24,24 +21,21 @@ afterEach(async () => {
   expect(unhandled).toEqual([])
 })
 
-const request: AttemptRequest = {
-  method: 'POST',
-  url: 'https://api.example.com/v1/orders',
-  headers: { authorization: 'Bearer key' },
-  body: '{"a":1}',
-  timeout: 5000,
-  maxBytes: 1000,
-  signal: undefined,
-  isLate: undefined,
-}
+const URL_OF_ORDERS = 'https://api.example.com/v1/orders'
+const LIMITS = { headers: { authorization: 'Bearer key' }, timeout: 5000, maxBytes: 1000 }
+
+/** One attempt over a transport. */
+const over = (transport: Transport, runtime: Runtime = fakeRuntime()): Promise<AttemptResult> =>
+  send(URL_OF_ORDERS, LIMITS, { transport, runtime })
 
 /** One attempt with the test's fetch. */
 function attempt(
   fetch: (input: Request, init?: RequestInit) => unknown,
   changes: Partial<AttemptRequest> = {},
-  runtime: FakeRuntime = fakeRuntime(),
+  runtime: Runtime = fakeRuntime(),
 ): Promise<AttemptResult> {
-  return sendOver(kyTransport(fetch as typeof globalThis.fetch), runtime)({ ...request, ...changes })
+  const transport = kyTransport(fetch as typeof globalThis.fetch)
+  return send(URL_OF_ORDERS, { ...LIMITS, ...changes }, { transport, runtime })
 }
 
 /** A stream whose reads the test controls. */
@@ -61,7 +55,7 @@ describe("a caller's fetch", () => {
     expect(fetch).toHaveBeenCalledOnce()
     const [input = '', init] = fetch.mock.calls[0] ?? []
     const sent = new Request(input, init)
-    expect(sent).toMatchObject({ method: 'POST', url: request.url, redirect: 'manual' })
+    expect(sent).toMatchObject({ method: 'POST', url: URL_OF_ORDERS, redirect: 'manual' })
     expect([...sent.headers]).toContainEqual(['authorization', 'Bearer key'])
     expect(await sent.text()).toBe('{"a":1}')
     // Pass the body unchanged: a Request's body is a stream, which is sent in chunks or read into
@@ -135,7 +129,7 @@ describe("a caller's fetch", () => {
       )
       expect(result).toMatchObject({ kind: 'answer', status: 500, text: '{}' })
       const own = ['method', 'headers', 'body', 'redirect', 'signal', 'cache']
-      expect(inherits).toEqual([request.url, ...own, String(own.includes(name))])
+      expect(inherits).toEqual([URL_OF_ORDERS, ...own, String(own.includes(name))])
     } finally {
       Reflect.deleteProperty(Object.prototype, name)
     }
@@ -366,17 +360,16 @@ describe('a body', () => {
 
 test('a fetch that is patched after the client was created is used', async () => {
   const original = globalThis.fetch
-  const transport = sendOver(kyTransport(), fakeRuntime())
+  const transport = kyTransport()
   try {
     globalThis.fetch = async () => new Response('patched')
-    expect(await transport(request)).toMatchObject({ text: 'patched' })
+    expect(await over(transport)).toMatchObject({ text: 'patched' })
   } finally {
     globalThis.fetch = original
   }
 })
 
 describe('a transport of the application', () => {
-  const over = (transport: Transport): Promise<AttemptResult> => sendOver(transport, fakeRuntime())(request)
   const response = { status: 201, headers: new Headers(), read: never, discard: () => {} }
   const refused = Object.assign(new Error('secret'), { code: 'ECONNREFUSED', syscall: 'connect' })
   const throws = (): never => {
@@ -400,7 +393,7 @@ describe('a transport of the application', () => {
       return { ...response, read: async () => ({ text: '{}', problem: undefined }) }
     }
     const runtime = { ...fakeRuntime(), setTimer: () => () => {}, monotonic: () => time }
-    expect(await sendOver({ send }, runtime)(request)).toMatchObject({ status: 201, text: '{}' })
+    expect(await over({ send }, runtime)).toMatchObject({ status: 201, text: '{}' })
   })
 
   test('a custom transport that returns a lazy thenable sends once', async () => {
@@ -432,7 +425,7 @@ describe('a transport of the application', () => {
 
   test("a custom transport's endless body does not keep the caller waiting", async () => {
     const runtime = fakeRuntime()
-    const pending = sendOver({ send: async () => response }, runtime)(request)
+    const pending = over({ send: async () => response }, runtime)
     await runtime.advance(5200)
     expect(await pending).toMatchObject({ kind: 'answer', status: 201, text: '', problem: 'timeout' })
     expect(runtime.timers).toBe(0)
@@ -450,7 +443,7 @@ describe('a transport of the application', () => {
         status,
         ...kind,
       })
-    expect(own.read.mock.calls).toEqual([[request.maxBytes], [MAX_ERROR_BYTES]])
+    expect(own.read.mock.calls).toEqual([[LIMITS.maxBytes], [MAX_ERROR_BYTES]])
     expect(own.discard).toHaveBeenCalledTimes(2)
   })
 })
