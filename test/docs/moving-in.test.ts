@@ -22,13 +22,11 @@ interface Page {
 const programs = programsOf('docs/guide/from-your-own-fetch.md').slice(0, 2)
 const page = await exportsOf<Page>('moving-in', programs)
 
+const withoutReference: CreateOrderRequest = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
 const requestOf = (reference: string): CreateOrderRequest => ({
-  serviceId: 'svc_standard',
-  target: '@ada',
-  quantity: 1,
+  ...withoutReference,
   metadata: { externalOrderId: reference },
 })
-const withoutReference: CreateOrderRequest = { serviceId: 'svc_standard', target: '@ada', quantity: 1 }
 
 /** The old code: a key for each request, and its own JSON. */
 async function ownFetch({ baseUrl, apiKey, fetch }: Sandbox, request: CreateOrderRequest, key: string) {
@@ -43,9 +41,11 @@ async function ownFetch({ baseUrl, apiKey, fetch }: Sandbox, request: CreateOrde
 async function oldShop(preset: SandboxPreset, lostRequest = requestOf('invoice-4')) {
   // One preset requires a reference, but the case of an old body without one exists at every service.
   const sandbox = createSandbox({ preset, behaviour: { requiredFields: ['target'] } })
-  const placed = []
-  for (const reference of ['invoice-1', 'invoice-2', 'invoice-3'])
-    placed.push({ reference, orderId: (await ownFetch(sandbox, requestOf(reference), randomUUID())).id })
+  const place = async (reference: string) => {
+    const { id: orderId } = await ownFetch(sandbox, requestOf(reference), randomUUID())
+    return { reference, orderId }
+  }
+  const placed = [await place('invoice-1'), await place('invoice-2'), await place('invoice-3')] as const
   const lost = { request: lostRequest, key: randomUUID() }
   sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
   await expect(ownFetch(sandbox, lost.request, lost.key)).rejects.toThrow()
@@ -100,7 +100,6 @@ test('a refusal of the old key does not settle an order: its first attempt may h
 test('an order that is not the one of its row is not adopted, and the others are', async () => {
   const { client, placed } = await oldShop('default')
   const [first, second, third] = placed
-  if (first === undefined || second === undefined || third === undefined) throw new Error('three orders')
   const wrong = { reference: 'invoice-1', orderId: second.orderId }
   expect(await page.adopt(client, [wrong, third])).toEqual([expect.stringContaining('invoice-1')])
   const [record] = await client.orders.remembered({ externalOrderId: 'invoice-1' })
@@ -112,7 +111,6 @@ test('an order that is not the one of its row is not adopted, and the others are
 test('no row with an id that occurs twice is adopted, because a service without references cannot reveal it', async () => {
   const { client, placed } = await oldShop('minimal-answers')
   const [first, second, third] = placed
-  if (first === undefined || second === undefined || third === undefined) throw new Error('three orders')
   const wrong = { reference: 'invoice-1', orderId: second.orderId }
   expect((await page.adopt(client, [wrong, second, third])).sort()).toEqual([
     `invoice-1: another row has the same order id ${second.orderId}`,
