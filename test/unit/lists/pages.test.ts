@@ -3,10 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { InvalidRequestError, InvalidResponseError } from '../../../src/errors/classes.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchedPage } from '../../../src/lists/prefetch.ts'
-import { responseInfo } from '../../../src/response-info.ts'
 import { all as allOf, throwing } from '../../support/calls.ts'
 import { collect as collectGarbage } from '../../support/heap.ts'
-import { fetched, idsOf as ids, info, type Row, rows } from './rows.ts'
+import { fetched, idsOf as ids, type Row, rows } from './rows.ts'
 
 type At = {
   readonly offset: number
@@ -107,6 +106,7 @@ describe('reading a list to its end', () => {
     expect(await collect(new Pages<Row>(server.fetch, { offset: 0 }))).toHaveLength(50)
     expect(server.asked).toEqual([0, 50])
     expect(server.limits).toEqual([undefined, undefined])
+    expect(await new Pages<Row>(server.fetch, { offset: 0 })).toMatchObject({ limit: 50 })
   })
 
   it.each([{}, { total: 0 }, { hasMore: true }, { total: 9 }])(
@@ -269,17 +269,6 @@ describe('pages', () => {
     expect(await collect(pages)).toEqual(await collect(pages))
     for (let round = 0; round < 2; round++)
       expect((await allOf(whole)).map(({ offset }) => offset)).toEqual([0, 10])
-  })
-
-  it('a page has items, offset, limit, total and the details of its response', async () => {
-    const server = serve(rows(12), { total: 12 })
-    const found = await allOf(pagesOf(server).pages())
-    expect(found).toEqual([
-      { items: rows(10), offset: 0, limit: 10, total: 12 },
-      { items: rows(2, 10), offset: 10, limit: 10, total: 12 },
-    ])
-    expect([...found, await pagesOf(server)].map((page) => responseInfo(page))).toEqual([info, info, info])
-    expect(await new Pages(server.fetch, { offset: 0 })).toMatchObject({ limit: 50 })
   })
 
   it('items arrive in order, whatever the number and the time of concurrent next() calls', async () => {
