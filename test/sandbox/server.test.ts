@@ -1,26 +1,13 @@
-import { createSandbox, type FaultAction, type SandboxOptions } from 'customer-ordering-sdk/sandbox'
-import { type ServeSandboxOptions, serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { createSandbox, type FaultAction } from 'customer-ordering-sdk/sandbox'
+import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
 import { describe, expect, test } from 'vitest'
-import { orderInit } from './caller.ts'
 import { serving } from './serving.ts'
 
-async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOptions = {}) {
-  const { sandbox, server } = await serving(options, serverOptions)
-  const { authorization = '' } = orderInit(sandbox.apiKey).headers
-  return {
-    sandbox,
-    server,
-    order: (key = 'k', init: RequestInit = {}) =>
-      fetch(`${server.url}/v1/orders`, { ...orderInit(sandbox.apiKey, key), ...init }),
-    get: (path: string) => fetch(server.url + path, { headers: { authorization } }),
-  }
-}
-
-const withFault = (action: FaultAction) => serve({ faults: [{ action }] })
+const withFault = (action: FaultAction) => serving({ faults: [{ action }] })
 
 describe('a sandbox on a port', () => {
   test('a sandbox on a port responds as sandbox.fetch does', async () => {
-    const { sandbox, order, get } = await serve()
+    const { sandbox, order, get } = await serving()
     const response = await order()
     expect(response.status).toBe(201)
     expect(response.headers.get('x-request-id')).toMatch(/^req_/)
@@ -33,13 +20,13 @@ describe('a sandbox on a port', () => {
   })
 
   test("a sandbox on a port serves the base URL's path at the root", async () => {
-    const { get } = await serve({ baseUrl: 'https://shop.test/ordering' })
+    const { get } = await serving({ baseUrl: 'https://shop.test/ordering' })
     expect((await get('/v1/balance')).status).toBe(200)
   })
 
   test('a sandbox on a port reports every request when its response is sent', async () => {
     const seen: unknown[] = []
-    const { order, get } = await serve(
+    const { order, get } = await serving(
       { faults: [{ action: { type: 'drop' } }] },
       { onRequest: ({ method, path, status }) => seen.push([method, path, status]) },
     )
@@ -52,7 +39,7 @@ describe('a sandbox on a port', () => {
   })
 
   test('a sandbox cannot start on a used port', async () => {
-    const { server } = await serve()
+    const { server } = await serving()
     await expect(serveSandbox(createSandbox(), { port: server.port })).rejects.toMatchObject({
       code: 'EADDRINUSE',
     })
@@ -66,7 +53,7 @@ describe('a sandbox on a port', () => {
   })
 
   test('a sandbox on a port accepts pages of any origin if told to', async () => {
-    const { server, get } = await serve({}, { cors: true })
+    const { server, get } = await serving({}, { cors: true })
     const preflight = await fetch(`${server.url}/v1/orders`, {
       method: 'OPTIONS',
       headers: { 'access-control-request-headers': 'authorization,idempotency-key' },
@@ -74,7 +61,7 @@ describe('a sandbox on a port', () => {
     expect(preflight.status).toBe(204)
     expect(preflight.headers.get('access-control-allow-headers')).toBe('authorization,idempotency-key')
     expect((await get('/v1/balance')).headers.get('access-control-allow-origin')).toBe('*')
-    const closed = await serve()
+    const closed = await serving()
     expect((await closed.get('/v1/balance')).headers.get('access-control-allow-origin')).toBeNull()
   })
 })
@@ -85,7 +72,7 @@ test('a status without a body is sent without one, and without its length', asyn
 })
 
 test('a body of more than 1 MiB gets 413', async () => {
-  const { order, get } = await serve()
+  const { order, get } = await serving()
   const response = await order('k', { body: JSON.stringify({ pad: 'x'.repeat(3_000_000) }) })
   expect(response.status).toBe(413)
   expect(await response.json()).toMatchObject({ code: 'PAYLOAD_TOO_LARGE' })
