@@ -54,15 +54,14 @@ async function run(name: string, code: string) {
   return await import(file)
 }
 
-async function listening(listener: RequestListener): Promise<Server> {
-  const server = createServer(listener)
+async function listening(server: Server): Promise<Server> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return server
 }
 
 /** Starts an app of Express or Fastify. */
 async function serverOf(app: RequestListener | FastifyInstance): Promise<Server> {
-  if (!('inject' in app)) return await listening(app)
+  if (!('inject' in app)) return await listening(createServer(app))
   await app.listen({ port: 0, host: '127.0.0.1' })
   return app.server
 }
@@ -96,8 +95,7 @@ async function sells(name: string, server: Pick<Server, 'address'>): Promise<voi
 
 test('the documented proxy places an order through node:http', async () => {
   const { server } = await run('plain', plain)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  await sells('node', server)
+  await sells('node', await listening(server))
   server.close()
 })
 
