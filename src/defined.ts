@@ -14,17 +14,7 @@ export function bare<T extends object>(fields: T): T {
 
 /** Returns undefined instead of calling a getter, which would run the caller's code. */
 export function ownValue(object: unknown, name: string): unknown {
-  return describe(object, name)?.value
-}
-
-/** A field that is present but undefined is probably the caller's mistake. Calls no getter. */
-export function isUndefinedIn(object: unknown, name: string): boolean {
-  const field = describe(object, name)
-  return field !== undefined && 'value' in field && field.value === undefined
-}
-
-function describe(object: unknown, name: string): PropertyDescriptor | undefined {
-  return isObject(object) ? Object.getOwnPropertyDescriptor(object, name) : undefined
+  return isObject(object) ? Object.getOwnPropertyDescriptor(object, name)?.value : undefined
 }
 
 /** True for objects and arrays. */

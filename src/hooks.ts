@@ -77,7 +77,7 @@ export interface SettledEvent extends CallEvent {
   /**
    * Orders only: false if the outcome could not be stored.
    *
-   * The next `recover()` then settles the order.
+   * The next `recover()` settles an order that is still open.
    */
   readonly remembered?: boolean
   /** `orders.recover` only: the outcome of the record. */

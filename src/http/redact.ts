@@ -81,7 +81,7 @@ export const REQUEST_ID_HEADERS: readonly string[] = [
 export function requestIdOf(headers: ResponseHeaders, secrets: Iterable<string>): string | undefined {
   for (const name of REQUEST_ID_HEADERS) {
     const value = headers.get(name)
-    if (value !== null && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)
+    if (typeof value === 'string' && /^[\x21-\x7e]{1,200}$/.test(value)) return redact(value, secrets)
   }
   return undefined
 }

@@ -1,6 +1,6 @@
 /** Places one order. */
 import type { CreateOptions } from '../../call-options.ts'
-import { defined, isUndefinedIn, ownValue } from '../../defined.ts'
+import { defined, ownValue } from '../../defined.ts'
 import {
   type CustomerOrderingError,
   type ErrorFacts,
@@ -64,7 +64,7 @@ export async function createOrder<Output>(
     settings = callSettings(defaults, call)
     deadline = new Deadline(runtime, settings.totalTimeout, settings.signal)
     const duplicateKey = allowDuplicate === true ? runtime.randomId() : undefined
-    const keyIsUndefined = isUndefinedIn(options, 'idempotencyKey')
+    const keyIsUndefined = idempotencyKey === undefined && Object.hasOwn(Object(options), 'idempotencyKey')
     intent = readIntent(runtime.deriveId, request, { idempotencyKey, duplicateKey, keyIsUndefined })
     check?.(intent)
   } catch (error) {

@@ -75,7 +75,7 @@ export async function* reconcile<Output>(
       for (const listed of page) {
         if (reported.has(listed.id)) continue
         reported.add(listed.id)
-        const reconciled = await reconciledWith(context, index, listed, settings)
+        const reconciled = await reconciledWith(context, index, listed, settings, unusable === undefined)
         if (reconciled !== undefined) yield reconciled
       }
     }
@@ -90,14 +90,19 @@ export async function* reconcile<Output>(
   if (unusable !== undefined) throw unusableError(unusable)
 }
 
-/** Undefined for an order whose record is too old to be reported. */
+/**
+ * Undefined for an order whose record is too old to be reported.
+ *
+ * @param isComplete false if a record could not be read, which the run tells at its end
+ */
 async function reconciledWith<Output>(
   context: OrdersContext<Output>,
   index: RecordIndex,
   listed: ListedOrder,
   settings: CallSettings,
+  isComplete: boolean,
 ): Promise<Reconciled<Output> | undefined> {
-  const found = await recordOf(context, index, listed)
+  const found = await recordOf(context, index, listed, isComplete)
   const differs = found === undefined ? [] : differencesFound(found.record, listed)
   // An order that contradicts the record's request belongs to another caller. Only with the
   // record's reference, it may still be the order.
@@ -137,6 +142,7 @@ async function recordOf(
   context: OrderContext,
   index: RecordIndex,
   { id, externalOrderId = '' }: ListedOrder,
+  isComplete: boolean,
 ): Promise<{ readonly position: number | undefined; readonly record: JournalRecord } | undefined> {
   for (const name of [`id ${id}`, `reference ${externalOrderId}`]) {
     for (const position of index.named(name)) {
@@ -147,12 +153,10 @@ async function recordOf(
       if (fits) return { position, record }
     }
   }
-  if (externalOrderId === '') return undefined
+  if (externalOrderId === '' || !isComplete) return undefined
   // A call may have placed the order after the index was made.
-  const { journal, connection } = context
-  const rowId = rowIdOf(connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))
-  const found = await journal.newest(rowId, new Deadline(connection.runtime, STORE_TIME, undefined))
-  const record = found?.record
+  const rowId = rowIdOf(context.connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))
+  const record = await load(context, rowId)
   return record?.order?.id === id ? { position: undefined, record } : undefined
 }
 

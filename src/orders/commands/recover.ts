@@ -86,15 +86,16 @@ export async function* recover<Output>(
 }
 
 /**
- * Sorts the ids: the records that no call has written for longest come first. Of those that were not
- * recovered yet, these are the most urgent ones, and one whose request always fails delays no other.
+ * Returns the ids by turns: of the record whose safe-retry window ends next, and of the one that no
+ * call has written for longest. So urgent orders whose requests always fail do not keep a run, which
+ * ends after a few failures, from all others.
  */
 async function pendingRecords(
   context: OrderContext,
   { signal }: CallSettings,
 ): Promise<{ ids: string[]; unusable: RecoveryOutcome[] }> {
   const now = context.connection.runtime.now()
-  const times = new Map<string, number>()
+  const pending: { readonly id: string; readonly end: number; readonly written: number }[] = []
   const unusable: RecoveryOutcome[] = []
   for await (const { row, record } of context.journal.records('open')) {
     context.lifetime.check('unknown')
@@ -102,7 +103,9 @@ async function pendingRecords(
     if (typeof record === 'object') {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
       // Records past their window come last: a late lookup loses nothing.
-      times.set(row.id, end >= now ? record.updatedAt : Number.MAX_SAFE_INTEGER)
+      const isOver = end < now
+      const last = Number.MAX_SAFE_INTEGER
+      pending.push({ id: row.id, end: isOver ? last : end, written: isOver ? last : record.updatedAt })
       continue
     }
     const view = unreadableRecord(row)
@@ -112,8 +115,10 @@ async function pendingRecords(
         : { outcome: 'needs_attention', record: view, reason: record },
     )
   }
-  const ids = [...times].sort(([, a], [, b]) => a - b).map(([id]) => id)
-  return { ids, unusable }
+  const untried = [...pending].sort((a, b) => a.written - b.written)
+  const urgent = pending.sort((a, b) => a.end - b.end)
+  const ids = new Set(urgent.flatMap(({ id }, at) => [id, untried[at]?.id ?? id]))
+  return { ids: [...ids], unusable }
 }
 
 /** A {@link Lookup} if the request must not be repeated; undefined if nothing needs settling. */

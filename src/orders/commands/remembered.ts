@@ -83,6 +83,7 @@ async function withKey(
     for await (const { row, record } of journal.records(which)) {
       const over = deadline.over()
       if (over !== undefined) return over
+      if (record === 'unanswered') throw unusableError(record)
       if (typeof record === 'string') unusable = record
       else if (record.key === key) return { id: row.id, row, record }
     }

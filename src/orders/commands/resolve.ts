@@ -1,6 +1,7 @@
 /** What a person does with a record: confirm its order, abandon it, or forget it. */
 import type { ConfirmedOrder, OrderName, Resolution } from '../../call-options.ts'
 import {
+  type Charged,
   type CustomerOrderingError,
   type ErrorFacts,
   InvalidRequestError,
@@ -73,9 +74,10 @@ async function confirmed(
       { ...(record && recordFacts(record)), attempts: info().attempts },
     )
   }
-  if (found.record === undefined) return await adopted(context, found, name, order)
+  const paid = { ...name, ...recordFacts(record), orderId, charged: 'yes' } as const
+  if (found.record === undefined) return await adopted(context, found, name, order, paid)
   const proven = await proveCreated(context, found, { orderId, order }, deadline, deadline.signal)
-  if (!proven.remembered && !proven.isDisplaced) throw notStored(record)
+  if (!proven.remembered && !proven.isDisplaced) throw notStored(paid)
   return publicRecord(proven.record)
 }
 
@@ -85,6 +87,7 @@ async function adopted(
   found: Named,
   name: OrderName,
   order: Order,
+  paid: ErrorFacts & { readonly charged: Charged },
 ): Promise<OrderRecord> {
   const content: RecordContent = {
     slot: slotNamed(name),
@@ -101,7 +104,7 @@ async function adopted(
     ...('externalOrderId' in name ? { externalOrderId: name.externalOrderId } : {}),
   }
   const written = await context.journal.writeOutcome(found, content, found.deadline)
-  if (written.result !== 'written') throw notStored(undefined)
+  if (written.result !== 'written') throw notStored(paid)
   return publicRecord(written.found.record)
 }
 
@@ -113,7 +116,7 @@ async function abandoned(context: OrderContext, found: Named, record: JournalRec
   const base = isFromFuture(record, now) ? distrust(record, now, claim) : record
   const content = abandon(base, record.slot.startsWith('key:') ? undefined : nextKey(context, record), claim)
   const written = await context.journal.write(found, content, found.deadline)
-  if (written.result !== 'written') throw notStored(record)
+  if (written.result !== 'written') throw notStored(recordFacts(record))
   return publicRecord(written.found.record)
 }
 
@@ -158,14 +161,13 @@ function refused(
     case 'other_order':
       return invalid('orderId', 'differs from the id of the remembered order', known)
     case 'changed':
-      return notStored(record)
+      return notStored(known)
     case 'unsettled':
       return invalid(field, 'names an unsettled order; recover or resolve it before you forget it', known)
   }
 }
 
-function notStored(record: JournalRecord | undefined): StoreError {
-  const known = recordFacts(record)
+function notStored(known: ErrorFacts & { readonly charged: Charged }): StoreError {
   return new StoreError(
     `The decision was not confirmed: the store failed, or another call changed the record. ${moneySentence(known.charged)} Read the record again, then decide again.`,
     known,

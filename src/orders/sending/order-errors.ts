@@ -173,11 +173,11 @@ export async function argumentError(
   if (slot === undefined || /[\ud800-\udfff]/u.test(slot)) return error
   const rowId = rowIdOf(connection.runtime.deriveId, slot)
   const found = await journal.load(rowId, deadline).catch((cause: unknown) => ({ cause }))
-  const known = recordFacts('id' in found ? found.record : undefined)
-  // Without a record, nothing was sent. But one that could not be read, or that another call has yet to
-  // write, may belong to an order that is charged.
-  const isFree = 'id' in found && found.record === undefined && !journal.shared.live.has(rowId)
-  const charged = isFree ? 'no' : known.charged
+  const record = 'id' in found ? found.record : undefined
+  const known = recordFacts(record)
+  // A record that could not be read, or that another call is about to write, may be of a charged order.
+  const isUnsure = !('id' in found) || journal.shared.live.has(rowId)
+  const charged = known.charged === 'yes' ? 'yes' : isUnsure ? 'unknown' : chargedOf(record)
   const facts = { ...known, ...('cause' in found && found), charged, externalOrderId: referenceIn(slot) }
   const { message, issues } = error
   const sent = message.replace(/\.?( Nothing was sent\.)?$/, '. Nothing was sent.')

@@ -287,11 +287,15 @@ export async function proveCreated(
     const { record } = newest
     // The proof must not overwrite a later order that may have been bought, in the same row: of a
     // nameless twin, or of a call that a person has permitted to buy again since the order was found.
-    const isLater = record.key !== mine.record.key && record.state !== 'rejected'
+    // A key that is the order's name stays the same, but not its generation.
+    const isMoved = record.key !== mine.record.key || record.generation !== mine.record.generation
+    const isLater = isMoved && record.state !== 'rejected' && record.order?.id !== (proof.orderId ?? '')
     isDisplaced = isLater && isNameless(record.slot)
     if (isDisplaced || (isLater && proof.sent === undefined)) break
     if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
-    const written = await journal.writeOutcome(newest, prove(record, proof, claim), deadline, signal)
+    // The order belongs to the key and payload that this call has sent or compared it with.
+    const content = prove(record, { ...proof, sent: proof.sent ?? mine.record }, claim)
+    const written = await journal.writeOutcome(newest, content, deadline, signal)
     if (written.result === 'written') return { record: written.found.record, remembered: true, isDisplaced }
     const current = written.result === 'lost' ? await journal.newest(mine.id, last) : undefined
     if (current === undefined) break

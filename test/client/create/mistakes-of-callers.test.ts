@@ -1,7 +1,7 @@
 import { ConfigurationError, type CreateOrderRequest, InvalidRequestError } from 'customer-ordering-sdk'
 import { expect } from 'vitest'
 import { it } from '../../support/history.ts'
-import { anonymousOrder, failure, order } from '../../support/lab.ts'
+import { anonymousOrder, failure, type Lab, order } from '../../support/lab.ts'
 import { storeOver } from '../../support/stores.ts'
 
 it('the error of an order that is not valid names the reference of that order', async (lab) => {
@@ -41,12 +41,14 @@ it.each(['resolve', 'forget', 'remembered'] as const)(
 )
 
 const bare = anonymousOrder()
-const REACTIVE = Object.defineProperty({}, 'externalOrderId', { enumerable: true, get: () => undefined })
+const reactive = (name: string): object =>
+  Object.defineProperty({}, name, { enumerable: true, get: () => undefined })
 it.each<[string, object, object?]>([
   ['options.idempotencyKey', bare, { idempotencyKey: undefined }],
+  ['options.idempotencyKey', bare, reactive('idempotencyKey')],
   ['metadata', { ...bare, metadata: undefined }],
   // Vue makes a getter of each field.
-  ['metadata.externalOrderId', { ...bare, metadata: REACTIVE }],
+  ['metadata.externalOrderId', { ...bare, metadata: reactive('externalOrderId') }],
   ['idempotencyKey', { ...bare, idempotencyKey: 'k1' }],
   ['idempotencyKey', { ...bare, idempotencyKey: undefined }],
   ['metdata', { ...bare, metdata: { externalOrderId: 'inv-1' } }],
@@ -67,20 +69,30 @@ it.each<[string, object, object?]>([
   },
 )
 
-it('an order that is not valid is not reported as uncharged while another call places it', async (lab) => {
-  let insert = (): void => {}
-  const gate = new Promise<void>((resolve) => {
-    insert = resolve
-  })
-  const store = storeOver(lab.rows, { insert: (row) => gate.then(() => lab.rows.insert(row)) })
-  const { orders } = lab.client({ store })
-  const { ending } = await lab.begin(() => orders.create(order('r1')))
-  const wrong = await failure(orders.create(order('r1', { quantity: -1 })))
-  insert()
-  expect(wrong).toMatchObject({ code: 'invalid_request', charged: 'unknown', externalOrderId: 'r1' })
-  await ending
-  lab.charged()
-})
+it.each([
+  ['a new order', async () => {}],
+  ['a refused order', (lab: Lab) => lab.refused()],
+] as const)(
+  'an invalid order is not reported as uncharged while another call places it: %s',
+  async (lab, _what, before) => {
+    await before(lab)
+    let write = (): void => {}
+    const gate = new Promise<void>((resolve) => {
+      write = resolve
+    })
+    const store = storeOver(lab.rows, {
+      insert: (row) => gate.then(() => lab.rows.insert(row)),
+      update: (row, version) => gate.then(() => lab.rows.update(row, version)),
+    })
+    const { orders } = lab.client({ store })
+    const { ending } = await lab.begin(() => orders.create(order('r1')))
+    const wrong = await failure(orders.create(order('r1', { quantity: -1 })))
+    expect(wrong).toMatchObject({ code: 'invalid_request', charged: 'unknown', externalOrderId: 'r1' })
+    write()
+    await ending
+    lab.charged()
+  },
+)
 
 it('an undefined name does not prevent an order with another name from being placed once', async (lab) => {
   const request = { ...order('inv-1'), sourceSystem: 'shop', note: 'quick', services: 2 }

@@ -52,6 +52,20 @@ const rejects = async (resolving: Promise<unknown>, error: object): Promise<void
 const UNKNOWN = { charged: 'unknown' } as const
 const OUT_OF_TIME = { code: 'timeout', deadline: 'total', ...UNKNOWN } as const
 
+/** A client. After it has read an order or the list for the first time, something happens. */
+const after = (lab: Lab, meanwhile: () => Promise<unknown>): CustomerOrderingClient => {
+  let isRead = false
+  const fetch: typeof globalThis.fetch = async (...request) => {
+    const response = await lab.sandbox.fetch(...request)
+    if (!isRead && response.status === 200) {
+      isRead = true
+      await meanwhile()
+    }
+    return response
+  }
+  return lab.client({ fetch })
+}
+
 /** A call is paused, and proves its charge after something happened. Returns the id of its order. */
 async function provenLate(lab: Lab, meanwhile: () => Promise<unknown>): Promise<string | undefined> {
   const process = lab.process()
@@ -211,7 +225,7 @@ it.each([['total time'], ['signal']] as const)(
     })
     const before = lab.runtime.monotonic()
     const options = ended === 'signal' ? { signal: controller.signal } : { totalTimeout: 700 }
-    await rejects(resolve(lab, orderId, { by: hung, ...options }), { code: 'store', ...UNKNOWN })
+    await rejects(resolve(lab, orderId, { by: hung, ...options }), { code: 'store', charged: 'yes', orderId })
     expect(lab.runtime.monotonic() - before).toBeLessThanOrEqual(1700)
     silent = false
     await hung.close()
@@ -405,7 +419,8 @@ it.each<[string, (lab: Lab, orderId: string, by: CustomerOrderingClient) => Prom
   ],
   [
     'another person confirms it',
-    async (lab, id, by) => await rejects(resolve(lab, id, { by }), { code: 'store', charged: 'unknown' }),
+    async (lab, id, by) =>
+      await rejects(resolve(lab, id, { by }), { code: 'store', charged: 'yes', orderId: id }),
   ],
 ])(
   'an order that is abandoned and bought again with another payload while %s stays open',
@@ -413,22 +428,51 @@ it.each<[string, (lab: Lab, orderId: string, by: CustomerOrderingClient) => Prom
     await lab.doubted()
     lab.runtime.jump(HOUR)
     const again = order('r1', { quantity: 20 })
-    let isRead = false
-    const fetch: typeof globalThis.fetch = async (...request) => {
-      const response = await lab.sandbox.fetch(...request)
-      if (isRead || response.status !== 200) return response
-      isRead = true
+    const by = after(lab, async () => {
       await resolve(lab, ABANDONED)
       await lab.doubted('commitThenDrop', again)
-      return response
-    }
-    await find(lab, lab.charged(), lab.client({ fetch }))
+    })
+    await find(lab, lab.charged(), by)
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', generation: 1 })
     lab.runtime.jump(BUSY)
     expect(await lab.create(again)).toMatchObject({ quantity: 20 })
     lab.sandbox.expectCharges(2)
   },
 )
+
+it('resolve() is confirmed if another person has abandoned and confirmed the same order meanwhile', async (lab) => {
+  await lab.doubted()
+  lab.runtime.jump(HOUR)
+  const id = lab.charged()
+  const by = after(lab, async () => {
+    await resolve(lab, ABANDONED)
+    await resolve(lab, id)
+  })
+  expect(await resolve(lab, id, { by })).toMatchObject({ state: 'created', order: { id } })
+})
+
+it('resolve() does not overwrite a later order that has the same key', async (lab) => {
+  const id = await leave(lab, true, anonymousOrder(), 'k1')
+  const by = after(lab, async () => {
+    await resolve(lab, ABANDONED, { name: K1 })
+    await rejects(lab.create(anonymousOrder({ quantity: 20 }), K1), { code: 'idempotency_conflict' })
+  })
+  await rejects(resolve(lab, id, { by, name: K1 }), { code: 'store', charged: 'yes', orderId: id })
+  expect(await lab.record('key:k1')).toMatchObject({ state: 'open', hold: 'conflict' })
+})
+
+it('an order that recover() finds is remembered with its own payload, not with a refused one', async (lab) => {
+  await lab.doubted()
+  lab.runtime.jump(HOUR)
+  const by = after(lab, async () => {
+    await resolve(lab, ABANDONED)
+    lab.drain()
+    await rejects(lab.create(order('r1', { quantity: 20 })), { code: 'payment_required' })
+  })
+  await all(by.orders.recover())
+  expect((await lab.create()).id).toBe(lab.charged())
+  await rejects(lab.create(order('r1', { quantity: 20 })), { code: 'idempotency_conflict', charged: 'yes' })
+})
 
 it.each<[string, (lab: Lab) => Promise<string>]>([
   [

@@ -55,13 +55,20 @@ it.each(['code', 'cause', 'errors'])(
   },
 )
 
-it('a polluted prototype is neither the order of a refusal nor a field of a record', async () => {
+it('a polluted prototype is neither the order of a refusal nor the time of a key', async () => {
   const lab = new Lab()
   lab.fault({ type: 'status', status: 402 })
-  for (const name of ['firstSentAt', 'busyUntil']) pollute(name, 1)
+  pollute('firstSentAt', 1)
   pollute('order', { id: 'ord_1', status: 'done', amount: 7 })
   expect(await failure(lab.create())).toMatchObject({ code: 'payment_required', charged: 'no' })
   expect((await lab.create()).id).toBe(lab.charged())
+})
+
+it('a polluted prototype is no field of a record', async () => {
+  const lab = new Lab()
+  await lab.doubted('drop')
+  pollute('busyUntil', 2e12)
+  expect(await lab.orders.recover()).toMatchObject({ created: 1 })
 })
 
 it("a polluted prototype is not an order's reference, even on a platform without __proto__", () => {

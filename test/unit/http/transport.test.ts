@@ -408,16 +408,16 @@ describe('a transport of the application', () => {
     }
   })
 
-  test.each([Number.NaN, 201.5, '201', undefined])(
-    'a custom transport that returns the status %o has failed, which proves nothing',
-    async (status) => {
-      const own = { read: vi.fn(), discard: vi.fn() }
-      const send = async () => ({ ...response, ...own, status: status as number })
-      const result = await over({ send, whyUnsent: () => 'unreachable' })
-      expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
-      expect([own.read, own.discard].map(({ mock }) => mock.calls.length)).toEqual([0, 1])
-    },
-  )
+  test.each<object>([
+    ...[Number.NaN, 201.5, '201', undefined].map((status) => ({ status })),
+    ...[{ 'request-id': 'r' }, undefined].map((headers) => ({ headers })),
+  ])('a custom transport that returns a response with %o has failed, which proves nothing', async (wrong) => {
+    const own = { read: vi.fn(), discard: vi.fn() }
+    const send = async () => ({ ...response, ...own, ...wrong })
+    const result = await over({ send, whyUnsent: () => 'unreachable' })
+    expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { name: 'TypeError' } })
+    expect([own.read, own.discard].map(({ mock }) => mock.calls.length)).toEqual([0, 1])
+  })
 
   test("a custom transport's endless body does not keep the caller waiting", async () => {
     const runtime = fakeRuntime()

@@ -343,3 +343,19 @@ describe('a fence against a write that was given up', () => {
     expect(await stored()).toEqual(newest.row)
   })
 })
+
+it.each([
+  [5_000, 'deadline'],
+  [TOTAL, 'The store did not respond.'],
+])('a read of %d ms, whose timers fire early, ends by %s', async (total, end) => {
+  const runtime = fakeRuntime({ auto: true })
+  const early = { ...runtime, setTimer: (end: () => void, ms: number) => runtime.setTimer(end, ms - 0.4) }
+  const store = faultyStore(new MemoryStore(), runtime, () => 'hangs')
+  const read = journalOver(store, early).load(ID, new Deadline(early, total, undefined))
+  expect(
+    await read.then(
+      (over) => Object(over).why,
+      ({ message }: Error) => message,
+    ),
+  ).toContain(end)
+})
