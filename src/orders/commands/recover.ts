@@ -103,9 +103,8 @@ async function pendingRecords(
     if (typeof record === 'object') {
       const end = (record.firstSentAt ?? record.createdAt) + context.safeRetryWindow
       // Records past their window come last: a late lookup loses nothing.
-      const isOver = end < now
-      const last = Number.MAX_SAFE_INTEGER
-      pending.push({ id: row.id, end: isOver ? last : end, written: isOver ? last : record.updatedAt })
+      const late = end < now ? Number.MAX_SAFE_INTEGER : 0
+      pending.push({ id: row.id, end: end + late, written: record.updatedAt + late })
       continue
     }
     const view = unreadableRecord(row)

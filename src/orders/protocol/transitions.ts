@@ -149,6 +149,19 @@ export function isProven(newest: JournalRecord, { sent, order, orderId }: Proof)
   return newest.busyUntil === undefined || newest.claim !== sent?.claim
 }
 
+/**
+ * True if the row has a later order, which a proof must not overwrite, because that order may have been
+ * bought: a nameless twin, or what a person has permitted to buy again since the order was found. A key
+ * that is the order's name stays the same, but not its generation.
+ *
+ * @param mine the record that the proof is about
+ */
+export function isLater(newest: RecordContent, mine: RecordContent, { sent, orderId }: Proof): boolean {
+  const isMoved = newest.key !== mine.key || newest.generation !== mine.generation
+  if (!isMoved || newest.state === 'rejected' || newest.order?.id === (orderId ?? '')) return false
+  return sent === undefined || isNameless(newest.slot)
+}
+
 /** Identical orders without a reference or key share one row, but have different keys. */
 export function isAnother(newest: RecordContent, mine: RecordContent): boolean {
   return isNameless(newest.slot) && newest.key !== mine.key

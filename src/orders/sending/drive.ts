@@ -139,7 +139,7 @@ async function claimOrEnd(
       now,
       until: Math.ceil(now + deadline.remaining()),
       claim: callId,
-      apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : undefined),
+      apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : ''),
     }
     // An earlier call may have sent the stored body, whose metadata may differ. After a conflict,
     // the key may belong to the payload that is asked for now.

@@ -18,7 +18,7 @@ import {
   type OutcomeKind,
   type Verdict,
 } from '../protocol/outcome.ts'
-import { claim, isAnother, isProven, type Proof, prove, settle } from '../protocol/transitions.ts'
+import { claim, isAnother, isLater, isProven, type Proof, prove, settle } from '../protocol/transitions.ts'
 import { type Job, ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
 import { chargedOf, type JournalRecord, type Rejection } from '../record/record.ts'
@@ -285,13 +285,10 @@ export async function proveCreated(
   let isDisplaced = false
   for (let round = 0; round < MAX_MERGES; round++) {
     const { record } = newest
-    // The proof must not overwrite a later order that may have been bought, in the same row: of a
-    // nameless twin, or of a call that a person has permitted to buy again since the order was found.
-    // A key that is the order's name stays the same, but not its generation.
-    const isMoved = record.key !== mine.record.key || record.generation !== mine.record.generation
-    const isLater = isMoved && record.state !== 'rejected' && record.order?.id !== (proof.orderId ?? '')
-    isDisplaced = isLater && isNameless(record.slot)
-    if (isDisplaced || (isLater && proof.sent === undefined)) break
+    if (isLater(record, mine.record, proof)) {
+      isDisplaced = isNameless(record.slot)
+      break
+    }
     if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
     // The order belongs to the key and payload that this call has sent or compared it with.
     const content = prove(record, { ...proof, sent: proof.sent ?? mine.record }, claim)

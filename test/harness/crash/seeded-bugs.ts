@@ -51,7 +51,7 @@ import {
   otherPayload,
   RULES,
 } from '../../../src/orders/protocol/rules.ts'
-import { claim, isAnother, prove, settle } from '../../../src/orders/protocol/transitions.ts'
+import { claim, isLater, prove, settle } from '../../../src/orders/protocol/transitions.ts'
 import type { Job } from '../../../src/orders/record/context.ts'
 import type { Intent } from '../../../src/orders/record/intent.ts'
 import {
@@ -98,7 +98,7 @@ const BUGS = {
       around(ruledByTwin, async (original, context, job) =>
         job.command === 'create' ? undefined : await original(context, job),
       ),
-    'the proof of an order is written over the next one in its slot': () => around(isAnother, () => false),
+    'the proof of an order is written over the next one in its slot': () => around(isLater, () => false),
     'a call without a name reads an order that it has not claimed': () => swap(readOnce, () => readReply),
   },
   'client/create/api-key-rotation': {
