@@ -1,5 +1,6 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, it } from 'vitest'
+import { kyTransport } from '../../src/http/ky-transport.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { createProxy, type ProxyOptions } from '../../src/proxy/index.ts'
 import { failure, Lab, order } from '../support/lab.ts'
@@ -246,4 +247,19 @@ describe('a page behind the proxy', () => {
       here.sandbox.expectCharges(charges)
     },
   )
+})
+
+it('behind a proxy, a new page sends a refused order under its next key', async () => {
+  const lab = new Lab()
+  const { baseUrl, apiKey } = lab.sandbox
+  const proxy = createProxy({ baseUrl, apiKey, authorize: () => true, fetch: lab.sandbox.fetch })
+  const fetch: typeof globalThis.fetch = (url, init) =>
+    proxy(new Request(String(url).replace(lab.sandbox.baseUrl, 'https://page.example/api'), init))
+  const transport = { ...kyTransport(fetch), sendsOnce: () => true }
+  const page = () => lab.client({ apiKey: null, fetch: undefined, transport, maxRetries: 0 }).orders
+  lab.drain()
+  expect(await failure(page().create(order('r1')))).toMatchObject({ code: 'payment_required' })
+  lab.topUp()
+  lab.runtime.jump(30 * 60_000)
+  expect((await page().create(order('r1'))).id).toBe(lab.charged())
 })

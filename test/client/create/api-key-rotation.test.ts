@@ -1,8 +1,6 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { expect, it } from 'vitest'
-import { kyTransport } from '../../../src/http/ky-transport.ts'
 import type { ClientOptions } from '../../../src/options.ts'
-import { createProxy } from '../../../src/proxy/index.ts'
 import { all, throwing } from '../../support/calls.ts'
 import { keysOf, sameRequest } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
@@ -211,19 +209,4 @@ it("a proxy's API key is distinct from having none", async () => {
   expect(await lab.record('ref:r1')).toMatchObject({ apiKeyTag: 'none' })
   expect(await failure(create(lab, { apiKey: old }))).toMatchObject({ code: 'unresolved_order' })
   expect((await create(lab, proxied)).id).toBe(lab.charged())
-})
-
-it('behind a proxy, a new page sends a refused order under its next key', async () => {
-  const lab = new Lab()
-  const { baseUrl, apiKey } = lab.sandbox
-  const proxy = createProxy({ baseUrl, apiKey, authorize: () => true, fetch: lab.sandbox.fetch })
-  const fetch: typeof globalThis.fetch = (url, init) =>
-    proxy(new Request(String(url).replace(lab.sandbox.baseUrl, 'https://page.example/api'), init))
-  const transport = { ...kyTransport(fetch), sendsOnce: () => true }
-  const page = () => lab.client({ apiKey: null, fetch: undefined, transport, maxRetries: 0 }).orders
-  lab.drain()
-  expect(await failure(page().create(order('r1')))).toMatchObject({ code: 'payment_required' })
-  lab.topUp()
-  lab.runtime.jump(30 * 60_000)
-  expect((await page().create(order('r1'))).id).toBe(lab.charged())
 })
