@@ -43,6 +43,8 @@ export interface NodeReply {
   readonly headersSent: boolean
   /** True if the connection closed before the response was sent. */
   readonly destroyed?: boolean
+  /** The stream of a response over HTTP/2. */
+  readonly stream?: { readonly destroyed?: boolean }
   /** Sets a header. */
   setHeader(name: string, value: string | string[]): unknown
   /** Sends the response. */
@@ -141,7 +143,7 @@ function receivedFrom<Incoming extends NodeMessage | FastifyMessage>(
 /** Watches the response, because a request closes as soon as its body has been read. */
 function leftOf(reply: NodeReply): AbortSignal {
   const left = new AbortController()
-  if (reply.destroyed === true) left.abort()
+  if (reply.destroyed === true || reply.stream?.destroyed === true) left.abort()
   else reply.on('close', () => left.abort())
   return left.signal
 }

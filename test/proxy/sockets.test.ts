@@ -144,7 +144,7 @@ describe('createNodeProxy', () => {
     },
   )
 
-  it.each(['before the proxy received it', 'while authorize decided'])(
+  it.each(['before the proxy received it', 'before, over HTTP/2', 'while authorize decided'])(
     'the proxy for Node never sends an order whose client left %s',
     async (when) => {
       const sent: unknown[] = []
@@ -159,8 +159,11 @@ describe('createNodeProxy', () => {
         })
         handled = buffer(incoming).then(async (body) => {
           if (early) await leave()
-          await proxy(Object.assign(incoming, { body }), response)
-          expect([response.statusCode, sent]).toEqual([425, []])
+          // A response over HTTP/2 shows only by its stream that the client left.
+          const stream = { destroyed: { value: undefined }, stream: { value: { destroyed: true } } }
+          const reply: typeof response = when.endsWith('2') ? Object.create(response, stream) : response
+          await proxy(Object.assign(incoming, { body }), reply)
+          expect([reply.statusCode, sent]).toEqual([425, []])
         })
       })
       const outgoing = request({ port, method: 'POST', path: '/api/v1/orders', headers: HEADERS })

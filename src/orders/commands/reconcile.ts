@@ -153,10 +153,11 @@ async function recordOf(
       if (fits) return { position, record }
     }
   }
-  if (externalOrderId === '' || !isComplete) return undefined
+  if (externalOrderId === '') return undefined
   // A call may have placed the order after the index was made.
   const rowId = rowIdOf(context.connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))
-  const record = await load(context, rowId)
+  const reading = load(context, rowId)
+  const record = await (isComplete ? reading : reading.catch(() => undefined))
   return record?.order?.id === id ? { position: undefined, record } : undefined
 }
 

@@ -74,7 +74,7 @@ async function confirmed(
       { ...(record && recordFacts(record)), attempts: info().attempts },
     )
   }
-  const paid = { ...name, ...recordFacts(record), orderId, charged: 'yes' } as const
+  const paid = { ...recordFacts(record), ...name, orderId, charged: 'yes' } as const
   if (found.record === undefined) return await adopted(context, found, name, order, paid)
   const proven = await proveCreated(context, found, { orderId, order }, deadline, deadline.signal)
   if (!proven.remembered && !proven.isDisplaced) throw notStored(paid)

@@ -181,6 +181,7 @@ export async function argumentError(
   const facts = { ...known, ...('cause' in found && found), charged, externalOrderId: referenceIn(slot) }
   const { message, issues } = error
   const sent = message.replace(/\.?( Nothing was sent\.)?$/, '. Nothing was sent.')
-  const money = charged === 'no' ? '' : ` Another call has this order. ${chargedSentence(charged, false)}`
+  const money =
+    charged === 'no' ? '' : ` An earlier call may have placed this order. ${chargedSentence(charged, false)}`
   return new InvalidRequestError(sent + money, { ...facts, issues })
 }
