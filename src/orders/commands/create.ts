@@ -230,12 +230,7 @@ export async function readOnce(
   const { deadline, callId } = job
   const { record } = found
   const now = connection.runtime.now()
-  const lease = {
-    now,
-    until: Math.ceil(now + deadline.remaining()),
-    claim: callId,
-    apiKeyTag: record.apiKeyTag,
-  }
+  const lease = { now, until: now + deadline.remaining(), claim: callId, apiKeyTag: record.apiKeyTag }
   const written = await journal.write(found, claim(record, undefined, record, lease), deadline)
   if (written.result === 'lost') throw refusedError(job, 'duplicate', undefined)
   if (written.result !== 'written')

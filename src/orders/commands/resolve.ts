@@ -1,7 +1,6 @@
 /** What a person does with a record: confirm its order, abandon it, or forget it. */
 import type { ConfirmedOrder, OrderName, Resolution } from '../../call-options.ts'
 import {
-  type Charged,
   type CustomerOrderingError,
   type ErrorFacts,
   InvalidRequestError,
@@ -74,10 +73,10 @@ async function confirmed(
       { ...(record && recordFacts(record)), attempts: info().attempts },
     )
   }
-  const paid = { ...recordFacts(record), ...name, orderId, charged: 'yes' } as const
-  if (found.record === undefined) return await adopted(context, found, name, order, paid)
+  if (found.record === undefined) return await adopted(context, found, name, order)
   const proven = await proveCreated(context, found, { orderId, order }, deadline, deadline.signal)
-  if (!proven.remembered && !proven.isDisplaced) throw notStored(paid)
+  if (!proven.remembered && !proven.isDisplaced)
+    throw notStored({ ...recordFacts(record), orderId, charged: 'yes' })
   return publicRecord(proven.record)
 }
 
@@ -87,7 +86,6 @@ async function adopted(
   found: Named,
   name: OrderName,
   order: Order,
-  paid: ErrorFacts & { readonly charged: Charged },
 ): Promise<OrderRecord> {
   const content: RecordContent = {
     slot: slotNamed(name),
@@ -104,7 +102,7 @@ async function adopted(
     ...('externalOrderId' in name ? { externalOrderId: name.externalOrderId } : {}),
   }
   const written = await context.journal.writeOutcome(found, content, found.deadline)
-  if (written.result !== 'written') throw notStored(paid)
+  if (written.result !== 'written') throw notStored({ ...name, orderId: order.id, charged: 'yes' })
   return publicRecord(written.found.record)
 }
 
@@ -167,7 +165,7 @@ function refused(
   }
 }
 
-function notStored(known: ErrorFacts & { readonly charged: Charged }): StoreError {
+function notStored(known: ReturnType<typeof recordFacts>): StoreError {
   return new StoreError(
     `The decision was not confirmed: the store failed, or another call changed the record. ${moneySentence(known.charged)} Read the record again, then decide again.`,
     known,

@@ -8,7 +8,7 @@ import type { Job, OrderContext } from '../record/context.ts'
 import type { Intent } from '../record/intent.ts'
 import { isPending, type JournalRecord, type KeyOrigin, type RecordContent } from '../record/record.ts'
 
-/** Like {@link CLOCK_SKEW}, for a person's decision, which must hold under any clock that somebody may have. */
+/** Like {@link CLOCK_SKEW}, for a person's decision, which must hold under any clock that anybody has. */
 export const PERSON_SKEW: number = 5 * 60 * 1000
 
 export interface Timing {

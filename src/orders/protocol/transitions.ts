@@ -58,7 +58,8 @@ export function claim(
     attempts: record?.attempts ?? 0,
     fingerprint,
     firstSentAt: key.firstSentAt ?? now,
-    busyUntil: until,
+    // The time that is left has fractions of a millisecond.
+    busyUntil: Math.ceil(until),
     apiKeyTag,
     claim: id,
     externalOrderId,

@@ -137,7 +137,7 @@ async function claimOrEnd(
     const now = connection.runtime.now()
     const lease = {
       now,
-      until: Math.ceil(now + deadline.remaining()),
+      until: now + deadline.remaining(),
       claim: callId,
       apiKeyTag: tagOf(context, key.key, credential, base?.key === key.key ? base.apiKeyTag : ''),
     }

@@ -289,11 +289,12 @@ export async function proveCreated(
       isDisplaced = isNameless(record.slot)
       break
     }
-    if (isProven(record, proof)) return { record, remembered: true, isDisplaced }
+    if (isProven(record, proof)) return { record, remembered: true, isDisplaced: false }
     // The order belongs to the key and payload that this call has sent or compared it with.
     const content = prove(record, { ...proof, sent: proof.sent ?? mine.record }, claim)
     const written = await journal.writeOutcome(newest, content, deadline, signal)
-    if (written.result === 'written') return { record: written.found.record, remembered: true, isDisplaced }
+    if (written.result === 'written')
+      return { record: written.found.record, remembered: true, isDisplaced: false }
     const current = written.result === 'lost' ? await journal.newest(mine.id, last) : undefined
     if (current === undefined) break
     // If the record was forgotten or pruned since this call read it, write it again: a proven charge

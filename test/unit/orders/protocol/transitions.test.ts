@@ -32,7 +32,7 @@ function content(with_: Changes = {}): RecordContent {
 
 const OWN = { apiKeyTag: 'mine', busyUntil: 150 } as const
 const CLAIMED = { ...OWN, claim: 'new' } as const
-const lease: Claim = { now: 50, until: 150, claim: 'new', apiKeyTag: 'mine' }
+const lease: Claim = { now: 50, until: 149.4, claim: 'new', apiKeyTag: 'mine' }
 const own: Claim = { ...lease, claim: LEFT_OPEN.claim }
 const SAME: Key = { key: LEFT_OPEN.key, origin: 'derived', generation: 0, firstSentAt: 10 }
 const THIRD = { key: 'k3', generation: 3 } as const
