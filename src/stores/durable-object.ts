@@ -11,7 +11,7 @@ export interface DurableObjectSqlStorage {
   /** SQLite, which the object's class must have. */
   readonly sql: {
     /** Runs one statement synchronously. */
-    exec(query: string, ...bindings: (string | number)[]): { toArray(): object[] }
+    exec(query: string, ...bindings: (string | number)[]): { toArray(): Record<string, unknown>[] }
   }
   /** Resolves when all writes so far are durable. */
   sync(): Promise<void>
@@ -72,7 +72,7 @@ export class DurableObjectStore extends EngineStore {
  * by itself, because the platform begins an asynchronous transaction in an event of its own.
  */
 async function alone(storage: DurableObjectSqlStorage): Promise<void> {
-  const setting = () => Number(Object(storage.sql.exec('PRAGMA foreign_keys').toArray()[0]).foreign_keys)
+  const setting = () => Number(storage.sql.exec('PRAGMA foreign_keys').toArray()[0]?.['foreign_keys'])
   for (let attempt = 1; attempt <= ATTEMPTS; attempt++) {
     // Commits what the object has written so far. Also leaves a `transactionSync()` of the caller.
     await storage.sync()
