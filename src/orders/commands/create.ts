@@ -195,9 +195,11 @@ function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
   const order = outcome?.order
   if (order !== undefined)
     return replyOf(job, order, record.key, { attempts, replayed, remembered }, infoLater(ending.trail, 0))
-  // Another call may have settled the record while this call was sending. If the order exists,
-  // return it instead of an error.
-  if (isSame(job, record) && orderOf(record) !== undefined) return rememberedReply(job, record, attempts)
+  // Another call may have settled the record meanwhile: return its order instead of an error. But of the
+  // nameless calls that sent nothing, only the one that has claimed the order to read it may return it.
+  const mayTell = attempts > 0 || !isNameless(job.intent.slot)
+  if (mayTell && isSame(job, record) && orderOf(record) !== undefined)
+    return rememberedReply(job, record, attempts)
   const charged = record.state === 'created' ? 'yes' : sent.charged
   const error = sentError(job, sent, charged)
   // What was charged, and the key of an intended duplicate, must reach the caller.

@@ -86,8 +86,9 @@ async function claimOrEnd(
   joined: boolean,
 ): Promise<Ruled | Unclaimed | Claimed> {
   const { journal, connection } = context
-  const startedAt = connection.runtime.now()
   const { rowId, intent, deadline, callId } = job
+  // Before a look-up of the same call, if there was one.
+  const startedAt = connection.runtime.now() - deadline.elapsed()
   let waited = 0
   let losses = 0
   let pause = FIRST_LOOK / 2

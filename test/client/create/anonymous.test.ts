@@ -211,6 +211,19 @@ it.each(
   },
 )
 
+it('a call that slept until another one had read its order does not return that order, too', async (lab) => {
+  const insert: typeof lab.rows.insert = async (row) => {
+    const inserted = await lab.rows.insert(row)
+    lab.runtime.jump(3 * MINUTE)
+    await leaveUnread(lab)
+    expect((await buy(lab)).info?.replayed).toBe(true)
+    return inserted
+  }
+  const { error } = await buy(lab, lab.client({ store: storeOver(lab.rows, { insert }) }))
+  expect(error).toMatchObject({ code: 'timeout', charged: 'yes', orderId: lab.sandbox.ledger[0]?.orderId })
+  lab.sandbox.expectCharges(1)
+})
+
 it('a call that could not read an order leaves it to the next call at once', async (lab) => {
   await leaveUnread(lab)
   lab.fault({ type: 'status', status: 503 }, 1, 'retrieveOrder')

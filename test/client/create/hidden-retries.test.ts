@@ -1,5 +1,5 @@
 import { describe, expect } from 'vitest'
-import { it } from '../../support/history.ts'
+import { it, keysOf } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
 
 const MINUTE = 60_000
@@ -86,6 +86,20 @@ describe('the look-up of create() for an order that was refused', () => {
     expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected' })
     await lab.orders.forget({ externalOrderId: 'r1' })
     await lab.client({ fetch: retrying(lab) }).orders.create(FROM_SHOP)
+  })
+
+  it('a refusal that another call hears meanwhile does not permit another key', async () => {
+    const lab = await refused()
+    lab.fault({ type: 'status', status: 402, code: 'REFUSED' }, 'always', 'createOrder')
+    let other: Promise<unknown> | undefined
+    const slow: typeof fetch = async (...request) => {
+      await new Promise<void>((resolve) => void lab.runtime.setTimer(resolve, 1000))
+      other ??= failure(lab.elsewhere({ fetch: retrying(lab) }).orders.create(FROM_SHOP))
+      await other
+      return await retrying(lab)(...request)
+    }
+    await failure(lab.client({ fetch: slow }).orders.create(FROM_SHOP))
+    expect(keysOf(lab)).toEqual([0, 1, 1])
   })
 
   it('a list that comes from a cache does not permit a new key', async () => {
