@@ -2,7 +2,7 @@
  * The mutated modules and the tests that judge them, by folder, so that files may be renamed,
  * merged or split.
  */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { basename } from 'node:path'
 
 const SOURCE = new URL('../../../src/', import.meta.url)
@@ -21,10 +21,7 @@ export interface Module {
 
 interface Folder {
   readonly folder: string
-  /**
-   * Tests of callers, which judge asynchronous code and modules without a test of their own. The
-   * module's own tests judge the rest.
-   */
+  /** Tests of callers, which judge what the module's own tests do not. */
   readonly effects: readonly string[]
   /**
    * Files that are not mutated: tests of sockets or message texts judge them, or they only call
@@ -79,10 +76,6 @@ export const MODULES: readonly Module[] = FOLDERS.flatMap(({ folder, effects, le
         `property/${file}.test.ts`,
         `unit/${folder}/**/*.test.ts`,
       ]
-      const waits = /\basync\b|\bPromise\b/.test(
-        readFileSync(new URL(`${folder}/${file}.ts`, SOURCE), 'utf8'),
-      )
-      const isAlone = !existsSync(new URL(`../test/unit/${folder}/${file}.test.ts`, SOURCE))
-      return { name: `${folder}/${file}`, folder, tests: waits || isAlone ? [...own, ...effects] : own }
+      return { name: `${folder}/${file}`, folder, tests: [...own, ...effects] }
     }),
 )
