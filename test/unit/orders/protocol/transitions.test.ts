@@ -7,6 +7,7 @@ import {
   distrust,
   type Ending,
   isAnother,
+  isLater,
   isProven,
   type Proof,
   prove,
@@ -219,6 +220,14 @@ describe('a proof', () => {
     [false, 'ref:r1', 'other'],
   ])('the record is of another order (%s) if the row %s has the key %s', (expected, slot, key) => {
     expect(isAnother(content({ slot, key }), content({ slot }))).toBe(expected)
+  })
+
+  it.each<[boolean, string, Changes, Proof]>([
+    [true, 'of a nameless twin', { slot: 'anon:x', key: 'k2' }, { ...idOnly, ...mine }],
+    [true, 'that a person has permitted since the order was found', second, idOnly],
+    [false, 'although the order that was sent has another key by now', second, { ...idOnly, ...mine }],
+  ])('the row has a later order (%s) %s', (expected, _what, newest, its) => {
+    expect(isLater(content(newest), content(), its)).toBe(expected)
   })
 })
 
