@@ -14,12 +14,13 @@ import { chargedSentence } from '../../errors/messages.ts'
 import { type CallSettings, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
 import { answerFacts, infoLater } from '../../http/request.ts'
-import { differingFields } from '../../identity/keys.ts'
+import { differingFields, isNameless } from '../../identity/keys.ts'
 import { attachInfo, type ResponseInfo } from '../../response-info.ts'
 import { issuesText } from '../../schemas/check.ts'
 import type { CreateOrderRequest, Order } from '../../schemas/order.ts'
 import { callSettings, readArguments } from '../../settings/arguments.ts'
 import { unknownStep } from '../protocol/rules.ts'
+import { claim } from '../protocol/transitions.ts'
 import {
   type CreateJob,
   type OrderContext,
@@ -76,6 +77,7 @@ export async function createOrder<Output>(
     intent,
     settings,
     deadline,
+    startedAt: runtime.now(),
     callId: runtime.randomId(),
     takeOver: false,
     isNotListed: false,
@@ -143,7 +145,9 @@ async function place(context: OrderContext, job: CreateJob): Promise<OrderReply<
     case 'tell':
       return rememberedReply(job, found.record)
     case 'read':
-      return await readReply(context, job, found)
+      return isNameless(job.intent.slot)
+        ? await readOnce(context, job, found)
+        : await readReply(context, job, found)
     case 'look_up':
       return await lookedUp(context, job, found)
     case 'nothing':
@@ -192,9 +196,11 @@ function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
   const order = outcome?.order
   if (order !== undefined)
     return replyOf(job, order, record.key, { attempts, replayed, remembered }, infoLater(ending.trail, 0))
-  // Another call may have settled the record while this call was sending. If the order exists,
-  // return it instead of an error.
-  if (isSame(job, record) && orderOf(record) !== undefined) return rememberedReply(job, record, attempts)
+  // Another call may have settled the record meanwhile: return its order instead of an error. But of the
+  // nameless calls that sent nothing, only the one that has claimed the order to read it may return it.
+  const mayTell = attempts > 0 || !isNameless(job.intent.slot)
+  if (mayTell && isSame(job, record) && orderOf(record) !== undefined)
+    return rememberedReply(job, record, attempts)
   const charged = record.state === 'created' ? 'yes' : sent.charged
   const error = sentError(job, sent, charged)
   // What was charged, and the key of an intended duplicate, must reach the caller.
@@ -213,8 +219,37 @@ function rememberedReply(job: CreateJob, record: ToldRecord, attempts = 0): Orde
   return replyOf(job, order, record.key, told, infoLater(noTrail(false), 0))
 }
 
+/**
+ * Claims a nameless order before it is read. Of the calls that read it at the same time, only one may
+ * return it: each of the others wants an order of its own. The write of what was read comes too late
+ * to decide this: if it fails, the order must be returned nevertheless.
+ */
+export async function readOnce(
+  context: OrderContext,
+  job: CreateJob,
+  found: FoundRecord,
+): Promise<OrderReply<Order>> {
+  const { journal, connection } = context
+  const { deadline, callId } = job
+  const { record } = found
+  const now = connection.runtime.now()
+  const lease = { now, until: now + deadline.remaining(), claim: callId, apiKeyTag: record.apiKeyTag }
+  const written = await journal.write(found, claim(record, undefined, record, lease), deadline)
+  if (written.result === 'lost') throw refusedError(job, 'duplicate', undefined)
+  if (written.result !== 'written')
+    throw unclaimedError(job, { end: 'unclaimed', why: written, charged: 'yes', record, key: record.key })
+  const claimed = written.found
+  try {
+    return await readReply(context, job, claimed)
+  } catch (error) {
+    // Give the claim back, or the next call could not read the order until it ends.
+    await journal.writeOutcome(claimed, record, deadline)
+    throw error
+  }
+}
+
 /** Reads the order by its id: the service may have forgotten the key. */
-async function readReply(
+export async function readReply(
   context: OrderContext,
   job: CreateJob,
   found: FoundRecord,
@@ -226,7 +261,10 @@ async function readReply(
   const settings = { ...job.settings, totalTimeout: Math.max(1, deadline.remaining()) }
   const read = await readOrder(context, 'orders.retrieve', orderId, 'yes', settings, record)
   const evidence = { orderId, order: read.value, claim: job.callId }
-  const { remembered } = await proveCreated(context, found, evidence, deadline)
+  const { record: stored, remembered, isDisplaced } = await proveCreated(context, found, evidence, deadline)
+  // Another call took over the claim of a nameless order after its end, and returns the order.
+  const isAnothers = isDisplaced || (remembered && stored.claim !== job.callId)
+  if (isNameless(job.intent.slot) && isAnothers) throw refusedError(job, 'duplicate', undefined)
   const told = { attempts: read.info().attempts, replayed: true, remembered }
   return replyOf(job, read.value, record.key, told, read.info)
 }

@@ -47,7 +47,8 @@ export async function* recover<Output>(
     const callId = runtime.randomId()
     const own = { command: 'recover', intent: undefined, isNotListed: false } as const
     const deadline = new Deadline(runtime, settings.totalTimeout, signal)
-    const job: Job = { ...own, rowId, settings: { ...settings, signal }, deadline, callId, takeOver }
+    const times = { startedAt: runtime.now(), deadline }
+    const job: Job = { ...own, ...times, rowId, settings: { ...settings, signal }, callId, takeOver }
     let step: RecoveryOutcome | Lookup | undefined
     try {
       step = failures < MAX_FAILURES ? await recoverOne(context, job) : await untouched(context, rowId)

@@ -112,12 +112,6 @@ export const held: Condition = ({ hold }) => hold !== undefined
 export const idKnown: Condition = ({ order }) =>
   order?.id !== undefined && pathProblem(order.id) === undefined
 
-/**
- * The record has the order's id. Without a reference or key, the order is replayed instead: the claim
- * decides which of several calls returns it.
- */
-export const readableById: Condition = (record, facts) => idKnown(record, facts) && !isNameless(record.slot)
-
 /** The request is gone, or the window of its key is over. */
 const notRepeatable: Condition = ({ body, firstSentAt }, facts) =>
   body === undefined || !mayAttempt(firstSentAt, facts)
@@ -220,7 +214,7 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     forget: [{ step: 'empty' }],
   },
   unread: {
-    create: [...GUARDS, [readableById, read], [notRepeatable, refuse('unreadable')], send],
+    create: [...GUARDS, [idKnown, read], [notRepeatable, refuse('unreadable')], send],
     recover: [[idKnown, read], [notRepeatable, lookUp('past_window')], send],
     confirm: [[otherOrder, refuse('other_order')], verify],
     abandon: [refuse('created')],

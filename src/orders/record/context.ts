@@ -28,6 +28,8 @@ export interface Job {
   readonly intent: Intent | undefined
   readonly settings: CallSettings
   readonly deadline: Deadline
+  /** When the call began, also if it has looked its order up since. */
+  readonly startedAt: number
   /** Random id of the call, in its events and in the records that it writes. */
   readonly callId: string
   /** True to claim records even if a call of another process may still be placing their orders. */

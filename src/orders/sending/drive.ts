@@ -87,8 +87,6 @@ async function claimOrEnd(
 ): Promise<Ruled | Unclaimed | Claimed> {
   const { journal, connection } = context
   const { rowId, intent, deadline, callId } = job
-  // Before a look-up of the same call, if there was one.
-  const startedAt = connection.runtime.now() - deadline.elapsed()
   let waited = 0
   let losses = 0
   let pause = FIRST_LOOK / 2
@@ -152,7 +150,7 @@ async function claimOrEnd(
     if (written.result === 'written') {
       // What another call wrote during this call is no refusal from before it.
       const raced = joined || waited > 0 || losses > 0
-      const earlier = raced || base === undefined ? undefined : earlierRefusal(base, key, startedAt)
+      const earlier = raced || base === undefined ? undefined : earlierRefusal(base, key, job.startedAt, now)
       const unused = key.firstSentAt === undefined
       return { end: 'claimed', found: written.found, credential, earlier, unused, continues }
     }
@@ -181,9 +179,9 @@ export function earlierRefusal(
   { key, rejection, firstRejection, updatedAt }: JournalRecord,
   wanted: Key,
   startedAt: number,
+  now: number,
 ): Rejection | undefined {
-  const ahead = updatedAt - startedAt
-  if (ahead > 0 && ahead <= CLOCK_SKEW) return undefined
+  if (updatedAt > startedAt && updatedAt <= now + CLOCK_SKEW) return undefined
   if (key === wanted.key) return rejection
   return wanted.generation === 0 ? firstRejection : undefined
 }

@@ -169,13 +169,13 @@ it('a different payload is a different order, but different metadata is not', as
 })
 
 it.each(PROCESSES)(
-  'two calls at the same time that replay an unreadable order do not both return it, the second in %s',
+  'two calls at the same time that read an unreadable order do not both return it, the second in %s',
   async (lab, _where, clientOf) => {
     await leaveUnread(lab)
-    // The second call begins while the first one replays the order.
+    // The second call begins while the first one reads the order.
     let second: Promise<Told> | undefined
     const onRequest = ({ operation }: { operation?: string }): void => {
-      if (operation === 'orders.create') second ??= buy(lab, clientOf(lab))
+      if (operation === 'orders.retrieve') second ??= buy(lab, clientOf(lab))
     }
     const both = [await buy(lab, lab.client({ hooks: { onRequest } })), await second]
     expect(both.flatMap((one) => one?.order?.id ?? [])).toEqual([lab.sandbox.ledger[0]?.orderId])
@@ -211,19 +211,25 @@ it.each(
   },
 )
 
-it('a call that could not read an order leaves it to the next call at once', async (lab) => {
-  await leaveUnread(lab)
-  await leaveUnread(lab)
-  expect((await buy(lab)).info?.replayed).toBe(true)
+it('a call that slept until another one had read its order does not return that order, too', async (lab) => {
+  const insert: typeof lab.rows.insert = async (row) => {
+    const inserted = await lab.rows.insert(row)
+    lab.runtime.jump(3 * MINUTE)
+    await leaveUnread(lab)
+    expect((await buy(lab)).info?.replayed).toBe(true)
+    return inserted
+  }
+  const { error } = await buy(lab, lab.client({ store: storeOver(lab.rows, { insert }) }))
+  expect(error).toMatchObject({ code: 'timeout', charged: 'yes', orderId: lab.sandbox.ledger[0]?.orderId })
   lab.sandbox.expectCharges(1)
 })
 
-it('an unreadable order whose key may be forgotten is left to recover()', async (lab) => {
+it('a call that could not read an order leaves it to the next call at once', async (lab) => {
   await leaveUnread(lab)
-  lab.runtime.jump(25 * MINUTE)
-  const orderId = lab.sandbox.ledger[0]?.orderId
-  expect((await buy(lab)).error).toMatchObject({ code: 'unresolved_order', charged: 'yes', orderId })
-  expect(await lab.orders.recover()).toMatchObject({ created: 1 })
+  lab.fault({ type: 'status', status: 503 }, 1, 'retrieveOrder')
+  const { error } = await buy(lab, lab.client({ maxRetries: 0 }))
+  expect(error).toMatchObject({ code: 'server', charged: 'yes' })
+  expect((await buy(lab)).info?.replayed).toBe(true)
   lab.sandbox.expectCharges(1)
 })
 

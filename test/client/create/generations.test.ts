@@ -201,7 +201,7 @@ it.each<[string, FaultAction]>([
   lab.sandbox.expectCharges(1)
 })
 
-it('a call that moved to another key once counts its requests once, even if it ends in doubt', async () => {
+it('a call that moved to another key and ends in doubt counts its requests once, and keeps that key', async () => {
   const lab = new Lab(REMEMBERS)
   lab.drain()
   await failure(lab.create())
@@ -213,6 +213,9 @@ it('a call that moved to another key once counts its requests once, even if it e
   expect(error).toMatchObject({ code: 'invalid_response', charged: 'unknown', attempts: 2 })
   expect(keysOf(lab)).toEqual([0, 0, 1])
   expect(await lab.record('ref:r1')).toMatchObject({ state: 'open', generation: 1, attempts: 3 })
+  lab.topUp()
+  await lab.create()
+  expect(keysOf(lab)).toEqual([0, 0, 1, 1])
 })
 
 test.each([

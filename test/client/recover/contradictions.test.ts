@@ -48,9 +48,9 @@ it('a response with other names is accepted if the reference agrees, because a s
 it('an order that is read by the id from its own response is accepted, whatever the service shows now', async (lab) => {
   const patch = { status: null }
   lab.fault({ type: 'transformBody', patch }, 'always', 'createOrder')
-  expect(await failure(lab.create())).toMatchObject({ charged: 'yes' })
+  expect(await failure(lab.create(anonymousOrder()))).toMatchObject({ charged: 'yes' })
   lab.fault({ type: 'transformBody', patch: { quantity: 3 } }, 'always', 'retrieveOrder')
-  const { id } = await lab.create()
+  const { id } = await lab.create(anonymousOrder())
   expect(lab.sandbox.ledger.map(({ orderId }) => orderId)).toEqual([id])
   expect(await all(lab.orders.unresolved())).toEqual([])
 })

@@ -11,6 +11,7 @@ import { kyTransport } from '../../../src/http/ky-transport.ts'
 import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
+import { readOnce, readReply } from '../../../src/orders/commands/create.ts'
 import {
   advanceBy,
   type ListedOrder,
@@ -45,7 +46,6 @@ import {
 import {
   changedSince,
   held,
-  idKnown,
   maybeHidden,
   otherKey,
   otherPayload,
@@ -99,8 +99,7 @@ const BUGS = {
         job.command === 'create' ? undefined : await original(context, job),
       ),
     'the proof of an order is written over the next one in its slot': () => around(isLater, () => false),
-    'a call without a name reads an order that it has not claimed': () =>
-      Object.assign(RULES.unread, { create: [[idKnown, { step: 'read' }], ...RULES.unread.create.slice(1)] }),
+    'a call without a name reads an order that it has not claimed': () => swap(readOnce, () => readReply),
   },
   'client/create/api-key-rotation': {
     'an order in doubt is repeated under another API key': () => around(sameApiKey, () => true),
@@ -151,10 +150,12 @@ const BUGS = {
     'a request that the service has not processed begins the window of its key': () =>
       around(mayHaveProcessed, () => true),
     "a call counts its twin's refusal as an earlier one of its own": () =>
-      around(earlierRefusal, (original, record, key) => original(record, key, Number.POSITIVE_INFINITY)),
+      around(earlierRefusal, (original, record, key, _startedAt, now) =>
+        original(record, key, Number.POSITIVE_INFINITY, now),
+      ),
     'a refusal of another key permits a new one': () =>
-      around(earlierRefusal, (original, record, key, startedAt) =>
-        original(record, record === undefined ? key : { ...key, key: record.key }, startedAt),
+      around(earlierRefusal, (original, record, key, ...times) =>
+        original(record, record === undefined ? key : { ...key, key: record.key }, ...times),
       ),
     'an earlier refusal is forgotten when the service is busy': () =>
       around(keptRefusal, (_original, rejection) => rejection),

@@ -22,5 +22,5 @@ it.each<[string | undefined, string, Key, Changes]>([
   [undefined, 'a key that was refused a little ahead', SAME, { ...refused, updatedAt: NOW + CLOCK_SKEW }],
   ['refused', 'a key refused by a clock ahead', SAME, { ...refused, updatedAt: NOW + CLOCK_SKEW + 1 }],
 ])('the earlier refusal is %s for %s', (kind, _what, key, changes) => {
-  expect(earlierRefusal(record(changes), key, NOW)?.kind).toBe(kind)
+  expect(earlierRefusal(record(changes), key, NOW, NOW)?.kind).toBe(kind)
 })
