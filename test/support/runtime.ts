@@ -64,7 +64,8 @@ export function fakeRuntime(options: FakeRuntimeOptions = {}): FakeRuntime {
 
   return {
     ...time.runtime(owner, options.seed ?? 1),
-    now: () => ahead + time.now,
+    // Whole milliseconds, as Date.now() has.
+    now: () => Math.floor(ahead + time.now),
     setTimer(callback, milliseconds) {
       const cancel = time.setTimer(owner, callback, milliseconds)
       changes++
