@@ -27,6 +27,8 @@ export interface Command extends Shape {
   readonly options: readonly OptionName[]
   readonly store: boolean
   readonly sends: boolean
+  /** True if it changes the store: the command checks --account and --server before it runs. */
+  readonly writes?: boolean
   /** Resolves to undefined if the action cannot cost money, so that nobody need confirm it. */
   question?(task: Task): Promise<string | undefined>
   run(task: Task): AsyncIterable<Line>
@@ -76,6 +78,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     about: 'settle open orders under the same keys',
     options: [...STORE, 'take-over'],
     sends: true,
+    writes: true,
     widths: [15, 19, 24],
     question: async ({ client }) => {
       const open = await countOf(client)
@@ -108,6 +111,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     about: 'settle one order by hand, as created with an id, or as abandoned',
     options: [...ofOrder.options, 'as', 'order-id', 'despite'],
     sends: true,
+    writes: true,
     question: async ({ flags }) =>
       resolutionOf(flags).as === 'abandoned'
         ? 'If the service did create this order, the next call with its reference or key ' +
@@ -124,6 +128,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     ...ofOrder,
     about: 'remove a settled order from the store',
     sends: false,
+    writes: true,
     question: async () =>
       'Once this order is forgotten, the next call with its reference or key may buy it again.',
     async *run({ client, ...task }) {

@@ -37,7 +37,10 @@ export async function openStore(terminal: Terminal, address: string | undefined)
     )
   const openServer = Object.entries(SERVERS).find(([protocol]) => address.startsWith(`${protocol}://`))?.[1]
   if (openServer !== undefined)
-    return await named(withTables(openServer(terminal, checked(address)), address), address)
+    return await named(
+      withTables(openServer(terminal, checked(address)), address),
+      `Cannot open the store ${storeName(address)}`,
+    )
   if (/^[a-z][a-z\d+.-]+:\/\//i.test(address))
     throw new UsageError(
       '--store must be a path, or begin with postgres://, mysql://, redis:// or rediss://.',
@@ -75,13 +78,13 @@ const SERVERS = {
 }
 
 /** A driver's error names neither the option nor the store. */
-async function named(opening: Promise<OpenStore>, address: string): Promise<OpenStore> {
+export async function named<Result>(step: Promise<Result>, failed: string): Promise<Result> {
   try {
-    return await opening
+    return await step
   } catch (error) {
     if (error instanceof UsageError) throw error
     const { code, message } = Object(error)
-    throw new Failure(`Cannot open the store ${storeName(address)}: ${message || code}`)
+    throw new Failure(`${failed}: ${message || code}`)
   }
 }
 

@@ -7,7 +7,7 @@ import { VERSION } from '../version.ts'
 import { COMMANDS, type Command, type Task } from './commands.ts'
 import { completion } from './completion.ts'
 import { help, OTHERS } from './help.ts'
-import { type OpenStore, openStore, secretsIn, storeName } from './open-store.ts'
+import { named, type OpenStore, openStore, secretsIn, storeName } from './open-store.ts'
 import {
   type Flags,
   OPTIONS,
@@ -129,6 +129,9 @@ async function runCommand(
     })
     try {
       if (command.sends) sayWhere(say, baseUrl, flags)
+      // Check before a write: resolve can store the first order of a mistyped account, and a later
+      // check would find that order.
+      if (opened !== undefined && command.writes) await checkScope(opened, flags, baseUrl, say)
       const task: Task = { client, flags, name: argument, signal: terminal.stop }
       const question = await command.question?.(task)
       if (question !== undefined && !(await isConfirmed(terminal, flags, question, say)))
@@ -139,7 +142,7 @@ async function runCommand(
         say,
         json: flags.json === true,
       })
-      if (opened !== undefined) await checkScope(opened, flags, baseUrl, say)
+      if (opened !== undefined && !command.writes) await checkScope(opened, flags, baseUrl, say)
       return exit
     } finally {
       await client.close()
@@ -210,15 +213,13 @@ function argumentOf(
 
 /** Without this check, a mistyped --account would look like a store without open orders. */
 async function checkScope(
-  { store, scopes }: OpenStore,
+  opened: OpenStore,
   { server, account, store: address = '' }: Flags,
   baseUrl: string,
   say: Say,
 ): Promise<void> {
   const scope = scopeOf(server?.trim() ?? normalizeServer(baseUrl), account?.trim())
-  const { rows, next } = await store.list(scope, { limit: 1 })
-  if (rows.length > 0 || next !== undefined) return
-  const found = await scopes()
+  const found = await named(foundScopes(opened, scope), `Cannot read the store ${storeName(address)}`)
   if (found.includes(scope)) return
   if (found.length === 0) {
     // Not a failure: a store is empty until the first order.
@@ -233,6 +234,12 @@ async function checkScope(
     `The store has no orders of [server, account] ${scope}, only of ${shown}. ` +
       'Check --server and --account.',
   )
+}
+
+/** Lists the other scopes only if this one has no orders: listing reads the whole store. */
+async function foundScopes({ store, scopes }: OpenStore, scope: string): Promise<readonly string[]> {
+  const { rows, next } = await store.list(scope, { limit: 1 })
+  return rows.length > 0 || next !== undefined ? [scope] : await scopes()
 }
 
 function rememberOf({ remember }: Flags): 'id' | 'order' | undefined {

@@ -98,20 +98,28 @@ describe('customer-ordering-sdk', () => {
     expect(code).toBe(3)
   })
 
-  it.each(['unresolved', 'show in-doubt', 'recover', 'reconcile', 'forget settled --yes'])(
-    "the command exits with 2 if a misspelt account or server hides the store's orders: %s",
-    async (line) => {
-      const searched = (server: string, account: string) => JSON.stringify([server, account])
-      const account = await command(`${line} ~ --account shopp`)
-      const server = await command(`${line} ~ --server https://elsewhere.example`)
-      expect([account.code, server.code]).toEqual([2, 2])
-      const found = `, only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
-      expect(account.err).toContain(
-        `no orders of [server, account] ${searched(service.url, 'shopp')}${found}`,
-      )
-      expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')}${found}`)
-    },
-  )
+  it.each([
+    ...['unresolved', 'show in-doubt', 'reconcile', 'recover', 'forget settled'],
+    'resolve in-doubt --as created --order-id ID',
+  ])('the command exits with 2 if a misspelt account or server hides orders: %s', async (line) => {
+    const { orderId = '' } = sandbox.expectChargedOnce('in-doubt')
+    const searched = (server: string, account: string) => JSON.stringify([server, account])
+    const run = (option: string) => command(`${line.replace('ID', orderId)} ~ ${option}`)
+    const account = await run('--account shopp')
+    const server = await run('--server https://elsewhere.example')
+    expect([account.code, server.code]).toEqual([2, 2])
+    // The second run would also name what the first one has stored.
+    const found = `, only of ${searched(service.url, 'shop')}. Check --server and --account.\n`
+    expect(account.err).toContain(`no orders of [server, account] ${searched(service.url, 'shopp')}${found}`)
+    expect(server.err).toContain(`${searched('https://elsewhere.example', 'shop')}${found}`)
+  })
+
+  it('the command exits with 1 and names the store if it cannot compare the account', async () => {
+    vi.spyOn(SqliteStore.prototype, 'list').mockRejectedValueOnce(new Error('broken'))
+    const { code, err } = await command('forget settled --yes ~')
+    expect(code).toBe(1)
+    expect(err).toBe(`customer-ordering-sdk: Cannot read the store ${path}: broken\n`)
+  })
 
   it('the command exits with 0 for a store without orders, and names what it searched', async () => {
     path = join(folder, `orders-${files++}.db`)
@@ -174,14 +182,16 @@ describe('customer-ordering-sdk', () => {
     expect(await command('unresolved ~')).toMatchObject({ code: 0, out: 'none\n' })
   })
 
-  it('the command recovers in a script with --yes, and exits with 3 if orders stay open', async () => {
-    sandbox.faults.add({
-      match: { operation: 'createOrder' },
-      times: 'always',
-      action: { type: 'status', status: 503 },
-    })
-    const { code, out } = await command('recover --yes ~')
-    expect(out).toMatch(/^still_open +server +in-doubt$/m)
+  it.each([
+    [503, /^still_open +server +in-doubt$/m, ''],
+    [402, /^needs_attention +refused/m, 'Find out whether the order exists, then settle it with resolve.'],
+  ])('the command exits with 3 if recover --yes leaves orders open: %i', async (status, row, note) => {
+    const action = { type: 'status', status } as const
+    sandbox.faults.add({ match: { operation: 'createOrder' }, times: 'always', action })
+    const { code, out, err } = await command('recover --yes ~')
+    expect(out).toMatch(row)
+    expect(err).toContain(note)
+    expect(err).not.toMatch(/create\(\)|run recover/i)
     expect(code).toBe(3)
     sandbox.expectChargedOnce('in-doubt')
     sandbox.expectNotCharged('lost')
@@ -256,15 +266,6 @@ describe('customer-ordering-sdk', () => {
     expect(err.match(/GET \/v1\/orders returned 403/g)).toHaveLength(1)
   })
 
-  it('the command tells a person to resolve an order that recover could not settle', async () => {
-    const action = { type: 'status', status: 402 } as const
-    sandbox.faults.add({ match: { operation: 'createOrder' }, times: 'always', action })
-    const { out, err } = await command('recover --yes ~')
-    expect(out).toMatch(/^needs_attention +refused/m)
-    expect(err).toContain('Find out whether the order exists, then settle it with resolve.')
-    expect(err).not.toMatch(/create\(\)|run recover/i)
-  })
-
   it('the command says when an order can be resolved that a call may still be placing', async () => {
     sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'stall' } })
     await program(async (client) => {
@@ -287,10 +288,8 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command forgets a settled order, and rejects an open one', async () => {
-    expect(await command('forget settled --yes ~')).toMatchObject({
-      code: 0,
-      out: 'forgotten        settled\n',
-    })
+    const done = await command('forget settled --yes ~')
+    expect(done).toMatchObject({ code: 0, out: 'forgotten        settled\n' })
     const again = await command('forget settled --yes ~')
     expect(again).toMatchObject({ code: 1, out: '' })
     expect(again.err).toContain('The store has no record of this order.')
@@ -349,6 +348,8 @@ describe('customer-ordering-sdk', () => {
     ['unresolved --store missing.db --account shop', 'does not exist'],
     ['unresolved --store postgres://ada:secret@127.0.0.1/x --account shop', 'npm install pg'],
     ['unresolved --store redis://:secret@127.0.0.1 --account shop', 'npm install redis'],
+    ['unresolved --store postgres://ada:100%secret@127.0.0.1/x --account shop', 'a percent sign as %25.'],
+    ['unresolved --store orders.db', '--account LABEL, or set CUSTOMER_ORDERING_ACCOUNT.'],
     ['show ~', "show requires either the order's REFERENCE or --key KEY."],
     ['show r1 --key k1 ~', "requires either the order's REFERENCE"],
     ['show r1 r2 ~', 'show takes one REFERENCE, but also got "r2"'],
@@ -382,12 +383,6 @@ describe('customer-ordering-sdk', () => {
     expect(err).not.toContain('secret')
     // The address of the service comes first, if the service could be called.
     expect(err).toMatch(/^(customer-ordering-sdk: service .*\n)?.+\n$/)
-  })
-
-  it('the command requires an account with a store, and the error states it', async () => {
-    const { code, err } = await command(`unresolved --store ${path}`)
-    expect(code).toBe(2)
-    expect(err).toContain('--account LABEL, or set CUSTOMER_ORDERING_ACCOUNT.')
   })
 
   describe.each([
@@ -431,18 +426,9 @@ describe('customer-ordering-sdk', () => {
     },
   )
 
-  it('the command names a wrong percent sign in the address of the store, and not the address', async () => {
-    const line = 'unresolved --store postgres://ada:100%secret@127.0.0.1/x --account shop'
-    const { code, err } = await command(line)
-    expect(code).toBe(2)
-    expect(err).toContain('Write a percent sign as %25.')
-    expect(err).not.toContain('secret')
-  })
-
   it('the command exits with 1 and one line if the service rejects the API key', async () => {
-    const { code, out, err } = await command('balance', {
-      env: { CUSTOMER_ORDERING_API_KEY: 'a-wrong-api-key' },
-    })
+    const env = { CUSTOMER_ORDERING_API_KEY: 'a-wrong-api-key' }
+    const { code, out, err } = await command('balance', { env })
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(err.trim().split('\n')).toHaveLength(2)
     expect(err).not.toContain('a-wrong-api-key')
