@@ -91,9 +91,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: ({ client, flags, signal }) =>
       each(client.orders.recover({ takeOver: flags['take-over'] === true, signal }), (result) => {
         const { outcome, record, order, reason, error } = result
+        const unreadable = outcome === 'created' && order === undefined
         return {
           value: result,
-          kind: outcome,
+          kind: unreadable ? 'created (unreadable)' : outcome,
           cells: {
             outcome,
             reason: reason ?? error?.code,
@@ -102,7 +103,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
           },
           // The message names the fields that differ, or says why the list could not be read.
           note: outcome === 'needs_attention' ? error && adviceOf(error) : undefined,
-          attention: outcome !== 'created' && outcome !== 'rejected',
+          attention: unreadable || (outcome !== 'created' && outcome !== 'rejected'),
         }
       }),
   },

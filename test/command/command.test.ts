@@ -197,6 +197,14 @@ describe('customer-ordering-sdk', () => {
     sandbox.expectNotCharged('lost')
   })
 
+  it('the command recovers orders that were paid but cannot be read, and exits with 3', async () => {
+    sandbox.faults.add({ times: 'always', action: { type: 'transformBody', patch: { amount: null } } })
+    const { code, out, err } = await command('recover --yes ~')
+    expect(out).toMatch(/^created +unreadable +ord_\w+ +in-doubt$/m)
+    expect(err).toContain(': 2 created (unreadable)\n')
+    expect(code).toBe(3)
+  })
+
   it.each(['recover ~', 'resolve in-doubt --as abandoned ~', 'forget settled ~'])(
     'the command sends and writes nothing for "%s" without a yes',
     async (line) => {
