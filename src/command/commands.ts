@@ -37,6 +37,9 @@ export interface Command extends Shape {
 const STORE: readonly OptionName[] = ['store', 'account', 'server', 'remember', 'safe-retry-window']
 const NO_RECORD =
   'The store has no record of this order. Check REFERENCE (its externalOrderId) or --key, --account and --server.'
+const CHANGED =
+  'Another call changed the record of this order, so it was not forgotten. ' +
+  'Check the order with show, then run forget again.'
 const UNRESOLVED = [20, 8, 34]
 const ORDERS = [24, 10, 8, 24, 16, 8]
 
@@ -136,6 +139,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const name = orderOf(task)
       const forgotten = await client.orders.forget(name)
       if (forgotten) yield { value: { forgotten }, cells: { forgotten: Object.values(name).join('') } }
+      // forget() also returns false if another call changed the record at the same time.
+      else if ((await client.orders.remembered(name)).length > 0) throw new Failure(CHANGED)
     },
   },
   reconcile: {

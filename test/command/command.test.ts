@@ -296,6 +296,10 @@ describe('customer-ordering-sdk', () => {
   })
 
   it('the command forgets a settled order, and rejects an open one', async () => {
+    vi.spyOn(SqliteStore.prototype, 'update').mockResolvedValueOnce(false)
+    const overtaken = await command('forget settled --yes ~')
+    expect(overtaken).toMatchObject({ code: 1, out: '' })
+    expect(overtaken.err).toContain('Another call changed the record of this order')
     const done = await command('forget settled --yes ~')
     expect(done).toMatchObject({ code: 0, out: 'forgotten        settled\n' })
     const again = await command('forget settled --yes ~')
