@@ -114,7 +114,7 @@ export class Walk<T> {
     }
 
     if (atFrontier && received > 0) {
-      progress.take(items.length > 0)
+      progress.take(items.length > 0, ids)
       if (items.length > 0) at.count++
     }
     at.frontier = Math.max(at.frontier, end)
@@ -198,10 +198,16 @@ export function saysEnd({ end, received, asked, total, hasMore }: PageExtent): b
   return hasMore === undefined ? end === total && (total !== received || received < asked) : !hasMore
 }
 
+/** After so many pages without new rows, a list is not read on. */
+const MOST_STALE = 20
+
 /** Detects the end of a list whose service never returns an empty page. */
 export class Progress {
   /** Number of consecutive pages without new rows. */
   stale = 0
+  /** Ids of the last such page, and whether the one before it had the same. */
+  #ids = ''
+  #isSame = false
   #pages = 0
   /** True once a page after the first had new rows: the service does respect `offset`. */
   #moved = false
@@ -209,28 +215,33 @@ export class Progress {
   copy(): Progress {
     const progress = new Progress()
     progress.stale = this.stale
+    progress.#ids = this.#ids
+    progress.#isSame = this.#isSame
     progress.#pages = this.#pages
     progress.#moved = this.#moved
     return progress
   }
 
-  take(isNew: boolean): void {
+  take(isNew: boolean, ids: readonly string[]): void {
     this.stale = isNew ? 0 : this.stale + 1
+    const page = isNew ? '' : [...ids].sort().join('\n')
+    this.#isSame = page === this.#ids
+    this.#ids = page
     this.#moved ||= this.#pages++ > 0 && isNew
   }
 
   /**
-   * True after two consecutive pages without new rows. Rows that shifted by a whole page can cause
-   * one such page. Two such pages mean the end: some services return the last page for any later
-   * offset.
+   * True after two equal pages without new rows: some services return the last page for any later
+   * offset. Pages that differ come from rows that have shifted by whole pages.
    * @param charged what an error about this list reports about the wallet
-   * @throws {InvalidResponseError} if the service never respected `offset`, so that rows may be
-   * missing
+   * @throws {InvalidResponseError} if the service never respected `offset`, or only repeats rows, so
+   * that rows may be missing
    */
   isOver(info: InfoSource, charged: Charged): boolean {
     if (this.stale < 2) return false
-    if (this.#moved) return true
-    throw unreadable('ignores offset', info, charged)
+    if (!this.#moved) throw unreadable('ignores offset', info, charged)
+    if (this.stale > MOST_STALE) throw unreadable('repeats its rows', info, charged)
+    return this.#isSame
   }
 }
 

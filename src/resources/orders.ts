@@ -270,6 +270,7 @@ export class Orders<S extends Schemas = Schemas> {
   /**
    * Deletes the record of a settled order, for example at a customer's request.
    *
+   * Also deletes the record of a paid order that could not be read, if its id is known: write it down.
    * Returns false if there was no record, or if another call changed the record at the same time.
    * After a deletion, the next call with the order's reference or key sends the order again.
    *

@@ -12,7 +12,7 @@ export interface StoredRow {
   readonly scope: string
   /** Name of the record within its scope: an ASCII string of fixed length (a UUID). */
   readonly id: string
-  /** 1 for a new row, incremented by every write. A positive safe integer. */
+  /** Set by the first write, and incremented by every later one. A positive safe integer. */
   readonly version: number
   /** True while recovery may still have work to do on the record. Open rows are never pruned. */
   readonly open: boolean

@@ -596,15 +596,14 @@ export const termination: Invariant = (log) => [
 /** How often a call repeats a request for a success that it could not read. */
 const MAX_REPLAYS = 2
 
-/** How often a recovery reads the order list, because rows move during a read. */
+/** How often a call reads the order list, because rows move during a read. */
 const MAX_SWEEPS = 2
 
 /**
  * I10: a call sends at most 1 + maxRetries requests, plus in-progress polls and body replays. A
  * recovery sends one request per record. A recovery reads an order by its id once, if it could not
  * read it before. Any other call does so 1 + maxRetries times at most. Recoveries read each page of
- * the list once in a sweep, and `create()` reads the list once, before it gives a refused order
- * another key.
+ * the list once in a sweep, and so does `create()` before it gives a refused order another key.
  */
 export const amplification: Invariant = (log) => [
   ...log.calls.flatMap((call) => amplificationOfOrders(log, call)),
@@ -638,7 +637,7 @@ function amplificationOfReads(log: RunLog): string[] {
   for (const { call, path, sent, answered } of counts.values()) {
     const recovers = call.kind === 'recover'
     const isPage = !BY_ID.test(path)
-    const times = !isPage ? 1 : recovers ? MAX_SWEEPS : call.kind === 'create' ? 1 : 0
+    const times = !isPage ? 1 : recovers || call.kind === 'create' ? MAX_SWEEPS : 0
     const tries = recovers && !isPage ? 1 : 1 + call.maxRetries
     if (sent > times * tries || answered > times)
       broken.push(
@@ -688,7 +687,7 @@ export const monotony: Invariant = (log) => {
     const { id, version, record } = row
     const before = newest.get(id)
     newest.set(id, row)
-    const expected = (before?.version ?? 0) + 1
+    const expected = before === undefined || before.version === 0 ? version : before.version + 1
     if (log.everyWrite && version > 0 ? version !== expected : version > 0 && version < expected - 1)
       broken.push(`I11: version ${version} of ${record?.slot ?? id} follows version ${expected - 1}`)
     const left = before?.record

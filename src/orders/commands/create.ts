@@ -30,11 +30,11 @@ import {
 } from '../record/context.ts'
 import { type Intent, readIntent } from '../record/intent.ts'
 import type { FoundRecord } from '../record/journal.ts'
-import { type JournalRecord, orderOf, type ToldRecord } from '../record/record.ts'
+import { type JournalRecord, orderOf } from '../record/record.ts'
 import { drive } from '../sending/drive.ts'
 import { argumentError, named, refusedError, sentError, unclaimedError } from '../sending/order-errors.ts'
 import { proveCreated, type Sent } from '../sending/send.ts'
-import { lookUp, readOrder } from './look-up.ts'
+import { findListed, readOrder } from './look-up.ts'
 
 export interface OrderReply<T> {
   readonly value: T
@@ -158,37 +158,26 @@ async function place(context: OrderContext, job: CreateJob): Promise<OrderReply<
   }
 }
 
-/** Sends an order only after the whole list of the service was read and does not have it. */
+/** Sends an order only after the whole list of the service was read and certainly does not have it. */
 async function lookedUp(
   context: OrderContext,
   job: CreateJob,
   found: FoundRecord,
 ): Promise<OrderReply<Order>> {
-  const how = {
-    operation: SENDING.create.operation,
-    settings: {
-      ...job.settings,
-      // A getter, because each page may use only the time that is left.
-      get totalTimeout() {
-        return Math.max(1, job.deadline.remaining())
-      },
+  const settings = {
+    ...job.settings,
+    // A getter, because each page may use only the time that is left.
+    get totalTimeout() {
+      return Math.max(1, job.deadline.remaining())
     },
-    // The record says that nothing was charged, and a failed look-up does not change that.
-    charged: 'no',
-    sweeps: 1,
-    checkOpen: () => {},
-  } as const
-  const lookup = { found, reason: 'past_window', body: job.intent.body } as const
-  for await (const { outcome, order, error, record } of lookUp(context, [lookup], how)) {
-    if (error !== undefined) throw error
-    if (record.state === 'created') {
-      // The list shows what an earlier call bought, and this call may want another payload.
-      if (!isSame(job, found.record)) throw refusedError(job, 'payload', { ...found.record, ...record })
-      return rememberedReply(job, { ...record, ...defined({ order }) })
-    }
-    if (outcome === 'needs_attention') return await place(context, { ...job, isNotListed: true })
   }
-  throw new TypeError('unreachable: a look-up without an outcome')
+  const listed = await findListed(context, found.record, job.intent.body, settings)
+  if (listed === undefined) return await place(context, { ...job, isNotListed: true })
+  const evidence = { orderId: listed.id, order: listed.order, claim: job.callId }
+  const { record, remembered } = await proveCreated(context, found, evidence, job.deadline)
+  // The list shows what an earlier call bought, and this call may want another payload.
+  if (!isSame(job, found.record)) throw refusedError(job, 'payload', record)
+  return { ...rememberedReply(job, record), remembered }
 }
 
 function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {
@@ -212,7 +201,7 @@ function isSame({ intent }: CreateJob, { fingerprint }: JournalRecord): boolean 
   return differingFields(fingerprint, intent.fingerprint).length === 0
 }
 
-function rememberedReply(job: CreateJob, record: ToldRecord, attempts = 0): OrderReply<Order> {
+function rememberedReply(job: CreateJob, record: JournalRecord, attempts = 0): OrderReply<Order> {
   const order = orderOf(record)
   if (order === undefined) throw refusedError(job, 'unreadable', record)
   const told = { attempts, replayed: true, remembered: true }

@@ -14,9 +14,9 @@ import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/shape.ts'
 import { type Asked, differencesFound, type Echo, echoOf, sourceSystemOf } from '../protocol/outcome.ts'
-import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
+import { ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
 import type { FoundRecord } from '../record/journal.ts'
-import { type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
+import { isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { proveCreated } from '../sending/send.ts'
 import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from './recovery-outcome.ts'
 
@@ -24,17 +24,10 @@ import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from
 export interface Lookup {
   readonly found: FoundRecord
   readonly reason: AttentionReason
-  /** The request, if the record has none to compare with. */
-  readonly body?: string
 }
 
-interface LookupOptions extends Omit<ScanOptions, 'sourceSystem'> {
-  /** How often the list is read: one read can miss rows that move during the read. */
-  readonly sweeps: number
-  /** Default: no limit. */
-  readonly maxPages?: number
-}
-
+/** How often the list is read: one read can miss rows that move during the read. */
+const SWEEPS = 2
 export const MAX_PAGES = 200
 /** Milliseconds for which a record is not looked up again after a lookup stopped at `MAX_PAGES`. */
 const CUT_PAUSE = 15 * 60 * 1000
@@ -86,41 +79,85 @@ export async function lookUpById(
 }
 
 /**
+ * Searches for an order that was refused, but may have been bought by a hidden retry. Returns undefined
+ * only if the whole list was read twice, shows references, and does not have the order's.
+ *
+ * @param body the request, which the record no longer has
+ */
+export async function findListed(
+  context: OrderContext,
+  record: JournalRecord,
+  body: string,
+  settings: CallSettings,
+): Promise<ListedOrder | undefined> {
+  const { operation } = SENDING.create
+  // The record says that nothing was charged, and a failed look-up does not change that.
+  const scan = { operation, settings, charged: 'no', checkOpen: () => {} } as const
+  let pages = 0
+  let isEmpty = true
+  let hasReferences = false
+  for (let sweep = 0; sweep < SWEEPS; sweep++)
+    for await (const page of scanOrders(context, scan)) {
+      for (const listed of page) {
+        isEmpty = false
+        if (listed.externalOrderId === undefined) continue
+        hasReferences = true
+        if (listed.externalOrderId !== record.externalOrderId) continue
+        const differs = differencesFound({ ...record, body }, listed)
+        if (differs.length > 0) throw doubtError(record, listed.id, differs)
+        return listed
+      }
+      if (++pages === SWEEPS * MAX_PAGES) throw cutError(record)
+    }
+  if (!isEmpty && !hasReferences) throw unreferencedError(record)
+  return undefined
+}
+
+/**
  * A listed order proves a charge if every field that it repeats fits the record. If only the reference
  * fits, the order is doubtful: another integration of the same customer may use the same references.
  * A missing order proves nothing: the list may lag.
+ *
+ * @param reachable false if the service was just found to be unreachable, so that nothing is read
  */
 export async function* lookUp(
   context: OrderContext,
   lookups: readonly Lookup[],
-  { sweeps, maxPages, ...options }: LookupOptions,
+  reachable: boolean,
+  options: Pick<ScanOptions, 'operation' | 'settings' | 'checkOpen'>,
 ): AsyncGenerator<RecoveryOutcome, void, undefined> {
-  const { runtime, reporter } = context.connection
+  const { journal, connection } = context
+  const { runtime, reporter } = connection
   // Kept in memory, because writing a record could make a concurrent call's write fail.
-  const { cuts } = context.journal.shared
+  const { cuts } = journal.shared
   const startedAt = runtime.monotonic()
   for (const [id, time] of cuts) if (startedAt - time >= CUT_PAUSE) cuts.delete(id)
-  const wanted = new Map<string, Lookup>()
-  for (const lookup of lookups) {
-    const { externalOrderId } = lookup.found.record
-    if (externalOrderId !== undefined && !cuts.has(lookup.found.id)) wanted.set(externalOrderId, lookup)
+  const wanted = new Map<string, FoundRecord>()
+  for (const { found } of lookups) {
+    const { externalOrderId } = found.record
+    if (externalOrderId !== undefined && !cuts.has(found.id)) wanted.set(externalOrderId, found)
   }
   const doubts = new Map<string, UnresolvedOrderError>()
-  let looked = sweeps > 0
+  let looked = reachable
   let error: AnyCustomerOrderingError | undefined
-  const scan = { ...options, sourceSystem: commonSourceSystem([...wanted.values()]) }
+  const common = commonSourceSystem([...wanted.values()])
+  let sourceSystem = common
   try {
-    for (let sweep = 0; sweep < sweeps && wanted.size > 0; sweep++) {
+    for (let sweep = 0; looked && sweep < SWEEPS && wanted.size > 0; sweep++) {
       let pages = 0
-      for await (const page of scanOrders(context, scan)) {
+      let rows = 0
+      for await (const page of scanOrders(context, { ...options, charged: 'unknown', sourceSystem })) {
+        rows += page.length
         for (const listed of page) {
           const { externalOrderId = '' } = listed
-          const lookup = wanted.get(externalOrderId)
-          if (lookup === undefined) continue
-          const { found, body } = lookup
-          const differs = differencesFound({ ...found.record, ...defined({ body }) }, listed)
-          if (differs.length > 0) {
-            doubts.set(externalOrderId, doubtError(found.record, listed.id, differs))
+          const found = wanted.get(externalOrderId)
+          if (found === undefined) continue
+          const differs = differencesFound(found.record, listed)
+          // In a list of all source systems, an order that shows none may be of another one.
+          const isOwn = sourceSystem === common || listed.sourceSystem !== undefined
+          const doubted: readonly EchoedField[] = isOwn ? differs : [...differs, 'sourceSystem']
+          if (doubted.length > 0) {
+            doubts.set(externalOrderId, doubtError(found.record, listed.id, doubted))
             continue
           }
           const proof = { orderId: listed.id, order: listed.order }
@@ -128,10 +165,12 @@ export async function* lookUp(
           wanted.delete(externalOrderId)
           yield outcomeOf(record, listed)
         }
-        if (wanted.size === 0 || ++pages === maxPages) break
+        if (wanted.size === 0 || ++pages === MAX_PAGES) break
       }
-      if (pages !== maxPages) continue
-      for (const { found } of wanted.values()) cuts.set(found.id, runtime.monotonic())
+      // The service may have given its orders another source system than the requests name.
+      if (rows === 0) sourceSystem = undefined
+      if (pages !== MAX_PAGES) continue
+      for (const { id } of wanted.values()) cuts.set(id, runtime.monotonic())
       const fields = { pages, orders: wanted.size, pauseMs: CUT_PAUSE }
       const what = 'the lookup reached its page limit; the rest of the order list was not searched'
       reporter.log('warn', what, fields)
@@ -148,16 +187,23 @@ export async function* lookUp(
       (status === undefined || statusRow(status).repeat === 'none')
   }
   for (const { found, reason } of lookups) {
-    const { externalOrderId = '' } = found.record
-    const record = publicRecord(found.record)
-    const doubt = doubts.get(externalOrderId)
-    if (cuts.has(found.id))
-      yield { outcome: 'needs_attention', record, reason, error: cutError(found.record) }
-    else if (externalOrderId === '') yield { outcome: 'needs_attention', record, reason }
-    else if (!wanted.has(externalOrderId)) continue
+    const { id, record: before } = found
+    const { externalOrderId } = before
+    const isCut = cuts.has(id)
+    if (externalOrderId !== undefined && !isCut && !wanted.has(externalOrderId)) continue
+    // The look-up may have taken minutes, in which another call or a person has settled the order.
+    const newest = (await journal.newest(id, storeTime(context)))?.record ?? before
+    if (!isPending(newest) || newest.key !== before.key) {
+      yield outcomeOf(newest)
+      continue
+    }
+    const record = publicRecord(newest)
+    const doubt = doubts.get(externalOrderId ?? '')
+    if (doubt !== undefined) yield { outcome: 'needs_attention', record, reason: 'doubtful', error: doubt }
+    else if (isCut) yield { outcome: 'needs_attention', record, reason, error: cutError(newest) }
+    else if (externalOrderId === undefined) yield { outcome: 'needs_attention', record, reason }
     else if (!looked) yield { outcome: 'still_open', record, ...defined({ error }) }
-    else if (doubt === undefined) yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
-    else yield { outcome: 'needs_attention', record, reason: 'doubtful', error: doubt }
+    else yield { outcome: 'needs_attention', record, reason, ...defined({ error }) }
   }
 }
 
@@ -181,14 +227,21 @@ function cutError(record: JournalRecord): UnresolvedOrderError {
   )
 }
 
+function unreferencedError(record: JournalRecord): UnresolvedOrderError {
+  return new UnresolvedOrderError(
+    `The service refused the order, but the fetch of this client may have repeated the request and bought it. GET ${ORDERS_PATH} shows no references, so the order may exist. Find out, then settle it with orders.resolve(), or forget() it and call again.`,
+    mayBeCharged(record),
+  )
+}
+
 /** What the list shows, or may show, counts for more than an earlier refusal. */
 function mayBeCharged(record: JournalRecord): ErrorFacts {
   return { ...recordFacts(record), charged: record.state === 'created' ? 'yes' : 'unknown' }
 }
 
 /** A request's own source system narrows the list, if all requests have the same one. */
-function commonSourceSystem(lookups: readonly Lookup[]): string | undefined {
-  const systems = new Set(lookups.map(({ found }) => sourceSystemOf(found.record)))
+function commonSourceSystem(wanted: readonly FoundRecord[]): string | undefined {
+  const systems = new Set(wanted.map(({ record }) => sourceSystemOf(record)))
   return systems.size === 1 ? [...systems][0] : undefined
 }
 
@@ -198,6 +251,7 @@ function storeTime({ connection }: OrderContext): Deadline {
 
 export interface ListedOrder extends Echo {
   readonly id: string
+  readonly amount?: unknown
   /** The whole order, if it matches the schema. */
   readonly order?: Order
 }
@@ -254,7 +308,10 @@ export async function* scanOrders(
     // Do not count a page that lies within the overlap: it has no new rows even if the service
     // respects `offset`.
     if (isNew || offset + received > frontier) {
-      progress.take(isNew)
+      progress.take(
+        isNew,
+        page.map(({ id }) => id),
+      )
       // Stop at an announced end only after two consecutive pages without new rows.
       if ((progress.stale > 1 && isWhole) || progress.isOver(info, charged ?? 'no')) return
     }
@@ -271,5 +328,6 @@ function readRow(row: unknown): ListedOrder | undefined {
   const id = ownValue(row, 'id')
   if (!isObject(row) || typeof id !== 'string') return undefined
   const checked = checkNow(orderSchema, row)
-  return { id, ...defined({ order: 'value' in checked ? checked.value : undefined, ...echoOf(row) }) }
+  const order = 'value' in checked ? checked.value : undefined
+  return { id, amount: ownValue(row, 'amount'), ...defined({ order, ...echoOf(row) }) }
 }

@@ -1,17 +1,20 @@
 import type { EchoedField, ReconcileParams } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
-import type { CallSettings } from '../../http/call.ts'
+import type { CustomerOrderingError } from '../../errors/classes.ts'
+import { type CallSettings, noTrail } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
+import { errorOf, UNKNOWN_CALL } from '../../http/failures.ts'
 import { rowIdOf, slotOf } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import { differencesFound } from '../protocol/outcome.ts'
-import type { OrderContext, OrdersContext } from '../record/context.ts'
+import { ORDERS_PATH, type OrderContext, type OrdersContext } from '../record/context.ts'
 import {
   type JournalRecord,
   type OrderRecord,
   publicRecord,
   type Unusable,
   unusableError,
+  unusableIn,
 } from '../record/record.ts'
 import { fitOrder } from './create.ts'
 import { type ListedOrder, scanOrders } from './look-up.ts'
@@ -59,11 +62,11 @@ export async function* reconcile<Output>(
 ): AsyncGenerator<Reconciled<Output>, void, undefined> {
   const checkOpen = (): void => context.lifetime.check('unknown')
   const index = new RecordIndex()
-  let unusable: Unusable | undefined
+  const missed: Missed = { why: undefined }
   // Read all records, or an order with an older record would be reported as `only_remote`.
   for await (const { row, record } of context.journal.records(0)) {
     checkOpen()
-    if (typeof record === 'string') unusable = record
+    if (typeof record === 'string') missed.why = record
     else if (record.state !== 'rejected')
       index.add(nameOf(record), row.id, record.updatedAt < since ? MARKS.older : 0)
   }
@@ -75,34 +78,42 @@ export async function* reconcile<Output>(
       for (const listed of page) {
         if (reported.has(listed.id)) continue
         reported.add(listed.id)
-        const reconciled = await reconciledWith(context, index, listed, settings, unusable === undefined)
+        const reconciled = await reconciledWith(context, index, listed, settings, missed)
         if (reconciled !== undefined) yield reconciled
       }
     }
   }
   for (const position of index.unmarked()) {
     checkOpen()
-    const record = await load(context, index.rowIdOf(position))
+    if (settings.signal?.aborted === true) throw aborted(settings.signal)
+    const record = await load(context, index.rowIdOf(position), missed)
     if (record !== undefined && record.state !== 'rejected')
       yield { kind: 'only_local', record: publicRecord(record) }
   }
   // Some orders reported as `only_remote` may belong to a record that cannot be read.
-  if (unusable !== undefined) throw unusableError(unusable)
+  if (missed.why !== undefined) throw unusableError(missed.why)
 }
 
-/**
- * Undefined for an order whose record is too old to be reported.
- *
- * @param isComplete false if a record could not be read, which the run tells at its end
- */
+/** Why a record could not be read, which the run tells at its end. */
+interface Missed {
+  why: Unusable | undefined
+}
+
+function aborted(signal: AbortSignal): CustomerOrderingError {
+  const endpoint = { operation: OPERATION, method: 'GET' }
+  const about = { ...UNKNOWN_CALL, endpoint, path: ORDERS_PATH, reason: signal.reason }
+  return errorOf({ end: 'aborted', trail: noTrail(true) }, about)
+}
+
+/** Undefined for an order whose record is too old to be reported. */
 async function reconciledWith<Output>(
   context: OrdersContext<Output>,
   index: RecordIndex,
   listed: ListedOrder,
   settings: CallSettings,
-  isComplete: boolean,
+  missed: Missed,
 ): Promise<Reconciled<Output> | undefined> {
-  const found = await recordOf(context, index, listed, isComplete)
+  const found = await recordOf(context, index, listed, missed)
   const differs = found === undefined ? [] : differencesFound(found.record, listed)
   // An order that contradicts the record's request belongs to another caller. Only with the
   // record's reference, it may still be the order.
@@ -114,7 +125,10 @@ async function reconciledWith<Output>(
     // Two records may name the same order. Only the first record is matched.
     if (differs.length === 0)
       for (const other of index.named(`id ${listed.id}`))
-        if (other !== match.position && (await load(context, index.rowIdOf(other)))?.order?.id === listed.id)
+        if (
+          other !== match.position &&
+          (await load(context, index.rowIdOf(other), missed))?.order?.id === listed.id
+        )
           index.mark(other, 'matched')
     if (index.is(match.position, 'older')) return undefined
   }
@@ -142,12 +156,12 @@ async function recordOf(
   context: OrderContext,
   index: RecordIndex,
   { id, externalOrderId = '' }: ListedOrder,
-  isComplete: boolean,
+  missed: Missed,
 ): Promise<{ readonly position: number | undefined; readonly record: JournalRecord } | undefined> {
   for (const name of [`id ${id}`, `reference ${externalOrderId}`]) {
     for (const position of index.named(name)) {
       if (index.is(position, 'matched')) continue
-      const record = await load(context, index.rowIdOf(position))
+      const record = await load(context, index.rowIdOf(position), missed)
       if (record === undefined) continue
       const fits = record.order?.id === undefined ? nameOf(record) === name : record.order.id === id
       if (fits) return { position, record }
@@ -156,20 +170,28 @@ async function recordOf(
   if (externalOrderId === '') return undefined
   // A call may have placed the order after the index was made.
   const rowId = rowIdOf(context.connection.runtime.deriveId, slotOf(externalOrderId, undefined, String))
-  const reading = load(context, rowId)
-  const record = await (isComplete ? reading : reading.catch(() => undefined))
+  const record = await load(context, rowId, missed)
   return record?.order?.id === id ? { position: undefined, record } : undefined
 }
 
 async function load(
   { journal, connection }: OrderContext,
   rowId: string,
+  missed: Missed,
 ): Promise<JournalRecord | undefined> {
-  const found = await journal.load(rowId, new Deadline(connection.runtime, STORE_TIME, undefined))
-  if (found instanceof Interruption) throw unusableError('unanswered')
-  return found.record
+  try {
+    const found = await journal.load(rowId, new Deadline(connection.runtime, STORE_TIME, undefined))
+    if (found instanceof Interruption) throw unusableError('unanswered')
+    return found.record
+  } catch (error) {
+    const unusable = unusableIn(error)
+    if (unusable === undefined) throw error
+    missed.why = unusable.why
+    return undefined
+  }
 }
 
-function hasAmountOf({ order: remembered }: JournalRecord, { order }: ListedOrder): boolean {
-  return remembered?.amount === undefined || order === undefined || order.amount === remembered.amount
+/** An amount that is not a number is not known. */
+function hasAmountOf({ order: remembered }: JournalRecord, { amount }: ListedOrder): boolean {
+  return remembered?.amount === undefined || typeof amount !== 'number' || amount === remembered.amount
 }

@@ -9,18 +9,24 @@ import { callSettings } from '../../settings/arguments.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
 import { type Job, type OrderContext, type OrdersContext, orderEvent, SENDING } from '../record/context.ts'
-import { chargedOf, isPending, publicRecord, recordFacts, unusableError } from '../record/record.ts'
+import { chargedOf, isPending, publicRecord, recordFacts, unusableIn } from '../record/record.ts'
 import { drive, type Ruled } from '../sending/drive.ts'
 import { orderCall, unclaimedError } from '../sending/order-errors.ts'
 import type { Sent } from '../sending/send.ts'
 import { concurrently } from './concurrently.ts'
 import { fitOrder } from './create.ts'
-import { type Lookup, lookUp, lookUpById, MAX_PAGES } from './look-up.ts'
-import { failureOf, outcomeOf, type RecoveryOutcome, unreadableRecord } from './recovery-outcome.ts'
+import { type Lookup, lookUp, lookUpById } from './look-up.ts'
+import { failureOf, outcomeOf, type RecoveryOutcome, unusableOutcome } from './recovery-outcome.ts'
 
 const { operation: OPERATION } = SENDING.recover
-/** After this many transport failures in a row, the service is presumed unreachable. */
+/** After this many failures in a row that would meet every order, no more are sent. */
 const MAX_FAILURES = 3
+const COMMON_FAILURES: ReadonlySet<string> = new Set([
+  'connection',
+  'timeout',
+  'rate_limit',
+  'authentication',
+])
 /** Milliseconds for one more read of a record after its recovery has failed. */
 const READ_TIMEOUT = 5000
 
@@ -54,7 +60,10 @@ export async function* recover<Output>(
       step = failures < MAX_FAILURES ? await recoverOne(context, job) : await untouched(context, rowId)
     } catch (error) {
       const known = isCustomerOrderingError(error) && error.code !== 'aborted' ? error : undefined
-      step = await untouched(context, rowId, known, known === undefined ? GRACE : READ_TIMEOUT)
+      const unusable = unusableIn(error)
+      step = unusable
+        ? unusableOutcome(unusable)
+        : await untouched(context, rowId, known, known === undefined ? GRACE : READ_TIMEOUT)
       // What other code threw ends the run unchanged, once the hooks have been told.
       if (step !== undefined && known === undefined) await report(context, step, settings, callId)
       // The record cannot be read, so the store would probably fail for the other records, too.
@@ -66,7 +75,7 @@ export async function* recover<Output>(
       return undefined
     }
     const { error, order } = step
-    if (error?.code === 'connection' || error?.code === 'timeout') failures++
+    if (COMMON_FAILURES.has(error?.code ?? '')) failures++
     else if (failures < MAX_FAILURES && (order ?? error?.status) !== undefined) failures = 0
     return await report(context, step, settings, callId)
   }
@@ -78,10 +87,8 @@ export async function* recover<Output>(
     stop: () => controller.abort(settings.signal?.reason),
   })
   for await (const outcome of outcomes) if (outcome !== undefined) yield outcome
-  // Does not read the list of a service that was just found to be unreachable.
-  const sweeps = failures < MAX_FAILURES ? 2 : 0
-  const how = { operation: OPERATION, settings, charged: 'unknown', maxPages: MAX_PAGES } as const
-  for await (const looked of lookUp(context, lookups, { ...how, sweeps, checkOpen }))
+  const how = { operation: OPERATION, settings, checkOpen }
+  for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, how))
     yield await report(context, looked, settings)
   context.journal.pruneHourly('recover')
 }
@@ -108,12 +115,7 @@ async function pendingRecords(
       pending.push({ id: row.id, end: end + late, written: record.updatedAt + late })
       continue
     }
-    const view = unreadableRecord(row)
-    unusable.push(
-      record === 'unanswered'
-        ? { outcome: 'still_open', record: view, error: unusableError(record) }
-        : { outcome: 'needs_attention', record: view, reason: record },
-    )
+    unusable.push(unusableOutcome({ row, why: record }))
   }
   const untried = [...pending].sort((a, b) => a.written - b.written)
   const urgent = pending.sort((a, b) => a.end - b.end)

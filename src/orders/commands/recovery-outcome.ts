@@ -1,9 +1,16 @@
 import { defined } from '../../defined.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../errors/classes.ts'
 import type { Order } from '../../schemas/order.ts'
-import type { StoredRow } from '../../stores/store.ts'
 import { OUTCOMES, type OutcomeKind } from '../protocol/outcome.ts'
-import { type Hold, type JournalRecord, type OrderRecord, orderOf, publicRecord } from '../record/record.ts'
+import {
+  type Hold,
+  type JournalRecord,
+  type OrderRecord,
+  orderOf,
+  publicRecord,
+  type UnusableRow,
+  unusableError,
+} from '../record/record.ts'
 
 /** Why a person must resolve a record. */
 export type AttentionReason =
@@ -108,18 +115,14 @@ export function failureOf(error: unknown): AnyCustomerOrderingError {
   return error
 }
 
-export function unreadableRecord(row: StoredRow): OrderRecord {
-  const { version, createdAt, state } = row
-  return {
-    slot: `row:${row.id}`,
-    key: '',
-    generation: 0,
-    state,
-    ambiguous: true,
-    attempts: 0,
-    createdAt,
-    version,
-  }
+/** The outcome of a row that cannot be read. Only a codec that did not answer may answer later. */
+export function unusableOutcome({ row, why }: UnusableRow): RecoveryOutcome {
+  const { id, version, createdAt, state } = row
+  const unknown = { key: '', generation: 0, ambiguous: true, attempts: 0 } as const
+  const record = { slot: `row:${id}`, ...unknown, state, createdAt, version }
+  return why === 'unanswered'
+    ? { outcome: 'still_open', record, error: unusableError(why, row) }
+    : { outcome: 'needs_attention', record, reason: why }
 }
 
 /** Result of `await client.orders.recover()`. Lists only the orders that a person must resolve. */

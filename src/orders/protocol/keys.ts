@@ -55,8 +55,8 @@ export function mayBeRunning(
   { busyUntil = 0, othersUntil = 0, updatedAt }: JournalRecord,
   now: number,
 ): boolean {
-  const length = Math.max(busyUntil, othersUntil) - updatedAt
-  return length > 0 && Math.abs(now - updatedAt) <= length + PERSON_SKEW
+  const end = Math.max(busyUntil, othersUntil)
+  return end > 0 && Math.abs(now - updatedAt) <= end - updatedAt + PERSON_SKEW
 }
 
 /** True if the clock was set back, so that the age of the record's keys is unknown. */
@@ -84,7 +84,8 @@ export function startOf(
   given: string | undefined,
 ): 'same' | 'first' | 'next' | undefined {
   const { origin, firstSentAt, firstKeySentAt } = record
-  const isOpen = mayAttempt(firstSentAt, timing)
+  // Also if an attempt would take longer than the window: the key that was never sent must come first.
+  const isOpen = firstSentAt === undefined || mayAttempt(firstSentAt, timing)
   // A key that the caller gives now is the caller's.
   if (origin === 'caller' || given !== undefined) return isOpen ? 'same' : undefined
   // Prefer a derived first key: a process that has lost the record derives the same key, and the

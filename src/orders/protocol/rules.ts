@@ -105,6 +105,9 @@ export const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }
 /** The order has no reference or key. Identical nameless orders share one record. */
 const nameless: Condition = ({ slot }) => isNameless(slot)
 
+/** Identical nameless orders share one record, and a call that was overtaken may still place one of them. */
+const overtaken: Condition = ({ slot, othersUntil = 0 }, { now }) => isNameless(slot) && othersUntil > now
+
 /** The caller aborted the order, or the service refused it after doubt, or reported a conflict. */
 export const held: Condition = ({ hold }) => hold !== undefined
 
@@ -193,7 +196,7 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     forget: [refuse('unsettled')],
   },
   open: {
-    create: [...GUARDS, send],
+    create: [...GUARDS, [overtaken, refuse('duplicate')], send],
     recover: [[held, lookUp('held')], send],
     confirm: [verify],
     abandon: CLOSE,
@@ -218,7 +221,7 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     recover: [[idKnown, read], [notRepeatable, lookUp('past_window')], send],
     confirm: [[otherOrder, refuse('other_order')], verify],
     abandon: [refuse('created')],
-    forget: [refuse('unsettled')],
+    forget: [[idKnown, { step: 'empty' }], refuse('unsettled')],
   },
   rejected: {
     create: [...GUARDS, [maybeHidden, lookUp('past_window')], [spent, refuse('spent')], send],

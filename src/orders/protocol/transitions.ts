@@ -12,7 +12,7 @@ import {
   type RecordContent,
   type Rejection,
 } from '../record/record.ts'
-import type { Key } from './keys.ts'
+import { type Key, PERSON_SKEW } from './keys.ts'
 
 export interface Claim {
   readonly now: number
@@ -68,7 +68,8 @@ export function claim(
     highest: highest > key.generation ? highest : undefined,
     firstKeySentAt: left?.firstKeySentAt,
     firstRejection: left?.firstRejection,
-    othersUntil: others > now ? others : undefined,
+    // By the clock of that call, which may be slow.
+    othersUntil: others > 0 && others + PERSON_SKEW > now ? others : undefined,
   }
 }
 
@@ -197,6 +198,8 @@ export function distrust(
   return {
     ...record,
     claim: id,
+    // The next claim takes this write for one of its own call.
+    ambiguous: record.ambiguous || record.state === 'open',
     busyUntil: undefined,
     firstSentAt: firstSentAt && 0,
     firstKeySentAt: firstKeySentAt && 0,

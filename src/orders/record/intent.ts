@@ -65,9 +65,12 @@ export function readIntent(derive: Derive, request: CreateOrderRequest, options:
   const isNamed = externalOrderId !== undefined || idempotencyKey !== undefined
   if (duplicateKey !== undefined && isNamed)
     refuse('options.allowDuplicate', 'is only for orders without a reference or key; omit it')
-  const lost = isNamed || duplicateKey !== undefined ? undefined : lostName(request, options)
+  const lost = isNamed || duplicateKey !== undefined ? undefined : lostName(request, data, options)
   if (lost !== undefined)
-    refuse(lost, 'is undefined, so a repeated call could place a second order: set it, or omit it')
+    refuse(
+      lost,
+      'is undefined, or has no form in JSON, so a repeated call could place a second order: set it, or omit it',
+    )
   const slot = slotOf(externalOrderId, idempotencyKey ?? duplicateKey, () => digestOf(derive, members))
   const fingerprint = fingerprintOf(slot, members)
   const rowId = rowIdOf(derive, slot)
@@ -82,13 +85,17 @@ function refuseAny(issues: readonly Issue[]): void {
   if (issues.length > 0) throw invalid(issues)
 }
 
-/** A reference or key that is undefined: canonical JSON drops it, and the order would be nameless. */
-function lostName(request: CreateOrderRequest, { keyIsUndefined }: IntentOptions): string | undefined {
+/** A reference or key that canonical JSON drops, for example because it is undefined: the order would be nameless. */
+function lostName(
+  request: CreateOrderRequest,
+  sent: CreateOrderRequest,
+  { keyIsUndefined }: IntentOptions,
+): string | undefined {
   if (keyIsUndefined === true) return 'options.idempotencyKey'
-  const { metadata } = request
-  if (metadata === undefined) return Object.hasOwn(request, 'metadata') ? 'metadata' : undefined
-  // Reads getters, of which Vue makes each field: canonical JSON has read them without an error.
-  const isLost = Object.hasOwn(metadata, 'externalOrderId') && metadata.externalOrderId === undefined
+  if (sent.metadata === undefined) return Object.hasOwn(request, 'metadata') ? 'metadata' : undefined
+  // Reads getters, of which Vue makes each field.
+  const { metadata }: { readonly metadata?: unknown } = request
+  const isLost = isObject(metadata) && Object.hasOwn(metadata, 'externalOrderId')
   return isLost ? 'metadata.externalOrderId' : undefined
 }
 

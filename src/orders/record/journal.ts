@@ -108,7 +108,7 @@ export class Journal {
     if (typeof record === 'object') return { id, row, record }
     if (record === 'forgotten') return { id, row }
     const over = record === 'unanswered' ? deadline.over() : undefined
-    if (over === undefined) throw unusableError(record)
+    if (over === undefined) throw unusableError(record, row)
     return over
   }
 
@@ -136,7 +136,8 @@ export class Journal {
     codecTime: Deadline = deadline,
   ): Promise<Written> {
     const now = this.#runtime.now()
-    const version = (found.row?.version ?? 0) + 1
+    // A version must not come again in a row that was pruned meanwhile, or an old claim would fit it.
+    const version = (found.row?.version ?? now) + 1
     const createdAt = found.record?.createdAt ?? now
     const record: JournalRecord = { ...content, version, createdAt, updatedAt: now }
     let row: StoredRow | Interruption
@@ -306,15 +307,14 @@ export class Journal {
     }
     // Read the row even if the store reported that another writer was faster: a database client may
     // have repeated this write after a lost response.
-    const time = grace ?? this.#time(GRACE)
-    const get = this.#called(() => this.store.get(this.scope, row.id), UNREADABLE, time)
+    const get = this.#called(() => this.store.get(this.scope, row.id), UNREADABLE, grace ?? this.#time(GRACE))
     const read = await get.catch(() => 'unreadable' as const)
     const unread = read instanceof Interruption || read === 'unreadable'
     const current = unread ? undefined : read
     // The content tells whose write it is: it has the random id of the call that wrote it.
     if (current?.version === row.version && current.data === row.data) return undefined
-    if (applied === false || (current !== undefined && current.version >= row.version))
-      return { result: 'lost' }
+    const isOthers = current !== undefined && (base === undefined || current.version >= row.version)
+    if (applied === false || isOthers) return { result: 'lost' }
     // Trust a rejection only if the row was read afterwards: a database client may repeat a
     // statement that was applied, and report that the repetition was rejected.
     const refused = !unread && failure instanceof StoreError && failure.applied === false

@@ -119,9 +119,6 @@ export interface JournalRecord extends Unknown<Omit<OrderRecord, 'request'>> {
   readonly updatedAt: number
 }
 
-/** A stored record, or what recovery says of it. */
-export type ToldRecord = Unknown<OrderRecord> & Partial<Pick<JournalRecord, 'fingerprint'>>
-
 export type RecordContent = Omit<JournalRecord, 'version' | 'createdAt' | 'updatedAt'>
 
 /** Whether the wallet was charged for the order of a record. Without a record, nothing was sent. */
@@ -155,7 +152,9 @@ export function publicRecord(record: JournalRecord): OrderRecord {
 }
 
 /** What an error says of a record. */
-export function recordFacts(record: ToldRecord | undefined): ErrorFacts & { readonly charged: Charged } {
+export function recordFacts(
+  record: Unknown<OrderRecord> | undefined,
+): ErrorFacts & { readonly charged: Charged } {
   return {
     charged: record === undefined ? 'unknown' : chargedOf(record),
     idempotencyKey: record?.key,
@@ -219,7 +218,7 @@ function sumOf(scope: string, id: string, ...text: readonly string[]): string {
  * that does not exist yet, so that the store rejects an abandoned write that would reopen the order.
  */
 export function emptyRow(scope: string, id: string, now: number, row?: StoredRow): StoredRow {
-  const { version = 0, createdAt = now } = row ?? {}
+  const { version = now, createdAt = now } = row ?? {}
   const written = { version: version + 1, createdAt, updatedAt: now }
   return { scope, id, ...written, open: false, state: 'rejected', data: FORGOTTEN }
 }
@@ -264,12 +263,27 @@ const UNUSABLE: Readonly<Record<Unusable, { readonly what: string; readonly next
   },
 }
 
-export function unusableError(why: Unusable): StoreError {
+export interface UnusableRow {
+  readonly row: StoredRow
+  readonly why: Unusable
+}
+
+/** Kept beside the errors, because an error must not show what is stored. */
+const unusableRows = new WeakMap<object, UnusableRow>()
+
+export function unusableError(why: Unusable, row?: StoredRow): StoreError {
   const { what, next } = UNUSABLE[why]
-  return new StoreError(
+  const error = new StoreError(
     `${what} This call did not send that order; an earlier call may have charged the wallet. ${next}`,
     { charged: 'unknown' },
   )
+  if (row !== undefined) unusableRows.set(error, { row, why })
+  return error
+}
+
+/** The row that could not be read, if an error is about one. The store can be read. */
+export function unusableIn(error: unknown): UnusableRow | undefined {
+  return error instanceof StoreError ? unusableRows.get(error) : undefined
 }
 
 /**

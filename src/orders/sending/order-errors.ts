@@ -21,7 +21,7 @@ import type { RefusalOf } from '../protocol/rules.ts'
 import { type CreateJob, type Job, ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
 import { slotOfInvalid } from '../record/intent.ts'
 import { reasonOf } from '../record/journal.ts'
-import { chargedOf, isPending, recordFacts, type ToldRecord } from '../record/record.ts'
+import { chargedOf, isPending, type JournalRecord, recordFacts } from '../record/record.ts'
 import type { Unclaimed } from './drive.ts'
 import type { Sent } from './send.ts'
 
@@ -36,7 +36,7 @@ const UNRESOLVED: Readonly<Record<Unresolved, string>> = {
 export function refusedError(
   job: CreateJob,
   because: RefusalOf<'create'>,
-  record: ToldRecord | undefined,
+  record: JournalRecord | undefined,
 ): CustomerOrderingError {
   // A settled order in the row of a duplicate is the one before.
   const about = because === 'duplicate' && !(record && isPending(record)) ? undefined : record
@@ -128,7 +128,7 @@ export function named(job: CreateJob, error: unknown): unknown {
   return new StoreError(message, { charged, attempts, applied, cause, idempotencyKey, externalOrderId })
 }
 
-function namesOf({ intent }: Job, record?: ToldRecord, key: string = record?.key ?? ''): ErrorFacts {
+function namesOf({ intent }: Job, record?: JournalRecord, key: string = record?.key ?? ''): ErrorFacts {
   return {
     idempotencyKey: key === '' ? (intent?.idempotencyKey ?? intent?.duplicateKey) : key,
     externalOrderId: intent?.externalOrderId ?? record?.externalOrderId,
@@ -143,7 +143,7 @@ function changeOf({ intent }: Job): string {
     : " with this error's idempotencyKey in place of allowDuplicate"
 }
 
-function contextOf(job: Job, charged: Charged, record?: ToldRecord, key?: string): CallContext {
+function contextOf(job: Job, charged: Charged, record?: JournalRecord, key?: string): CallContext {
   const names = { ...namesOf(job, record, key), charged }
   return { ...orderCall(job.command, names, job.settings.signal), change: changeOf(job) }
 }

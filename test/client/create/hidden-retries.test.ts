@@ -1,3 +1,4 @@
+import type { FaultListChange } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import { it, keysOf } from '../../support/history.ts'
 import { failure, Lab, order } from '../../support/lab.ts'
@@ -13,8 +14,11 @@ const retrying =
   }
 
 /** Only the response to the second request arrives: a refusal, after the order was charged. */
-async function refusedAfterCharge(status: number): Promise<Lab> {
-  const lab = new Lab({ behaviour: { keyLifetime: 20 * MINUTE } })
+async function refusedAfterCharge(
+  status: number,
+  service?: ConstructorParameters<typeof Lab>[0],
+): Promise<Lab> {
+  const lab = new Lab({ ...service, behaviour: { ...service?.behaviour, keyLifetime: 20 * MINUTE } })
   lab.fault({ type: 'commitThenDrop' })
   lab.fault({ type: 'status', status, code: 'REFUSED' })
   expect(
@@ -101,6 +105,33 @@ describe('the look-up of create() for an order that was refused', () => {
     }
     await failure(lab.client({ fetch: slow }).orders.create(FROM_SHOP))
     expect(keysOf(lab)).toEqual([0, 1, 1])
+  })
+
+  it('a list without references does not permit a new key', async () => {
+    const lab = await refusedAfterCharge(402, { preset: 'minimal-answers' })
+    lab.runtime.jump(25 * MINUTE)
+    const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(REQUEST))
+    expect(error).toMatchObject({ code: 'unresolved_order', charged: 'unknown' })
+    lab.charged()
+  })
+
+  it.each([
+    ['the first read of the list misses it', 1],
+    ['it is pushed on by as many new orders as two pages have', 6],
+  ])('an order is found although %s', async (_lab, _what, at) => {
+    const lab = await refusedAfterCharge(402, { behaviour: { ordering: 'newest' } })
+    lab.runtime.jump(25 * MINUTE)
+    for (let old = 0; old < 400; old++) lab.sandbox.addOrder({ metadata: { externalOrderId: `old${old}` } })
+    let page = 0
+    const change: FaultListChange = (rows) => {
+      if (++page !== at) return rows
+      if (at === 1) return []
+      for (let more = 0; more < 90; more++) lab.sandbox.addOrder({ metadata: { externalOrderId: `${more}` } })
+      return rows
+    }
+    lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
+    const placed = await lab.client({ fetch: retrying(lab) }).orders.create(REQUEST)
+    expect(placed.id).toBe(lab.charged())
   })
 
   it('a list that comes from a cache does not permit a new key', async () => {

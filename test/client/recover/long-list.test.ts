@@ -1,8 +1,9 @@
+import type { FaultListChange } from 'customer-ordering-sdk/sandbox'
 import { describe, expect } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
 import { all } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
-import { type Lab, order } from '../../support/lab.ts'
+import { Lab, order } from '../../support/lab.ts'
 
 const MINUTE = 60_000
 const LIST = { operation: 'listOrders' } as const
@@ -17,11 +18,12 @@ describe('a list of orders that is longer than a lookup reads', () => {
   const PAGES = 200
 
   /** A service whose list has twice as many rows as a look-up reads. */
-  function endless(lab: Lab): void {
+  function endless(lab: Lab, first: object = {}): void {
     const rows = Array.from({ length: PAGES * 100 }, (_, row) => ({
       id: `o${row}`,
       status: 'done',
       amount: 1,
+      ...(row === 0 && first),
     }))
     lab.fault({ type: 'mutateList', change: () => rows }, 'always', 'listOrders')
   }
@@ -46,6 +48,12 @@ describe('a list of orders that is longer than a lookup reads', () => {
     })
     expect(lines.join('\n')).toContain('the lookup reached its page limit')
     expect(gets(lab)).toBe(PAGES)
+  })
+
+  it('an order that may be meant is shown, although the list was too long', async (lab) => {
+    await tooOld(lab)
+    endless(lab, { quantity: 9, metadata: { externalOrderId: 'r1' } })
+    await recovers(lab, { outcome: 'needs_attention', reason: 'doubtful', error: { orderId: 'o0' } })
   })
 
   it('a list that is too long is not read again for the same order within 15 minutes, by any client', async (lab) => {
@@ -79,6 +87,14 @@ describe('a list of orders that is longer than a lookup reads', () => {
   })
 })
 
+it('an order is found if the service gives it another source system than its request names', async () => {
+  const lab = new Lab({ behaviour: { sourceSystemFrom: 'apiKey' } })
+  const request = order('r1', { metadata: { externalOrderId: 'r1', sourceSystem: 'shop' } })
+  await lab.doubted('commitThenDrop', request)
+  lab.runtime.jump(60 * MINUTE)
+  await recovers(lab, { outcome: 'created', order: { id: lab.charged() } })
+})
+
 describe('the walk of a look-up over the list', () => {
   /** The order is charged, its response is lost, and many later orders precede it in the list. */
   async function buried(lab: Lab): Promise<void> {
@@ -101,6 +117,22 @@ describe('the walk of a look-up over the list', () => {
     await recovers(lab, { outcome: 'created', order: { id: lab.charged() } })
     expect(offsets(lab)).toEqual(expected)
   })
+
+  it.each([50, 20])(
+    'new orders that fill two pages of %i rows do not end the walk',
+    async (_lab, maxLimit) => {
+      const lab = new Lab({ behaviour: { ordering: 'newest', maxLimit } })
+      await buried(lab)
+      for (let row = 0; row < 400; row++) lab.sandbox.addOrder({})
+      let page = 0
+      const change: FaultListChange = (rows) => {
+        if (++page % 6 === 0) for (let row = 0; row < 2 * maxLimit; row++) lab.sandbox.addOrder({})
+        return rows
+      }
+      lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
+      await recovers(lab, { outcome: 'created', order: { id: lab.charged() } })
+    },
+  )
 
   it('rows without an id are skipped', async (lab) => {
     await buried(lab)

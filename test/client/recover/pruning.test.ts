@@ -4,7 +4,7 @@ import { emptyRow } from '../../../src/orders/record/record.ts'
 import type { OrderStore, PruneOptions } from '../../../src/stores/store.ts'
 import { throwing } from '../../support/calls.ts'
 import { it } from '../../support/history.ts'
-import { failure, Lab, order } from '../../support/lab.ts'
+import { failure, Lab, order, told } from '../../support/lab.ts'
 import { faultyStore } from '../../support/stores.ts'
 
 const HOUR = 60 * 60_000
@@ -175,6 +175,28 @@ it('a recovery removes old records once an hour, and separately for each account
   for (const account of ['shop', 'other shop', 'shop']) await lab.client({ store, account }).orders.recover()
   await lab.runtime.settle()
   expect(pruned).toHaveLength(2)
+})
+
+it('a call that slept while its record was pruned and bought again does not write over the new record', async (lab) => {
+  await lab.refused()
+  let give = (_apiKey: string): void => {}
+  const asked = new Promise<string>((resolve) => {
+    give = resolve
+  })
+  const { ending } = await lab.begin(() =>
+    told(lab.elsewhere({ apiKey: () => asked }).orders.create(order('r1'))),
+  )
+  lab.runtime.auto = false
+  lab.runtime.jump(7.2 * DAY)
+  await lab.elsewhere().orders.create(order('witness'))
+  lab.runtime.jump(2.25 * DAY)
+  await lab.elsewhere().orders.recover()
+  expect(await kept(lab)).toEqual(['witness'])
+  const { id } = await lab.elsewhere().orders.create(order('r1'))
+  give(lab.sandbox.apiKey)
+  lab.runtime.auto = true
+  expect((await ending).order?.id ?? id).toBe(id)
+  expect((await lab.elsewhere().orders.create(order('r1'))).id).toBe(id)
 })
 
 it('a failed removal of old records is logged, and does not affect the order', async () => {

@@ -54,6 +54,39 @@ it('reconcile() reports orders on both sides, on one side only, and with differe
   })
 })
 
+it('reconcile() compares the amount of a listed order that is not readable otherwise', async (lab) => {
+  await place(lab, 1)
+  const change: Change = (rows) => rows.map((row) => ({ ...row, status: null, amount: 9999 }))
+  lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
+  expect(await bareKinds(lab)).toEqual(['amount_differs'])
+})
+
+it('reconcile() ends with an abort also after it has read the list', async (lab) => {
+  for (const reference of ['r0', 'r1', 'r2']) await lab.doubted('drop', order(reference))
+  const controller = new AbortController()
+  const { signal } = controller
+  const found: Reconciled[] = []
+  const reading = (async () => {
+    for await (const one of lab.orders.reconcile({}, { signal })) {
+      found.push(one)
+      controller.abort('enough')
+    }
+  })()
+  expect(await failure(reading)).toMatchObject({ code: 'aborted', cause: 'enough' })
+  expect(kindsOf(found)).toEqual(['only_local r0'])
+})
+
+it('reconcile() continues after a record that has become unreadable, and fails at its end', async (lab) => {
+  await place(lab, 3)
+  const found: Reconciled[] = []
+  const reading = (async () => {
+    for await (const one of lab.orders.reconcile())
+      if (found.push(one) === 1) await lab.tamper('ref:r1', { layout: 2 })
+  })()
+  expect(await failure(reading)).toMatchObject({ code: 'store' })
+  expect(found.filter(({ kind }) => kind === 'matched')).toHaveLength(2)
+})
+
 it('reconcile() matches an open order by its reference, and changes nothing', async (lab) => {
   await lab.doubted()
   const before = await lab.row('ref:r1')

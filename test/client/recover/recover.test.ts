@@ -4,6 +4,7 @@ import {
   type RecoverOptions,
   type RecoveryOutcome,
 } from 'customer-ordering-sdk'
+import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import type { CustomerOrderingClient } from '../../../src/client.ts'
 import type { OrderStore } from '../../../src/stores/store.ts'
@@ -308,6 +309,19 @@ describe('recover() past the point where repeating is safe only looks', () => {
     ])
   })
 
+  it('recover() reports an order as settled if a person has settled it during the look-up', async () => {
+    const lab = new Lab(SILENT)
+    await lab.doubted()
+    lab.runtime.jump(HOUR)
+    const orderId = lab.charged()
+    const fetch: typeof globalThis.fetch = async (...request) => {
+      if ((await lab.record('ref:r1'))?.state === 'open')
+        await lab.orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId })
+      return await lab.sandbox.fetch(...request)
+    }
+    expect(await run(lab, { by: () => lab.client({ fetch }) })).toMatchObject([{ outcome: 'created' }])
+  })
+
   it('recover() does not look up an order without a reference', async (lab) => {
     await lab.dies((orders) => orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     lab.runtime.jump(WINDOW)
@@ -368,9 +382,13 @@ it.each<[count: number, options: RecoverOptions, takes: number]>([
   lab.sandbox.expectCharges(count)
 })
 
-it('three transport failures in a row end the walk, apart from the requests in progress', async (lab) => {
+it.each<[string, FaultAction]>([
+  ['lost connections', { type: 'drop' }],
+  ['rate limits', { type: 'status', status: 429 }],
+  ['rejected API keys', { type: 'status', status: 401 }],
+])('three %s in a row end the walk, apart from the requests in progress', async (lab, _what, action) => {
   for (let count = 0; count < 30; count++) await lab.doubted('drop', order(`r${count}`))
-  lab.fault({ type: 'drop' }, 'always')
+  lab.fault(action, 'always')
   const before = lab.sandbox.requests.length
   expect(await lab.orders.recover()).toMatchObject({ stillOpen: 30 })
   expect(lab.sandbox.requests.length - before).toBeLessThanOrEqual(2 + 8)
@@ -606,6 +624,19 @@ describe('the walk of recover()', () => {
       { outcome: 'still_open', error: { code: 'store' } },
     ])
     expect(lab.posts.length).toBe(before)
+  })
+
+  it('recover() continues after a row that has become unreadable since it was listed', async (lab) => {
+    for (const step of leftLongAgo('r1', 'r2', 'r3')) await step(lab)
+    const found: RecoveryOutcome[] = []
+    for await (const outcome of lab.orders.recover({ concurrency: 1 })) {
+      if (found.push(outcome) === 1) await lab.tamper('ref:r2', { layout: 2 })
+    }
+    expect(found.map(({ outcome, reason }) => reason ?? outcome)).toEqual([
+      'created',
+      'newer_version',
+      'created',
+    ])
   })
 
   it('recover() takes claims that the store does not confirm in time for no failure of the service', async (lab) => {

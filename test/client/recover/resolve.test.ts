@@ -1,7 +1,7 @@
 import type { OrderName } from 'customer-ordering-sdk'
 import { describe, expect } from 'vitest'
 import type { RequestOptions } from '../../../src/call-options.ts'
-import type { CustomerOrderingClient } from '../../../src/client.ts'
+import { CustomerOrderingClient } from '../../../src/client.ts'
 import { all, throwing } from '../../support/calls.ts'
 import { it, keysOf } from '../../support/history.ts'
 import { anonymousOrder, failure, Lab, order, told } from '../../support/lab.ts'
@@ -365,6 +365,19 @@ describe('resolve(…, { as: "abandoned" })', () => {
       expect(lab.charged()).toBe(id)
     },
   )
+
+  it('an order cannot be abandoned while a call with a slow clock, which was taken over, may send it', async (lab) => {
+    lab.fault({ type: 'status', status: 429, headers: { 'retry-after': '18' } }, 1, 'createOrder')
+    lab.fault({ type: 'drop' }, 1, 'createOrder')
+    const store = faultyStore(lab.rows, lab.runtime)
+    const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 4 * 60_000 }
+    const slow = new CustomerOrderingClient({ ...lab.options, store }, runtime)
+    const { ending } = await lab.begin(() => slow.orders.create(order('r1')))
+    await failure(lab.elsewhere({ maxRetries: 0 }).orders.create(order('r1')))
+    await rejects(resolve(lab, ABANDONED, { by: lab.elsewhere() }), { code: 'unresolved_order' })
+    const { id } = await ending
+    expect(lab.charged()).toBe(id)
+  })
 
   it('an order may be abandoned once the calls are over whose claims were taken over', async (lab) => {
     await leave(lab, false)

@@ -72,7 +72,8 @@ describe('whether a call may still be running', () => {
     [false, 'was claimed over a call that is over, too', overtaken, 2001 + PERSON_SKEW],
     [true, 'is settled, but a call that was overtaken may run', { updatedAt: NOW, othersUntil: NOW + 1 }, 0],
     [false, 'is settled', { updatedAt: NOW }, 0],
-    [false, 'has a claim that ended before it was written', { updatedAt: NOW, busyUntil: NOW }, 0],
+    [true, 'has a claim of a slow clock', { updatedAt: NOW, busyUntil: NOW - 1 }, PERSON_SKEW - 1],
+    [false, 'had a claim of a slow clock', { updatedAt: NOW, busyUntil: NOW - 1 }, PERSON_SKEW],
   ])('a call may be running (%s) if the record %s', (may, _if, changes, at) => {
     expect(mayBeRunning(record(changes), NOW + at)).toBe(may)
   })
@@ -124,6 +125,12 @@ describe('the key with which a refused order is sent again', () => {
     ['next', 'it is random, and its window is over', { ...random, firstSentAt: 0 }],
   ])('the key is %s if %s', (start, _if, changes, given) => {
     expect(startOf(record(changes), timing, given)).toBe(start)
+  })
+
+  it('a key that was never sent is not skipped for an attempt that outlasts its window', () => {
+    expect(startOf(record({ firstSentAt: undefined }), { ...timing, attempt: 60 * MINUTE }, undefined)).toBe(
+      'same',
+    )
   })
 })
 

@@ -74,6 +74,7 @@ const CREATE: readonly Line[] = [
   ['claimed by a clock that was set back since', 'send', { ...busy, ...ahead(CLOCK_SKEW + 1) }],
   ['open', 'send'],
   ['open and nameless', 'send', nameless],
+  ['open and nameless, and a call was overtaken', 'refuse duplicate', { ...nameless, othersUntil: NOW + 1 }],
   ['open and held', 'send', { hold: 'aborted' }],
   ['stale', 'refuse window', stale],
   ['stale and nameless', 'refuse window', { ...nameless, ...stale }],
@@ -155,6 +156,7 @@ const FORGET: readonly Line[] = [
   ['stale', 'refuse unsettled', stale],
   ['created', 'empty', created],
   ['unread', 'refuse unsettled', unread],
+  ['unread, its id known', 'empty', known],
   ['refused', 'empty', refused],
 ]
 
@@ -302,10 +304,10 @@ describe('the step for any record', () => {
     })
   })
 
-  it('a record is abandoned only if it is open, and forgotten only if it is settled', () => {
+  it('a record is abandoned only if it is open, and forgotten only if its outcome is known', () => {
     each((is, at) => {
       if (ruleFor('abandon', is, at).step === 'close') expect(is.state).toBe('open')
-      if (ruleFor('forget', is, at).step === 'empty') expect(isPending(is)).toBe(false)
+      if (ruleFor('forget', is, at).step === 'empty') expect(!isPending(is) || idKnown(is, at)).toBe(true)
     })
   })
 })

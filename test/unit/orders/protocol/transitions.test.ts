@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Key } from '../../../../src/orders/protocol/keys.ts'
+import { type Key, PERSON_SKEW } from '../../../../src/orders/protocol/keys.ts'
 import {
   abandon,
   type Claim,
@@ -34,6 +34,7 @@ function content(with_: Changes = {}): RecordContent {
 const OWN = { apiKeyTag: 'mine', busyUntil: 150 } as const
 const CLAIMED = { ...OWN, claim: 'new' } as const
 const lease: Claim = { now: 50, until: 149.4, claim: 'new', apiKeyTag: 'mine' }
+const late: Claim = { ...lease, now: 50 + PERSON_SKEW }
 const own: Claim = { ...lease, claim: LEFT_OPEN.claim }
 const SAME: Key = { key: LEFT_OPEN.key, origin: 'derived', generation: 0, firstSentAt: 10 }
 const THIRD = { key: 'k3', generation: 3 } as const
@@ -81,10 +82,21 @@ describe('a claim', () => {
     ['of an open order', CLAIMED, { firstSentAt: 10 }],
     ['of an order that another call has', { ...CLAIMED, ambiguous: true, othersUntil: 99 }, busy],
     ['by the same call', OWN, busy, SAME, own],
-    ['after the end of the claim before', { ...CLAIMED, ambiguous: true }, { ...busy, busyUntil: 50 }],
+    [
+      'after the end of the claim before',
+      { ...CLAIMED, ambiguous: true, othersUntil: 50 },
+      { ...busy, busyUntil: 50 },
+    ],
     ['of an order that two calls have', { ...CLAIMED, othersUntil: 99 }, held(99, 98)],
     ['of an order with a longer overtaken call', CLAIMED, held(99, 120)],
-    ['of an order whose overtaken call is over', { ...CLAIMED, othersUntil: undefined }, held(undefined, 50)],
+    ['of an order whose overtaken call is over by this clock', CLAIMED, held(undefined, 50)],
+    [
+      'of an order whose overtaken call is over',
+      { ...CLAIMED, othersUntil: undefined },
+      held(undefined, 50),
+      SAME,
+      late,
+    ],
     ['of an order that is held', { ...CLAIMED, hold: undefined }, { firstSentAt: 10, hold: 'aborted' }],
     ['of an order that exists', CLAIMED, { ...clean, state: 'created', order: { id: 'o1' } }],
     ['of a refused order', REOPENED, again],
@@ -272,6 +284,8 @@ describe('a record whose times are not to be trusted', () => {
     ['claimed by a call that may be running', othersFor(1), { busyUntil: until(1) }],
     ['overtaken by such a call', othersFor(2), { busyUntil: until(1), othersUntil: until(2) }],
     ['claimed by a call that is over', over, { busyUntil: updatedAt }],
+    ['clean, in doubt', { ...marked, ambiguous: true }, { ambiguous: false }],
+    ['refused', marked, { state: 'rejected', ambiguous: false }],
   ])('a record that was %s is marked: %j', (_what, expected, before) => {
     const after = distrust(record({ ...before, updatedAt }), NOW, 'new')
     expect(changes(content(before), after)).toStrictEqual(expected)

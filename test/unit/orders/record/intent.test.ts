@@ -127,11 +127,27 @@ describe('a request that is not sent', () => {
   it('an undefined reference is rejected unless the order has another name', () => {
     const lost = { ...request, metadata: { externalOrderId: undefined } }
     expect(issuesOf(() => read(lost))).toEqual([
-      expect.stringMatching(/^metadata\.externalOrderId is undefined, so .*could place a second order/),
+      expect.stringMatching(/^metadata\.externalOrderId is undefined, .*could place a second order/),
     ])
     expect(read({ ...request, metadata: { note: 'n' } }).slot).toMatch(/^anon:/)
     expect(read(lost, { idempotencyKey: 'k' }).slot).toBe('key:k')
     expect(read(lost, { duplicateKey: 'own' }).slot).toBe('key:own')
+  })
+
+  it.each<[string, object]>([
+    [
+      'a reference that is not enumerable',
+      { metadata: Object.defineProperty({}, 'externalOrderId', { value: 'r' }) },
+    ],
+    ['a reference without a form in JSON', { metadata: { externalOrderId: { toJSON: () => undefined } } }],
+    ['metadata without a form in JSON', { metadata: { externalOrderId: 'r', toJSON: () => undefined } }],
+    ['metadata that leave the reference out', { metadata: { externalOrderId: 'r', toJSON: () => ({}) } }],
+    ['a request that leaves the metadata out', { metadata: { externalOrderId: 'r' }, toJSON: () => bare }],
+    ['a request without its empty metadata', { metadata: null, toJSON: () => bare }],
+  ])('%s is rejected, because the order would have no name', (_what, lost) => {
+    expect(issuesOf(() => read({ ...bare, ...lost } as never))).toEqual([
+      expect.stringMatching(/^metadata(\.externalOrderId)? is undefined, or has no form in JSON/),
+    ])
   })
 
   it('a deliberate duplicate has no reference and no key', () => {

@@ -119,7 +119,7 @@ describe('a stored record', () => {
     expect(emptied).toMatchObject(facts)
     expect(emptied.data).not.toContain(order.id)
     expect(await read(emptied, mirror)).toBe('forgotten')
-    expect(emptyRow('scope', row.id, 5000)).toEqual({ ...emptied, version: 1, createdAt: 5000 })
+    expect(emptyRow('scope', row.id, 5000)).toEqual({ ...emptied, version: 5001, createdAt: 5000 })
   })
 })
 
