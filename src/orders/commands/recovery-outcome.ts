@@ -115,7 +115,7 @@ export function failureOf(error: unknown): AnyCustomerOrderingError {
   return error
 }
 
-/** The outcome of a row that cannot be read. Only a codec that did not answer may answer later. */
+/** The outcome of a row that cannot be read. Only a codec that did not respond may respond later. */
 export function unusableOutcome({ row, why }: UnusableRow): RecoveryOutcome {
   const { id, version, createdAt, state } = row
   const unknown = { key: '', generation: 0, ambiguous: true, attempts: 0 } as const

@@ -35,6 +35,9 @@ const CORE = [
   'client/**/{idempotency,sequences,conflicts,anonymous,generations,retry,timeouts,abort,mistakes-of-callers}.test.ts',
   'client/**/{recover,resolve,reconcile,remembered,pruning,create-many,close,codec,hooks}.test.ts',
   'client/**/{api-key-rotation,store-faults,contradictions,claims,long-list,hidden-retries}.test.ts',
+  'client/{create,recover}/*.test.ts',
+  'client/setup/{secrets,options}.test.ts',
+  'proxy/client.test.ts',
 ]
 
 const FOLDERS: readonly Folder[] = [

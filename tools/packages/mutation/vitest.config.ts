@@ -18,7 +18,7 @@ class AsListed extends BaseSequencer {
 export default defineConfig({
   test: {
     sequence: { sequencer: AsListed },
-    projects: ['unit', 'property', 'client'].map((name) =>
+    projects: ['unit', 'property', 'client', 'proxy'].map((name) =>
       project(name, {
         include: tests.filter((path) => path.startsWith(`${name}/`)).map((path) => `test/${path}`),
         testTimeout: 30_000,
