@@ -43,7 +43,8 @@ const CALL: Readers<RequestOptions> = {
     (value) =>
       isObject(value) &&
       typeof value['aborted'] === 'boolean' &&
-      typeof value['addEventListener'] === 'function',
+      typeof value['addEventListener'] === 'function' &&
+      typeof value['removeEventListener'] === 'function',
     'must be an AbortSignal',
   ),
   timeout: duration,

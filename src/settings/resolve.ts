@@ -49,6 +49,8 @@ export interface Settings<S extends Schemas> {
 
 const BASE_URL = 'CUSTOMER_ORDERING_BASE_URL'
 
+/** Milliseconds that a store may take between the claim of an order and its attempt. */
+const STORE_TIME = 10_000
 const DAY = 24 * 60 * 60 * 1000
 
 /**
@@ -154,8 +156,8 @@ export function resolveSettings<S extends Schemas>(
     timeout < totalTimeout ? ['timeout', timeout] : (['totalTimeout', totalTimeout] as const)
   if (attempt + CLOCK_SKEW > safeRetryWindow) {
     refuseOption(
-      `of ${safeRetryWindow} leaves no room for one attempt. Set it to at least ${attempt + CLOCK_SKEW}` +
-        ` (${limit} ${attempt}, and ${CLOCK_SKEW} for the difference between clocks), or lower ${limit}`,
+      `of ${safeRetryWindow} leaves no room for one attempt. Set it to at least ${attempt + CLOCK_SKEW + STORE_TIME}` +
+        ` (${limit} ${attempt}, ${CLOCK_SKEW} for the difference between clocks, and ${STORE_TIME} for the store), or lower ${limit}`,
       'safeRetryWindow',
     )
   }
