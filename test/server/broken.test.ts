@@ -6,27 +6,25 @@ import { describe, expect, test } from 'vitest'
 import { MAX_ERROR_BYTES } from '../../src/http/attempt.ts'
 import { kyTransport } from '../../src/http/ky-transport.ts'
 import { asRead, attempt } from '../support/attempt.ts'
-import { answerText, rawServer, type Serve } from '../support/raw-server.ts'
+import { deferred } from '../support/calls.ts'
+import { used } from '../support/heap.ts'
+import { answerText, rawServer, responding, type Serve } from '../support/raw-server.ts'
 import { fakeRuntime } from '../support/runtime.ts'
 import { serving } from './addresses.ts'
 
 const chunked = 'HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n'
 const withLength = 'HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\n'
+const reset = (socket: Socket): unknown => socket.resetAndDestroy()
 
 describe('a connection that breaks', () => {
   const lost = { kind: 'failed', unsent: false, closed: true }
 
+  const HALF = 'HTTP/1.1 201 Created\r\ncontent-le'
   const early: Record<string, readonly [Serve, code: string]> = {
-    'is reset before any response': [(socket) => socket.resetAndDestroy(), 'ECONNRESET'],
+    'is reset before any response': [reset, 'ECONNRESET'],
     'ends before any response': [(socket) => socket.end(), 'UND_ERR_SOCKET'],
-    'ends within the headers': [
-      (socket) => socket.end('HTTP/1.1 201 Created\r\ncontent-le'),
-      'UND_ERR_SOCKET',
-    ],
-    'is reset within the headers': [
-      (socket) => socket.write('HTTP/1.1 201 Created\r\ncontent-le', () => socket.resetAndDestroy()),
-      'ECONNRESET',
-    ],
+    'ends within the headers': [(socket) => socket.end(HALF), 'UND_ERR_SOCKET'],
+    'is reset within the headers': [(socket) => socket.write(HALF, () => reset(socket)), 'ECONNRESET'],
   }
   test.each(Object.entries(early))(
     'a connection that %s is a failure that proves nothing',
@@ -41,10 +39,7 @@ describe('a connection that breaks', () => {
   )
 
   test('a new connection that breaks is unsent if connecting failed, and proves nothing otherwise', async () => {
-    const server = await rawServer(
-      () => {},
-      (socket) => socket.resetAndDestroy(),
-    )
+    const server = await rawServer(() => {}, reset)
     for (let count = 0; count < 20; count++) {
       const result = await attempt(server.url)
       if (result.kind !== 'failed') throw new Error(result.kind)
@@ -57,20 +52,15 @@ describe('a connection that breaks', () => {
     'ends amid a body of known length': (socket) => socket.end(`${withLength}{"id":`),
     'ends before the first byte of the body': (socket) => socket.end(withLength),
     'is reset amid a body of known length': (socket) =>
-      socket.write(`${withLength}{"id":`, () => socket.resetAndDestroy()),
+      socket.write(`${withLength}{"id":`, () => reset(socket)),
     'ends amid a chunk': (socket) => socket.end(`${chunked}20\r\n{"id":`),
     'ends between chunks': (socket) => socket.end(`${chunked}6\r\n{"id":\r\n`),
     'sends a chunk that is none': (socket) => socket.end(`${chunked}6\r\n{"id":\r\nzz\r\n`),
     'ends amid a compressed body': (socket) => {
       const body = gzipSync('{"id":"ord_1","status":"pending","amount":100}')
-      socket.end(
-        Buffer.concat([
-          Buffer.from(
-            `${chunked.replace('chunked', 'chunked\r\ncontent-encoding: gzip')}${body.length.toString(16)}\r\n`,
-          ),
-          body.subarray(0, 20),
-        ]),
-      )
+      socket.write(chunked.replace('chunked', 'chunked\r\ncontent-encoding: gzip'))
+      socket.write(`${body.length.toString(16)}\r\n`)
+      socket.end(body.subarray(0, 20))
     },
   }
   test.each(Object.entries(cut))(
@@ -84,9 +74,7 @@ describe('a connection that breaks', () => {
   )
 
   test('a body that falsely claims gzip cannot be decompressed', async () => {
-    const server = await rawServer((socket) =>
-      socket.write(answerText(201, '{"id":"ord_1"}', ['content-encoding: gzip'])),
-    )
+    const server = await responding(answerText(201, '{"id":"ord_1"}', ['content-encoding: gzip']))
     expect(await attempt(server.url)).toMatchObject({ status: 201, problem: 'undecodable' })
   })
 
@@ -104,17 +92,14 @@ test.each<[string, (socket: Socket) => unknown]>([
   ['sends interim responses', (socket) => socket.write('HTTP/1.1 102 Processing\r\n\r\n'.repeat(100))],
 ])('a server that %s leads to a timeout, and the connection is closed', async (_what, serve) => {
   const runtime = fakeRuntime()
-  let begun: () => void = () => {}
-  const served = new Promise<void>((resolve) => {
-    begun = resolve
-  })
+  const served = deferred()
   const server = await rawServer((socket) => {
     serve(socket)
-    begun()
+    served.resolve()
   })
   const closed = server.closed()
   const pending = attempt(server.url, { timeout: 5000 }, { runtime })
-  await served
+  await served.promise
   await runtime.advance(4999)
   expect(runtime.timers).toBe(1)
   await runtime.advance(1)
@@ -132,15 +117,12 @@ describe('a body that stalls', () => {
   ): Promise<unknown> {
     const runtime = fakeRuntime()
     const controller = new AbortController()
-    const server = await rawServer((socket) => socket.write(bytes))
+    const server = await responding(bytes)
     const closed = server.closed()
-    let answered: () => void = () => {}
-    const headers = new Promise<void>((resolve) => {
-      answered = resolve
-    })
+    const headers = deferred()
     const fetch: typeof globalThis.fetch = async (...args) => {
       const response = await globalThis.fetch(...args)
-      answered()
+      headers.resolve()
       return response
     }
     const pending = attempt(
@@ -148,7 +130,7 @@ describe('a body that stalls', () => {
       { timeout: 5000, signal: controller.signal },
       { runtime, transport: kyTransport(fetch) },
     )
-    await headers
+    await headers.promise
     await runtime.settle()
     await end(runtime, controller)
     const result = await pending
@@ -180,7 +162,7 @@ describe('a body that stalls', () => {
 
 describe("the caller's signal", () => {
   test('a signal that has fired prevents a send', async () => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '{}')))
+    const server = await responding(answerText(200, '{}'))
     expect(await attempt(server.url, { signal: AbortSignal.abort() })).toEqual({ kind: 'aborted' })
     expect(server.connections()).toBe(0)
   })
@@ -198,10 +180,6 @@ describe("the caller's signal", () => {
 describe('a body that is too large', () => {
   /** Peak memory while something runs, minus the memory before, in bytes. */
   async function memoryOf<T>(work: () => Promise<T>): Promise<{ readonly result: T; readonly peak: number }> {
-    const used = (): number => {
-      const { heapUsed, external } = process.memoryUsage()
-      return heapUsed + external
-    }
     const before = used()
     let peak = 0
     const timer = setInterval(() => {
@@ -216,11 +194,7 @@ describe('a body that is too large', () => {
   }
 
   /** Streams a body of any size, as fast as it is read. */
-  async function streaming(
-    status: number,
-    bytes: number,
-    gzip: boolean,
-  ): Promise<{ url: string; sent: () => number }> {
+  async function streaming(status: number, bytes: number, gzip: boolean) {
     const chunk = Buffer.alloc(65_536, ' ')
     let sent = 0
     const server = createServer((_request, response) => {
@@ -262,14 +236,8 @@ describe('a body that is too large', () => {
     const text = ' '.repeat(bytes)
     const body = gzip ? gzipSync(text) : Buffer.from(text)
     const encoding = gzip ? 'content-encoding: gzip\r\n' : ''
-    const server = await rawServer((socket) =>
-      socket.write(
-        Buffer.concat([
-          Buffer.from(`HTTP/1.1 ${status} X\r\n${encoding}content-length: ${body.length}\r\n\r\n`),
-          body,
-        ]),
-      ),
-    )
+    const head = `HTTP/1.1 ${status} X\r\n${encoding}content-length: ${body.length}\r\n\r\n`
+    const server = await responding(Buffer.concat([Buffer.from(head), body]))
     const result = await attempt(server.url, { maxBytes: 5000 })
     if (result.kind !== 'answer') throw new Error(result.kind)
     return result.problem ?? result.text.length
@@ -286,16 +254,14 @@ describe('a body that is too large', () => {
   )
 
   test('the size of a body is counted in bytes, not in characters', async () => {
-    const server = await rawServer((socket) => socket.write(answerText(200, '注'.repeat(2000))))
+    const server = await responding(answerText(200, '注'.repeat(2000)))
     expect(await attempt(server.url, { maxBytes: 5999 })).toMatchObject({ problem: 'too_large' })
     expect(await attempt(server.url, { maxBytes: 6000 })).toHaveProperty('problem', undefined)
   })
 
   test('a body in very many pieces needs no more memory than one in few', async () => {
     const pieces = 200_000
-    const server = await rawServer((socket) =>
-      socket.write(`${chunked}${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`),
-    )
+    const server = await responding(`${chunked}${'1\r\nx\r\n'.repeat(pieces)}0\r\n\r\n`)
     const { result, peak } = await memoryOf(() => attempt(server.url))
     expect(result).toMatchObject({ kind: 'answer', text: 'x'.repeat(pieces) })
     expect(peak).toBeLessThan(128 * 1024 ** 2)

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { kyTransport } from '../../src/http/ky-transport.ts'
 import { asRead, attempt } from '../support/attempt.ts'
 import { refusing, unsentOf } from './addresses.ts'
@@ -9,13 +9,11 @@ describe('a fetch that is not the one that Node came with never proves that noth
 
   /** The transport's verdict on a refused connection if the global fetch is replaced. */
   async function patched(fetch: typeof globalThis.fetch, when: 'before' | 'after'): Promise<unknown> {
-    onTestFinished(() => {
-      globalThis.fetch = original
-    })
+    onTestFinished(() => void vi.unstubAllGlobals())
     const url = await refusing()
-    if (when === 'before') globalThis.fetch = fetch
+    if (when === 'before') vi.stubGlobal('fetch', fetch)
     const transport = kyTransport()
-    globalThis.fetch = fetch
+    vi.stubGlobal('fetch', fetch)
     return unsentOf(await attempt(url, asRead, { transport }))
   }
 
@@ -52,18 +50,6 @@ describe('a fetch that is not the one that Node came with never proves that noth
 
 describe('whether a request may be sent more than once', () => {
   const original = globalThis.fetch
-  const scope = globalThis as unknown as { navigator: object }
-
-  function withServiceWorker(controller: object | null): void {
-    const before = Object.getOwnPropertyDescriptor(scope, 'navigator')
-    onTestFinished(() => {
-      if (before !== undefined) Object.defineProperty(scope, 'navigator', before)
-    })
-    Object.defineProperty(scope, 'navigator', {
-      value: { serviceWorker: { controller } },
-      configurable: true,
-    })
-  }
 
   test("Node's own fetch sends a request once", async () => {
     const transport = kyTransport()
@@ -74,50 +60,42 @@ describe('whether a request may be sent more than once', () => {
   test("the caller's fetch and a patched fetch may repeat a request", () => {
     expect(kyTransport(original).sendsOnce?.()).toBe(undefined)
     const transport = kyTransport()
-    onTestFinished(() => {
-      globalThis.fetch = original
-    })
+    onTestFinished(() => void vi.unstubAllGlobals())
     for (const patch of [original.bind(globalThis), ((...args) => original(...args)) as typeof fetch]) {
-      globalThis.fetch = patch
+      vi.stubGlobal('fetch', patch)
       expect(transport.sendsOnce?.()).toBe(false)
       expect(kyTransport().sendsOnce?.()).toBe(false)
     }
   })
 
   test('a service worker that controls the page may repeat a request', () => {
-    withServiceWorker({})
+    onTestFinished(() => void vi.unstubAllGlobals())
+    vi.stubGlobal('navigator', { serviceWorker: { controller: {} } })
     expect(kyTransport().sendsOnce?.()).toBe(false)
-    withServiceWorker(null)
+    vi.stubGlobal('navigator', { serviceWorker: { controller: null } })
     expect(kyTransport().sendsOnce?.()).toBe(true)
   })
 })
 
 describe('a dispatcher that is not the one that Node came with never proves that nothing was sent', () => {
+  type Agent = { dispatch(...args: unknown[]): unknown }
   type Slots = Record<symbol, unknown>
   const slots = globalThis as unknown as Slots
   const generations = [1, 2].map((generation) => Symbol.for(`undici.globalDispatcher.${generation}`))
 
   /** The current dispatcher, and a function that replaces it until the test ends. */
-  async function current(): Promise<{
-    agent: { dispatch(...args: unknown[]): unknown }
-    put(values: unknown[]): void
-  }> {
+  async function current() {
     // Node loads its fetch and the dispatcher on first use.
     await attempt(await refusing())
     const before = generations.map((name) => slots[name])
-    onTestFinished(() => {
-      for (const [index, name] of generations.entries()) slots[name] = before[index]
-    })
-    return {
-      agent: (before[1] ?? before[0]) as { dispatch(): unknown },
-      put: (values) => {
-        for (const [index, name] of generations.entries()) slots[name] = values[index]
-      },
+    const put = (values: unknown[]): void => {
+      for (const [index, name] of generations.entries()) slots[name] = values[index]
     }
+    onTestFinished(() => put(before))
+    return { agent: (before[1] ?? before[0]) as Agent, put }
   }
   const ask = async (): Promise<unknown> => unsentOf(await attempt(await refusing()))
 
-  type Agent = { dispatch(...args: unknown[]): unknown }
   const foreign: Record<string, (agent: Agent) => unknown> = {
     'composed of interceptors, as a proxy': (agent) =>
       new Proxy(agent, {

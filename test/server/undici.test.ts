@@ -14,11 +14,11 @@ import {
   undiciTransport,
 } from 'customer-ordering-sdk/undici'
 import * as undiciModule from 'undici'
-import { Agent, interceptors, MockAgent, ProxyAgent } from 'undici'
+import { Agent, type Dispatcher, interceptors, MockAgent, ProxyAgent } from 'undici'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { attempt } from '../support/attempt.ts'
 import { TRUSTED } from '../support/certificates.ts'
-import { answerText, listening, rawServer } from '../support/raw-server.ts'
+import { answerText, listening, rawServer, responding } from '../support/raw-server.ts'
 import { refusing, serving, trustAuthority, unsentOf } from './addresses.ts'
 
 function undici(options?: UndiciTransportOptions): UndiciTransport {
@@ -28,14 +28,19 @@ function undici(options?: UndiciTransportOptions): UndiciTransport {
 }
 
 /** A server that responds with a body in this coding. */
-const encoded = (coding: string, body: Buffer) =>
-  rawServer((socket) => {
-    socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`)
-    socket.write(body)
-  })
+function encoded(coding: string, body: Buffer) {
+  const head = `HTTP/1.1 200 OK\r\ncontent-encoding: ${coding}\r\ncontent-length: ${body.length}\r\n\r\n`
+  return responding(Buffer.concat([Buffer.from(head), body]))
+}
+
+/** A dispatcher that closes after the test. */
+function ending<Own extends Dispatcher>(dispatcher: Own): Own {
+  onTestFinished(() => dispatcher.close())
+  return dispatcher
+}
 
 /** A server that responds to every request with an empty object. */
-const responsive = () => rawServer((socket) => socket.write(answerText(200, '{}')))
+const responsive = () => responding(answerText(200, '{}'))
 
 /** Sets the proxy of the environment. */
 function proxyIs(url: string): void {
@@ -67,9 +72,7 @@ describe('the undici transport', () => {
       response.end(JSON.stringify({ amount: balance++, currency: 'EUR' }))
     })
     const baseUrl = `http://${await serving(server)}`
-    const dispatcher = new Agent().compose(interceptors.cache())
-    onTestFinished(() => dispatcher.close())
-    const transport = undici({ dispatcher })
+    const transport = undici({ dispatcher: ending(new Agent().compose(interceptors.cache())) })
     const client = new CustomerOrderingClient({ baseUrl, apiKey: 'key', transport })
     const first = await client.balance.retrieve()
     const second = await client.balance.retrieve()
@@ -93,12 +96,9 @@ describe('the undici transport', () => {
     onTestFinished(() => void server.close())
     const dispatcher = new Agent({ allowH2: true })
     onTestFinished(() => dispatcher.destroy())
-    const [text, ownChoice] = ['1.1', '2.0']
-    expect(await attempt(`https://127.0.0.1:${port}`, {}, { transport: undici() })).toMatchObject({ text })
-    const chosen = undici({ dispatcher })
-    expect(await attempt(`https://127.0.0.1:${port}`, {}, { transport: chosen })).toMatchObject({
-      text: ownChoice,
-    })
+    const over = (transport: Transport) => attempt(`https://127.0.0.1:${port}`, {}, { transport })
+    expect(await over(undici())).toMatchObject({ text: '1.1' })
+    expect(await over(undici({ dispatcher }))).toMatchObject({ text: '2.0' })
   })
 
   test('the undici transport waits for requests in flight when it is closed, then sends nothing', async () => {
@@ -166,9 +166,7 @@ describe('evidence of the undici transport', () => {
   })
 
   test("with the caller's dispatcher, which may retry, the transport proves nothing", async () => {
-    const dispatcher = new Agent()
-    onTestFinished(() => dispatcher.close())
-    expect(await refusedWith(undici({ dispatcher }))).toBe(false)
+    expect(await refusedWith(undici({ dispatcher: ending(new Agent()) }))).toBe(false)
   })
 
   test('with a proxy, the transport proves nothing', async () => {
@@ -201,9 +199,7 @@ describe('proxies and dispatchers', () => {
 
   test("the caller's dispatcher sends, and stays open", async () => {
     const { url, asked } = await proxy()
-    const dispatcher = new ProxyAgent(url)
-    onTestFinished(() => dispatcher.close())
-    const transport = undiciTransport({ dispatcher })
+    const transport = undiciTransport({ dispatcher: ending(new ProxyAgent(url)) })
     await attempt('http://api.example.test/v1', {}, { transport })
     await transport.close()
     await attempt('http://api.example.test/v1', {}, { transport })
@@ -211,8 +207,7 @@ describe('proxies and dispatchers', () => {
   })
 
   test('a MockAgent responds in tests', async () => {
-    const dispatcher = new MockAgent()
-    onTestFinished(() => dispatcher.close())
+    const dispatcher = ending(new MockAgent())
     dispatcher.disableNetConnect()
     dispatcher
       .get('https://api.example.com')
@@ -368,9 +363,8 @@ describe('a transport that is closed', () => {
         throw closed
       }
     }
-    const dispatcher = new Retrying()
-    onTestFinished(() => dispatcher.close())
-    const result = await attempt('http://127.0.0.1:1', {}, { transport: undici({ dispatcher }) })
+    const transport = undici({ dispatcher: ending(new Retrying()) })
+    const result = await attempt('http://127.0.0.1:1', {}, { transport })
     expect(result).toMatchObject({ kind: 'failed', unsent: false, detail: { code: 'UND_ERR_CLOSED' } })
   })
 

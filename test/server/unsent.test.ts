@@ -14,18 +14,22 @@ import { order } from '../support/lab.ts'
 import { answerText, listening, rawServer } from '../support/raw-server.ts'
 import { refusing, serving, trustAuthority, unsentOf } from './addresses.ts'
 
-/** Makes the next connections of this process fail like system errors. */
-function connectionsFail(error: Error): void {
+/** The verdict on an attempt whose connections fail with this error, as the system's would. */
+async function verdictOn(error: Error): Promise<unknown> {
   const spy = vi.spyOn(net, 'connect').mockImplementation(() => {
     const socket = new net.Socket()
     setImmediate(() => socket.destroy(error))
     return socket
   })
   onTestFinished(() => spy.mockRestore())
+  return unsentOf(await attempt('http://127.0.0.1:1234'))
 }
 
 const failure = (code: string, syscall?: string): Error =>
   Object.assign(new Error(`${syscall} ${code}`), { code, ...(syscall === undefined ? {} : { syscall }) })
+const REFUSED = failure('ECONNREFUSED', 'connect')
+/** The error of a host whose addresses fail with these. */
+const ofAll = (errors: Error[]): Error => Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' })
 
 describe('with connections that nobody else has a hand in, a request is surely unsent', () => {
   test('with exclusive connections, a refused connection proves that nothing was sent', async () => {
@@ -56,8 +60,7 @@ describe('with connections that nobody else has a hand in, a request is surely u
   ])(
     'with exclusive connections, a connect error of %s proves that nothing was sent (%s)',
     async (code, syscall) => {
-      connectionsFail(failure(code, syscall))
-      expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe('unreachable')
+      expect(await verdictOn(failure(code, syscall))).toBe('unreachable')
     },
   )
 
@@ -67,9 +70,7 @@ describe('with connections that nobody else has a hand in, a request is surely u
   })
 
   test('with exclusive connections, failures of all addresses prove that nothing was sent', async () => {
-    const errors = [failure('ECONNREFUSED', 'connect'), failure('ENETUNREACH', 'connect')]
-    connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))
-    expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe('unreachable')
+    expect(await verdictOn(ofAll([REFUSED, failure('ENETUNREACH', 'connect')]))).toBe('unreachable')
   })
 })
 
@@ -92,27 +93,20 @@ describe('with connections that nobody else has a hand in, a request may have be
     ['EMFILE', undefined],
     ['SOMETHING_NEW', undefined],
   ])('with exclusive connections, a failure with %s proves nothing (%s)', async (code, syscall) => {
-    connectionsFail(failure(code, syscall))
-    expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe(false)
+    expect(await verdictOn(failure(code, syscall))).toBe(false)
   })
 
+  const reached = Object.assign(failure('ECONNRESET', 'read'), { cause: REFUSED })
   test.each([
-    ['another way', [failure('ECONNREFUSED', 'connect'), failure('ECONNRESET', 'read')]],
-    [
-      'after it was reached, with a connection failure as its cause',
-      [
-        failure('ECONNREFUSED', 'connect'),
-        Object.assign(failure('ECONNRESET', 'read'), { cause: failure('ECONNREFUSED', 'connect') }),
-      ],
-    ],
-    ['without saying how', [failure('ECONNREFUSED', 'connect'), new Error('x')]],
-    ['on an established connection', [failure('ECONNREFUSED', 'connect'), failure('EHOSTUNREACH', 'read')]],
+    ['another way', [REFUSED, failure('ECONNRESET', 'read')]],
+    ['after it was reached, with a connection failure as its cause', [REFUSED, reached]],
+    ['without saying how', [REFUSED, new Error('x')]],
+    ['on an established connection', [REFUSED, failure('EHOSTUNREACH', 'read')]],
     ['without any reason at all', []],
   ])(
     'with exclusive connections, unreachable addresses prove nothing if one failed %s',
     async (_how, errors) => {
-      connectionsFail(Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' }))
-      expect(unsentOf(await attempt('http://127.0.0.1:1234'))).toBe(false)
+      expect(await verdictOn(ofAll(errors))).toBe(false)
     },
   )
 
@@ -246,11 +240,8 @@ describe('a server with TLS', () => {
 
   test("with the caller's fetch, a rejected certificate does not prove that nothing was sent", async () => {
     const server = await serveTls(AUTHORITY, false)
-    const result = await attempt(
-      server.url,
-      {},
-      { transport: kyTransport((...args) => globalThis.fetch(...args)) },
-    )
+    const transport = kyTransport((...args) => globalThis.fetch(...args))
+    const result = await attempt(server.url, {}, { transport })
     expect(result).toMatchObject({ unsent: false, detail: { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' } })
   })
 })

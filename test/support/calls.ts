@@ -12,6 +12,15 @@ export async function errorOf(call: Promise<unknown>): Promise<unknown> {
   )
 }
 
+/** A promise, and the function that resolves it. */
+export function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => {}
+  const promise = new Promise<void>((done) => {
+    resolve = done
+  })
+  return { promise, resolve }
+}
+
 /** Collects all values of an iterable. */
 export async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const found: T[] = []

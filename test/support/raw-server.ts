@@ -86,6 +86,9 @@ export function parseRequest(
   return { request: { line, headers, body: bytes.subarray(end + 4, length).toString('utf8') }, length }
 }
 
+/** Responds to every request with these bytes. */
+export const responding = (bytes: string | Uint8Array) => rawServer((socket) => socket.write(bytes))
+
 /** A complete response with its length. */
 export function answerText(status: number, body: string, headers: readonly string[] = []): string {
   const lines = [`HTTP/1.1 ${status} Some Reason`, 'content-type: application/json', ...headers]
