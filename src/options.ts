@@ -238,8 +238,9 @@ export interface ClientOptions<S extends Schemas = Schemas> {
   /**
    * Headers that the client adds to every request: trimmed, printable ASCII.
    *
-   * These names are rejected: `Authorization`, `Idempotency-Key`, `Accept`, `Content-*`, `Host`,
-   * `Connection`, `Transfer-Encoding` and `Cookie`.
+   * These names are rejected: `Authorization`, `Idempotency-Key`, `If-Api-Key-Tag`, `Accept`,
+   * `Content-*`, `Cookie`, `Host`, `Connection`, `Keep-Alive`, `Transfer-Encoding`, `Upgrade` and
+   * `Expect`.
    */
   readonly defaultHeaders?: Readonly<Record<string, string>> | undefined
 

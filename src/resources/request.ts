@@ -37,8 +37,7 @@ export type RawResult<Schema extends StandardSchemaV1 | undefined> = Schema exte
 
 const query: Read<NonNullable<RawRequest['query']>> = (value, refuse) => {
   const read: Record<string, string | number | boolean> = Object.create(null)
-  const entries: [string, unknown][] = Object.entries(plainObject(value, refuse))
-  for (const [name, field] of entries) {
+  for (const [name, field] of Object.entries(plainObject(value, refuse))) {
     if (field === undefined) continue
     const isNumber = typeof field === 'number' && Number.isFinite(field)
     if (!isNumber && typeof field !== 'string' && typeof field !== 'boolean')

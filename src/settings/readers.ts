@@ -20,13 +20,13 @@ export function readFields<T extends object>(
   refuse: Refuse,
   habitOf: (name: string, readers: object) => string = () => '',
 ): Partial<T> {
-  if (!isObject(value) || Array.isArray(value)) return refuse('must be an object')
+  const given = plainObject(value, refuse)
   const fields: Partial<T> = Object.create(null)
-  for (const name of Object.keys(value)) {
+  for (const name of Object.keys(given)) {
     if (!Object.hasOwn(readers, name)) {
       const habit = habitOf(name, readers)
       // A name that is no misspelling of ours may be absent, as all options.
-      if (habit !== '' && value[name] === undefined) continue
+      if (habit !== '' && given[name] === undefined) continue
       const advice = habit || nearestName(name, Object.keys(readers))
       refuse(
         `is not known${advice && ` (${advice.includes(' ') ? advice : `did you mean ${advice}?`})`}`,
@@ -35,7 +35,7 @@ export function readFields<T extends object>(
     }
     // The cast is safe: the field has a reader, and readers have the names of T's fields.
     const known = name as keyof T & string
-    const field = value[name]
+    const field = given[name]
     if (field === undefined) continue
     fields[known] = readers[known](field, (problem, inside) => refuse(problem, join(name, inside)))
   }
@@ -92,20 +92,23 @@ export function withMethods<T>(...names: readonly (keyof T & string)[]): Read<T>
   )
 }
 
+/** Headers that the client sets, and those with which platforms send no request. */
 const RESERVED =
-  /^(authorization|idempotency-key|host|connection|content-.*|cookie|transfer-encoding|accept)$/
+  /^(authorization|idempotency-key|if-api-key-tag|host|connection|content-.*|cookie|transfer-encoding|accept|expect|keep-alive|upgrade)$/
 
-/** Rejects a Map or Headers object, whose content would be lost because it has no own fields. */
-export const plainObject: Read<object> = only((value) => {
+/**
+ * Rejects an instance of a class, such as Headers or AbortController: its inherited fields would be
+ * lost. Accepts objects of another realm, which inherit from that realm's `Object.prototype`.
+ */
+export const plainObject: Read<Readonly<Record<string, unknown>>> = only((value) => {
   if (!isObject(value)) return false
   const prototype: unknown = Object.getPrototypeOf(value)
-  return prototype === null || prototype === Object.prototype
-}, 'must be a plain object')
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}, 'must be an object literal')
 
 export const headers: Read<Readonly<Record<string, string>>> = (value, refuse) => {
   const read: Record<string, string> = Object.create(null)
-  const entries: [string, unknown][] = Object.entries(plainObject(value, refuse))
-  for (const [name, content] of entries) {
+  for (const [name, content] of Object.entries(plainObject(value, refuse))) {
     const lower = name.toLowerCase()
     if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) refuse('has an invalid header name')
     if (RESERVED.test(lower)) refuse('is reserved for the client', name)

@@ -229,8 +229,8 @@ describe('proxies and dispatchers', () => {
   test.each<[string, unknown, problem: string]>([
     ['a misspelled name', { proxi: 'environment' }, 'option proxi is not known (did you mean proxy?)'],
     ['an unknown name', { http2: undefined }, 'option http2 is not known'],
-    ['no object', 'http://127.0.0.1:1', 'options must be an object'],
-    ['null', null, 'options must be an object'],
+    ['no object', 'http://127.0.0.1:1', 'options must be an object literal'],
+    ['null', null, 'options must be an object literal'],
     ['a dispatcher itself', own, 'option _events is not known'],
     ['a dispatcher beside a proxy', { dispatcher: own, proxy: 'environment' }, `option proxy ${DECIDES}`],
     ['a dispatcher beside connections', { dispatcher: own, connections: 2 }, `option connections ${DECIDES}`],
