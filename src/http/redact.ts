@@ -34,29 +34,33 @@ function patternOf(keys: readonly string[]): RegExp | undefined {
     // Searches for all forms in one pass, so that a replacement is not searched again. Tries the
     // longest form first, because it may contain a shorter form.
     const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
-    const literal = forms.map((form) => form.replace(/[^\w-]/g, '\\$&'))
+    const literal = forms.map((form) => form.replace(/[^\w-]/g, orEscaped))
     patterns.set(name, forms.length === 0 ? undefined : new RegExp(literal.join('|'), 'g'))
   }
   return patterns.get(name)
 }
 
 function formsOf(secret: string): string[] {
-  const percent = encodeURIComponent(secret)
-  const lower = percent.replace(/%../g, (octet) => octet.toLowerCase())
   const base64 = [0, 1, 2].map((before) => withinBase64(secret, before))
   const url = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
-  // Keys are ASCII, so each character is one byte.
-  const hex = Array.from(secret, (character) => character.charCodeAt(0).toString(16)).join('')
-  const json = jsonEscaped(secret)
-  const slashed = json.replaceAll('/', '\\/')
+  const hex = Array.from(secret, hexOf).join('')
   // Omits the encoded forms of very short keys, which would match parts of unrelated strings.
   const encoded = [...base64, ...url, hex, hex.toUpperCase()].filter((form) => form.length >= 8)
-  const forms = [...encoded, percent, lower, json, slashed, jsonEscaped(json), jsonEscaped(slashed), secret]
-  return [...new Set(forms)].filter(Boolean)
+  return [...encoded, secret].filter(Boolean)
 }
 
-function jsonEscaped(text: string): string {
-  return JSON.stringify(text).slice(1, -1)
+/** Keys are ASCII, so each character is one byte. */
+function hexOf(character: string): string {
+  return character.charCodeAt(0).toString(16)
+}
+
+/**
+ * Matches the character as it is, percent-encoded, and as JSON or JSON within JSON escapes it: `"` as
+ * `\"` and `\\\"`. .NET writes `+` as `\u002B`, and Gson `=` as `\u003d`.
+ */
+function orEscaped(character: string): string {
+  const hex = hexOf(character)
+  return `\\\\{0,4}(?:\\${character}|(?:%|u00)(?:${hex}|${hex.toUpperCase()}))`
 }
 
 /**

@@ -179,7 +179,8 @@ async function exchange<Incoming>(
     const value = response.headers.get(name)
     if (value !== null) returned.set(name, redact(value, [key]))
   }
-  const content = STATUSES_WITHOUT_BODY.includes(status) ? null : redact(text, [key], LIKE_A_KEY)
+  const shortest = status < 400 ? LIKE_A_KEY : 0
+  const content = STATUSES_WITHOUT_BODY.includes(status) ? null : redact(text, [key], shortest)
   return new Response(content, { status, headers: returned })
 }
 

@@ -5,6 +5,8 @@ import { redact } from '../../../src/http/redact.ts'
 // Its base64 contains both characters that differ in URLs.
 const KEY = 'sk/live+4eC3>>>???9HqLyjWD="rjtT1zdp7dc'
 
+const hex = (text: string): string => Buffer.from(text).toString('hex')
+
 describe('an API key in a text of the server', () => {
   const texts: Record<string, (key: string) => string> = {
     'as it is': (key) => `invalid key ${key}.`,
@@ -20,9 +22,11 @@ describe('an API key in a text of the server', () => {
     'in base64 before another byte': (key) => btoa(`${key}:`),
     'in the base64 of a whole header': (key) => btoa(`Bearer ${key}`),
     'in the base64 of a user and a password': (key) => btoa(`ab:${key}\n`),
-    'in hexadecimal': (key) => Buffer.from(key).toString('hex'),
-    'in hexadecimal capitals': (key) => Buffer.from(key).toString('hex').toUpperCase(),
+    'in hexadecimal': hex,
+    'in hexadecimal capitals': (key) => hex(key).toUpperCase(),
     'as JSON has it': (key) => JSON.stringify({ message: key }),
+    'as Gson writes JSON': (key) => key.replace(/\W/g, (c) => `\\u00${hex(c)}`),
+    'as .NET writes JSON in JSON': (key) => key.replace(/\W/g, (c) => `\\\\u00${hex(c).toUpperCase()}`),
     'as JSON has it with escaped slashes': (key) => JSON.stringify({ message: key }).replaceAll('/', '\\/'),
     'in JSON within JSON': (key) => JSON.stringify(JSON.stringify({ message: key })),
     'in JSON within JSON with escaped slashes': (key) =>
