@@ -21,3 +21,8 @@ export function ownValue(object: unknown, name: string): unknown {
 export function isObject(value: unknown): value is Readonly<Record<PropertyKey, unknown>> {
   return typeof value === 'object' && value !== null
 }
+
+/** Async functions of the caller return promises, whose unhandled rejection would end the process. */
+export function takeRejection(returned: unknown, onRejected: (error: unknown) => void): void {
+  if (returned !== undefined) Promise.resolve(returned).catch(onRejected)
+}

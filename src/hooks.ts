@@ -1,3 +1,4 @@
+import { takeRejection } from './defined.ts'
 import type { Charged } from './errors/classes.ts'
 
 /** Fields of every event. No event contains a header, a body or a query string. */
@@ -235,9 +236,4 @@ function levelOf({ ok, code, charged, remembered, recovery }: SettledEvent): Log
 /** Only pino's loggers have `bindings()`. */
 function isPino(logger: object): logger is PinoLogger {
   return 'bindings' in logger && typeof logger.bindings === 'function'
-}
-
-/** Async hooks and loggers return promises, whose unhandled rejection would end the process. */
-function takeRejection(returned: unknown, onRejected: () => void): void {
-  if (returned !== undefined) Promise.resolve(returned).catch(onRejected)
 }

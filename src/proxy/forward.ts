@@ -1,4 +1,5 @@
 /** Decides about one request, adds the API key, sends it once, and passes on the response. */
+import { isObject, takeRejection } from '../defined.ts'
 import { ConfigurationError } from '../errors/classes.ts'
 import { LIKE_A_KEY, REQUEST_ID_HEADERS, redact } from '../http/redact.ts'
 import { API_KEY_TAG, apiKeyTag, IF_API_KEY_TAG, proxiedTag } from '../identity/keys.ts'
@@ -143,7 +144,7 @@ async function exchange<Incoming>(
 ): Promise<Response> {
   const lose = (status: 502 | 504, reason: string): Response => {
     // The service is not to blame if the client stopped waiting.
-    if (!left.aborted) onLost?.({ method, path, reason: redact(reason, [key]) })
+    if (!left.aborted) takeRejection(onLost?.({ method, path, reason: redact(reason, [key]) }), () => {})
     const doubt = method === 'GET' ? '' : ' An order may have been created and charged.'
     return refusal(status, 'SERVICE_LOST', `The service returned no usable response.${doubt}`)
   }
@@ -188,20 +189,34 @@ async function exchange<Incoming>(
 const UNPROCESSED = [401, 403, 429]
 
 /**
- * Gives a refusal by `authorize` a JSON body. Without one, the page's client cannot know that it does
- * not come from a gateway behind which the order was created, and reports `'unknown'`.
+ * Gives a refusal by `authorize` a status and a code that mean a refusal to the page's client.
+ * Otherwise, it must assume that a gateway sent them after the order was created, and reports
+ * `'unknown'`.
  */
 async function recognisable(verdict: Response): Promise<Response> {
   const { status } = verdict
+  if (status < 400 || status > 499) return verdict
   const headers = new Headers(verdict.headers)
-  if (status < 400 || status > 499 || headers.get('content-type')?.includes('json')) return verdict
   for (const name of [...headers.keys()]) if (name.startsWith('content-')) headers.delete(name)
   headers.set('cache-control', 'no-store')
-  const message = `${(await verdict.text()) || 'The proxy refused the order.'} Nothing was sent.`
+  const fields = fieldsOf(await verdict.text())
+  const { code } = fields
+  const isCode = typeof code === 'string' && /^(?!IDEMPOTENCY_)[\w.-]{1,99}$/.test(code)
   return Response.json(
-    { code: 'REFUSED', message },
+    { ...fields, code: isCode ? code : 'REFUSED' },
     { status: UNPROCESSED.includes(status) ? status : 403, headers },
   )
+}
+
+/** The fields of a JSON object. Any other text becomes a message. */
+function fieldsOf(text: string): Readonly<Record<string, unknown>> {
+  try {
+    const json: unknown = JSON.parse(text)
+    if (isObject(json) && !Array.isArray(json)) return json
+  } catch {
+    // The text is a message.
+  }
+  return { message: `${text || 'The proxy refused the order.'} Nothing was sent.` }
 }
 
 /** The service cannot decode a compressed body, because the proxy does not forward its encoding. */

@@ -37,8 +37,8 @@ export interface ProxyOptions<Incoming = Request> {
    *
    * `true` forwards the request, `false` returns 401, and a `Response` is returned instead. For
    * `createOrder`, return a status from 400 to 499: after a redirect or a 5xx, the page's client must
-   * assume that the order may exist. Unless the body is JSON, the proxy sends it as JSON, with the
-   * status 401, 403 or 429, or else with 403.
+   * assume that the order may exist. The proxy keeps the status 401, 403 or 429, and sends 403 in
+   * place of another one. It sends JSON with a `code`: your JSON object, or your text as `message`.
    *
    * An accepted `createOrder` spends the wallet's money. Do not read the body.
    */
@@ -66,7 +66,11 @@ export interface ProxyOptions<Incoming = Request> {
   readonly timeout?: number | undefined
   /** Replaces the global `fetch`. */
   readonly fetch?: typeof fetch | undefined
-  /** Called if the service returns no usable response. Visitors do not see the reason. */
+  /**
+   * Called if the service returns no usable response. Visitors do not see the reason.
+   *
+   * A returned promise is not awaited, and its rejection is ignored.
+   */
   readonly onLost?: ((loss: ProxyLoss) => void) | undefined
   /**
    * True to accept an http `baseUrl` of another machine, although anyone on the network path can

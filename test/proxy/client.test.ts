@@ -88,21 +88,25 @@ describe('a page behind the proxy', () => {
   })
 
   const refusal =
-    (body: string | null, status = 403) =>
+    (body: string | null, status = 403, type = 'text/plain') =>
     () =>
-      new Response(body, { status })
-  it.each<[string, ProxyOptions['authorize'], status: number, message: unknown]>([
+      new Response(body, { status, headers: { 'content-type': type } })
+  const json = (body: object, status = 403) => refusal(JSON.stringify(body), status, 'application/json')
+  it.each<[string, ProxyOptions['authorize'], status: number, told: unknown]>([
     ['false', () => false, 401, expect.any(String)],
     ['without a body', refusal(null), 403, 'The proxy refused the order. Nothing was sent.'],
     ['with text', refusal('Blocked.'), 403, 'Blocked. Nothing was sent.'],
     ['that would mean doubt', refusal('Wait.', 409), 403, 'Wait. Nothing was sent.'],
-    ['with JSON', () => Response.json({ message: 'Blocked.' }, { status: 403 }), 403, 'Blocked.'],
+    ['with JSON that would mean doubt', json({ message: 'Wait.' }, 409), 403, 'Wait.'],
+    ['with JSON of another form', json({ code: null }), 403, 'REFUSED'],
+    ['with a code of a conflict', json({ code: 'IDEMPOTENCY_CONFLICT' }), 403, 'REFUSED'],
   ])(
     'a page reports an order that authorize refused as not charged: a response %s',
-    async (_what, authorize, status, message) => {
+    async (_what, authorize, status, told) => {
       const { page, lab, sandbox } = shop({}, authorize)
       const error = await failure(page().orders.create(order('r1')))
-      expect(error).toMatchObject({ status, charged: 'no', serverMessage: message })
+      expect(error).toMatchObject({ status, charged: 'no' })
+      expect([error.serverMessage, error.serverCode]).toContainEqual(told)
       expect(lab.posts).toHaveLength(0)
       sandbox.expectCharges(0)
     },

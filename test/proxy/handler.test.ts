@@ -35,7 +35,10 @@ function proxyTo(
       sent.push(seen)
       return await respond(seen)
     },
-    onLost: (loss) => losses.push(loss),
+    onLost: async (loss) => {
+      losses.push(loss)
+      throw new Error('the log is down')
+    },
     ...options,
   })
   const ask = async (method: string, path: string, headers = {}, body?: string) =>
