@@ -117,7 +117,7 @@ export const STATUSES: Readonly<Record<number, StatusRow>> = {
   431: UNPROCESSED,
 }
 
-/** A 409 with one of the documented codes. */
+/** A 409 with one of the documented codes. With another 4xx, the codes have the same outcome. */
 export const CONFLICTS: Readonly<Record<IdempotencyCode, StatusRow>> = {
   IDEMPOTENCY_CONFLICT: row(
     IdempotencyConflictError,
@@ -145,14 +145,18 @@ export function suggestedOf(name: string): number {
   return (rows.find(({ error }) => error.prototype.name === name) ?? SERVER_FAILED).suggested
 }
 
-/** The row of an error status. `code` counts only for a 409. */
+/** The row of an error status. `code` decides the class only for a 409. */
 export function statusRow(status: number, code?: IdempotencyCode): StatusRow {
   if (status === 409 && code !== undefined) return CONFLICTS[code]
   return STATUSES[status] ?? (status >= 500 ? SERVER_FAILED : UNEXPECTED)
 }
 
-/** @param recognised whether the body seems to be an error of the service */
+/**
+ * After a documented code, the key may have bought an order, whatever 4xx the service or a gateway
+ * sends it with.
+ * @param recognised whether the body seems to be an error of the service
+ */
 export function outcomeOfStatus(status: number, recognised: boolean, code?: IdempotencyCode): StatusOutcome {
-  const { outcome, alone } = statusRow(status, code)
+  const { outcome, alone } = statusRow(code !== undefined && status < 500 ? 409 : status, code)
   return recognised || alone ? outcome : 'unrecognised'
 }

@@ -660,7 +660,7 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
   const sent = log.requests.filter(({ call }) => call === id)
   const own = kind === 'recover' ? log.intents.length : kind === 'create' ? 1 + maxRetries : 0
   if (sent.length <= own) return []
-  const polls = sent.filter(({ status, code }) => status === 409 && code === 'IDEMPOTENCY_IN_PROGRESS')
+  const polls = sent.filter(({ status = 500, code }) => status < 500 && code === 'IDEMPOTENCY_IN_PROGRESS')
   // After a proven charge, or after another order's response, further requests of a call only read
   // the order.
   const reads = sent.some(

@@ -24,7 +24,7 @@ const entries = Object.entries(STATUSES)
 
 function statusesWith(outcome: OutcomeKind): string {
   const conflict = Object.entries(CONFLICTS).find(([, row]) => row.outcome === outcome)
-  if (conflict !== undefined) return `409 ${conflict[0]}`
+  if (conflict !== undefined) return `409 (or another 4xx) ${conflict[0]}`
   const found = entries.filter(([, row]) => row.outcome === outcome)
   const statuses = found.map(([status]) => status).join(', ')
   const named = statuses.replace(/, (\d+)$/, ' or $1')

@@ -20,6 +20,8 @@ const sorted = (statuses: Iterable<number>): readonly number[] => [...statuses].
 it.each([
   ['an error body', '{"code":"NO","message":"no"}', [...REFUSALS_WITH_BODY, ...REFUSALS_ALONE]],
   ['a page', '<html>no</html>', REFUSALS_ALONE],
+  ['the code of a conflict', '{"code":"IDEMPOTENCY_CONFLICT"}', []],
+  ['the code of a request in progress', '{"code":"IDEMPOTENCY_IN_PROGRESS"}', []],
 ] as const)('the harnesses and the outcome table agree on the refusals with %s', (_body, text, statuses) => {
   expect(refusalsIn(text)).toEqual(sorted(statuses))
 })
