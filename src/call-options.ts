@@ -69,7 +69,7 @@ export interface CreateManyProgress {
 export interface CreateManyOptions extends RequestOptions {
   /** Maximum number of concurrent orders, a positive integer. Default 8. */
   readonly concurrency?: number | undefined
-  /** Called after each row. If the function throws, the iteration ends. */
+  /** Called after each row, and not awaited. If the function throws or rejects, the iteration ends. */
   readonly onProgress?: ((progress: CreateManyProgress) => void) | undefined
 }
 

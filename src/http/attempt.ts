@@ -1,5 +1,5 @@
 /** One attempt: sends a request once, and reads the response within the time and size limits. */
-import { bare, defined, isObject, ownValue } from '../defined.ts'
+import { bare, defined, isObject, ownValue, takeRejection } from '../defined.ts'
 import type { Runtime } from '../runtime.ts'
 import { whyEnded } from './deadline.ts'
 import { type FailureDetail, wordsOf } from './node.ts'
@@ -28,6 +28,8 @@ export const MAX_ERROR_BYTES: number = 256 * 1024
 const DISCARD_WAIT = 100
 
 const CUT: BodyText = { text: '', problem: 'cut' }
+const PROBLEMS: readonly unknown[] = [undefined, 'cut', 'too_large', 'undecodable']
+const REASONS: readonly Unsent[] = ['unreachable', 'certificate', 'transport_closed', 'late']
 
 export type BodyProblem = NonNullable<BodyText['problem']> | 'timeout' | 'aborted'
 
@@ -136,10 +138,14 @@ export function sendOver(transport: Transport, runtime: Runtime): Send {
   }
 }
 
-/** Reports any error as a lost connection: after a response, no error proves that nothing was sent. */
+/**
+ * Reports any error, and any body of another form, as a lost connection: after a response, neither
+ * proves that nothing was sent.
+ */
 async function textOf(response: TransportResponse, maxBytes: number): Promise<BodyText> {
   try {
-    return await response.read(maxBytes)
+    const { text, problem } = await response.read(maxBytes)
+    return typeof text === 'string' && PROBLEMS.includes(problem) ? { text, problem } : CUT
   } catch {
     return CUT
   }
@@ -155,7 +161,8 @@ function failed(error: unknown, sender: Transport | undefined): AttemptResult {
     // A transport without `whyUnsent` is the caller's code: stack frames help to find its bugs.
     if (sender !== undefined && sender.whyUnsent === undefined && detail.code === undefined)
       detail = bare({ ...detail, ...defined({ frames: framesOf(error) }) })
-    unsent = sender?.whyUnsent?.(error) ?? false
+    const why: unknown = sender?.whyUnsent?.(error)
+    unsent = REASONS.find((reason) => reason === why) ?? false
     // Next.js throws such errors through its fetch, and recognises them by their digest.
     if (typeof ownValue(error, 'digest') === 'string') signpost = error
   } catch {
@@ -177,7 +184,7 @@ function framesOf(error: unknown): string | undefined {
 
 function discard(response: TransportResponse | undefined): void {
   try {
-    response?.discard()
+    takeRejection(response?.discard(), () => {})
   } catch {
     // A custom transport may throw here, but the result of the attempt is already known.
   }

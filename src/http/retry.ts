@@ -79,7 +79,7 @@ const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d{2}:\d{2}:\d{2} \d{
  * second, because a call that ignored them would retry too early.
  */
 export function parseRetryAfter(header: string | null, now: number): number | undefined {
-  const text = header?.trim() ?? ''
+  const text = typeof header === 'string' ? header.trim() : ''
   if (/^\d+(\.\d+)?$/.test(text)) return Math.min(Math.ceil(Number(text) * 1000), Number.MAX_SAFE_INTEGER)
   const date = ASCTIME_DATE.test(text) ? `${text} GMT` : text
   if (date === text && !ZONED_DATE.test(text)) return undefined

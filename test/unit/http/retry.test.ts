@@ -195,7 +195,7 @@ describe('reading Retry-After', () => {
     'Sun, 06 Nov 2094 08:49:37 GMT (x)',
     'x Sun Nov  6 08:49:37 2094',
     'Sun Nov  6 08:49:37 2094 (x)',
-    'Sun Nov ,6 08:49:37 2094',
+    ...['Sun Nov ,6 08:49:37 2094', ['1'] as never],
   ])('Retry-After %j is not usable', (text) => {
     expect(parseRetryAfter(text, now)).toBeUndefined()
   })

@@ -74,15 +74,12 @@ describe("a caller's fetch", () => {
       return fetch.mock.calls[0]?.[1]
     }
 
-    test.each(['GET', 'HEAD'])(
-      '%s is sent with `cache: no-store`, because a cached list is no evidence',
-      async (method) => {
-        expect(await cacheOf({ method, body: undefined })).toHaveProperty('cache', 'no-store')
-      },
-    )
-
-    test('a POST sends no cache mode, because no cache responds to it', async () => {
-      expect(await cacheOf({})).not.toHaveProperty('cache')
+    test.each([
+      ['GET', 'no-store'],
+      ['HEAD', 'no-store'],
+      ['POST', undefined],
+    ])('%s is sent with the cache mode %s, because a cached list is no evidence', async (method, mode) => {
+      expect((await cacheOf({ method, body: undefined }))?.cache).toBe(mode)
     })
 
     test('a platform whose Request lacks cache modes gets none, because it may throw', async () => {
@@ -366,17 +363,18 @@ test('a fetch that is patched after the client was created is used', async () =>
 })
 
 describe('a transport of the application', () => {
-  const response = { status: 201, headers: new Headers(), read: never, discard: () => {} }
   const refused = Object.assign(new Error('secret'), { code: 'ECONNREFUSED', syscall: 'connect' })
   const throws = (): never => {
     throw refused
   }
   const reject = async (): Promise<never> => throws()
+  const response = { status: 201, headers: new Headers(), read: never, discard: reject }
 
   test.each<[string, Transport, unsent: unknown]>([
     ['without whyUnsent', { send: reject }, false],
     ['with whyUnsent', { send: reject, whyUnsent: () => 'unreachable' }, 'unreachable'],
     ['with a throwing whyUnsent', { send: reject, whyUnsent: throwing('secret') }, false],
+    ['with a whyUnsent that returns no reason', { send: reject, whyUnsent: () => true as never }, false],
   ])('a failure of a custom transport %s proves what whyUnsent returns', async (_what, transport, unsent) => {
     const detail = { name: 'Error', code: 'ECONNREFUSED', syscall: 'connect' }
     expect(await over(transport)).toEqual({ ...FAILED, unsent, detail })
@@ -401,8 +399,9 @@ describe('a transport of the application', () => {
   })
 
   test("a custom transport's error proves nothing once the response has begun", async () => {
-    for (const read of [reject, throws]) {
-      const send = async () => ({ ...response, read })
+    const others = ['{}', {}, undefined, { text: '{}', problem: null }].map((body) => async () => body)
+    for (const read of [reject, throws, ...others]) {
+      const send = async () => ({ ...response, read: read as typeof reject })
       const result = await over({ send, whyUnsent: () => 'unreachable' })
       expect(result).toMatchObject({ kind: 'answer', status: 201, problem: 'cut' })
     }

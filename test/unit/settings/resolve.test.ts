@@ -522,6 +522,7 @@ describe('options of calls', () => {
       idempotencyKey: ['', 'a b', 'k'.repeat(256), 5],
       allowDuplicate: ['yes'],
     },
+    createMany: { concurrency: [0, 1.5], onProgress: ['x'] },
     waitFor: { until: ['done'] },
     recover: { concurrency: [0, 1.5], takeOver: [1] },
     list: {
