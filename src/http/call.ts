@@ -160,12 +160,12 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     // An attempt that is not sent cannot charge the wallet.
     const late = deadline.over()
     if (late !== undefined) return { end: late.why, trail }
-    const remaining = deadline.remaining()
 
     trail.attempts++
     const event = reporter.watched ? eventOf(call, trail) : undefined
     if (event !== undefined) reporter.request({ ...event })
     const sentAt = event === undefined ? 0 : runtime.monotonic()
+    const remaining = deadline.remaining()
     const result = await connection.send({
       method: call.endpoint.method,
       url: connection.baseUrl + call.path + (call.query ?? ''),
@@ -207,6 +207,8 @@ export async function perform<T>(connection: Connection, call: Call<T>): Promise
     }
     if (result.kind === 'aborted' || (result.kind === 'answer' && result.problem === 'aborted'))
       return { end: 'aborted', trail }
+    if (result.kind === 'failed' && result.unsent === 'late' && deadline.remaining() <= 0)
+      return { end: 'deadline', trail: { ...trail, last: undefined } }
     if (judgement.next === 'stop') return { end: 'stopped', error: judgement.error, trail }
 
     const decision = decide({

@@ -162,25 +162,19 @@ describe('a page behind the proxy', () => {
     },
   )
 
-  it('an order in doubt is never repeated with another API key within one call', async () => {
-    const here = shop()
-    here.lab.fault({ type: 'commitThenDrop' })
-    const { orders } = here.page({ hooks: { onRetry: here.rotate } })
-    expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
-    here.sandbox.expectChargedOnce('r1')
-    expect(here.lab.posts).toHaveLength(1)
-  })
-
-  it('an order in doubt is never repeated with another API key by a client of withOptions()', async () => {
-    const here = shop()
-    const client = here.page({ hooks: { onRetry: here.rotate } })
-    await client.balance.retrieve()
-    here.lose()
-    const { orders } = client.withOptions({ maxRetries: 3 })
-    expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
-    here.sandbox.expectChargedOnce('r1')
-    expect(here.lab.posts).toHaveLength(1)
-  })
+  it.each(['within one call', 'by a client of withOptions()'])(
+    'an order in doubt is never repeated with another API key %s',
+    async (how) => {
+      const here = shop()
+      const client = here.page({ hooks: { onRetry: here.rotate } })
+      if (how === 'within one call') here.lab.fault({ type: 'commitThenDrop' })
+      else await client.balance.retrieve().then(here.lose)
+      const { orders } = how === 'within one call' ? client : client.withOptions({ maxRetries: 3 })
+      expect(await failure(orders.create(order('r1')))).toMatchObject({ charged: 'unknown' })
+      here.sandbox.expectChargedOnce('r1')
+      expect(here.lab.posts).toHaveLength(1)
+    },
+  )
 
   it('the client records the key of the first response before it sends again', async () => {
     const here = shop()

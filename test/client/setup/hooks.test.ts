@@ -1,6 +1,6 @@
 import {
   type ClientOptions,
-  type CustomerOrderingClient,
+  CustomerOrderingClient,
   type Hooks,
   type Order,
   responseInfo,
@@ -198,6 +198,19 @@ it('an abort by a throwing hook is reported like any other abort', async (lab) =
   const error = await errorOf(create(client, { signal: controller.signal }))
   expect(error).toMatchObject({ code: 'aborted', cause: 'by a hook' })
   expect(names(events)).toEqual(['response', 'settled'])
+})
+
+it.each([
+  ['the deadline of the call', 'monotonic', { code: 'timeout', deadline: 'total' }],
+  ['the window of the key by the clock', 'now', { code: 'connection' }],
+] as const)('no request leaves if a hook returns only after %s', async (lab, _what, clock, error) => {
+  let blocked = 0
+  const runtime = { ...lab.runtime, [clock]: () => lab.runtime[clock]() + blocked * 30 * 60_000 }
+  const hooks = { onRequest: () => void blocked++ }
+  const { orders, balance } = new CustomerOrderingClient({ ...lab.options, hooks }, runtime)
+  expect(await errorOf(orders.create(order('r1')))).toMatchObject({ ...error, charged: 'no' })
+  if (clock === 'monotonic') expect(await errorOf(balance.retrieve())).toMatchObject(error)
+  expect(lab.sandbox.requests).toEqual([])
 })
 
 it('attempt numbers continue when a call moves to another key', async () => {
