@@ -45,6 +45,8 @@ function pageByKey(
 }
 
 const byTime = ({ updatedAt, id }: StoredRow): string => `${updatedAt} ${id}`
+const byNumber = (one: StoredRow, other: StoredRow): number =>
+  one.updatedAt - other.updatedAt || (one.id < other.id ? -1 : 1)
 const inUtf8 = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text))
 
 /** A store that compares scopes or ids inexactly. */
@@ -58,11 +60,14 @@ const keeping =
   (change: (row: StoredRow) => Partial<StoredRow>): Mistake =>
   (plain) => ({ put: (row) => plain.put({ ...row, ...change(row) }) })
 
-/** A store that prunes the wrong rows. */
+const closedBefore = ({ open, updatedAt }: StoredRow, limit: number): boolean => !open && updatedAt < limit
+
+/** A store that prunes the wrong rows, or in the wrong scopes. */
 const pruning =
-  (isOld: (row: StoredRow, limit: number, scope: string) => boolean): Mistake =>
+  (isOld: typeof closedBefore, inScope = (row: StoredRow, scope: string) => row.scope === scope): Mistake =>
   (plain) => ({
-    prune: async (scope, options) => plain.remove((row) => isOld(row, plain.limitFor(row, options), scope)),
+    prune: async (scope, options) =>
+      plain.remove((row) => inScope(row, scope) && isOld(row, plain.limitFor(row, options))),
   })
 
 /** A store whose updates write if `applies`, without a check of the version otherwise. */
@@ -79,23 +84,21 @@ const updating =
 /** A store whose list of open rows is wrong. */
 const listingOpen =
   (page: (open: readonly StoredRow[], options: ListRowsOptions) => RowPage): Mistake =>
-  ({ rows }) => ({
-    listOpen: async (scope, options) =>
-      page(
-        [...rows.values()].filter((row) => row.scope === scope && row.open),
-        options,
-      ),
+  (plain) => ({
+    listOpen: async (scope, options) => {
+      const open = plain.of(scope).filter((row) => row.open)
+      return page(open, options)
+    },
   })
 
 /** A store whose list of all rows is wrong. */
 const listing =
   (page: (rows: readonly StoredRow[], options: ListRowsOptions) => RowPage): Mistake =>
-  ({ rows }) => ({
-    list: async (scope, options) =>
-      page(
-        [...rows.values()].filter((row) => row.scope === scope && row.updatedAt >= (options.since ?? 0)),
-        options,
-      ),
+  (plain) => ({
+    list: async (scope, options) => {
+      const rows = plain.of(scope).filter((row) => row.updatedAt >= (options.since ?? 0))
+      return page(rows, options)
+    },
   })
 
 const insertLooksBeforeItLeaps: Mistake = (plain) => ({
@@ -284,19 +287,14 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
   },
   'list and prune compare times as numbers, whatever their number of digits': {
     'list goes on after a cursor that is a string': listing((rows, options) =>
-      pageByKey(
-        rows,
-        options,
-        byTime,
-        (one, other) => one.updatedAt - other.updatedAt || (one.id < other.id ? -1 : 1),
-      ),
+      pageByKey(rows, options, byTime, byNumber),
     ),
     'list compares times as strings': (plain) => ({
       list: async (scope, options) =>
         plain.page(scope, options, (row) => String(row.updatedAt) >= String(options.since ?? 0)),
     }),
     'prune compares times as strings': pruning(
-      (row, limit, scope) => row.scope === scope && !row.open && String(row.updatedAt) < String(limit),
+      ({ open, updatedAt }, limit) => !open && String(updatedAt) < String(limit),
     ),
   },
   'list never omits an unchanged row, even if other rows change between pages': {
@@ -308,10 +306,8 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     }),
   },
   'prune never removes an open row, regardless of its state and age': {
-    'prune removes open rows': pruning((row, limit, scope) => row.scope === scope && row.updatedAt < limit),
-    'prune goes by state': pruning(
-      (row, limit, scope) => row.scope === scope && row.state !== 'open' && row.updatedAt < limit,
-    ),
+    'prune removes open rows': pruning((row, limit) => row.updatedAt < limit),
+    'prune goes by state': pruning((row, limit) => row.state !== 'open' && row.updatedAt < limit),
   },
   'prune applies a separate cutoff time to each state': {
     'prune knows one time': () => ({ limitFor: (_row, { createdBefore }) => createdBefore }),
@@ -322,12 +318,10 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     }),
   },
   "prune compares the cutoff with the time of a row's last write": {
-    'prune goes by creation': pruning(
-      (row, limit, scope) => row.scope === scope && !row.open && row.createdAt < limit,
-    ),
+    'prune goes by creation': pruning((row, limit) => !row.open && row.createdAt < limit),
   },
   'prune removes no row of another scope': {
-    'prune leaves its scope': pruning((row, limit) => !row.open && row.updatedAt < limit),
+    'prune leaves its scope': pruning(closedBefore, () => true),
   },
   'prune returns the number of removed rows, and 0 the second time': {
     'prune counts what is left': (plain) => ({
@@ -340,7 +334,7 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
   'either a racing prune or a racing update gets the row, but not both': {
     'prune looks before it leaps': (plain) => ({
       prune: async (scope, options) => {
-        const old = [...plain.rows.values()].filter((row) => row.scope === scope && plain.isOld(row, options))
+        const old = plain.of(scope).filter((row) => plain.isOld(row, options))
         await undefined
         return plain.remove((row) => old.some(({ id }) => id === row.id))
       },
@@ -387,13 +381,9 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
     // Like a column of fixed width, or MySQL's comparison with padding.
     'ids ignore trailing blanks': comparing(exactly, (id) => id.trimEnd()),
     'ids ignore accents': comparing(exactly, (id) => id.normalize('NFD').replace(/\p{Mark}/gu, '')),
-    'rows are found by the exact id, and paged by one in lower case': ({ rows }) => ({
+    'rows are found by the exact id, and paged by one in lower case': (plain) => ({
       page: (scope, options, wanted) =>
-        pageByKey(
-          [...rows.values()].filter((row) => row.scope === scope && wanted(row)),
-          options,
-          ({ id }) => id.toLowerCase(),
-        ),
+        pageByKey(plain.of(scope).filter(wanted), options, ({ id }) => id.toLowerCase()),
     }),
   },
   'a scope never sees or changes rows of another scope, however similar their names are': {
@@ -403,8 +393,8 @@ const MISTAKES: Readonly<Record<string, Readonly<Record<string, Mistake>>>> = {
   },
   'list and prune access only their own scope, however similar other scope names are': {
     'prune ignores the case of scopes': pruning(
-      (row, limit, scope) =>
-        row.scope.toLowerCase() === scope.toLowerCase() && !row.open && row.updatedAt < limit,
+      closedBefore,
+      (row, scope) => row.scope.toLowerCase() === scope.toLowerCase(),
     ),
     'list ignores trailing blanks of scopes': ({ rows }) => ({
       list: async (scope, options) =>
@@ -476,10 +466,7 @@ describe('the store contract', () => {
           },
         }
       })
-    const failures = await failuresOf({
-      createStore: () => new PlainStore(),
-      openSecond: cached,
-    })
+    const failures = await failuresOf({ createStore: () => new PlainStore(), openSecond: cached })
     expect([...failures.keys()]).toEqual([
       'the next read through another handle sees a resolved write',
       'clients of two handles that read and update in a loop lose no update',
@@ -505,10 +492,8 @@ describe('the store contract', () => {
   })
 
   it('a store whose calls are rejected fails the contract with the reason', async () => {
-    const rejects: Mistake = () => ({
-      update: () => Promise.reject(new Error('the disk is on fire')),
-    })
-    const failures = await failuresOf({ createStore: () => storeWith(rejects) })
+    const update = () => Promise.reject(new Error('the disk is on fire'))
+    const failures = await failuresOf({ createStore: () => storeWith(() => ({ update })) })
     expect(failures.get('update replaces the row that has the expected version')).toBe('the disk is on fire')
     expect(failures.get('concurrent histories are linearizable for every row')).toMatch(
       /rejected calls: \d+, the first with: Error: the disk is on fire/,

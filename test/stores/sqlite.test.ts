@@ -34,6 +34,7 @@ import {
   WRITTEN_AT,
   walk,
 } from '../../src/stores/contract/rows.ts'
+import { throwing } from '../support/calls.ts'
 import { effort } from '../support/effort.ts'
 import { order } from '../support/lab.ts'
 import {
@@ -99,12 +100,6 @@ const countRows = (file = path): unknown =>
 
 const pragmaOf = (database: DatabaseSync | undefined, name: string): unknown =>
   Object.values(database?.prepare(`PRAGMA ${name}`).get() ?? {})[0]
-
-/** The files of the directory with this name or a longer one, and their permissions. */
-const modesOf = (name: string): unknown =>
-  readdirSync(directory)
-    .filter((file) => file.startsWith(name))
-    .map((file) => [file, statSync(join(directory, file)).mode & 0o777])
 
 /** Starts a script of `processes/`, and resolves when it prints its first line. */
 async function start(script: string, ...parameters: string[]): Promise<ChildProcess> {
@@ -219,7 +214,9 @@ describe('opening a file', () => {
   ])('%s is readable and writable only by the owner', async (_, name, prepare) => {
     prepare()
     await openStore().insert(makeRow(1))
-    expect(modesOf(name)).toEqual(['', '-shm', '-wal'].map((suffix) => [`${name}${suffix}`, 0o600]))
+    const files = readdirSync(directory).filter((file) => file.startsWith(name))
+    const modes = files.map((file) => [file, statSync(join(directory, file)).mode & 0o777])
+    expect(modes).toEqual(['', '-shm', '-wal'].map((suffix) => [`${name}${suffix}`, 0o600]))
   })
 
   it('a file with a second hard link is rejected and not changed', async () => {
@@ -256,14 +253,11 @@ describe('opening a file', () => {
   })
 
   it('a file opens in a mounted directory, and if no fact about mounts is available', async () => {
-    const denied = () => {
-      throw new Error('EACCES')
-    }
     const real = realpathSync(directory)
     for (const [mounts, changes] of [
       [`${mountAt(real)}\n${mountAt(`${real}/orders.db-wal`)}`, {}],
       [undefined, {}],
-      [undefined, { realpathSync: denied }],
+      [undefined, { realpathSync: throwing('EACCES') }],
     ] as const) {
       replaceMounts(mounts, changes)
       await open().close()
@@ -391,16 +385,11 @@ describe('opening a file', () => {
   })
 
   const COPY = 'CREATE TABLE customer_ordering_rows AS SELECT * FROM old'
+  const KEY = 'INDEX key ON customer_ordering_rows (scope, id)'
   it.each([
     ['has no key, as CREATE TABLE AS leaves it', COPY],
-    [
-      'has the key as an index that is not unique',
-      `${COPY}; CREATE INDEX key ON customer_ordering_rows (scope, id)`,
-    ],
-    [
-      'has the key for some of its rows only',
-      `${COPY}; CREATE UNIQUE INDEX key ON customer_ordering_rows (scope, id) WHERE open = 1`,
-    ],
+    ['has the key as an index that is not unique', `${COPY}; CREATE ${KEY}`],
+    ['has the key for some of its rows only', `${COPY}; CREATE UNIQUE ${KEY} WHERE open = 1`],
     [
       'has a key that takes upper and lower case for the same',
       `CREATE TABLE customer_ordering_rows (scope TEXT, id TEXT COLLATE NOCASE, version INTEGER,
@@ -428,12 +417,7 @@ describe('opening a file', () => {
 
   it.each<[how: string, find: () => object | undefined]>([
     ['if node:sqlite is missing', () => undefined],
-    [
-      'if the runtime throws for an unknown module',
-      () => {
-        throw new Error('No such built-in module: node:sqlite')
-      },
-    ],
+    ['if the runtime throws for an unknown module', throwing('No such built-in module: node:sqlite')],
   ])('the error explains what to do %s, and the store creates nothing', async (_, find) => {
     replaceNodeSqlite(find)
     const reason = `SqliteStore needs the module node:sqlite, which this runtime (Node ${process.version}) does not have`
@@ -527,8 +511,7 @@ describe('failures', () => {
 
 describe('a file that is removed while the store is open', () => {
   const link = (): string => join(directory, 'link.db')
-  /** How the files under a connection go, and what the store names then. */
-  const TAKEN: readonly (readonly [how: string, take: () => void, named: () => string])[] = [
+  it.each<readonly [how: string, take: () => void, named: () => string]>([
     ['deleted', () => rmSync(path), () => path],
     [
       'replaced by a backup',
@@ -541,9 +524,7 @@ describe('a file that is removed while the store is open', () => {
     ['deleted with its directory', () => rmSync(directory, { recursive: true }), () => path],
     ['stripped of its write-ahead log', () => rmSync(`${path}-wal`), () => `${path}-wal`],
     ['stripped of its shared memory', () => rmSync(`${path}-shm`), () => `${path}-shm`],
-  ]
-
-  it.each(TAKEN)('every call rejects after the file was %s', async (_, take, named) => {
+  ])('every call rejects after the file was %s', async (_, take, named) => {
     const store = open()
     // What is left of a removed file cannot be closed.
     ends.push(() => store.close().catch(() => {}))
@@ -705,13 +686,10 @@ describe('many rows', () => {
     fill(openDatabase(), 1_200)
     await store.insert(makeRow(1))
     const finished: string[] = []
-    const pruned = store.prune(SCOPE, { createdBefore: 1_101, rejectedBefore: 0 }).then((removed) => {
-      finished.push('prune')
-      return removed
-    })
+    const limits = { createdBefore: 1_101, rejectedBefore: 0 }
+    const pruned = store.prune(SCOPE, limits).finally(() => finished.push('prune'))
     await new Promise((resolve) => setImmediate(resolve))
-    await store.insert(makeRow(2))
-    finished.push('insert')
+    await store.insert(makeRow(2)).finally(() => finished.push('insert'))
     expect(await pruned).toBe(1_100)
     expect(finished).toEqual(['insert', 'prune'])
     expect(countRows()).toBe(102)

@@ -53,12 +53,17 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
   /** A store with a pool of its own, which has these options. */
   const open = (options?: object) => new MysqlStore({ client: openPool(options) })
 
-  /** A store with row 1, and its pool of one connection. */
+  /** A store, and its pool of one connection. */
+  function openAlone(options: object = {}) {
+    const pool = openPool({ connectionLimit: 1, ...options })
+    return { pool, store: new MysqlStore({ client: pool }) }
+  }
+
+  /** The same with row 1. */
   async function openWithRow() {
-    const pool = openPool({ connectionLimit: 1 })
-    const store = new MysqlStore({ client: pool })
-    await store.insert(makeRow(1))
-    return { pool, store }
+    const opened = openAlone()
+    await opened.store.insert(makeRow(1))
+    return opened
   }
 
   /** A connection that ends after the test: an open transaction would block the next one. */
@@ -202,8 +207,7 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     )
 
     it('the next transaction of a pool keeps the isolation level of its session', async () => {
-      const pool = openPool({ connectionLimit: 1 })
-      const store = new MysqlStore({ client: pool })
+      const { pool, store } = openAlone()
       await execute('CREATE TABLE theirs (id INT)')
       const calls: (() => Promise<unknown>)[] = [
         () => store.migrate(),
@@ -229,17 +233,16 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     })
 
     it('the COMMIT of the store opens no transaction in a session with completion_type = CHAIN', async () => {
-      const pool = openPool({ connectionLimit: 1 })
+      const { pool, store } = openAlone()
       await execute('CREATE TABLE theirs (id INT)')
       await leaveBehind(pool, 'SET completion_type = CHAIN')
-      await new MysqlStore({ client: pool }).migrate()
+      await store.migrate()
       await pool.query('INSERT INTO theirs VALUES (1)')
       expect(await execute('SELECT * FROM theirs')).toEqual([{ id: 1 }])
     })
 
     it('a session that only reads by default writes', async () => {
-      const pool = openPool({ connectionLimit: 1 })
-      const store = new MysqlStore({ client: pool })
+      const { pool, store } = openAlone()
       await store.migrate()
       await leaveBehind(pool, 'SET SESSION TRANSACTION READ ONLY')
       await store.insert(makeRow(1))
@@ -250,8 +253,7 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
   it.each([{ waitForConnections: false }, { queueLimit: 1 }])(
     'a pool with %j whose connections are in use is named',
     async (options) => {
-      const pool = openPool({ connectionLimit: 1, ...options })
-      const store = new MysqlStore({ client: pool })
+      const { pool, store } = openAlone(options)
       await store.migrate()
       const held = await pool.getConnection()
       const next = pool.getConnection().then((connection) => connection.release(), String)
@@ -265,9 +267,9 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
 
   describe('settings of a session', () => {
     const withSession = async (statement: string): Promise<OrderStore> => {
-      const pool = openPool({ connectionLimit: 1 })
+      const { pool, store } = openAlone()
       await leaveBehind(pool, statement)
-      return new MysqlStore({ client: pool })
+      return store
     }
 
     it('a session without strict mode truncates nothing', async () => {
@@ -315,10 +317,8 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
       await leaveBehind(pool, 'USE theirs')
       expect(await store.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
       const nowhere = new MysqlStore({ client: openPool({}, server().url.replace(/orders$/, '')) })
-      await expectFailure(
-        () => nowhere.migrate(),
-        'its connection uses no database. Set the option `database`.',
-      )
+      const reason = 'its connection uses no database. Set the option `database`.'
+      await expectFailure(() => nowhere.migrate(), reason)
       const named = new MysqlStore({ client: pool, database: 'orders' })
       expect(await named.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
     })
@@ -463,12 +463,8 @@ describeWith('mariadb', 'MysqlStore and its server', () => {
     const { takeRows, writeOutcome } = await page()
     const pool = openPool()
     const taken = await Promise.all([takeRows(pool), takeRows(pool)])
-    expect(
-      taken
-        .flat()
-        .map(({ id }) => id)
-        .toSorted(),
-    ).toEqual(['A', 'a', 'b'])
+    const ids = taken.flat().map(({ id }) => id)
+    expect(ids.toSorted()).toEqual(['A', 'a', 'b'])
     await writeOutcome(pool, ['a', 'ordered', 'ord_1', ''])
     await writeOutcome(pool, ['a', 'doubt', '', 'timeout'])
     expect(await execute("SELECT id, order_id FROM purchases WHERE state = 'ordered'")).toEqual([

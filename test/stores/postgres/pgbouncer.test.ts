@@ -42,13 +42,8 @@ ignore_startup_parameters = extra_float_digits
 `,
   )
   // PgBouncer refuses to run as root.
-  const asRoot = process.getuid?.() === 0
-  const ids = asRoot
-    ? {
-        uid: Number(execFileSync('id', ['-u', 'postgres'], { encoding: 'utf8' })),
-        gid: Number(execFileSync('id', ['-g', 'postgres'], { encoding: 'utf8' })),
-      }
-    : {}
+  const idOf = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
+  const ids = process.getuid?.() === 0 ? { uid: idOf('-u'), gid: idOf('-g') } : {}
   if (ids.uid !== undefined && ids.gid !== undefined)
     for (const path of [folder, join(folder, 'pgbouncer.ini')]) chownSync(path, ids.uid, ids.gid)
   const child = spawn(PGBOUNCER, [join(folder, 'pgbouncer.ini')], {

@@ -234,21 +234,14 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     const COPY = 'CREATE TABLE customer_ordering_rows AS SELECT * FROM old'
+    const INDEX = 'INDEX ON customer_ordering_rows (scope, id)'
+    const ALTER = `${COPY}; ALTER TABLE customer_ordering_rows`
     it.each([
       ['no key, as CREATE TABLE AS leaves them', COPY],
-      ['a key that is not unique', `${COPY}; CREATE INDEX ON customer_ordering_rows (scope, id)`],
-      [
-        'a key for some rows only',
-        `${COPY}; CREATE UNIQUE INDEX ON customer_ordering_rows (scope, id) WHERE open`,
-      ],
-      [
-        'a key with one more column',
-        `${COPY}; ALTER TABLE customer_ordering_rows ADD PRIMARY KEY (scope, id, version)`,
-      ],
-      [
-        'a key that is checked at the end of a transaction',
-        `${COPY}; ALTER TABLE customer_ordering_rows ADD UNIQUE (scope, id) DEFERRABLE`,
-      ],
+      ['a key that is not unique', `${COPY}; CREATE ${INDEX}`],
+      ['a key for some rows only', `${COPY}; CREATE UNIQUE ${INDEX} WHERE open`],
+      ['a key with one more column', `${ALTER} ADD PRIMARY KEY (scope, id, version)`],
+      ['a key that is checked at the end of a transaction', `${ALTER} ADD UNIQUE (scope, id) DEFERRABLE`],
     ])('the store rejects tables with %s, and does not change them', async (_, restore) => {
       await openWithRow()
       await execute(url, `ALTER TABLE customer_ordering_rows RENAME TO old; ${restore}`)
@@ -295,12 +288,11 @@ describeWith('postgres', 'PostgresStore and its server', () => {
     })
 
     it('the store requires a database with the encoding UTF8', async () => {
-      await execute(
-        server().url,
-        `CREATE DATABASE latin_${database} ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0`,
-      )
-      const latin = openPool({}, server().urlFor({ database: `latin_${database}` }))
-      await expectFailure(() => new PostgresStore({ client: latin }).migrate(), 'must have the encoding UTF8')
+      const latin = `latin_${database}`
+      const encoding = "ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0"
+      await execute(server().url, `CREATE DATABASE ${latin} ${encoding}`)
+      const client = openPool({}, server().urlFor({ database: latin }))
+      await expectFailure(() => new PostgresStore({ client }).migrate(), 'must have the encoding UTF8')
     })
 
     it('a role without the right to create tables can use existing tables', async () => {

@@ -29,12 +29,8 @@ describeWith('redis', 'RedisStore on a cluster of its own', () => {
     for (const port of servers().ports) await servers().askAt(port, 'flushall')
   })
 
-  async function storeWith(
-    name: ClientName,
-    options: Readonly<Record<string, unknown>> = {},
-    ports = servers().ports,
-  ): Promise<RedisStore> {
-    const connection = await connect(name, ports, options)
+  async function storeWith(name: ClientName, options: object = {}, ports = servers().ports) {
+    const connection = await connect(name, ports, { ...options })
     open.push(connection)
     return new RedisStore({ client: connection.client })
   }

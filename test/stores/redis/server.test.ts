@@ -25,6 +25,7 @@ import {
   expectFailures,
   expectLaggingCopyIsNotBelieved,
   failureOf,
+  readsOf,
   shopOver,
 } from '../support/failures.ts'
 import { RedisServers } from '../support/redis.ts'
@@ -65,12 +66,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     return connection.client
   }
 
-  async function storeWith(
-    name: ClientName,
-    options?: Omit<RedisStoreOptions, 'client'>,
-  ): Promise<RedisStore> {
-    return new RedisStore({ client: await clientOf(name), ...options })
-  }
+  const storeWith = async (name: ClientName, options?: Omit<RedisStoreOptions, 'client'>) =>
+    new RedisStore({ client: await clientOf(name), ...options })
 
   /** Reads until the server knows the scripts. */
   async function warm(store: RedisStore): Promise<void> {
@@ -154,10 +151,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await servers().ask('acl', 'setuser', 'default', '-info')
       const client = await clientOf('ioredis', { enableReadyCheck: false })
       const store = new RedisStore({ client })
-      await expectFailure(
-        () => store.insert(makeRow(1)),
-        'INFO does not return `aof_enabled`. Make sure that the server has `appendonly yes`',
-      )
+      const reason = 'INFO does not return `aof_enabled`. Make sure that the server has `appendonly yes`'
+      await expectFailure(() => store.insert(makeRow(1)), reason)
       const assuming = new RedisStore({ client, persistence: 'assume', eviction: 'assume' })
       expect(await assuming.insert(makeRow(1))).toEqual({ inserted: true })
     })
@@ -182,11 +177,10 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
     })
 
     it('the store inspects a restarted server before it writes, even if the client reports no reconnect', async () => {
-      const client = await clientOf('node-redis')
+      const client = (await clientOf('node-redis')) as NodeRedis
       const silent: RedisClient = {
-        eval: (...parameters: Parameters<NodeRedis['eval']>) => (client as NodeRedis).eval(...parameters),
-        evalSha: (...parameters: Parameters<NodeRedis['eval']>) =>
-          (client as NodeRedis).evalSha(...parameters),
+        eval: (...parameters: Parameters<NodeRedis['eval']>) => client.eval(...parameters),
+        evalSha: (...parameters: Parameters<NodeRedis['eval']>) => client.evalSha(...parameters),
       }
       const store = new RedisStore({ client: silent })
       await store.insert(makeRow(1))
@@ -402,10 +396,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       for (const command of ['set', 'zadd', 'zrem', 'getrange']) {
         await user(`-${command}`)
         const next = nextVersion(makeRow(1), CREATED)
-        await expectFailure(
-          () => store.update(next, 1),
-          'lacks a permission. Allow it to run EVAL, EVALSHA, GET,',
-        )
+        const reason = 'lacks a permission. Allow it to run EVAL, EVALSHA, GET,'
+        await expectFailure(() => store.update(next, 1), reason)
         await user(`+${command}`)
         expect(await store.get(SCOPE, next.id)).toEqual(makeRow(1))
         expect(await walk((options) => store.listOpen(SCOPE, options), 9)).toHaveLength(3)
@@ -456,13 +448,8 @@ describeWith('redis', 'RedisStore on a server of its own', () => {
       await insertAll(store, [makeRow(1)])
       const [key = ''] = await servers().ask('keys', '*:row:*')
       await servers().ask('set', key, 'theirs')
-      for (const call of [
-        () => store.get(SCOPE, makeRow(1).id),
-        () => store.insert(makeRow(1)),
-        () => store.update(nextVersion(makeRow(1)), 1),
-        () => store.listOpen(SCOPE, { limit: 1 }),
-      ])
-        await expectFailure(call, 'contains a row that it did not write')
+      const writes = [() => store.insert(makeRow(1)), () => store.update(nextVersion(makeRow(1)), 1)]
+      await expectFailures([...readsOf(store), ...writes], 'contains a row that it did not write')
       await servers().ask('set', key.replace(/row:.*/, 'list'), 'theirs')
       const error = await failureOf(() => store.list(SCOPE, { limit: 1 }))
       expect(error.cause).toMatchObject({ code: 'WRONGTYPE' })

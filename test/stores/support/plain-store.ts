@@ -56,6 +56,10 @@ export class PlainStore implements OrderStore {
     return JSON.stringify([scope, id])
   }
 
+  of(scope: string): StoredRow[] {
+    return [...this.rows.values()].filter((row) => row.scope === scope)
+  }
+
   find(scope: string, id: string): StoredRow | undefined {
     return this.rows.get(this.#self.name(scope, id))
   }
@@ -82,8 +86,8 @@ export class PlainStore implements OrderStore {
 
   /** Rows in the order of their ids, which never change. */
   page(scope: string, { after = '', limit }: ListRowsOptions, wanted: (row: StoredRow) => boolean): RowPage {
-    const rest = [...this.rows.values()]
-      .filter((row) => row.scope === scope && row.id > after && wanted(row))
+    const rest = this.of(scope)
+      .filter((row) => row.id > after && wanted(row))
       .sort((one, other) => (one.id < other.id ? -1 : 1))
     const rows = rest.slice(0, limit).map((row) => ({ ...row }))
     const last = rows.at(-1)

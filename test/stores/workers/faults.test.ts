@@ -3,6 +3,7 @@ import { type D1Binding, D1Store } from 'customer-ordering-sdk/stores/d1'
 import { DurableObjectStore } from 'customer-ordering-sdk/stores/durable-object'
 import { describe, expect, it } from 'vitest'
 import { makeRow, nextVersion, SCOPE } from '../../../src/stores/contract/rows.ts'
+import { throwing } from '../../support/calls.ts'
 import { order } from '../../support/lab.ts'
 import { callsOf, expectFailure, expectFailures, failureOf, shopOver, writesOf } from '../support/failures.ts'
 import { describeWith } from '../support/services.ts'
@@ -112,6 +113,15 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
     })
   }
 
+  /** A store with row 1, whose statements have this fault from now on. */
+  async function openBroken(fault: (sql: string, when: 'before' | 'after') => void): Promise<D1Store> {
+    let broken = false
+    const store = new D1Store({ database: open((sql, when) => broken && fault(sql, when)) })
+    await store.insert(makeRow(1))
+    broken = true
+    return store
+  }
+
   it('the stores over one binding check the tables once', async () => {
     const statements: string[] = []
     const database = open((sql, when) => {
@@ -139,13 +149,9 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
   ] as const)(
     'after "%s", a write that may have happened is not reported as not written',
     async (message, applied, code) => {
-      let broken = false
-      const database = open((sql, when) => {
-        if (broken && when === 'before' && /^(INSERT|UPDATE)/.test(sql)) throw new Error(message)
+      const store = await openBroken((sql, when) => {
+        if (when === 'before' && /^(INSERT|UPDATE)/.test(sql)) throw new Error(message)
       })
-      const store = new D1Store({ database })
-      await store.insert(makeRow(1))
-      broken = true
       for (const write of writesOf(store).slice(0, 2)) {
         const error = await expectFailure(write, /^(Cannot write to t|T)he order store in D1/, code)
         expect(error.applied).toBe(applied)
@@ -156,15 +162,8 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
   it.each(['', 'D1_ERROR: '])(
     'rows that the platform quotes after "%s" are in no error, and prove nothing',
     async (prefix) => {
-      let broken = false
-      const database = open(() => {
-        if (!broken) return
-        const body = '{"results":[{"data":"{\\"target\\":\\"@ada: SQLITE_FULL'
-        throw new Error(`${prefix}Failed to parse body as JSON, got: ${body}`)
-      })
-      const store = new D1Store({ database })
-      await store.insert(makeRow(1))
-      broken = true
+      const body = '{"results":[{"data":"{\\"target\\":\\"@ada: SQLITE_FULL'
+      const store = await openBroken(throwing(`${prefix}Failed to parse body as JSON, got: ${body}`))
       for (const error of await expectFailures(callsOf(store), 'the connection or the storage failed')) {
         expect(`${error.stack}${error.cause}`).not.toContain('@ada')
         expect(error.applied).toBe(undefined)
@@ -201,14 +200,9 @@ describeWith('clients', 'D1Store over a binding that loses requests and response
   })
 
   it('a write whose response is lost is unknown, and is found when it is read', async () => {
-    let broken = false
-    const database = open((sql, when) => {
-      if (broken && when === 'after' && /^(INSERT|UPDATE)/.test(sql))
-        throw new Error('Network connection lost.')
+    const store = await openBroken((sql, when) => {
+      if (when === 'after' && /^(INSERT|UPDATE)/.test(sql)) throw new Error('Network connection lost.')
     })
-    const store = new D1Store({ database })
-    await store.insert(makeRow(1))
-    broken = true
     const error = await failureOf(() => store.update(nextVersion(makeRow(1)), 1))
     expect([error.applied, error.message]).toEqual([undefined, expect.stringContaining('may or may not')])
     expect(await store.get(SCOPE, makeRow(1).id)).toEqual(nextVersion(makeRow(1)))

@@ -49,14 +49,8 @@ describeWith('clients', 'stores of Cloudflare Workers', () => {
         for (const table of ['rows', 'orders', 'schema'])
           await query(`DROP TABLE IF EXISTS customer_ordering_${table}`)
     }
-    const each = (body: () => void): void => {
-      describe('on its engine', () => {
-        beforeEach(clean)
-        body()
-      })
-    }
-
-    each(() => {
+    describe('on its engine', () => {
+      beforeEach(clean)
       behavesAsSqlStore({
         name,
         open,
@@ -80,15 +74,12 @@ describeWith('clients', 'stores of Cloudflare Workers', () => {
         const opened = open()
         await opened.insert(makeRow(1))
         const data = 'x'.repeat(2_300_000)
+        const reason = 'the record is larger than the database accepts'
         for (const call of [
           () => opened.insert(makeRow(2, { data })),
           () => opened.update(nextVersion(makeRow(1), { data }), 1),
         ]) {
-          const error = await expectFailure(
-            call,
-            'the record is larger than the database accepts',
-            'SQLITE_TOOBIG',
-          )
+          const error = await expectFailure(call, reason, 'SQLITE_TOOBIG')
           expect(error.applied).toBe(false)
         }
         expect(await opened.get(SCOPE, makeRow(1).id)).toEqual(makeRow(1))
