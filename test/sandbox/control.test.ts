@@ -16,45 +16,44 @@ async function serve(options: SandboxOptions = {}, serverOptions: ServeSandboxOp
     const text = await response.text()
     return { status: response.status, headers: response.headers, body: JSON.parse(text) as unknown }
   }
+  const bodyOf = async (...given: Parameters<typeof call>) => (await call(...given)).body
   const order = (key: string, body: object = validBody) =>
     fetch(`${server.url}/v1/orders`, orderInit(sandbox.apiKey, key, body))
-  return { sandbox, server, call, order }
+  return { sandbox, server, call, bodyOf, order }
 }
 
 const lost: FaultRule = { match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } }
 
 describe('the control API', () => {
   test('the control API adds, lists and removes fault rules while the service runs', async () => {
-    const { call, order } = await serve()
+    const { call, bodyOf, order } = await serve()
     expect(await call('POST', '/faults', lost)).toMatchObject({
       status: 201,
       body: [{ id: 1, rule: lost, matched: 0, acted: 0, spent: false }],
     })
     await expect(order('k')).rejects.toThrow('fetch failed')
-    expect((await call('GET', '/faults')).body).toEqual([
-      { id: 1, rule: lost, matched: 1, acted: 1, spent: true },
-    ])
+    expect(await bodyOf('GET', '/faults')).toEqual([{ id: 1, rule: lost, matched: 1, acted: 1, spent: true }])
     const two = [{ action: { type: 'drop' }, times: 'always' }, { action: { type: 'inProgress' } }]
-    expect((await call('POST', '/faults', two)).body).toMatchObject([{ id: 2 }, { id: 3 }])
-    expect((await call('DELETE', '/faults/2')).body).toMatchObject([{ id: 1 }, { id: 3 }])
+    expect(await bodyOf('POST', '/faults', two)).toMatchObject([{ id: 2 }, { id: 3 }])
+    expect(await bodyOf('DELETE', '/faults/2')).toMatchObject([{ id: 1 }, { id: 3 }])
     expect(await call('DELETE', '/faults/2')).toMatchObject({
       status: 404,
       body: { error: 'there is no fault rule 2; GET /__sandbox/faults lists all' },
     })
     expect((await order('k')).status).toBe(409)
     expect(await call('DELETE', '/faults')).toMatchObject({ status: 200, body: [] })
-    expect((await call('POST', '/faults', lost)).body, 'ids are never used again').toMatchObject([{ id: 4 }])
+    expect(await bodyOf('POST', '/faults', lost), 'ids are never used again').toMatchObject([{ id: 4 }])
   })
 
   test('the control API shows and changes switches', async () => {
-    const { call, sandbox } = await serve()
-    expect((await call('GET', '/behaviour')).body).toEqual({
+    const { call, bodyOf, sandbox } = await serve()
+    expect(await bodyOf('GET', '/behaviour')).toEqual({
       preset: 'default',
       behaviour: sandbox.behaviour,
     })
     const preset = await call('PUT', '/behaviour', { preset: 'rfc9457' })
     expect(preset.body).toMatchObject({ preset: 'rfc9457', behaviour: { errorShape: 'problem' } })
-    expect((await call('PATCH', '/behaviour', { maxLimit: 7 })).body).toMatchObject({
+    expect(await bodyOf('PATCH', '/behaviour', { maxLimit: 7 })).toMatchObject({
       preset: null,
       behaviour: { errorShape: 'problem', maxLimit: 7 },
     })
@@ -62,27 +61,24 @@ describe('the control API', () => {
     expect(mixed.body).toMatchObject({
       behaviour: { keyLifetime: 60_000, replayStatus: 200, errorShape: 'bare' },
     })
-    expect((await call('PUT', '/behaviour', {})).body).toMatchObject({ preset: 'default' })
+    expect(await bodyOf('PUT', '/behaviour', {})).toMatchObject({ preset: 'default' })
   })
 
   test('the control API shows requests and charges', async () => {
-    const { call, order, server } = await serve()
+    const { bodyOf, order, server } = await serve()
     await order('a')
     await order('b', { ...validBody, metadata: { externalOrderId: 'shop-2' } })
     await fetch(`${server.url}/v1/balance`)
-    expect((await call('GET', '/requests')).body).toMatchObject([
+    expect(await bodyOf('GET', '/requests')).toMatchObject([
       { number: 1, status: 201, charged: true, body: JSON.stringify(validBody) },
       { number: 2, status: 201 },
       { number: 3, status: 401 },
     ])
-    expect((await call('GET', '/requests?after=1&limit=1')).body).toMatchObject([{ number: 2 }])
-    expect((await call('GET', '/ledger')).body).toMatchObject([
-      { idempotencyKey: 'a' },
-      { idempotencyKey: 'b' },
-    ])
-    expect((await call('GET', '/ledger?reference=shop-2')).body).toMatchObject([{ idempotencyKey: 'b' }])
-    expect((await call('GET', '/ledger?reference=a')).body).toMatchObject([{ externalOrderId: 'shop-1' }])
-    expect((await call('GET', '/ledger?reference=none')).body).toEqual([])
+    expect(await bodyOf('GET', '/requests?after=1&limit=1')).toMatchObject([{ number: 2 }])
+    expect(await bodyOf('GET', '/ledger')).toMatchObject([{ idempotencyKey: 'a' }, { idempotencyKey: 'b' }])
+    expect(await bodyOf('GET', '/ledger?reference=shop-2')).toMatchObject([{ idempotencyKey: 'b' }])
+    expect(await bodyOf('GET', '/ledger?reference=a')).toMatchObject([{ externalOrderId: 'shop-1' }])
+    expect(await bodyOf('GET', '/ledger?reference=none')).toEqual([])
   })
 
   test('the control API shows, saves, loads and resets the complete state', async () => {
@@ -99,8 +95,8 @@ describe('the control API', () => {
   })
 
   test('the control API tops up wallets, forgets keys and sets the status of orders', async () => {
-    const { call, order, sandbox } = await serve()
-    expect((await call('POST', '/top-up', { customer: 'cus_personal', amount: 5 })).body).toMatchObject({
+    const { call, bodyOf, order, sandbox } = await serve()
+    expect(await bodyOf('POST', '/top-up', { customer: 'cus_personal', amount: 5 })).toMatchObject({
       wallet: { amount: 1_000_005 },
     })
     await order('k')
@@ -108,16 +104,16 @@ describe('the control API', () => {
     await order('k')
     sandbox.expectCharges(2)
     const { orderId } = sandbox.ledger[0] ?? expect.unreachable()
-    expect((await call('PUT', `/orders/${orderId}/status`, { status: 'done' })).body).toMatchObject({
+    expect(await bodyOf('PUT', `/orders/${orderId}/status`, { status: 'done' })).toMatchObject({
       id: orderId,
       status: 'done',
     })
   })
 
   test('the control API returns what the live page shows, with long bodies cut', async () => {
-    const { call, order, sandbox } = await serve({ behaviour: { statuses: [{ status: 'new', after: 0 }] } })
+    const { bodyOf, order, sandbox } = await serve({ behaviour: { statuses: [{ status: 'new', after: 0 }] } })
     await order('k', { ...validBody, note: 'x'.repeat(5000) })
-    expect((await call('GET', '/page')).body).toMatchObject({
+    expect(await bodyOf('GET', '/page')).toMatchObject({
       overview: {
         preset: null,
         behaviour: sandbox.behaviour,

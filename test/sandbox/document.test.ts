@@ -131,11 +131,8 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
       expect((await world.api.get(`/v1/orders/${id}`)).body).toMatchObject({ status: 'completed' })
       expect(rowsOf(await world.api.get('/v1/orders'))).toMatchObject([{ status: 'completed' }])
     },
-    'a personal key spends the user’s wallet, an organization’s key the organization’s': async ({
-      sandbox,
-      api,
-      organization,
-    }) => {
+    'a personal key spends the user’s wallet, an organization’s key the organization’s': async (world) => {
+      const { sandbox, api, organization } = world
       sandbox.setBalance(sandbox.customerId, 600)
       expect(await statusOf(organization.order(key, body()))).toBe(201)
       const balances = async () => [
@@ -238,12 +235,8 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
     },
   },
   'GET /v1/orders': {
-    'lists the orders of the customer or of the organization': async ({
-      sandbox,
-      api,
-      organization,
-      pass,
-    }) => {
+    'lists the orders of the customer or of the organization': async (world) => {
+      const { sandbox, api, organization, pass } = world
       const mine = [sandbox.addOrder(), sandbox.addOrder()].map(({ id }) => id)
       const theirs = sandbox.addOrder({ customer: sandbox.organizationId }).id
       pass()
@@ -364,43 +357,31 @@ const sections: Readonly<Record<string, Readonly<Record<string, Shows>>>> = {
   },
 }
 
-const rows: readonly (readonly [section: string, subject: string, shows: Shows])[] = [
-  ...Object.entries(sections).flatMap(([section, subjects]) =>
-    Object.entries(subjects).map(([subject, shows]) => [section, subject, shows] as const),
-  ),
-  ...endpoints.flatMap(([endpoint, permission, call]) => [
-    [
-      'Authentication',
-      `${endpoint} needs an API key: 401`,
-      async (world: World) => {
-        const { sandbox, as } = withOrder(world)
-        expect(await statusOf(call(as(null)))).toBe(401)
-        expect(await statusOf(call(as('unknown')))).toBe(401)
-        sandbox.revokeApiKey(sandbox.organizationApiKey)
-        expect(await statusOf(call(as(sandbox.organizationApiKey)))).toBe(401)
-        sandbox.expectCharges(0)
-      },
-    ] as const,
-    [
-      'Authentication',
-      `${endpoint} needs the permission ${permission}: 403`,
-      async (world: World) => {
-        const { sandbox, as } = withOrder(world)
-        const customer = sandbox.customerId
-        const others = endpoints.map(([, needed]) => needed).filter((name) => name !== permission)
-        expect(await statusOf(call(as(sandbox.addApiKey({ customer, permissions: others }))))).toBe(403)
-        sandbox.expectCharges(0)
-        const { status } = await call(as(sandbox.addApiKey({ customer, permissions: [permission] })))
-        expect(status).toBe(permission === 'orders:write' ? 201 : 200)
-      },
-    ] as const,
-  ]),
-]
+const rows = Object.entries(sections).flatMap(([section, subjects]) =>
+  Object.entries(subjects).map(([subject, shows]) => [section, subject, shows] as const),
+)
 
 const presets = Object.keys(sandboxPresets) as SandboxPreset[]
 
 describe.each(presets)('the API document, preset %s', (preset) => {
-  test.each(rows)('%s: %s', async (_section, _subject, shows) => {
-    await shows(start(preset))
+  test.each(rows)('%s: %s', async (_section, _subject, shows) => await shows(start(preset)))
+
+  test.each(endpoints)('%s needs an API key: 401', async (_endpoint, _permission, call) => {
+    const { sandbox, as } = withOrder(start(preset))
+    expect(await statusOf(call(as(null)))).toBe(401)
+    expect(await statusOf(call(as('unknown')))).toBe(401)
+    sandbox.revokeApiKey(sandbox.organizationApiKey)
+    expect(await statusOf(call(as(sandbox.organizationApiKey)))).toBe(401)
+    sandbox.expectCharges(0)
+  })
+
+  test.each(endpoints)('%s needs the permission %s: 403', async (_endpoint, permission, call) => {
+    const { sandbox, as } = withOrder(start(preset))
+    const customer = sandbox.customerId
+    const others = endpoints.map(([, needed]) => needed).filter((name) => name !== permission)
+    expect(await statusOf(call(as(sandbox.addApiKey({ customer, permissions: others }))))).toBe(403)
+    sandbox.expectCharges(0)
+    const { status } = await call(as(sandbox.addApiKey({ customer, permissions: [permission] })))
+    expect(status).toBe(permission === 'orders:write' ? 201 : 200)
   })
 })

@@ -1,5 +1,6 @@
 import { createSandbox, type SandboxAssertion, SandboxAssertionError } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import { errorOf } from '../support/calls.ts'
 import { caller, manualClock, scene, settled, validBody } from './caller.ts'
 
 test('the ledger has every charge with the exact body', async () => {
@@ -77,12 +78,7 @@ describe('its assertions', () => {
       const { sandbox, api } = scene()
       sandbox.addCustomer({ id: 'cus_orphan', wallet: null })
       for (const key of keys) await api.order(key)
-      let error: unknown
-      try {
-        Reflect.apply(sandbox[operator], sandbox, args)
-      } catch (caught) {
-        error = caught
-      }
+      const error = await errorOf((async () => Reflect.apply(sandbox[operator], sandbox, args))())
       if (!(error instanceof SandboxAssertionError)) throw new Error('no assertion failed')
       const facts = { name: 'AssertionError', code: 'ERR_ASSERTION', generatedMessage: false }
       expect(error).toMatchObject({ ...facts, operator, actual, expected })

@@ -134,10 +134,8 @@ describe.each(Object.keys(WAYS))('faults through %s', (way) => {
 
   test('a late response is dropped when the caller disconnects, and stays charged', async () => {
     const clock = manualClock()
-    const { sandbox, order, abort } = await withFault(
-      { type: 'delay', ms: 500, when: 'after' },
-      clock.options,
-    )
+    const late: FaultAction = { type: 'delay', ms: 500, when: 'after' }
+    const { sandbox, order, abort } = await withFault(late, clock.options)
     const lost = errorOf(order())
     await until(() => clock.sleepers() === 1)
     abort()
