@@ -16,7 +16,7 @@ const TITLES = `
   an order that is %s is reported as remembered, even if its record is no longer valid
 4
   an order in doubt is never repeated with another API key: lost on the way to the %s, then %s()
-  an order in doubt is never repeated with another API key within one call
+  an order in doubt is never repeated with another API key %s
 5
   after a clock that was ahead is corrected, %s never reopens the window of the key
 6
@@ -77,7 +77,7 @@ const TITLES = `
   allowDuplicate gives the order its own name, which finds it again
 a
   no response to a read comes from the browser's cache, $what
-  %s is sent with \`cache: no-store\`, because a cached list is no evidence
+  %s is sent with the cache mode %s, because a cached list is no evidence
 b
   an order is charged once if $status after the charge $what, and is reported as in doubt
 c

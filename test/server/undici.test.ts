@@ -231,7 +231,7 @@ describe('proxies and dispatchers', () => {
     ['an unknown name', { http2: undefined }, 'option http2 is not known'],
     ['no object', 'http://127.0.0.1:1', 'options must be an object literal'],
     ['null', null, 'options must be an object literal'],
-    ['a dispatcher itself', own, 'option _events is not known'],
+    ['a dispatcher itself', own, 'options must be an object literal'],
     ['a dispatcher beside a proxy', { dispatcher: own, proxy: 'environment' }, `option proxy ${DECIDES}`],
     ['a dispatcher beside connections', { dispatcher: own, connections: 2 }, `option connections ${DECIDES}`],
     ['a dispatcher that is none', { dispatcher: {} }, METHODS],
