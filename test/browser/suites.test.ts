@@ -25,6 +25,9 @@ import {
 /** The price of the page's order, and the whole balance of its wallet. */
 const PRICE = 250
 
+const CUT = { code: 'connection', charged: 'unknown', attempts: 1 } as const
+const UNPAID = { code: 'payment_required', charged: 'no', attempts: 1 } as const
+
 /**
  * A POST that is charged, and whose connection is then reset without a response. `lost` is the
  * number of resets. `twice` is the caller's result if the browser resends such a request on its
@@ -32,19 +35,9 @@ const PRICE = 250
  */
 const LOST = [
   { what: 'one answer is lost', preset: 'default', lost: 1, twice: { charged: 'yes', attempts: 1 } },
-  {
-    what: 'two answers are lost',
-    preset: 'default',
-    lost: 2,
-    twice: { code: 'connection', charged: 'unknown', attempts: 1 },
-  },
-  {
-    // docs/decisions/a-browser-may-repeat.md: here the caller's result is wrong.
-    what: 'one is lost, and the wallet comes first',
-    preset: 'balance-before-key',
-    lost: 1,
-    twice: { code: 'payment_required', charged: 'no', attempts: 1 },
-  },
+  { what: 'two answers are lost', preset: 'default', lost: 2, twice: CUT },
+  // docs/decisions/a-browser-may-repeat.md: here the caller's result is wrong.
+  { what: 'one is lost, and the wallet comes first', preset: 'balance-before-key', lost: 1, twice: UNPAID },
 ] as const
 
 /** Headers about how long responses to reads may be cached. */
@@ -196,7 +189,7 @@ describe.each(BROWSERS)('$name', (browser) => {
               { idempotencyKey, reused: false },
             ],
           ]
-        : [[{ code: 'connection', charged: 'unknown', attempts: 1 }], [{ idempotencyKey, reused: false }]],
+        : [[CUT], [{ idempotencyKey, reused: false }]],
     )
   })
 
@@ -222,7 +215,7 @@ describe.each(BROWSERS)('$name', (browser) => {
       expect(arrivals).toHaveLength(repeated ? 2 : 1)
       expect(new Set(arrivals.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
       const doubt = { code: gateway ? 'server' : 'api', charged: 'unknown', attempts: 1 }
-      expect(told).toEqual([repeated ? { code: 'payment_required', charged: 'no', attempts: 1 } : doubt])
+      expect(told).toEqual([repeated ? UNPAID : doubt])
     },
   )
 

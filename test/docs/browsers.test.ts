@@ -4,6 +4,7 @@ import { IDBFactory, IDBKeyRange } from 'fake-indexeddb'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { CustomerOrderingClient } from '../../src/client.ts'
 import type { CreateOrderRequest, Order } from '../../src/schemas/order.ts'
+import { deferred } from '../support/calls.ts'
 import { Lab, order } from '../support/lab.ts'
 import { exportsOf, programsOf } from './support/pages.ts'
 
@@ -64,23 +65,20 @@ test('a page takes over from a dead page without waiting, but not while a tab pl
   await lab.dies((orders) => orders.create(order('r1')))
   const printed = linesPrinted()
 
-  let answer = (): void => {}
-  const answered = new Promise<void>((resolve) => {
-    answer = resolve
-  })
+  const answered = deferred()
   let placing: Promise<Order> | undefined
   // Resolves once the request of the live tab has arrived.
   await new Promise<void>((arrived) => {
     const fetch: typeof globalThis.fetch = async (input, init) => {
       arrived()
-      await answered
+      await answered.promise
       return await lab.sandbox.fetch(input, init)
     }
     placing = place(lab.elsewhere({ fetch }), order('r2'))
   })
   await settle(lab.elsewhere())
   expect(printed.toSorted()).toEqual(['r1 in_progress', 'r2 in_progress'])
-  answer()
+  answered.resolve()
   await placing
 
   printed.length = 0

@@ -24,6 +24,7 @@ const ours = compiler(root, 'typescript')
 /** The first version that knows `bundler`. */
 const oldest = compiler(engines, 'typescript-5.0')
 
+const bundled = { module: 'esnext', moduleResolution: 'bundler' }
 const strict = {
   noEmit: true,
   strict: true,
@@ -52,24 +53,15 @@ const cases: readonly Case[] = [
     const typeRoots = [join(compiler === oldest ? engines : root, 'node_modules/@types')]
     const onNode = { lib: ['es2022'], types: ['node'], typeRoots }
     return [
-      { how: 'bundler', options: { module: 'esnext', moduleResolution: 'bundler', ...libraries } },
+      { how: 'bundler', options: { ...bundled, ...libraries } },
       { how: 'node16, ESM', file: 'usage.mts', options: { module: 'node16', ...onNode } },
       { how: 'node16, CommonJS', file: 'usage.cts', options: { module: 'node16', ...onNode } },
       { how: 'nodenext, ESM', file: 'usage.mts', options: { module: 'nodenext', ...libraries } },
       { how: 'nodenext, CommonJS', file: 'usage.cts', options: { module: 'nodenext', ...libraries } },
-      {
-        how: 'bundler, in a page',
-        file: 'usage-browser.ts',
-        options: { module: 'esnext', moduleResolution: 'bundler' },
-      },
+      { how: 'bundler, in a page', file: 'usage-browser.ts', options: bundled },
       {
         how: 'bundler, the plainest library setting',
-        options: {
-          module: 'esnext',
-          moduleResolution: 'bundler',
-          lib: ['es2022', 'dom'],
-          skipLibCheck: true,
-        },
+        options: { ...bundled, lib: ['es2022', 'dom'], skipLibCheck: true },
       },
     ].map((each) => ({ compiler, ...each }))
   }),
@@ -100,7 +92,7 @@ describe('the packed types compile with the optional peers under', () => {
     for (const compiler of compilers)
       cell(compiler, `bundler, with ${what}`, async () => {
         // Skip the declarations of other packages, which this package does not control.
-        const options = { ...strict, module: 'esnext', moduleResolution: 'bundler', skipLibCheck: true }
+        const options = { ...strict, ...bundled, skipLibCheck: true }
         await compile(compiler, inject('consumerWithPeers'), options, file)
       })
 
@@ -110,8 +102,7 @@ describe('the packed types compile with the optional peers under', () => {
       const [code = ''] = programsOf(`docs/guide/stores/${page}.md`)
       await writeFile(join(inject('consumerWithPeers'), file), code)
       const platform = { lib: ['es2022'], types: ['@cloudflare/workers-types'], skipLibCheck: true }
-      const options = { ...strict, ...platform, module: 'esnext', moduleResolution: 'bundler' }
-      await compile(newest, inject('consumerWithPeers'), options, file)
+      await compile(newest, inject('consumerWithPeers'), { ...strict, ...platform, ...bundled }, file)
     })
 })
 

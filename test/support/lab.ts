@@ -51,10 +51,7 @@ export class Lab {
     this.runtime = runtime
     this.sandbox = createSandbox({
       now: runtime.now,
-      sleep: (milliseconds) =>
-        new Promise((resolve) => {
-          runtime.setTimer(resolve, milliseconds)
-        }),
+      sleep: (milliseconds) => new Promise((resolve) => void runtime.setTimer(resolve, milliseconds)),
       ...options,
     })
   }
@@ -331,13 +328,7 @@ export function order(
   externalOrderId: string,
   changes: Partial<CreateOrderRequest> = {},
 ): CreateOrderRequest {
-  return {
-    serviceId: 'svc_standard',
-    target: '@someone',
-    quantity: 10,
-    metadata: { externalOrderId },
-    ...changes,
-  }
+  return { ...anonymousOrder(), metadata: { externalOrderId }, ...changes }
 }
 
 export function anonymousOrder(changes: Partial<CreateOrderRequest> = {}): CreateOrderRequest {

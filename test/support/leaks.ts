@@ -86,19 +86,15 @@ function withinBase64(bytes: Buffer, position: number): string {
   return text.slice(first, last)
 }
 
-/** The encodings of a secret that a text contains. */
-export function spellingsIn(text: string, secret: string): string[] {
+/** The encodings of a secret that a text contains, with or without parts of the secret. */
+export function spellingsIn(text: string, secret: string, parts = true): string[] {
   return spellingsOf(secret)
-    .filter((spelling) => text.includes(spelling.text))
+    .filter((spelling) => (parts || !spelling.part) && text.includes(spelling.text))
     .map(({ how }) => how)
 }
 
 /** The same without parts of the secret, for texts in which other code has already cut it. */
-export function wholeSpellingsIn(text: string, secret: string): string[] {
-  return spellingsOf(secret)
-    .filter((spelling) => !spelling.part && text.includes(spelling.text))
-    .map(({ how }) => how)
-}
+export const wholeSpellingsIn = (text: string, secret: string) => spellingsIn(text, secret, false)
 
 const ALL = {
   depth: Number.POSITIVE_INFINITY,

@@ -106,9 +106,7 @@ export function faultyStore(
 ): OrderStore & { readonly calls: StoreOperation[] } {
   const calls: StoreOperation[] = []
   const after = (milliseconds: number): Promise<void> =>
-    new Promise((resolve) => {
-      runtime.setTimer(resolve, milliseconds)
-    })
+    new Promise((resolve) => void runtime.setTimer(resolve, milliseconds))
   const perform = <T>(
     operation: StoreOperation,
     apply: () => Promise<T>,

@@ -90,9 +90,7 @@ export class VirtualTime {
   }
 
   sleep(owner: object, milliseconds: number): Promise<void> {
-    return new Promise((resolve) => {
-      this.setTimer(owner, resolve, milliseconds)
-    })
+    return new Promise((resolve) => void this.setTimer(owner, resolve, milliseconds))
   }
 
   pending(owner: object): number {

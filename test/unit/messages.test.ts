@@ -146,45 +146,43 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   'a blank reference': (lab) => lab.create(order(' ')),
   'metadata that is a string': (lab) => lab.create(order('r1', { metadata: 'inv-1' } as object)),
   'a row that is none': async (lab) => {
-    throw (await lab.client().orders.createMany(['x' as never])).failures[0]?.error
+    throw (await lab.orders.createMany(['x' as never])).failures[0]?.error
   },
   'a row without a name': async (lab) => {
-    throw (await lab.client().orders.createMany([anonymousOrder()])).failures[0]?.error
+    throw (await lab.orders.createMany([anonymousOrder()])).failures[0]?.error
   },
   'a row with a key next to its fields': async (lab) => {
     const row = { ...order('r1'), idempotencyKey: 'k' }
-    throw (await lab.client().orders.createMany([row])).failures[0]?.error
+    throw (await lab.orders.createMany([row])).failures[0]?.error
   },
   'an order above 256 KiB': (lab) => lab.create(order('r1', { target: 'x'.repeat(300_000) })),
 
   // Recovery.
-  'resolve() without a record': (lab) =>
-    lab.client().orders.resolve({ externalOrderId: 'none' }, { as: 'abandoned' }),
+  'resolve() without a record': (lab) => lab.orders.resolve({ externalOrderId: 'none' }, { as: 'abandoned' }),
   'resolve() while a call may run': async (lab) => {
     lab.fault({ type: 'stall', commit: true })
     await lab.begin(() => lab.create())
-    await lab.client().orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
+    await lab.orders.resolve({ externalOrderId: 'r1' }, { as: 'abandoned' })
   },
   'resolve() with the id of another order': async (lab) => {
     await lab.create(order('r2', { quantity: 20 }))
     await lab.doubted('drop')
-    const { orders } = lab.client()
-    await orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: lab.charged('r2') })
+    await lab.orders.resolve({ externalOrderId: 'r1' }, { as: 'created', orderId: lab.charged('r2') })
   },
-  'forget() of a name that is none': (lab) => lab.client().orders.forget('m' as never),
+  'forget() of a name that is none': (lab) => lab.orders.forget('m' as never),
   'forget() of an open order': async (lab) => {
     await lab.doubted()
-    await lab.client().orders.forget({ externalOrderId: 'r1' })
+    await lab.orders.forget({ externalOrderId: 'r1' })
   },
   'waitFor() of an order that never comes': (lab) =>
-    lab.client().orders.waitFor('ord_1', { until: () => true, timeout: MINUTE }),
+    lab.orders.waitFor('ord_1', { until: () => true, timeout: MINUTE }),
   'waitFor() of an order that cannot be read': (lab) => {
     lab.fault({ type: 'stall' }, 'always')
-    return lab.client().orders.waitFor('ord_1', { until: () => true, timeout: MINUTE })
+    return lab.orders.waitFor('ord_1', { until: () => true, timeout: MINUTE })
   },
   'waitFor() of an order that does not change': async (lab) => {
     const { id } = await lab.create()
-    await lab.client().orders.waitFor(id, { until: () => false, timeout: MINUTE })
+    await lab.orders.waitFor(id, { until: () => false, timeout: MINUTE })
   },
 
   'recover() that finds a list from a cache': async (lab) => {
@@ -198,11 +196,11 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
     lab.runtime.jump(60 * MINUTE)
     const rows = Array.from({ length: 20_000 }, (_, row) => ({ id: `o${row}`, status: 'done', amount: 1 }))
     lab.fault({ type: 'mutateList', change: () => rows }, 'always', 'listOrders')
-    throw (await lab.client().orders.recover()).needsAttention[0]?.error
+    throw (await lab.orders.recover()).needsAttention[0]?.error
   },
-  'recover() of no order at a time': (lab) => lab.client().orders.recover({ concurrency: 0 }),
+  'recover() of no order at a time': (lab) => lab.orders.recover({ concurrency: 0 }),
   'remembered() by two names': (lab) =>
-    lab.client().orders.remembered({ externalOrderId: 'r1', idempotencyKey: 'k' } as never),
+    lab.orders.remembered({ externalOrderId: 'r1', idempotencyKey: 'k' } as never),
   'remembered() of a store that hangs': async (lab) =>
     await lab.elsewhere({ totalTimeout: 700 }, () => 'hangs').orders.remembered({ externalOrderId: 'r1' }),
 
@@ -214,28 +212,24 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
     const balance = { '~standard': { version: 1, vendor: 'test', validate } } as const
     await lab.client({ schemas: { balance } }).balance.retrieve()
   },
-  'a limit that is none': (lab) => lab.client().orders.list({ limit: 0 }),
+  'a limit that is none': (lab) => lab.orders.list({ limit: 0 }),
   ...Object.fromEntries(
     ['a/b', '..', 'a\ud800', 'a\n', '', 7].map((id) => [
       `an order id ${JSON.stringify(id)}`,
-      (lab: Lab) => lab.client().orders.retrieve(id as string),
+      (lab: Lab) => lab.orders.retrieve(id as string),
     ]),
   ),
   'a list of a service that ignores offset': (lab) => {
     lab.sandbox.configure({ ignoreOffset: true, maxLimit: 2 })
     for (let count = 0; count < 3; count++) lab.sandbox.addOrder()
-    return lab.client().orders.list().toArray({ max: 10 })
+    return lab.orders.list().toArray({ max: 10 })
   },
-  'a list without a cap': (lab) =>
-    lab
-      .client()
-      .orders.list()
-      .toArray({} as never),
+  'a list without a cap': (lab) => lab.orders.list().toArray({} as never),
   'a response with the wrong fields': (lab) =>
     lab.client({ fetch: async () => Response.json({ amount: 'x' }) }).balance.retrieve(),
-  'a list that is written as JSON': (lab) => JSON.stringify(lab.client().orders.list()),
+  'a list that is written as JSON': (lab) => JSON.stringify(lab.orders.list()),
   'a run that is used twice': async (lab) => {
-    const run = lab.client().orders.recover()
+    const run = lab.orders.recover()
     await run
     await run[Symbol.asyncIterator]().next()
   },
@@ -259,9 +253,8 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
   'retention within the window': (lab) => lab.client({ retention: { created: 1 } }),
   'a transport together with fetch': (lab) =>
     lab.client({ transport: { send: () => Promise.reject(new Error('unused')) } }),
-  'waitFor() with a status': (lab) => lab.client().orders.waitFor('ord_1', { status: 'done' } as never),
-  'a call option among the parameters': (lab) =>
-    lab.client().orders.list({ signal: AbortSignal.abort() } as never),
+  'waitFor() with a status': (lab) => lab.orders.waitFor('ord_1', { status: 'done' } as never),
+  'a call option among the parameters': (lab) => lab.orders.list({ signal: AbortSignal.abort() } as never),
   'a durable store without an account': (lab) =>
     lab.unlabelled({ store: storeOver(lab.rows, { durability: 'server' }) }),
   'an option with a typing error': (lab) => lab.client({ acount: 'x' } as ClientOptions),
@@ -271,17 +264,17 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
     ),
   ),
   'a client option for one call': (lab) => lab.create(order('r1'), { apiKey: 'k' } as object),
-  'a page of another SDK': (lab) => lab.client().orders.list({ page: 2 } as object),
+  'a page of another SDK': (lab) => lab.orders.list({ page: 2 } as object),
   'the product in place of a service': (lab) =>
     lab.create({ productId: 'p', target: 't', quantity: 1 } as never),
   ...Object.fromEntries(
     ['autoPagingToArray', 'autoPagingEach', 'withResponse'].map((name) => [
       `a list that is used as in another SDK: ${name}`,
-      (lab: Lab) => Object(lab.client().orders.list())[name](),
+      (lab: Lab) => Object(lab.orders.list())[name](),
     ]),
   ),
   ...Object.fromEntries(
-    ['get', 'cancel'].map((name) => [`orders.${name}()`, (lab: Lab) => Object(lab.client().orders)[name]()]),
+    ['get', 'cancel'].map((name) => [`orders.${name}()`, (lab: Lab) => Object(lab.orders)[name]()]),
   ),
   'a time that is none': (lab) => lab.client({ timeout: -1 }),
   'a call option that is none': (lab) => lab.client().balance.retrieve({ retries: 1 } as object),

@@ -2,9 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { formatAmount } from '../../src/money.ts'
 
 /** Replaces every kind of space with a plain one, so that expectations are readable. */
-function readable(text: string): string {
-  return text.replaceAll(/[\u00a0\u202f]/g, ' ')
-}
+const readable = (text: string): string => text.replaceAll(/[\u00a0\u202f]/g, ' ')
 
 describe('amounts', () => {
   test.each([
@@ -72,9 +70,8 @@ describe('locales', () => {
     // Digits outside the Basic Multilingual Plane are two code units each.
     ['en-u-nu-mathbold', '-€𝟏,𝟐𝟑𝟒,𝟓𝟔𝟕.𝟎𝟖'],
   ])('in locale %s, a negative amount of 1234567.08 euros is %s', (locale, text) => {
-    expect(readable(formatAmount({ amount: -123456708, currency: 'EUR' }, locale)).replaceAll('’', "'")).toBe(
-      text,
-    )
+    const shown = readable(formatAmount({ amount: -123456708, currency: 'EUR' }, locale))
+    expect(shown.replaceAll('’', "'")).toBe(text)
   })
 
   test("the locale may be a list or an Intl.Locale, and defaults to the runtime's", () => {

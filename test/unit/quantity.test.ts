@@ -8,9 +8,7 @@ function rules(minQuantity: number, maxQuantity: number, stepQuantity: number): 
 }
 
 /** Rules as a service might send them in violation of its own schema. */
-function oddRules(fields: object): QuantityRules {
-  return fields as QuantityRules
-}
+const oddRules = (fields: object) => fields as QuantityRules
 
 describe('a quantity within the rules', () => {
   test.each<[string, QuantityRules, number]>([

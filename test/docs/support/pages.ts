@@ -49,20 +49,16 @@ export function proseOf({ text }: Page): string {
   return text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '')
 }
 
-export const programsOf = (path: string): readonly string[] =>
+/** The blocks of TypeScript of the pages whose path begins with this, and that mention a name. */
+export const programsOf = (path: string, name = ''): readonly string[] =>
   readPages()
-    .filter((page) => page.path === path)
-    .flatMap(blocksOf)
-    .filter(({ info }) => info === 'ts')
-    .map(({ code }) => code)
-
-/** The blocks of TypeScript of the docs that mention this. */
-export const programsAbout = (name: string): readonly string[] =>
-  readPages()
-    .filter(({ path }) => path.startsWith('docs/'))
+    .filter((page) => page.path.startsWith(path))
     .flatMap(blocksOf)
     .filter(({ info, code }) => info === 'ts' && code.includes(name))
     .map(({ code }) => code)
+
+/** Those of the docs that mention this. */
+export const programsAbout = (name: string): readonly string[] => programsOf('docs/', name)
 
 /** What programs export. `name` names their folder: a file is loaded once. */
 export async function exportsOf<Exports>(name: string, programs: readonly string[]): Promise<Exports> {

@@ -14,10 +14,6 @@ function refusalOf(value: unknown): CanonicalJsonError {
   throw new Error('was not refused')
 }
 
-function double(bits: string): number {
-  return Buffer.from(bits, 'hex').readDoubleBE()
-}
-
 function nested(depth: number): unknown {
   let value: unknown = 'core'
   for (let level = 0; level < depth; level++) value = level % 2 === 0 ? { a: value } : [value]
@@ -79,7 +75,7 @@ describe('RFC 8785', () => {
     ['becbf647612f3696', '-0.0000033333333333333333'],
     ['43143ff3c1cb0959', '1424953923781206.2'],
   ])('the number with bits %s is written as in appendix B: %s', (bits, text) => {
-    expect(canonicalJson(double(bits))).toBe(text)
+    expect(canonicalJson(Buffer.from(bits, 'hex').readDoubleBE())).toBe(text)
   })
 })
 
