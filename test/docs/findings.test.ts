@@ -125,7 +125,7 @@ l
   every account label of the docs and examples begins with a domain, as the docs advise
 29_9
   the command escapes what nobody sees in a store, in tables and in JSON
-  the command names a wrong percent sign in the address of the store, and not the address
+  unresolved --store postgres://ada:100%secret@127.0.0.1/x --account shop
   the command uses the driver of the user's project, whose error repeats %s
   a write of %s whose wait for the standby was cancelled is in doubt
   a client that does not show warnings may not write while the server waits for standbys
