@@ -1,4 +1,6 @@
 /** How several items are worked on at the same time. */
+import { takeRejection } from '../../defined.ts'
+
 export interface Work<Item, Result> {
   readonly concurrency: number
   readonly work: (item: Item) => Promise<Result>
@@ -7,8 +9,8 @@ export interface Work<Item, Result> {
   readonly aborted: () => Error
   /** Ends the work in progress, if the caller leaves the loop or the run fails. */
   readonly stop: (() => void) | undefined
-  /** An error that it throws ends the run. */
-  readonly onResult?: (result: Result) => void
+  /** An error that it throws, or with which its promise rejects, ends the run. */
+  readonly onResult?: (result: Result) => unknown
 }
 
 /**
@@ -46,7 +48,7 @@ export async function* concurrently<Item, Result>(
     try {
       const result = await work(item)
       ready.push({ result })
-      onResult?.(result)
+      takeRejection(onResult?.(result), fail)
     } catch (error) {
       fail(error)
     } finally {

@@ -1,6 +1,6 @@
 /** Places many orders at the same time. */
 import type { CreateManyOptions, CreateManyRow, RequestOptions } from '../../call-options.ts'
-import { defined, isObject, takeRejection } from '../../defined.ts'
+import { defined, isObject } from '../../defined.ts'
 import {
   type AnyCustomerOrderingError,
   type Charged,
@@ -58,28 +58,18 @@ export async function* createMany<Output>(
 ): AsyncGenerator<CreateManyResult<Output>, void, undefined> {
   const { signal } = call
   const progress = { completed: 0, created: 0, replayed: 0, failed: 0 }
-  /** Aborts with the error of the run: the caller has aborted, or `onProgress` has rejected. */
-  const run = new AbortController()
-  const onAbort = (): void =>
-    run.abort(new RequestAbortedError(ABORTED, { charged: 'unknown', cause: signal?.reason }))
-  if (signal?.aborted === true) onAbort()
-  signal?.addEventListener('abort', onAbort, { once: true })
-  try {
-    yield* concurrently(rows, {
-      concurrency,
-      work: (row: CreateManyRow) => placeRow(context, row, call),
-      signal: run.signal,
-      aborted: () => run.signal.reason,
-      stop: undefined,
-      onResult: (result) => {
-        progress.completed++
-        progress[!result.ok ? 'failed' : result.replayed === true ? 'replayed' : 'created']++
-        takeRejection(onProgress?.({ ...progress }), (error) => run.abort(error))
-      },
-    })
-  } finally {
-    signal?.removeEventListener('abort', onAbort)
-  }
+  yield* concurrently(rows, {
+    concurrency,
+    work: (row: CreateManyRow) => placeRow(context, row, call),
+    signal,
+    aborted: () => new RequestAbortedError(ABORTED, { charged: 'unknown', cause: signal?.reason }),
+    stop: undefined,
+    onResult: (result) => {
+      progress.completed++
+      progress[!result.ok ? 'failed' : result.replayed === true ? 'replayed' : 'created']++
+      return onProgress?.({ ...progress })
+    },
+  })
 }
 
 /** Returns an error of this package as a result, so that a failed row does not end the run. */
