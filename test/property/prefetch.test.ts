@@ -35,6 +35,10 @@ type Behaviour = typeof behaviour extends fc.Arbitrary<infer T> ? T : never
  * each other.
  */
 const turns = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 })
+const ahead = fc.integer({ min: 1, max: 16 })
+const sizes = fc.integer({ min: 2, max: 20 })
+const few = fc.integer({ min: 0, max: 8 })
+const items = fc.integer({ min: 1, max: 60 })
 
 function answerOf(list: readonly Row[], given: Behaviour, at: At): FetchedPage<Row> {
   const size = Math.min(at.limit ?? 50, given.cap)
@@ -98,84 +102,73 @@ async function collect(items: AsyncIterable<Row>, most = 5000): Promise<{ ids: s
 
 test('an unchanged list returns the same items with and without prefetch, whatever the service does', async () => {
   await fc.assert(
-    fc.asyncProperty(behaviour, turns, fc.integer({ min: 1, max: 16 }), async (given, delays, prefetch) => {
+    fc.asyncProperty(behaviour, turns, ahead, async (given, delays, prefetch) => {
       const list = rows(given.rows)
       const start = { offset: given.start, ...(given.limit === undefined ? {} : { limit: given.limit }) }
       const alone = service([0], (at) => answerOf(list, given, at))
-      const ahead = service(delays, (at) => answerOf(list, given, at))
+      const early = service(delays, (at) => answerOf(list, given, at))
       const expected = await collect(new Pages(alone.fetch, start))
-      const found = await collect(new Pages(ahead.fetch, { ...start, prefetch }))
+      const found = await collect(new Pages(early.fetch, { ...start, prefetch }))
       expect(found).toEqual(expected)
-      expect(ahead.flying.size).toBe(0)
-      expect(ahead.seen.most).toBeLessThanOrEqual(prefetch)
+      expect(early.flying.size).toBe(0)
+      expect(early.seen.most).toBeLessThanOrEqual(prefetch)
     }),
     { numRuns: effort(300, 1500) },
   )
 })
 
+const ways = fc.constantFrom('break', 'abort', 'error', 'throw')
+
 test('leaving the loop, an abort and an error leave no request in flight', async () => {
   await fc.assert(
-    fc.asyncProperty(
-      behaviour,
-      turns,
-      fc.integer({ min: 1, max: 16 }),
-      fc.integer({ min: 1, max: 60 }),
-      fc.constantFrom('break', 'abort', 'error', 'throw'),
-      async (given, delays, prefetch, after, how) => {
-        const list = rows(given.rows)
-        const controller = new AbortController()
-        const { fetch, flying, seen } = service(delays, (at) => {
-          if (how === 'error' && seen.asked.length * 5 > after) throw new Error('broken')
-          return answerOf(list, given, at)
-        })
-        const { signal } = controller
-        const pages = new Pages(fetch, { offset: 0, limit: given.limit ?? 20, prefetch, signal })
-        let count = 0
-        let left = false
-        const read = async (): Promise<void> => {
-          for await (const _ of pages) {
-            count++
-            // After an abort, items of the current page may still be returned, but no item that
-            // needs a request.
-            if (left && how === 'abort') continue
-            if (count < after) continue
-            left = true
-            if (how === 'break') break
-            if (how === 'throw') throw new Error('mine')
-            if (how === 'abort') {
-              controller.abort()
-              expect(flying.size).toBe(0)
-            }
+    fc.asyncProperty(behaviour, turns, ahead, items, ways, async (given, delays, prefetch, after, how) => {
+      const list = rows(given.rows)
+      const controller = new AbortController()
+      const { fetch, flying, seen } = service(delays, (at) => {
+        if (how === 'error' && seen.asked.length * 5 > after) throw new Error('broken')
+        return answerOf(list, given, at)
+      })
+      const { signal } = controller
+      const pages = new Pages(fetch, { offset: 0, limit: given.limit ?? 20, prefetch, signal })
+      let count = 0
+      let left = false
+      const read = async (): Promise<void> => {
+        for await (const _ of pages) {
+          count++
+          // After an abort, items of the current page may still be returned, but no item that
+          // needs a request.
+          if (left && how === 'abort') continue
+          if (count < after) continue
+          left = true
+          if (how === 'break') break
+          if (how === 'throw') throw new Error('mine')
+          if (how === 'abort') {
+            controller.abort()
+            expect(flying.size).toBe(0)
           }
         }
-        await read().catch(() => {})
-        const asked = seen.asked.length
-        expect(flying.size).toBe(0)
-        for (let i = 0; i < 50; i++) await Promise.resolve()
-        expect(seen.asked.length).toBe(asked)
-      },
-    ),
+      }
+      await read().catch(() => {})
+      const asked = seen.asked.length
+      expect(flying.size).toBe(0)
+      for (let i = 0; i < 50; i++) await Promise.resolve()
+      expect(seen.asked.length).toBe(asked)
+    }),
     { numRuns: effort(150, 500) },
   )
 })
 
 test('toArray requests no page behind the wanted items', async () => {
   await fc.assert(
-    fc.asyncProperty(
-      fc.integer({ min: 1, max: 60 }),
-      fc.integer({ min: 1, max: 16 }),
-      fc.integer({ min: 2, max: 20 }),
-      turns,
-      async (max, prefetch, limit, delays) => {
-        const list = rows(200)
-        const { fetch, seen } = service(delays, ({ offset }) => {
-          return fetched(list.slice(offset, offset + limit), { total: 200 })
-        })
-        const found = await new Pages(fetch, { offset: 0, limit, prefetch }).toArray({ max })
-        expect(found).toEqual(list.slice(0, max))
-        expect(Math.max(...seen.asked)).toBeLessThan(max)
-      },
-    ),
+    fc.asyncProperty(items, ahead, sizes, turns, async (max, prefetch, limit, delays) => {
+      const list = rows(200)
+      const { fetch, seen } = service(delays, ({ offset }) => {
+        return fetched(list.slice(offset, offset + limit), { total: 200 })
+      })
+      const found = await new Pages(fetch, { offset: 0, limit, prefetch }).toArray({ max })
+      expect(found).toEqual(list.slice(0, max))
+      expect(Math.max(...seen.asked)).toBeLessThan(max)
+    }),
   )
 })
 
@@ -184,14 +177,16 @@ const change = fc.record({ read: fc.integer({ min: 1, max: 12 }), rows: fc.integ
 // At most one change a read: two would insert the same rows.
 const changes = fc.uniqueArray(change, { maxLength: 4, selector: ({ read }) => read })
 
+const totals = fc.constantFrom<keyof typeof TOTALS>('none', 'honest', 'too large')
+
 test('rows inserted before or behind the others hide and repeat none of them', async () => {
   await fc.assert(
     fc.asyncProperty(
       changes,
       changes,
       turns,
-      fc.integer({ min: 0, max: 8 }),
-      fc.constantFrom<keyof typeof TOTALS>('none', 'honest', 'too large'),
+      few,
+      totals,
       async (before, behind, delays, prefetch, total) => {
         const first = rows(90)
         let list = first
@@ -218,24 +213,19 @@ test('rows inserted before or behind the others hide and repeat none of them', a
 
 test('rows that disappear hide no other row if the service reports a total', async () => {
   await fc.assert(
-    fc.asyncProperty(
-      fc.tuple(change),
-      turns,
-      fc.integer({ min: 0, max: 8 }),
-      async (removed, delays, prefetch) => {
-        const first = rows(120)
-        let list = first
-        let reads = 0
-        const { fetch } = service(delays, (at) => {
-          reads++
-          for (const change of removed.filter(({ read }) => read === reads)) list = list.slice(change.rows)
-          return fetched(list.slice(at.offset, at.offset + 15), { total: list.length })
-        })
-        const { ids, ending } = await collect(new Pages(fetch, { offset: 0, limit: 15, prefetch }))
-        expect(ending).toBe('done')
-        expect(list.filter(({ id }) => !ids.includes(id))).toEqual([])
-      },
-    ),
+    fc.asyncProperty(fc.tuple(change), turns, few, async (removed, delays, prefetch) => {
+      const first = rows(120)
+      let list = first
+      let reads = 0
+      const { fetch } = service(delays, (at) => {
+        reads++
+        for (const change of removed.filter(({ read }) => read === reads)) list = list.slice(change.rows)
+        return fetched(list.slice(at.offset, at.offset + 15), { total: list.length })
+      })
+      const { ids, ending } = await collect(new Pages(fetch, { offset: 0, limit: 15, prefetch }))
+      expect(ending).toBe('done')
+      expect(list.filter(({ id }) => !ids.includes(id))).toEqual([])
+    }),
     { numRuns: effort(150, 500) },
   )
 })

@@ -75,9 +75,8 @@ test.each(shapes)(
       const message = name === 'no such order' ? 'Order not found.' : expect.any(String)
       const { headers, ...answer } = await send()
       expect(answer, name).toEqual({ status, body: shaped(code, message, status) })
-      expect(headers.get('content-type')).toBe(
-        `application/${errorShape === 'problem' ? 'problem+' : ''}json`,
-      )
+      const kind = errorShape === 'problem' ? 'problem+' : ''
+      expect(headers.get('content-type')).toBe(`application/${kind}json`)
     }
     sandbox.expectCharges(1)
     sandbox.faults.add({ action: { type: 'status', status: 503 } })

@@ -30,10 +30,8 @@ describe('list envelopes', () => {
 
 describe('orders', () => {
   test('orders have every field, or only the documented three', async () => {
-    const { sandbox, api } = scene({
-      behaviour: {
-        orderFields: ['serviceId', 'target', 'quantity', 'currency', 'metadata', 'sourceSystem', 'createdAt'],
-      },
+    const { sandbox, api } = withSwitches({
+      orderFields: ['serviceId', 'target', 'quantity', 'currency', 'metadata', 'sourceSystem', 'createdAt'],
     })
     const metadata = { externalOrderId: 'shop-1', sourceSystem: 'web', note: [1, null] }
     const { body } = await api.order('k', { ...validBody, metadata })

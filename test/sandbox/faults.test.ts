@@ -6,11 +6,8 @@ import { caller, orderInit, scene, settled, validBody } from './caller.ts'
 const withFault = (action: FaultAction, rule: Omit<FaultRule, 'action'> = {}) =>
   scene({ faults: [{ ...rule, action }] })
 
-const request = (sandbox: Sandbox, signal?: AbortSignal) =>
-  sandbox.fetch(`${sandbox.baseUrl}/v1/orders`, {
-    ...orderInit(sandbox.apiKey),
-    ...(signal !== undefined && { signal }),
-  })
+const request = (sandbox: Sandbox, signal: AbortSignal | null = null) =>
+  sandbox.fetch(`${sandbox.baseUrl}/v1/orders`, { ...orderInit(sandbox.apiKey), signal })
 
 test('the log names the faults that acted on each request, and no others', async () => {
   const { sandbox, api } = scene({

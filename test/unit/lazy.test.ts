@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { Lazy, listOf } from '../../src/lazy.ts'
+import { throwing } from '../support/calls.ts'
 import { unhandledBy } from './unhandled.ts'
 
 async function* numbers(count: number, onEnd = (): void => {}): AsyncGenerator<number, void, undefined> {
@@ -16,42 +17,32 @@ describe('a list that is awaited as an array', () => {
   })
 
   it('an awaited list with more items throws an error that suggests iterating, and stops reading', async () => {
-    let ended = false
-    const list = listOf('orders.remembered', () =>
-      numbers(10_001, () => {
-        ended = true
-      }),
-    )
+    const onEnd = vi.fn()
+    const list = listOf('orders.remembered', () => numbers(10_001, onEnd))
     await expect(list).rejects.toMatchObject({
       code: 'invalid_request',
       message:
         'orders.remembered() has more than 10,000 items, too many for an array. Iterate with for await.',
     })
-    expect(ended).toBe(true)
+    expect(onEnd).toHaveBeenCalledOnce()
   })
 })
 
 describe('something lazy', () => {
   it('a lazy promise rejects only for code that awaits it', async () => {
-    let begun = 0
-    const broken = new Lazy<number, number>(
-      () => {
-        begun++
-        throw new Error('broken')
-      },
-      async (items) => {
-        for await (const item of items) return item
-        return 0
-      },
-    )
+    const begin = vi.fn(throwing('broken'))
+    const broken = new Lazy<number, number>(begin, async (items) => {
+      for await (const item of items) return item
+      return 0
+    })
     expect(await unhandledBy(() => {})).toEqual([])
-    expect(begun).toBe(0)
+    expect(begin).not.toHaveBeenCalled()
     const awaited = async (): Promise<void> => {
       await expect(broken).rejects.toThrow('broken')
       expect(await broken.then(undefined, () => 'caught')).toBe('caught')
       await expect(broken.finally()).rejects.toThrow('broken')
     }
     expect(await unhandledBy(awaited)).toEqual([])
-    expect(begun).toBe(3)
+    expect(begin).toHaveBeenCalledTimes(3)
   })
 })

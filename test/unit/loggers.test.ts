@@ -17,14 +17,8 @@ type Given = NonNullable<ClientOptions['logger']>
 
 /** Each logger, created as in its own documentation, writing to a stream. */
 const LOGGERS: Readonly<Record<string, (out: Lines) => Promise<Given>>> = {
-  pino: async (out) => {
-    const { pino } = await load('pino')
-    return pino({ level: 'debug' }, out)
-  },
-  'a child of pino': async (out) => {
-    const { pino } = await load('pino')
-    return pino({ level: 'debug' }, out).child({ module: 'orders' })
-  },
+  pino: pinoTo,
+  'a child of pino': async (out) => (await pinoTo(out)).child({ module: 'orders' }),
   winston: async (out) => {
     const { createLogger, format, transports } = await load('winston')
     return createLogger({
@@ -44,6 +38,10 @@ const LOGGERS: Readonly<Record<string, (out: Lines) => Promise<Given>>> = {
 // Import by a computed name, because this tests the packages and not their types.
 async function load(name: string) {
   return await import(name)
+}
+
+async function pinoTo(out: Lines) {
+  return (await load('pino')).pino({ level: 'debug' }, out)
 }
 
 it.each(Object.entries(LOGGERS))(

@@ -109,9 +109,8 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
       expect(sandbox.requests).toEqual([])
       await placeOrders()
       const { orderId } = sandbox.expectChargedOnce('checkout-1')
-      expect(
-        (await pglite.query('SELECT id, state, order_id, reason FROM purchases ORDER BY id')).rows,
-      ).toEqual([
+      const { rows } = await pglite.query('SELECT id, state, order_id, reason FROM purchases ORDER BY id')
+      expect(rows).toEqual([
         { id: 'checkout-1', state: 'ordered', order_id: orderId, reason: '' },
         { id: 'checkout-2', state: 'refused', order_id: '', reason: 'invalid_request' },
       ])

@@ -53,12 +53,11 @@ describeWith('clients', 'the workers that the documentation shows', () => {
     return { sandbox, run }
   }
 
+  const send = (worker: Miniflare, reference: string, body: string) =>
+    worker.dispatchFetch(`http://shop.test/orders/${reference}`, { method: 'PUT', body })
   const put = async (worker: Miniflare, reference: string, serviceId = 'svc_standard') => {
     const body = JSON.stringify({ serviceId, target: '@ada', quantity: 1 })
-    const response = await worker.dispatchFetch(`http://shop.test/orders/${reference}`, {
-      method: 'PUT',
-      body,
-    })
+    const response = await send(worker, reference, body)
     return { status: response.status, body: JSON.parse(await response.text()) }
   }
 
@@ -79,10 +78,7 @@ describeWith('clients', 'the workers that the documentation shows', () => {
 
   it('an object of a class without SQLite names the migration that it lacks', async () => {
     const { run } = await start('durable-object')
-    const response = await run(false).dispatchFetch('http://shop.test/orders/cart-1', {
-      method: 'PUT',
-      body: '{}',
-    })
+    const response = await send(run(false), 'cart-1', '{}')
     expect(await response.text()).toContain('its class is in new_sqlite_classes')
   })
 
