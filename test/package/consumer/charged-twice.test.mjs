@@ -2,6 +2,7 @@
 // runner.
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { order } from './order.mjs'
 
 const test = process.env.RUNNER === 'node:test' ? (await import('node:test')).test : globalThis.test
 
@@ -10,12 +11,7 @@ async function chargedTwice() {
   const { baseUrl, apiKey, fetch } = sandbox
   for (const account of ['one', 'two']) {
     const client = new CustomerOrderingClient({ baseUrl, apiKey, fetch, account })
-    await client.orders.create({
-      serviceId: 'svc_standard',
-      target: '@ada',
-      quantity: 2,
-      metadata: { externalOrderId: 'cart-7' },
-    })
+    await client.orders.create(order('cart-7'))
   }
   return sandbox
 }

@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { order } from './order.mjs'
 
 const { Agent, setGlobalDispatcher } = (await import(`${process.env.PEER}/index.js`)).default
 const sandbox = createSandbox()
@@ -32,13 +33,7 @@ const resend = () => (options, handler) => {
 setGlobalDispatcher(new Agent({ interceptors: { Agent: [resend] } }))
 
 const client = new CustomerOrderingClient({ baseUrl: server.url, apiKey: sandbox.apiKey, maxRetries: 0 })
-const order = {
-  serviceId: 'svc_standard',
-  target: '@ada',
-  quantity: 2,
-  metadata: { externalOrderId: 'twice' },
-}
-const { code, charged } = await client.orders.create(order).catch((error) => error)
+const { code, charged } = await client.orders.create(order('twice')).catch((error) => error)
 sandbox.expectChargedOnce('twice')
 await server.close()
 console.log(JSON.stringify({ code, charged }))

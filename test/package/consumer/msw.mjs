@@ -2,6 +2,7 @@
 import { registerHooks } from 'node:module'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
+import { order } from './order.mjs'
 
 // A package can import itself by its name.
 const parentURL = `file://${process.env.PEER}/package.json`
@@ -18,13 +19,7 @@ const server = setupServer(...sandboxHandlers(sandbox, { baseUrl }))
 server.listen({ onUnhandledRequest: 'error' })
 const client = new CustomerOrderingClient({ baseUrl, apiKey: sandbox.apiKey })
 sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
-const metadata = { externalOrderId: 'lost' }
-const { amount } = await client.orders.create({
-  serviceId: 'svc_standard',
-  target: '@ada',
-  quantity: 2,
-  metadata,
-})
+const { amount } = await client.orders.create(order('lost'))
 sandbox.expectChargedOnce('lost')
 const listed = (await client.orders.list().toArray({ max: 5 })).length
 const refused = await client.orders.retrieve('none').catch(({ code }) => code)

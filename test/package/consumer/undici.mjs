@@ -3,6 +3,7 @@ import { registerHooks } from 'node:module'
 import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import { createSandbox } from 'customer-ordering-sdk/sandbox'
 import { serveSandbox } from 'customer-ordering-sdk/sandbox/server'
+import { order } from './order.mjs'
 
 const peer = new URL(`file://${process.env.PEER}/index.js`).href
 registerHooks({
@@ -17,16 +18,10 @@ const proxied = undiciTransport({ proxy: 'environment' })
 const open = (baseUrl, used = transport) =>
   new CustomerOrderingClient({ baseUrl, apiKey: sandbox.apiKey, transport: used, maxRetries: 1 })
 const client = open(server.url)
-const request = (externalOrderId) => ({
-  serviceId: 'svc_standard',
-  target: '@ada',
-  quantity: 2,
-  metadata: { externalOrderId },
-})
 const codeOf = (call) => call.then(String, ({ code, charged }) => `${code} ${charged}`)
 
 sandbox.faults.add({ match: { operation: 'createOrder' }, action: { type: 'commitThenDrop' } })
-const { amount } = await client.orders.create(request('lost'))
+const { amount } = await client.orders.create(order('lost'))
 sandbox.expectChargedOnce('lost')
 const { currency } = await open(server.url, proxied).balance.retrieve()
 const refused = await codeOf(client.orders.retrieve('none'))
@@ -36,10 +31,10 @@ const aborted = await codeOf(client.balance.retrieve({ signal: AbortSignal.timeo
 // Simulates a machine that sleeps between the check before a send and the send.
 const late = undiciTransport()
 const sleeper = { ...late, send: (sent) => late.send({ ...sent, isLate: () => true }) }
-const held = await codeOf(open(server.url, sleeper).orders.create(request('late')))
+const held = await codeOf(open(server.url, sleeper).orders.create(order('late')))
 sandbox.expectNotCharged('late')
 await server.close()
-const unsent = await codeOf(open('http://127.0.0.1:1').orders.create(request('nobody')))
+const unsent = await codeOf(open('http://127.0.0.1:1').orders.create(order('nobody')))
 for (const used of [transport, proxied, late]) await used.close()
 const closed = await codeOf(client.balance.retrieve())
 console.log(JSON.stringify({ amount, currency, refused, aborted, held, unsent, closed }))
