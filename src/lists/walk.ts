@@ -208,6 +208,8 @@ export class Progress {
   /** Ids of the last such page, and whether the one before it had the same. */
   #ids = ''
   #isSame = false
+  /** First id of the first page, which a service that respects `offset` does not repeat at once. */
+  #first: string | undefined
   #pages = 0
   /** True once a page after the first had new rows: the service does respect `offset`. */
   #moved = false
@@ -217,6 +219,7 @@ export class Progress {
     progress.stale = this.stale
     progress.#ids = this.#ids
     progress.#isSame = this.#isSame
+    progress.#first = this.#first
     progress.#pages = this.#pages
     progress.#moved = this.#moved
     return progress
@@ -227,7 +230,8 @@ export class Progress {
     const page = isNew ? '' : [...ids].sort().join('\n')
     this.#isSame = page === this.#ids
     this.#ids = page
-    this.#moved ||= this.#pages++ > 0 && isNew
+    if (this.#pages++ === 0) this.#first = ids[0]
+    else this.#moved ||= isNew && !ids.includes(this.#first ?? '')
   }
 
   /**

@@ -683,10 +683,15 @@ function amplificationOfOrders(log: RunLog, { id, kind, intent, maxRetries }: Lo
 export const monotony: Invariant = (log) => {
   const broken: string[] = []
   const newest = new Map<string, LoggedRow>()
+  const highest = new Map<string, number>()
   for (const row of log.rows) {
     const { id, version, record } = row
     const before = newest.get(id)
     newest.set(id, row)
+    const last = highest.get(id) ?? 0
+    highest.set(id, Math.max(last, version))
+    if (log.everyWrite && version > 0 && version <= last)
+      broken.push(`I11: version ${version} of ${record?.slot ?? id} comes again`)
     const expected = before === undefined || before.version === 0 ? version : before.version + 1
     if (log.everyWrite && version > 0 ? version !== expected : version > 0 && version < expected - 1)
       broken.push(`I11: version ${version} of ${record?.slot ?? id} follows version ${expected - 1}`)

@@ -171,13 +171,16 @@ async function lookedUp(
       return Math.max(1, job.deadline.remaining())
     },
   }
-  const listed = await findListed(context, found.record, job.intent.body, settings)
+  const listed = await findListed(context, found, job.intent.body, settings)
   if (listed === undefined) return await place(context, { ...job, isNotListed: true })
   const evidence = { orderId: listed.id, order: listed.order, claim: job.callId }
   const { record, remembered } = await proveCreated(context, found, evidence, job.deadline)
   // The list shows what an earlier call bought, and this call may want another payload.
   if (!isSame(job, found.record)) throw refusedError(job, 'payload', record)
-  return { ...rememberedReply(job, record), remembered }
+  const order = listed.order ?? orderOf(record)
+  if (order === undefined) throw refusedError(job, 'unreadable', record)
+  const told = { attempts: 0, replayed: true, remembered }
+  return replyOf(job, order, record.key, told, infoLater(noTrail(false), 0))
 }
 
 function sentReply(job: CreateJob, sent: Sent): OrderReply<Order> {

@@ -1,24 +1,22 @@
 /** Finds orders at the service: by id, or by reference in the list. */
 import type { EchoedField } from '../../call-options.ts'
-import { defined, isObject, ownValue } from '../../defined.ts'
+import { defined } from '../../defined.ts'
 import { type AnyCustomerOrderingError, type ErrorFacts, UnresolvedOrderError } from '../../errors/classes.ts'
 import { statusRow } from '../../errors/statuses.ts'
-import type { CallSettings, Endpoint } from '../../http/call.ts'
+import type { CallSettings } from '../../http/call.ts'
 import { Deadline } from '../../http/deadline.ts'
-import { queryString, segment } from '../../http/path.ts'
-import { READ_ITEM, READ_PAGE, type Reply, read } from '../../http/request.ts'
-import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
-import { Progress, saysEnd } from '../../lists/walk.ts'
+import { segment } from '../../http/path.ts'
+import { READ_ITEM, type Reply, read } from '../../http/request.ts'
 import { type Checked, checkNow, wrong } from '../../schemas/check.ts'
-import { envelopeOf } from '../../schemas/list.ts'
 import { type Order, orderSchema } from '../../schemas/order.ts'
 import { withId } from '../../schemas/shape.ts'
-import { type Asked, differencesFound, type Echo, echoOf, sourceSystemOf } from '../protocol/outcome.ts'
+import { type Asked, differencesFound, echoOf, sourceSystemOf } from '../protocol/outcome.ts'
 import { ORDERS_PATH, type OrderContext, SENDING } from '../record/context.ts'
-import type { FoundRecord } from '../record/journal.ts'
+import type { Found, FoundRecord } from '../record/journal.ts'
 import { isPending, type JournalRecord, publicRecord, recordFacts } from '../record/record.ts'
 import { proveCreated } from '../sending/send.ts'
 import { type AttentionReason, failureOf, outcomeOf, type RecoveryOutcome } from './recovery-outcome.ts'
+import { type ListedOrder, type ScanOptions, scanOrders } from './scan.ts'
 
 /** A record whose request is not safe to send. */
 export interface Lookup {
@@ -86,30 +84,35 @@ export async function lookUpById(
  */
 export async function findListed(
   context: OrderContext,
-  record: JournalRecord,
+  { id, record }: FoundRecord,
   body: string,
   settings: CallSettings,
 ): Promise<ListedOrder | undefined> {
+  const { cuts } = context.journal.shared
   const { operation } = SENDING.create
   // The record says that nothing was charged, and a failed look-up does not change that.
-  const scan = { operation, settings, charged: 'no', checkOpen: () => {} } as const
-  let pages = 0
-  let isEmpty = true
-  let hasReferences = false
-  for (let sweep = 0; sweep < SWEEPS; sweep++)
+  const scan = { operation, settings, charged: 'no', isStrict: true, checkOpen: () => {} } as const
+  dropOldCuts(context)
+  for (let sweep = 0; sweep < SWEEPS; sweep++) {
+    let pages = 0
+    let hasReferences = false
+    let doubt: UnresolvedOrderError | undefined
+    if (cuts.has(id)) throw cutError(record)
     for await (const page of scanOrders(context, scan)) {
       for (const listed of page) {
-        isEmpty = false
-        if (listed.externalOrderId === undefined) continue
-        hasReferences = true
+        hasReferences ||= listed.externalOrderId !== undefined
         if (listed.externalOrderId !== record.externalOrderId) continue
         const differs = differencesFound({ ...record, body }, listed)
-        if (differs.length > 0) throw doubtError(record, listed.id, differs)
-        return listed
+        if (differs.length === 0) return listed
+        doubt ??= doubtError(record, listed.id, differs)
       }
-      if (++pages === SWEEPS * MAX_PAGES) throw cutError(record)
+      if (++pages < MAX_PAGES) continue
+      cuts.set(id, context.connection.runtime.monotonic())
+      throw doubt ?? cutError(record)
     }
-  if (!isEmpty && !hasReferences) throw unreferencedError(record)
+    if (doubt !== undefined) throw doubt
+    if (pages > 0 && !hasReferences) throw unreferencedError(record)
+  }
   return undefined
 }
 
@@ -118,7 +121,7 @@ export async function findListed(
  * fits, the order is doubtful: another integration of the same customer may use the same references.
  * A missing order proves nothing: the list may lag.
  *
- * @param reachable false if the service was just found to be unreachable, so that nothing is read
+ * @param reachable false if the service has just failed for one order after another, so that nothing is read
  */
 export async function* lookUp(
   context: OrderContext,
@@ -130,12 +133,12 @@ export async function* lookUp(
   const { runtime, reporter } = connection
   // Kept in memory, because writing a record could make a concurrent call's write fail.
   const { cuts } = journal.shared
-  const startedAt = runtime.monotonic()
-  for (const [id, time] of cuts) if (startedAt - time >= CUT_PAUSE) cuts.delete(id)
+  dropOldCuts(context)
+  const cutIds = new Set(lookups.flatMap(({ found }) => (cuts.has(found.id) ? found.id : [])))
   const wanted = new Map<string, FoundRecord>()
   for (const { found } of lookups) {
     const { externalOrderId } = found.record
-    if (externalOrderId !== undefined && !cuts.has(found.id)) wanted.set(externalOrderId, found)
+    if (externalOrderId !== undefined && !cutIds.has(found.id)) wanted.set(externalOrderId, found)
   }
   const doubts = new Map<string, UnresolvedOrderError>()
   let looked = reachable
@@ -170,7 +173,10 @@ export async function* lookUp(
       // The service may have given its orders another source system than the requests name.
       if (rows === 0) sourceSystem = undefined
       if (pages !== MAX_PAGES) continue
-      for (const { id } of wanted.values()) cuts.set(id, runtime.monotonic())
+      for (const { id } of wanted.values()) {
+        cuts.set(id, runtime.monotonic())
+        cutIds.add(id)
+      }
       const fields = { pages, orders: wanted.size, pauseMs: CUT_PAUSE }
       const what = 'the lookup reached its page limit; the rest of the order list was not searched'
       reporter.log('warn', what, fields)
@@ -186,13 +192,17 @@ export async function* lookUp(
       code !== 'timeout' &&
       (status === undefined || statusRow(status).repeat === 'none')
   }
+  let isReadable = true
   for (const { found, reason } of lookups) {
+    options.checkOpen()
     const { id, record: before } = found
     const { externalOrderId } = before
-    const isCut = cuts.has(id)
+    const isCut = cutIds.has(id)
     if (externalOrderId !== undefined && !isCut && !wanted.has(externalOrderId)) continue
     // The look-up may have taken minutes, in which another call or a person has settled the order.
-    const newest = (await journal.newest(id, storeTime(context)))?.record ?? before
+    const again: Found | undefined = isReadable ? await journal.newest(id, storeTime(context)) : undefined
+    isReadable = again !== undefined
+    const newest = again?.record ?? before
     if (!isPending(newest) || newest.key !== before.key) {
       yield outcomeOf(newest)
       continue
@@ -245,89 +255,11 @@ function commonSourceSystem(wanted: readonly FoundRecord[]): string | undefined 
   return systems.size === 1 ? [...systems][0] : undefined
 }
 
+function dropOldCuts({ journal, connection }: OrderContext): void {
+  const { cuts } = journal.shared
+  for (const [id, time] of cuts) if (connection.runtime.monotonic() - time >= CUT_PAUSE) cuts.delete(id)
+}
+
 function storeTime({ connection }: OrderContext): Deadline {
   return new Deadline(connection.runtime, STORE_TIME, undefined)
-}
-
-export interface ListedOrder extends Echo {
-  readonly id: string
-  readonly amount?: unknown
-  /** The whole order, if it matches the schema. */
-  readonly order?: Order
-}
-
-interface ScanOptions {
-  readonly operation: string
-  readonly settings: CallSettings
-  /** What the error of a read reports about the wallet. */
-  readonly charged: 'unknown' | 'no' | undefined
-  readonly sourceSystem?: string | undefined
-  /** Called before each page. Throws once the client is closed. */
-  readonly checkOpen: () => void
-}
-
-const MOST_OVERLAP = 10
-
-/**
- * Yields pages. Assumes nothing about the order of rows, the envelope, or whether the service respects
- * `limit`. Pages overlap, because rows may move during the scan: if a row was removed, the next page
- * would otherwise skip a row. Ids may repeat.
- */
-export async function* scanOrders(
-  context: OrderContext,
-  { operation, settings, charged, sourceSystem, checkOpen }: ScanOptions,
-): AsyncGenerator<readonly ListedOrder[], void, undefined> {
-  const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
-  const limit = DEFAULT_LIMIT
-  const seen = new Set<string>()
-  const progress = new Progress()
-  let offset = 0
-  let frontier = 0
-  let isWhole = false
-  while (true) {
-    checkOpen()
-    const { value, info } = await read(context.connection, {
-      ...READ_PAGE,
-      endpoint,
-      path: ORDERS_PATH,
-      query: queryString({ limit, offset, sourceSystem }),
-      settings,
-      charged,
-      parse: (body) => envelopeOf(body, 'id', context.listEnvelope),
-    })
-    const { items, total, hasMore } = value
-    const received = items.length
-    if (received === 0) return
-    const page = items.map(readRow).filter((listed) => listed !== undefined)
-    const known = seen.size
-    for (const { id } of page) seen.add(id)
-    const isNew = seen.size > known
-    // Believe only the first page: a service that ignores `offset` may compute the end from it.
-    if (offset === 0) isWhole = saysEnd({ end: received, received, asked: limit, total, hasMore })
-    yield page
-    // Do not count a page that lies within the overlap: it has no new rows even if the service
-    // respects `offset`.
-    if (isNew || offset + received > frontier) {
-      progress.take(
-        isNew,
-        page.map(({ id }) => id),
-      )
-      // Stop at an announced end only after two consecutive pages without new rows.
-      if ((progress.stale > 1 && isWhole) || progress.isOver(info, charged ?? 'no')) return
-    }
-    frontier = Math.max(frontier, offset + received)
-    offset += advanceBy(received)
-  }
-}
-
-export function advanceBy(received: number): number {
-  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
-}
-
-function readRow(row: unknown): ListedOrder | undefined {
-  const id = ownValue(row, 'id')
-  if (!isObject(row) || typeof id !== 'string') return undefined
-  const checked = checkNow(orderSchema, row)
-  const order = 'value' in checked ? checked.value : undefined
-  return { id, amount: ownValue(row, 'amount'), ...defined({ order, ...echoOf(row) }) }
 }

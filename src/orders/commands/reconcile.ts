@@ -17,9 +17,9 @@ import {
   unusableIn,
 } from '../record/record.ts'
 import { fitOrder } from './create.ts'
-import { type ListedOrder, scanOrders } from './look-up.ts'
 import { MARKS, RecordIndex } from './record-index.ts'
 import { failureOf } from './recovery-outcome.ts'
+import { type ListedOrder, scanOrders } from './scan.ts'
 
 interface Compared<Output> {
   /** The listed order, parsed by your own schema if you set one. Absent if the schema rejects it. */
@@ -66,6 +66,7 @@ export async function* reconcile<Output>(
   // Read all records, or an order with an older record would be reported as `only_remote`.
   for await (const { row, record } of context.journal.records(0)) {
     checkOpen()
+    if (settings.signal?.aborted === true) throw aborted(settings.signal)
     if (typeof record === 'string') missed.why = record
     else if (record.state !== 'rejected')
       index.add(nameOf(record), row.id, record.updatedAt < since ? MARKS.older : 0)

@@ -88,8 +88,10 @@ export async function* recover<Output>(
   })
   for await (const outcome of outcomes) if (outcome !== undefined) yield outcome
   const how = { operation: OPERATION, settings, checkOpen }
-  for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, how))
+  for await (const looked of lookUp(context, lookups, failures < MAX_FAILURES, how)) {
+    if (settings.signal?.aborted === true) throw aborted(settings.signal)
     yield await report(context, looked, settings)
+  }
   context.journal.pruneHourly('recover')
 }
 

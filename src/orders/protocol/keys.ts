@@ -56,7 +56,8 @@ export function mayBeRunning(
   now: number,
 ): boolean {
   const end = Math.max(busyUntil, othersUntil)
-  return end > 0 && Math.abs(now - updatedAt) <= end - updatedAt + PERSON_SKEW
+  const start = updatedAt - Math.max(0, end - updatedAt)
+  return end > 0 && now >= start - PERSON_SKEW && now <= end + PERSON_SKEW
 }
 
 /** True if the clock was set back, so that the age of the record's keys is unknown. */

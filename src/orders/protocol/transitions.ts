@@ -69,7 +69,7 @@ export function claim(
     firstKeySentAt: left?.firstKeySentAt,
     firstRejection: left?.firstRejection,
     // By the clock of that call, which may be slow.
-    othersUntil: others > 0 && others + PERSON_SKEW > now ? others : undefined,
+    othersUntil: others > 0 && others + 2 * PERSON_SKEW > now ? others : undefined,
   }
 }
 
@@ -194,7 +194,7 @@ export function distrust(
   id: string,
 ): RecordContent {
   const { busyUntil = 0, othersUntil = 0, firstSentAt, firstKeySentAt } = record
-  const length = Math.max(busyUntil, othersUntil) - updatedAt
+  const end = Math.max(busyUntil, othersUntil)
   return {
     ...record,
     claim: id,
@@ -203,6 +203,6 @@ export function distrust(
     busyUntil: undefined,
     firstSentAt: firstSentAt && 0,
     firstKeySentAt: firstKeySentAt && 0,
-    othersUntil: length > 0 ? now + length : undefined,
+    othersUntil: end > 0 ? now + Math.max(0, end - updatedAt) : undefined,
   }
 }

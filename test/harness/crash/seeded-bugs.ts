@@ -12,17 +12,11 @@ import { decide } from '../../../src/http/retry.ts'
 import { Pages } from '../../../src/lists/pages.ts'
 import type { FetchPage, Start } from '../../../src/lists/prefetch.ts'
 import { readOnce, readReply } from '../../../src/orders/commands/create.ts'
-import {
-  advanceBy,
-  type ListedOrder,
-  lookUpById,
-  MAX_PAGES,
-  readOrder,
-  scanOrders,
-} from '../../../src/orders/commands/look-up.ts'
+import { lookUpById, MAX_PAGES, readOrder } from '../../../src/orders/commands/look-up.ts'
 import { recoverOne } from '../../../src/orders/commands/recover.ts'
 import { outcomeOf, type RecoveryOutcome } from '../../../src/orders/commands/recovery-outcome.ts'
 import { resolve } from '../../../src/orders/commands/resolve.ts'
+import { advanceBy, type ListedOrder, scanOrders } from '../../../src/orders/commands/scan.ts'
 import {
   isBusy,
   isFromFuture,

@@ -34,7 +34,7 @@ function content(with_: Changes = {}): RecordContent {
 const OWN = { apiKeyTag: 'mine', busyUntil: 150 } as const
 const CLAIMED = { ...OWN, claim: 'new' } as const
 const lease: Claim = { now: 50, until: 149.4, claim: 'new', apiKeyTag: 'mine' }
-const late: Claim = { ...lease, now: 50 + PERSON_SKEW }
+const late: Claim = { ...lease, now: 50 + 2 * PERSON_SKEW }
 const own: Claim = { ...lease, claim: LEFT_OPEN.claim }
 const SAME: Key = { key: LEFT_OPEN.key, origin: 'derived', generation: 0, firstSentAt: 10 }
 const THIRD = { key: 'k3', generation: 3 } as const
@@ -283,7 +283,7 @@ describe('a record whose times are not to be trusted', () => {
     ['under a later key', { ...marked, firstKeySentAt: 0 }, { firstKeySentAt: 5 }],
     ['claimed by a call that may be running', othersFor(1), { busyUntil: until(1) }],
     ['overtaken by such a call', othersFor(2), { busyUntil: until(1), othersUntil: until(2) }],
-    ['claimed by a call that is over', over, { busyUntil: updatedAt }],
+    ['claimed by a call that is over by its clock', othersFor(0), { busyUntil: updatedAt }],
     ['clean, in doubt', { ...marked, ambiguous: true }, { ambiguous: false }],
     ['refused', marked, { state: 'rejected', ambiguous: false }],
   ])('a record that was %s is marked: %j', (_what, expected, before) => {

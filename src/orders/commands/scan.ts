@@ -1,0 +1,101 @@
+/** Reads the service's whole list of orders. */
+import { defined, isObject, ownValue } from '../../defined.ts'
+import type { CallSettings, Endpoint } from '../../http/call.ts'
+import { queryString } from '../../http/path.ts'
+import { READ_PAGE, read } from '../../http/request.ts'
+import { DEFAULT_LIMIT } from '../../lists/prefetch.ts'
+import { Progress, saysEnd } from '../../lists/walk.ts'
+import { checkNow, wrong } from '../../schemas/check.ts'
+import { envelopeOf } from '../../schemas/list.ts'
+import { type Order, orderSchema } from '../../schemas/order.ts'
+import { type Echo, echoOf } from '../protocol/outcome.ts'
+import { ORDERS_PATH, type OrderContext } from '../record/context.ts'
+
+export interface ListedOrder extends Echo {
+  readonly id: string
+  readonly amount?: unknown
+  /** The whole order, if it matches the schema. */
+  readonly order?: Order
+}
+
+export interface ScanOptions {
+  readonly operation: string
+  readonly settings: CallSettings
+  /** What the error of a read reports about the wallet. */
+  readonly charged: 'unknown' | 'no' | undefined
+  readonly sourceSystem?: string | undefined
+  /** True to refuse a list with rows that cannot be read. */
+  readonly isStrict?: boolean
+  /** Called before each page. Throws once the client is closed. */
+  readonly checkOpen: () => void
+}
+
+const MOST_OVERLAP = 10
+
+/**
+ * Yields pages. Assumes nothing about the order of rows, the envelope, or whether the service respects
+ * `limit`. Pages overlap, because rows may move during the scan: if a row was removed, the next page
+ * would otherwise skip a row. Ids may repeat.
+ */
+export async function* scanOrders(
+  context: OrderContext,
+  { operation, settings, charged, sourceSystem, isStrict, checkOpen }: ScanOptions,
+): AsyncGenerator<readonly ListedOrder[], void, undefined> {
+  const endpoint: Endpoint = { operation, method: 'GET', permission: 'orders:read' }
+  const limit = DEFAULT_LIMIT
+  const seen = new Set<string>()
+  const progress = new Progress()
+  let offset = 0
+  let frontier = 0
+  let isWhole = false
+  while (true) {
+    checkOpen()
+    const { value, info } = await read(context.connection, {
+      ...READ_PAGE,
+      endpoint,
+      path: ORDERS_PATH,
+      query: queryString({ limit, offset, sourceSystem }),
+      settings,
+      charged,
+      parse: (body) => {
+        const found = envelopeOf(body, 'id', context.listEnvelope)
+        const isBad = isStrict && 'value' in found && !found.value.items.every(readRow)
+        return isBad ? wrong('has a row without an id that is a string') : found
+      },
+    })
+    const { items, total, hasMore } = value
+    const received = items.length
+    if (received === 0) return
+    const page = items.map(readRow).filter((listed) => listed !== undefined)
+    const known = seen.size
+    for (const { id } of page) seen.add(id)
+    const isNew = seen.size > known
+    // Believe only the first page: a service that ignores `offset` may compute the end from it.
+    if (offset === 0) isWhole = saysEnd({ end: received, received, asked: limit, total, hasMore })
+    yield page
+    // Do not count a page that lies within the overlap: it has no new rows even if the service
+    // respects `offset`.
+    if (isNew || offset + received > frontier) {
+      progress.take(
+        isNew,
+        page.map(({ id }) => id),
+      )
+      // Stop at an announced end only after two consecutive pages without new rows.
+      if ((progress.stale > 1 && isWhole) || progress.isOver(info, charged ?? 'no')) return
+    }
+    frontier = Math.max(frontier, offset + received)
+    offset += advanceBy(received)
+  }
+}
+
+export function advanceBy(received: number): number {
+  return received - Math.min(MOST_OVERLAP, Math.floor(received / 4))
+}
+
+function readRow(row: unknown): ListedOrder | undefined {
+  const id = ownValue(row, 'id')
+  if (!isObject(row) || typeof id !== 'string') return undefined
+  const checked = checkNow(orderSchema, row)
+  const order = 'value' in checked ? checked.value : undefined
+  return { id, amount: ownValue(row, 'amount'), ...defined({ order, ...echoOf(row) }) }
+}
