@@ -35,10 +35,6 @@ function readSource(): ts.Program {
   return ts.createProgram(ENTRIES, options, host)
 }
 
-function summaryOf(comment: string): string {
-  return (comment.split(/\n\s*\n/)[0] ?? '').replaceAll(/\s+/g, ' ')
-}
-
 function publicNames() {
   const program = readSource()
   const checker = program.getTypeChecker()
@@ -46,14 +42,13 @@ function publicNames() {
    * `name` is for example `CustomerOrderingClient.close`. `called` is true for code that callers
    * call: an exported function, or a method of an exported class.
    */
-  const describe = (symbol: ts.Symbol, name: string, called: boolean) => ({
-    name,
-    called,
-    documented: symbol.getDocumentationComment(checker).length > 0,
+  const describe = (symbol: ts.Symbol, name: string, called: boolean) => {
+    const comment = ts.displayPartsToString(symbol.getDocumentationComment(checker))
     /** The first paragraph of its comment, which an editor shows first. */
-    summary: summaryOf(ts.displayPartsToString(symbol.getDocumentationComment(checker))),
-    tags: new Set(symbol.getJsDocTags(checker).map((tag) => tag.name)),
-  })
+    const summary = (comment.split(/\n\s*\n/)[0] ?? '').replaceAll(/\s+/g, ' ')
+    const tags = new Set(symbol.getJsDocTags(checker).map((tag) => tag.name))
+    return { name, called, documented: comment !== '', summary, tags }
+  }
   const membersOf = (owner: ts.Symbol) =>
     [...(owner.members?.values() ?? [])].flatMap((member) => {
       const declaration = member.declarations?.[0]

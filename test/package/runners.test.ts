@@ -69,7 +69,8 @@ for (const runner of runners)
           'expectBalance(999_500)',
         ],
       ] as const) {
-        expect(output).toMatch(new RegExp(`${escaped(message)}\\n +${charge}\\n +${charge}\\n`))
+        const escaped = message.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
+        expect(output).toMatch(new RegExp(`${escaped}\\n +${charge}\\n +${charge}\\n`))
         expect(output).toMatch(runner.compared(wanted, found))
         const [row, column] = placeOf(line)
         expect(output).toContain(`${program}:${row}:${column}`)
@@ -98,8 +99,4 @@ function placeOf(line: string): readonly [row: number, column: number] {
   const rows = readFileSync(join(inject('consumer'), program), 'utf8').split('\n')
   const row = rows.findIndex((candidate) => candidate.includes(line))
   return [row + 1, (rows[row]?.indexOf(line) ?? -1) + 1]
-}
-
-function escaped(message: string): string {
-  return message.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 }

@@ -94,16 +94,8 @@ describe('the OpenAPI description', () => {
 })
 
 describe('the check of answers', () => {
-  const answered = async (changes: { status?: number; body?: unknown; type?: string }) => {
-    const sandbox = createSandbox()
-    const { status, headers, body } = await caller(sandbox).get('/v1/balance')
-    const [request] = sandbox.requests
-    if (request === undefined) throw new Error('nothing was logged')
-    if (changes.type !== undefined) headers.set('content-type', changes.type)
-    return complaintAbout(sandbox, request, { status, headers, body, ...changes })
-  }
-
-  test.each([
+  type Changes = { status?: number; body?: unknown; type?: string }
+  test.each<[string, Changes, complaint: string | null]>([
     ['nothing in an answer as it is', {}, null],
     ['a field that is not described', { body: { amount: 1, currency: 'EUR', owner: 'me' } }, 'additional'],
     ['a field of another type', { body: { amount: '1', currency: 'EUR' } }, 'must be integer'],
@@ -111,7 +103,11 @@ describe('the check of answers', () => {
     ['a status that is not described', { status: 409 }, 'retrieveBalance 409 is not described'],
     ['another content type', { type: 'text/html' }, 'the content type text/html is not described'],
   ])('the check of responses finds %s', async (_title, changes, complaint) => {
-    const found = await answered(changes)
+    const sandbox = createSandbox()
+    const { status, headers, body } = await caller(sandbox).get('/v1/balance')
+    const request = sandbox.requests[0] ?? expect.unreachable()
+    if (changes.type !== undefined) headers.set('content-type', changes.type)
+    const found = complaintAbout(sandbox, request, { status, headers, body, ...changes })
     if (complaint === null) expect(found).toBe(null)
     else expect(found).toContain(complaint)
   })

@@ -14,8 +14,6 @@ function failuresOf(
   return runner.run()
 }
 
-const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
-
 /** Replacements for a store's methods. `plain` has the original ones. */
 type Mistake = (plain: PlainStore) => Partial<PlainStore>
 
@@ -503,7 +501,7 @@ describe('the store contract', () => {
   it('the contract reports the failure of a test, not a later failure of its cleanup', async () => {
     const failsTwice: Mistake = () => ({
       get: async () => {
-        await nextTurn()
+        await new Promise((resolve) => setImmediate(resolve))
         throw new Error('cannot read')
       },
       close: () => Promise.reject(new Error('cannot close')),

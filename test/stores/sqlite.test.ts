@@ -48,7 +48,6 @@ import {
   shopOver,
   writesOf,
 } from './support/failures.ts'
-import { nextMessage } from './support/messages.ts'
 import { NEWER } from './support/newer-version.ts'
 import { behavesAsSqlStore } from './support/sql-store.ts'
 
@@ -100,6 +99,22 @@ const countRows = (file = path): unknown =>
 
 const pragmaOf = (database: DatabaseSync | undefined, name: string): unknown =>
   Object.values(database?.prepare(`PRAGMA ${name}`).get() ?? {})[0]
+
+/** The next message of a child process. Rejects if the process ends first. */
+function nextMessage(child: ChildProcess): Promise<unknown> {
+  return new Promise((resolve, reject) => {
+    const onMessage = (message: unknown): void => {
+      child.off('exit', onExit)
+      resolve(message)
+    }
+    const onExit = (code: number | null, signal: string | null): void => {
+      child.off('message', onMessage)
+      reject(new Error(`the process ended with ${signal ?? code} before it answered`))
+    }
+    child.once('message', onMessage)
+    child.once('exit', onExit)
+  })
+}
 
 /** Starts a script of `processes/`, and resolves when it prints its first line. */
 async function start(script: string, ...parameters: string[]): Promise<ChildProcess> {

@@ -57,9 +57,6 @@ export const programsOf = (path: string, name = ''): readonly string[] =>
     .filter(({ info, code }) => info === 'ts' && code.includes(name))
     .map(({ code }) => code)
 
-/** Those of the docs that mention this. */
-export const programsAbout = (name: string): readonly string[] => programsOf('docs/', name)
-
 /** What programs export. `name` names their folder: a file is loaded once. */
 export async function exportsOf<Exports>(name: string, programs: readonly string[]): Promise<Exports> {
   const folder = join(root, '.tmp', name)

@@ -1,8 +1,8 @@
 import { type PostgresClient, PostgresStore } from 'customer-ordering-sdk/stores/postgres'
 import { describe } from 'vitest'
 import { contractOver } from '../support/contract-over.ts'
-import { during, embedded, two } from '../support/during.ts'
-import { makePool, pg, postgresJs } from '../support/postgres-clients.ts'
+import { during, two } from '../support/during.ts'
+import { makePool, pg, pglite, postgresJs } from '../support/postgres-clients.ts'
 import { describeWith } from '../support/services.ts'
 import { SqlServer } from '../support/sql-server.ts'
 
@@ -70,6 +70,9 @@ describeWith('postgres', 'PostgresStore on a PostgreSQL server', () => {
 })
 
 describeWith('clients', 'PostgresStore on PGlite', () => {
-  const database = embedded()
+  const database = during(
+    () => pglite().PGlite.create(),
+    (created) => created.close(),
+  )
   through(() => [database(), database()])
 })

@@ -11,7 +11,7 @@ import {
 import { expect, it, vi } from 'vitest'
 import { serveSandbox } from '../../../src/sandbox/http/server.ts'
 import { makeRow, SCOPE } from '../../../src/stores/contract/rows.ts'
-import { blocksOf, exportsOf, programsAbout, readPages } from '../../docs/support/pages.ts'
+import { blocksOf, exportsOf, programsOf, readPages } from '../../docs/support/pages.ts'
 import { during } from '../support/during.ts'
 import { callsOf, expectFailure } from '../support/failures.ts'
 import { pglite } from '../support/postgres-clients.ts'
@@ -83,7 +83,7 @@ describeWith('clients', 'PostgresStore and a PGlite of its own', () => {
   })
 
   it('the documented Postgres code works', async () => {
-    const programs = programsAbout('/stores/postgres')
+    const programs = programsOf('docs/', '/stores/postgres')
     const { openClient, adapt, openShop } = await exportsOf<Page>('postgres-docs', programs)
     const pglite = started().database
     expect(await openClient(pglite).orders.unresolved()).toEqual([])

@@ -1,10 +1,8 @@
 /** Clients of one store that continue while its server dies and restarts. */
+import { setTimeout as pause } from 'node:timers/promises'
 import { explainHistory, recordHistory } from 'customer-ordering-sdk/stores/contract'
 import { expect, vi } from 'vitest'
 import type { OrderStore } from '../../../src/stores/store.ts'
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 /** Fails unless the history of all calls is linearizable while a disaster hits the server twice. */
 export async function expectHistoryThrough(

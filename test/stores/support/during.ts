@@ -1,6 +1,5 @@
 /** Servers and databases that run during the tests of a `describe`. */
 import { afterAll, beforeAll } from 'vitest'
-import { type PGliteDatabase, pglite } from './postgres-clients.ts'
 import { RedisServers } from './redis.ts'
 import { HOOK_TIMEOUT, SqlServer } from './sql-server.ts'
 
@@ -36,10 +35,4 @@ export const redisServers = (...settings: Parameters<typeof RedisServers.start>)
   during(
     () => RedisServers.start(...settings),
     (servers) => servers.stop(),
-  )
-
-export const embedded = (): (() => PGliteDatabase) =>
-  during(
-    () => pglite().PGlite.create(),
-    (database) => database.close(),
   )

@@ -58,21 +58,6 @@ export const writesOf = (store: OrderStore): readonly Call[] => [
 
 export const callsOf = (store: OrderStore): readonly Call[] => [...readsOf(store), ...writesOf(store)]
 
-/** Every string argument of every call, with half of a surrogate pair at its end. */
-export function callsWithHalfACharacter(store: OrderStore): readonly Call[] {
-  const half = '\ud800'
-  return [
-    () => store.get(half, 'id'),
-    () => store.get(SCOPE, half),
-    () => store.insert(makeRow(1, { data: half })),
-    () => store.insert(makeRow(1, { id: half })),
-    () => store.update(makeRow(1, { scope: half }), 1),
-    () => store.listOpen(half, { limit: 1 }),
-    () => store.list(half, { limit: 1 }),
-    () => store.prune(half, EVERYTHING),
-  ]
-}
-
 /** Fails unless each call fails with this text in its message. Returns the errors. */
 export async function expectFailures(calls: readonly Call[], text: string): Promise<readonly StoreError[]> {
   const errors: StoreError[] = []

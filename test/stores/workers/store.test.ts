@@ -43,14 +43,14 @@ describeWith('clients', 'stores of Cloudflare Workers', () => {
       return rows as readonly Record<string, unknown>[]
     }
 
-    const clean = async (): Promise<void> => {
-      tests++
-      if (store === 'd1')
-        for (const table of ['rows', 'orders', 'schema'])
-          await query(`DROP TABLE IF EXISTS customer_ordering_${table}`)
-    }
     describe('on its engine', () => {
-      beforeEach(clean)
+      beforeEach(async () => {
+        tests++
+        if (store === 'd1')
+          for (const table of ['rows', 'orders', 'schema'])
+            await query(`DROP TABLE IF EXISTS customer_ordering_${table}`)
+      })
+
       behavesAsSqlStore({
         name,
         open,
