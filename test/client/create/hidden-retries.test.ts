@@ -115,6 +115,42 @@ describe('the look-up of create() for an order that was refused', () => {
     lab.charged()
   })
 
+  it.each<[string, FaultListChange]>([
+    ['numbers for ids', (rows) => rows.map((row, id) => ({ ...row, id }))],
+    ['a row with a number for its id', (rows) => rows.map((row, id) => (id === 0 ? { ...row, id } : row))],
+  ])('a list with %s does not permit a new key', async (_lab, _what, change) => {
+    const lab = await refusedAfterCharge(402)
+    lab.runtime.jump(25 * MINUTE)
+    lab.sandbox.addOrder({ metadata: { externalOrderId: 'old' } })
+    lab.fault({ type: 'mutateList', change }, 'always', 'listOrders')
+    const error = await failure(lab.client({ fetch: retrying(lab) }).orders.create(REQUEST))
+    expect(error).toMatchObject({ code: 'invalid_response', charged: 'no' })
+    lab.charged()
+  })
+
+  it('a doubtful order in the list does not hide the order, which is returned whole', async () => {
+    const lab = await refusedAfterCharge(402, { behaviour: { ordering: 'newest' } })
+    lab.runtime.jump(25 * MINUTE)
+    lab.sandbox.addOrder({ quantity: 9, metadata: { externalOrderId: 'r1' } })
+    const client = lab.client({ fetch: retrying(lab), remember: 'id' })
+    const id = lab.sandbox.ledger[0]?.orderId
+    expect(await client.orders.create(REQUEST)).toMatchObject({ id, metadata: REQUEST.metadata })
+  })
+
+  it('a list that is too long is not read again at once', async () => {
+    const lab = await refusedAfterCharge(402)
+    lab.runtime.jump(25 * MINUTE)
+    const rows = Array.from({ length: 30_000 }, (_, row) => ({
+      id: `o${row}`,
+      metadata: { externalOrderId: `o${row}` },
+    }))
+    lab.fault({ type: 'mutateList', change: () => rows }, 'always', 'listOrders')
+    const { orders } = lab.client({ fetch: retrying(lab), totalTimeout: 60 * MINUTE })
+    for (let call = 0; call < 2; call++)
+      expect(await failure(orders.create(REQUEST))).toMatchObject({ code: 'unresolved_order' })
+    expect(lab.sandbox.requests.filter(({ method }) => method === 'GET')).toHaveLength(200)
+  })
+
   it.each([
     ['the first read of the list misses it', 1],
     ['it is pushed on by as many new orders as two pages have', 6],

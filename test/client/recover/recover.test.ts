@@ -322,6 +322,30 @@ describe('recover() past the point where repeating is safe only looks', () => {
     expect(await run(lab, { by: () => lab.client({ fetch }) })).toMatchObject([{ outcome: 'created' }])
   })
 
+  it('an abort, or a store that hangs, ends the reports of orders that were not found', async () => {
+    for (const hangs of [false, true]) {
+      const lab = new Lab(SILENT)
+      for (let count = 0; count < 20; count++) await lab.doubted('drop', order(`r${count}`))
+      lab.runtime.jump(HOUR)
+      const controller = new AbortController()
+      let down = false
+      const client = lab.elsewhere({}, (operation) => (operation === 'get' && down ? 'hangs' : undefined))
+      const found: RecoveryOutcome[] = []
+      const before = lab.runtime.monotonic()
+      const reading = (async () => {
+        for await (const one of client.orders.recover({ signal: controller.signal })) {
+          found.push(one)
+          down = hangs
+          if (!hangs) controller.abort('enough')
+        }
+      })()
+      if (hangs) await reading
+      else expect(await failure(reading)).toMatchObject({ code: 'aborted', cause: 'enough' })
+      expect(found).toHaveLength(hangs ? 20 : 1)
+      expect(lab.runtime.monotonic() - before).toBeLessThan(10_000)
+    }
+  })
+
   it('recover() does not look up an order without a reference', async (lab) => {
     await lab.dies((orders) => orders.create(anonymousOrder(), { idempotencyKey: 'k1' }))
     lab.runtime.jump(WINDOW)

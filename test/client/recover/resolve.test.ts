@@ -366,18 +366,31 @@ describe('resolve(…, { as: "abandoned" })', () => {
     },
   )
 
-  it('an order cannot be abandoned while a call with a slow clock, which was taken over, may send it', async (lab) => {
-    lab.fault({ type: 'status', status: 429, headers: { 'retry-after': '18' } }, 1, 'createOrder')
-    lab.fault({ type: 'drop' }, 1, 'createOrder')
-    const store = faultyStore(lab.rows, lab.runtime)
-    const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 4 * 60_000 }
-    const slow = new CustomerOrderingClient({ ...lab.options, store }, runtime)
-    const { ending } = await lab.begin(() => slow.orders.create(order('r1')))
-    await failure(lab.elsewhere({ maxRetries: 0 }).orders.create(order('r1')))
-    await rejects(resolve(lab, ABANDONED, { by: lab.elsewhere() }), { code: 'unresolved_order' })
-    const { id } = await ending
-    expect(lab.charged()).toBe(id)
-  })
+  it.each([
+    ['whose clock is slow', -240, 0, 0],
+    ['whose clock is slow, by a person whose clock is slow', -285, 0, -140],
+    ['whose clock is slow, by a call whose clock is fast', -285, 140, 0],
+    ['whose clock is slow, and a call whose clock was fast, and is marked so', -100, 40, 0],
+  ])(
+    'an order cannot be abandoned beside a call that was taken over, %s',
+    async (lab, _what, slow, fast, person) => {
+      lab.fault({ type: 'status', status: 429, headers: { 'retry-after': '18' } }, 1, 'createOrder')
+      lab.fault({ type: 'drop' }, 1, 'createOrder')
+      const at = (seconds: number, maxRetries = 4): CustomerOrderingClient => {
+        const runtime = { ...lab.runtime, now: () => lab.runtime.now() + seconds * 1000 }
+        const store = faultyStore(lab.rows, lab.runtime)
+        return new CustomerOrderingClient({ ...lab.options, store, maxRetries }, runtime)
+      }
+      const { ending } = await lab.begin(() => at(slow).orders.create(order('r1')))
+      await failure(at(fast, 0).orders.create(order('r1')))
+      if (fast === 40) await told(at(0).orders.create(order('r1')))
+      const decided = await told(resolve(lab, ABANDONED, { by: at(person) }) as never)
+      expect(decided.error).toMatchObject(fast === 40 ? {} : { code: 'unresolved_order' })
+      await told(at(0).orders.create(order('r1')))
+      const { id } = await ending
+      expect(lab.charged()).toBe(id)
+    },
+  )
 
   it('an order may be abandoned once the calls are over whose claims were taken over', async (lab) => {
     await leave(lab, false)
