@@ -197,6 +197,18 @@ describe('a service that is no list', () => {
     },
   )
 
+  it('a service that ignores offset is recognised although a new row arrives', async () => {
+    let reads = 0
+    const server = serve([], () => fetched(++reads === 1 ? rows(10, 1) : rows(10)))
+    await expect(collect(pagesOf(server))).rejects.toThrow(endless('ignores offset'))
+  })
+
+  it('a list that only repeats rows, each time others, ends in an error', async () => {
+    let reads = 0
+    const server = serve([], () => fetched(++reads < 3 ? rows(10, reads * 10) : rows(9, 20 + (reads % 2))))
+    await expect(collect(pagesOf(server))).rejects.toThrow(endless('repeats its rows'))
+  })
+
   it.each([3, 4, 7, 20])('the list ends in an error if its %i pages form a cycle', async (length) => {
     const server = serve([], (_page, at) => fetched(rows(10, at.offset % (length * 10))))
     const failure = collect(pagesOf(server))
