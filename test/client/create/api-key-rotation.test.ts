@@ -126,6 +126,15 @@ it('after a 401, the API key is requested once more, not twice', async () => {
   expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', rejection })
 })
 
+it('recovery sends an order once, also if its API key was refused and another one is available', async () => {
+  const { lab, fresh } = keys()
+  await lab.doubted()
+  lab.fault({ type: 'status', status: 401 }, 1, 'createOrder')
+  const before = lab.posts.length
+  await all(lab.client({ apiKey: () => fresh, idempotencyScope: 'customer' }).orders.recover())
+  expect(lab.posts.length - before).toBe(1)
+})
+
 it('if the API key is no longer available, the order stays as it is', async () => {
   const { lab, old } = keys()
   let asked = 0

@@ -1,5 +1,6 @@
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
+import type { ClientOptions } from '../../../src/options.ts'
 import { MemoryStore } from '../../../src/stores/memory.ts'
 import {
   abandons,
@@ -23,7 +24,7 @@ import {
   topUp,
   wipe,
 } from '../../support/history.ts'
-import { failure, Lab, order } from '../../support/lab.ts'
+import { failure, Lab, order, told } from '../../support/lab.ts'
 import { on } from '../../support/stores.ts'
 
 const MINUTE = 60_000
@@ -45,6 +46,29 @@ histories([
     [drain, refused, topUp, buys({ info: { attempts: 2 } })],
     { keys: [0, 0, 1], record: { generation: 1, attempts: 3 } },
     REMEMBERS,
+  ],
+  [
+    'one retry is enough to move to the next key',
+    [drain, refused, topUp, buys({ by: { maxRetries: 1 } })],
+    { keys: [0, 0, 1] },
+    REMEMBERS,
+  ],
+  [
+    'the record has the last refusal, whatever the one before it was',
+    [drain, refused, statusOf(404, 'NOT_FOUND'), fails({ code: 'not_found', charged: 'no' })],
+    { keys: [0, 0], record: { rejection: { kind: 'refused', status: 404 } } },
+  ],
+  [
+    'a refusal is no refusal once the order is known to exist',
+    [
+      fault({ type: 'cutBody', after: 0 }, 3),
+      fails({ code: 'invalid_response', charged: 'yes' }),
+      fault({ type: 'status', status: 402, code: 'PAYMENT_REQUIRED' }),
+      fails({ charged: 'yes' }),
+      recorded({ state: 'created' }),
+      buys(),
+    ],
+    { charges: 1 },
   ],
   [
     'each later call of a refused order moves to a key that was never sent, however often it is refused',
@@ -216,6 +240,35 @@ it('a call that moved to another key and ends in doubt counts its requests once,
   lab.topUp()
   await lab.create()
   expect(keysOf(lab)).toEqual([0, 0, 1, 1])
+})
+
+it('a refused order that cannot be claimed with its next key stays refused under its key', async () => {
+  const lab = new Lab(REMEMBERS)
+  lab.drain()
+  await failure(lab.create())
+  const client = lab.elsewhere({}, on('update', 'rejects', 2))
+  expect(await failure(client.orders.create(order('r1')))).toMatchObject(REFUSED)
+  expect(keysOf(lab)).toEqual([0, 0])
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
+})
+
+it.each<[boolean | undefined, string, string | undefined, ClientOptions]>([
+  [true, 'the response says so', 'true', {}],
+  [false, 'the response says so', 'false', {}],
+  [undefined, 'another process may have sent the key', undefined, {}],
+  [false, 'only this call can have sent the key', undefined, { account: undefined }],
+])('an order is reported as replayed (%s) if %s', async (lab, replayed, _if, header, options) => {
+  const fetch: typeof globalThis.fetch = async (...request) => {
+    const { body, status } = await lab.sandbox.fetch(...request)
+    return new Response(body, {
+      status,
+      headers: header === undefined ? {} : { 'idempotent-replayed': header },
+    })
+  }
+  const { info } = await told(
+    lab.client({ fetch, store: new MemoryStore(), ...options }).orders.create(order('r1')),
+  )
+  expect(info?.replayed).toBe(replayed)
 })
 
 test.each([

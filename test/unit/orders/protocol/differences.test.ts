@@ -4,6 +4,7 @@ import {
   type Asked,
   contradiction,
   differences,
+  differencesFound,
   type Echo,
   echoOf,
 } from '../../../../src/orders/protocol/outcome.ts'
@@ -48,6 +49,18 @@ describe('the fields in which an order differs from what was sent', () => {
     expect(differences(asked, echo).join(' ')).toBe(fields)
     expect(contradiction(asked, echo)).toBe(proof)
   })
+})
+
+it.each<[string, string, string | undefined, string | undefined]>([
+  ['none and shows none', '', undefined, undefined],
+  ['none and shows one', '', undefined, 'erp'],
+  ['one and shows none', '', 'shop', undefined],
+  ['one and shows it', '', 'shop', 'shop'],
+  ['one and shows another', 'sourceSystem', 'shop', 'erp'],
+])('an order whose request names %s as its source system differs in "%s"', (_what, fields, named, shown) => {
+  const asked = { ...NAMED, body: JSON.stringify({ ...REQUEST, ...(named && { sourceSystem: named }) }) }
+  expect(differencesFound(asked, { id: 'o', sourceSystem: shown }).join(' ')).toBe(fields)
+  expect(differencesFound({ ...NAMED, body: 'no JSON' }, { id: 'o', sourceSystem: shown })).toEqual([])
 })
 
 const NOTHING = { externalOrderId: undefined, serviceId: undefined, quantity: undefined, target: undefined }
