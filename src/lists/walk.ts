@@ -208,7 +208,7 @@ export class Progress {
   /** Ids of the last such page, and whether the one before it had the same. */
   #ids = ''
   #isSame = false
-  /** First id of the first page, which a service that respects `offset` does not repeat at once. */
+  /** First id of the first page, which a service that respects `offset` does not repeat on the next page. */
   #first: string | undefined
   #pages = 0
   /** True once a page after the first had new rows: the service does respect `offset`. */
