@@ -350,6 +350,9 @@ const agreementOfCreates: Invariant = (log) =>
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
     if (call.overslept === true && told.charged === 'unknown' && told.code === 'timeout') return []
+    // The list of a look-up may show doubt about a refusal.
+    const looked = log.reads.some(({ call: reader }) => reader === call.id)
+    if (looked && told.charged === 'unknown' && told.code === 'unresolved_order') return []
     // A write that an earlier call abandoned may be applied during this call, which then cannot
     // know who wrote the record.
     const trouble = log.calls.some(
