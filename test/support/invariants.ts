@@ -332,6 +332,13 @@ const agreementOfSuccesses: Invariant = (log) => {
   })
 }
 
+/** True if the service's list may show doubt about a refusal: no references, or others' orders. */
+export function isVague({ listsReferences, otherOrders, charges, intents }: RunLog): boolean {
+  const named = intents.filter(({ slots }) => slots.some((slot) => slot.startsWith('ref:')))
+  const hasReferences = charges.some(({ intent }) => named.some(({ name }) => name === intent))
+  return !listsReferences || otherOrders > 0 || !hasReferences
+}
+
 const agreementOfCreates: Invariant = (log) =>
   creates(log).flatMap((call) => {
     const { told, endedAt, intent } = call
@@ -350,8 +357,7 @@ const agreementOfCreates: Invariant = (log) =>
     if (told.charged === 'no' && stored === 'yes' && wantedOf(log, intent) > 1) return []
     if (call.storeTrouble === true && told.charged !== 'no') return []
     if (call.overslept === true && told.charged === 'unknown' && told.code === 'timeout') return []
-    // The list of a look-up may show doubt about a refusal.
-    const looked = log.reads.some(({ call: reader }) => reader === call.id)
+    const looked = isVague(log) && log.reads.some(({ call: reader }) => reader === call.id)
     if (looked && told.charged === 'unknown' && told.code === 'unresolved_order') return []
     // A write that an earlier call abandoned may be applied during this call, which then cannot
     // know who wrote the record.

@@ -1,6 +1,6 @@
 import { defined } from '../../../src/defined.ts'
 import type { SandboxOrder } from '../../../src/sandbox/index.ts'
-import { brokenPromises } from '../../support/invariants.ts'
+import { brokenPromises, isVague } from '../../support/invariants.ts'
 import { Deadlock, Livelock } from '../../support/virtual-time.ts'
 import { isConflict } from '../core.ts'
 import { LONGEST_FLIGHT } from './mishaps.ts'
@@ -167,7 +167,8 @@ async function buyAgain(world: World, broken: string[]): Promise<void> {
     if (told?.orderId !== undefined && told.code === undefined) continue
     // The call had to look the order up first, in a list that cannot be read or that proves nothing.
     const looked = log.reads.some(({ call }) => call === id)
-    if (looked && (plan.server.ignoreOffset === true || told?.code === 'unresolved_order')) continue
+    const isDoubt = told?.code === 'unresolved_order' && isVague(log)
+    if (looked && (plan.server.ignoreOffset === true || isDoubt)) continue
     // A key that its caller gave never changes, and is not sent after its window.
     const isGiven = record.keyOrigin === 'caller'
     if (isGiven && told?.code === 'invalid_request') continue
