@@ -37,7 +37,7 @@ export async function openStore(terminal: Terminal, address: string | undefined)
     )
   const openServer = Object.entries(SERVERS).find(([protocol]) => address.startsWith(`${protocol}://`))?.[1]
   if (openServer !== undefined)
-    return await named(
+    return await orFailure(
       withTables(openServer(terminal, checked(address)), address),
       `Cannot open the store ${storeName(address)}`,
     )
@@ -78,7 +78,7 @@ const SERVERS = {
 }
 
 /** A driver's error names neither the option nor the store. */
-export async function named<Result>(step: Promise<Result>, failed: string): Promise<Result> {
+export async function orFailure<Result>(step: Promise<Result>, failed: string): Promise<Result> {
   try {
     return await step
   } catch (error) {

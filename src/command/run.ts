@@ -7,7 +7,7 @@ import { VERSION } from '../version.ts'
 import { COMMANDS, type Command, type Task } from './commands.ts'
 import { completion } from './completion.ts'
 import { help, OTHERS } from './help.ts'
-import { named, type OpenStore, openStore, secretsIn, storeName } from './open-store.ts'
+import { type OpenStore, openStore, orFailure, secretsIn, storeName } from './open-store.ts'
 import {
   type Flags,
   OPTIONS,
@@ -219,7 +219,7 @@ async function checkScope(
   say: Say,
 ): Promise<void> {
   const scope = scopeOf(server?.trim() ?? normalizeServer(baseUrl), account?.trim())
-  const found = await named(foundScopes(opened, scope), `Cannot read the store ${storeName(address)}`)
+  const found = await orFailure(foundScopes(opened, scope), `Cannot read the store ${storeName(address)}`)
   if (found.includes(scope)) return
   if (found.length === 0) {
     // Not a failure: a store is empty until the first order.
