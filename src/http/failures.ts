@@ -19,7 +19,7 @@ import { type Advice, type ErrorClass, statusRow } from '../errors/statuses.ts'
 import { issuesText } from '../schemas/check.ts'
 import { readProblem } from '../schemas/problem.ts'
 import { answerOf, type BodyProblem } from './attempt.ts'
-import type { Ending, Endpoint } from './call.ts'
+import { type Ending, type Endpoint, noTrail } from './call.ts'
 import { isTimeout } from './deadline.ts'
 import type { FailureDetail } from './node.ts'
 import { redact, requestIdOf } from './redact.ts'
@@ -142,6 +142,11 @@ export function errorOf(ending: Failure, context: CallContext): AnyCustomerOrder
   // be one of them.
   Error.captureStackTrace?.(made, errorOf)
   return made
+}
+
+/** The error of a call that its caller's signal ended while it sent nothing. */
+export function abortedError(context: CallContext, attempts = 0): AnyCustomerOrderingError {
+  return errorOf({ end: 'aborted', trail: { ...noTrail(true), attempts } }, context)
 }
 
 function tell({ end, error, trail }: Failure, context: CallContext): Told {

@@ -1,9 +1,9 @@
 import type { EchoedField, ReconcileParams } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import type { CustomerOrderingError } from '../../errors/classes.ts'
-import { type CallSettings, noTrail } from '../../http/call.ts'
+import type { CallSettings } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
-import { errorOf, UNKNOWN_CALL } from '../../http/failures.ts'
+import { abortedError, UNKNOWN_CALL } from '../../http/failures.ts'
 import { rowIdOf, slotOf } from '../../identity/keys.ts'
 import type { Order } from '../../schemas/order.ts'
 import { differencesFound } from '../protocol/outcome.ts'
@@ -102,8 +102,7 @@ interface Missed {
 
 function aborted(signal: AbortSignal): CustomerOrderingError {
   const endpoint = { operation: OPERATION, method: 'GET' }
-  const about = { ...UNKNOWN_CALL, endpoint, path: ORDERS_PATH, reason: signal.reason }
-  return errorOf({ end: 'aborted', trail: noTrail(true) }, about)
+  return abortedError({ ...UNKNOWN_CALL, endpoint, path: ORDERS_PATH, reason: signal.reason })
 }
 
 /** Undefined for an order whose record is too old to be reported. */

@@ -2,9 +2,9 @@
 import type { RecoverOptions } from '../../call-options.ts'
 import { defined } from '../../defined.ts'
 import { type AnyCustomerOrderingError, isCustomerOrderingError } from '../../errors/classes.ts'
-import { type CallSettings, noTrail } from '../../http/call.ts'
+import type { CallSettings } from '../../http/call.ts'
 import { Deadline, GRACE } from '../../http/deadline.ts'
-import { errorOf } from '../../http/failures.ts'
+import { abortedError, errorOf } from '../../http/failures.ts'
 import { callSettings } from '../../settings/arguments.ts'
 import { mayAttempt, timingOf } from '../protocol/keys.ts'
 import { unknownStep } from '../protocol/rules.ts'
@@ -237,6 +237,5 @@ async function report<Output>(
 }
 
 function aborted(signal: AbortSignal | undefined): AnyCustomerOrderingError {
-  const about = orderCall('recover', { charged: 'unknown' }, signal)
-  return errorOf({ end: 'aborted', trail: noTrail(true) }, about)
+  return abortedError(orderCall('recover', { charged: 'unknown' }, signal))
 }

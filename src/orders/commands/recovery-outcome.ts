@@ -121,7 +121,7 @@ export function unusableOutcome({ row, why }: UnusableRow): RecoveryOutcome {
   const unknown = { key: '', generation: 0, ambiguous: true, attempts: 0 } as const
   const record = { slot: `row:${id}`, ...unknown, state, createdAt, version }
   return why === 'unanswered'
-    ? { outcome: 'still_open', record, error: unusableError(why, row) }
+    ? { outcome: 'still_open', record, error: unusableError(why) }
     : { outcome: 'needs_attention', record, reason: why }
 }
 

@@ -1,8 +1,8 @@
 /** Polls one order. */
 import { isCustomerOrderingError, TimeoutError } from '../../errors/classes.ts'
-import { type CallSettings, type Connection, type Endpoint, noTrail } from '../../http/call.ts'
+import type { CallSettings, Connection, Endpoint } from '../../http/call.ts'
 import { Deadline, Interruption } from '../../http/deadline.ts'
-import { errorOf, UNKNOWN_CALL } from '../../http/failures.ts'
+import { abortedError, UNKNOWN_CALL } from '../../http/failures.ts'
 import { READ_ITEM, type Reply, read } from '../../http/request.ts'
 import type { ResponseInfo } from '../../response-info.ts'
 import type { Parse } from '../../schemas/shape.ts'
@@ -63,9 +63,8 @@ export async function waitForOrder<T>(
     const most = remaining > FIRST_PAUSE ? remaining - FIRST_PAUSE : remaining
     const interrupted = await deadline.sleep(Math.min(pause, most))
     if (interrupted?.why === 'aborted') {
-      const trail = { ...noTrail(true), attempts }
       const reason: unknown = settings.signal?.reason
-      throw errorOf({ end: 'aborted', trail }, { ...UNKNOWN_CALL, endpoint, path, orderId, reason })
+      throw abortedError({ ...UNKNOWN_CALL, endpoint, path, orderId, reason }, attempts)
     }
     if (deadline.remaining() <= 0)
       throw new TimeoutError(
