@@ -92,7 +92,8 @@ export class CustomerOrderingClient<S extends Schemas = Schemas> {
   /**
    * Sends a request to an endpoint that this package has no method for.
    *
-   * It has the retries, time limits, hooks and errors of the other methods. Never place orders with this method, because the client stores no record of the request.
+   * It has the retries, time limits, hooks and errors of the other methods. Never place orders with this
+   * method, because the client stores no record of the request.
    *
    * @throws {InvalidRequestError} if the path could leave the base URL, or an argument is wrong
    * @throws {ApiError} if the service returned an error status; common statuses have a subclass

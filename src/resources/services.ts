@@ -27,7 +27,8 @@ export class Services<S extends Schemas = Schemas> {
   /**
    * Lists the published services, with pagination built in.
    *
-   * Pages are fetched while you iterate, and `await` fetches the first page. To order a service, use its `productId` as `serviceId`.
+   * Pages are fetched while you iterate, and `await` fetches the first page. To order a service, use its
+   * `productId` as `serviceId`.
    *
    * @throws {InvalidRequestError} if `limit` or `offset` is invalid
    * @example

@@ -56,6 +56,7 @@ export function mayBeRunning(
   now: number,
 ): boolean {
   const end = Math.max(busyUntil, othersUntil)
+  // If this clock went back, the record may be from any moment of the claim.
   const start = updatedAt - Math.max(0, end - updatedAt)
   return end > 0 && now >= start - PERSON_SKEW && now <= end + PERSON_SKEW
 }

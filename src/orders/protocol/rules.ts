@@ -92,8 +92,8 @@ export const otherKey: Condition = ({ key }, { wanted }) =>
   wanted?.idempotencyKey !== undefined && key !== '' && wanted.idempotencyKey !== key
 
 /**
- * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very payload that is
- * asked for now. An order that only `resolve()` has recorded has no payload to compare.
+ * The payload differs. A refused order may be changed. After a conflict, the key may belong to the very
+ * payload that is asked for now. An order that only `resolve()` has recorded has no payload to compare.
  */
 export const otherPayload: Condition = ({ state, hold, fingerprint }, { wanted }) =>
   wanted !== undefined &&

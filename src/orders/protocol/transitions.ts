@@ -68,7 +68,7 @@ export function claim(
     highest: highest > key.generation ? highest : undefined,
     firstKeySentAt: left?.firstKeySentAt,
     firstRejection: left?.firstRejection,
-    // By the clock of that call, which may be slow.
+    // Forget a call only once no two clocks can differ about its end: its own may be slow, and this one fast.
     othersUntil: others > 0 && others + 2 * PERSON_SKEW > now ? others : undefined,
   }
 }

@@ -85,7 +85,7 @@ function refuseAny(issues: readonly Issue[]): void {
   if (issues.length > 0) throw invalid(issues)
 }
 
-/** A reference or key that canonical JSON drops, for example because it is undefined: the order would be nameless. */
+/** A reference or key that canonical JSON drops, perhaps as undefined: the order would be nameless. */
 function lostName(
   request: CreateOrderRequest,
   sent: CreateOrderRequest,
