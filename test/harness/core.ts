@@ -15,7 +15,7 @@ export { scopeOf } from '../../src/identity/keys.ts'
 export { OUTCOMES, type OutcomeKind } from '../../src/orders/protocol/outcome.ts'
 
 /** A record as the invariants read it. */
-export interface StoredRecord extends Omit<OrderRecord, 'busyUntil' | 'attempts' | 'hold'> {
+export interface StoredRecord extends Omit<OrderRecord, 'attempts' | 'hold'> {
   /** Who made the key. A derived key is the same in every store. */
   readonly keyOrigin: 'caller' | 'derived' | 'random'
   readonly body?: string

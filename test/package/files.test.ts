@@ -1,9 +1,11 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join, posix } from 'node:path'
 import { inspect } from 'node:util'
 import { describe, expect, inject, test } from 'vitest'
 import manifest from '../../package.json' with { type: 'json' }
+import { root } from '../../tools/build/ensure-built.ts'
 
 const installed = (...path: string[]): string =>
   join(inject('consumer'), 'node_modules/customer-ordering-sdk', ...path)
@@ -131,6 +133,13 @@ describe('the packed file', () => {
       'uuid',
       'zod',
     ])
+  })
+
+  test('packing leaves a current build alone, because other steps of CI read it meanwhile', async () => {
+    const builtAt = async () => (await stat(join(root, 'dist/node/index.js'))).mtimeMs
+    const before = await builtAt()
+    execFileSync('npm', ['pack', '--dry-run', '--silent'], { cwd: root })
+    expect(await builtAt()).toBe(before)
   })
 
   test('the package runs no script at installation', () => {

@@ -499,6 +499,7 @@ export class Process {
       world.observe()
       if (this.#running.size === 0) for (const { logged } of world.running) logged.disturbed = true
       world.log.row(row)
+      world.stored(this.#number)
       // The call that sent an order stores that it exists, perhaps in the background and unseen by
       // the next call.
       if (row.state === 'created')

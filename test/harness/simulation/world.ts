@@ -252,10 +252,19 @@ export class World {
   /** True if a request of a call that is over may still arrive. No claim tells a person of it. */
   hasStray({ logged }: Intent): boolean {
     if (this.underWay === 0) return false
-    return [...this.flying].some(({ intent, call }) => {
+    return [...this.flying].some(({ intent, call, givenUp }) => {
       const { endedAt, died } = this.log.calls[call ?? -1] ?? {}
-      return intent === logged.name && (endedAt !== undefined || died === true)
+      return intent === logged.name && (endedAt !== undefined || died === true || givenUp === true)
     })
+  }
+
+  /** Notes that the store has a write of a process, which may have ended the claim of its call. */
+  stored(process: number): void {
+    const { record } = this.log.rows.at(-1) ?? {}
+    if (record === undefined || record.busyUntil !== undefined) return
+    for (const request of this.flying)
+      if (this.log.calls[request.call ?? -1]?.process === process && this.intentOf(record) === request.intent)
+        request.givenUp = true
   }
 
   arrived(logged: LoggedRequest, entry: SandboxRequest): void {
