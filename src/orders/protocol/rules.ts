@@ -217,7 +217,13 @@ export const RULES: Readonly<Record<KnownPhase, Row>> & {
     forget: [{ step: 'empty' }],
   },
   unread: {
-    create: [...GUARDS, [idKnown, read], [notRepeatable, refuse('unreadable')], send],
+    create: [
+      ...GUARDS,
+      [overtaken, refuse('duplicate')],
+      [idKnown, read],
+      [notRepeatable, refuse('unreadable')],
+      send,
+    ],
     recover: [[idKnown, read], [notRepeatable, lookUp('past_window')], send],
     confirm: [[otherOrder, refuse('other_order')], verify],
     abandon: [refuse('created')],

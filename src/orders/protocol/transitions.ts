@@ -120,7 +120,7 @@ export function prove(
   { sent, order, orderId, attempts = 0 }: Proof,
   id: string,
 ): RecordContent {
-  const { slot, externalOrderId, order: known } = newest
+  const { slot, externalOrderId, order: known, othersUntil } = newest
   // The order exists under the key that this call sent, even if another call has changed the key.
   const { key, origin, generation, fingerprint, body, apiKeyTag, firstSentAt } = sent ?? newest
   return {
@@ -137,8 +137,8 @@ export function prove(
     externalOrderId,
     order: order ?? known ?? (orderId === undefined ? undefined : { id: orderId }),
     firstSentAt,
-    // Without the order, keep the body: a replay of the request returns the order.
-    body: order === undefined ? body : undefined,
+    // Without the order, keep the body, of which a replay returns the order, and the calls that may do so.
+    ...(order === undefined ? { body, othersUntil } : { body: undefined }),
   }
 }
 

@@ -102,6 +102,19 @@ it.each<[string, leave: (lab: Lab) => Promise<unknown>, identical: number, charg
   },
 )
 
+it('an unreadable order is not returned while an overtaken call may return it', async (lab) => {
+  lab.fault({ type: 'status', status: 429, headers: { 'retry-after': '60' } }, 1, 'createOrder')
+  const slow = lab.process()
+  const { ending } = await lab.begin(() => told(slow.client.orders.create(anonymousOrder())))
+  slow.stop()
+  lab.fault({ type: 'transformBody', patch: { status: null } }, 1, 'createOrder')
+  await lab.elsewhere().orders.recover({ takeOver: true })
+  expect((await buy(lab, lab.elsewhere())).error).toMatchObject({ code: 'duplicate_order', charged: 'yes' })
+  slow.wake()
+  expect((await ending).order?.id).toBe(lab.sandbox.ledger[0]?.orderId)
+  lab.sandbox.expectCharges(1)
+})
+
 it('an order stays remembered if the next one cannot claim its row', async (lab) => {
   const { id } = await lab.create(anonymousOrder())
   const gone = (): Promise<never> => Promise.reject(new Error('the store is gone for a moment'))

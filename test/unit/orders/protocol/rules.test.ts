@@ -86,6 +86,11 @@ const CREATE: readonly Line[] = [
   ['unread, its id known, past the window', 'read', { ...known, ...stale }],
   ['unread', 'send', unread],
   ['unread and nameless, so that there is no second order', 'send', { ...unread, ...nameless }],
+  [
+    'unread and nameless, and a call was overtaken',
+    'refuse duplicate',
+    { ...known, ...nameless, othersUntil: NOW + 1 },
+  ],
   ['unread, past the window', 'refuse unreadable', { ...unread, ...stale }],
   ['unread, its body gone', 'refuse unreadable', { ...unread, body: undefined }],
   ['unread, being read by a call', 'wait', { ...unread, ...busy }],

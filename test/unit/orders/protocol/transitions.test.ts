@@ -185,6 +185,12 @@ describe('a proof', () => {
     ],
     ['without the order', { ...exists, ambiguous: false, order: { id: 'o1' } }, {}, idOnly],
     ['without its id', { ...exists, ambiguous: false }, {}, nothing],
+    [
+      'without the order, beside an overtaken call',
+      { ...exists, ambiguous: false },
+      { othersUntil: 120 },
+      nothing,
+    ],
     ['of which more is known', { attempts: 2, claim: 'new' }, { ...unread, order: { id: 'o0' } }, idOnly],
   ])('a proof %s changes: %j', (_what, expected, before, its) => {
     expect(changes(content(before), prove(content(before), its, 'new'))).toStrictEqual(expected)
