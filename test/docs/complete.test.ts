@@ -282,6 +282,25 @@ test('each list of refusals in the docs, TSDoc and examples has every status tha
   expect(lists.filter((_list, index) => found[index] !== refusals.join())).toEqual([])
 })
 
+test.each([
+  ['docs/guide/outbox.md', /FINAL = .+/, 'for good'],
+  ['docs/guide/many-orders.md', /refused for good .+/, 'for good'],
+  ['examples/outbox/worker.ts', /switch \(reason\)[^}]+/, 'for good'],
+  ['examples/checkout-backend.ts', /function refusalStatus[^}]+/],
+  ['examples/browser-checkout/src/words.ts', /switch \(error\?\.code\)[^}]+/],
+])('%s names the code of every status that is a refusal', (path, place, forGood = '') => {
+  const [text = ''] = place.exec(readFileSync(join(root, path), 'utf8')) ?? []
+  const codes = refusals.map((status) => new (statusRow(Number(status)).error)('', {}).code)
+  // A row is not refused for good if the wallet is empty.
+  const wanted = codes.filter((code) => forGood === '' || code !== 'payment_required')
+  expect(wanted.filter((code) => !new RegExp(`['\`]${code}['\`]`).test(text))).toEqual([])
+})
+
+test('docs/guide/errors.md has every status that a read is repeated after', () => {
+  const repeated = Object.keys(STATUSES).filter((status) => statusRow(Number(status)).repeat !== 'none')
+  expect(textOf('docs/guide/errors.md')).toContain(`a timeout, ${repeated.join(', ')} or 5xx.`)
+})
+
 test.each(refusals)('examples/hono-backend passes the refusal %s on', (status) => {
   const error = new (statusRow(Number(status)).error)('', { charged: 'no' })
   if (!errors.isCustomerOrderingError(error)) throw error

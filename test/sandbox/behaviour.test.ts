@@ -29,7 +29,7 @@ describe('list envelopes', () => {
 })
 
 describe('orders', () => {
-  test('orders have every field, or only the documented three', async () => {
+  test('orders have every field, or only the documented ones', async () => {
     const { sandbox, api } = withSwitches({
       orderFields: ['serviceId', 'target', 'quantity', 'currency', 'metadata', 'sourceSystem', 'createdAt'],
     })

@@ -3,7 +3,7 @@ import { assertShape, flag, listOf, number, oneOf, orNull, record, type Shape, t
 /** A check of `POST /v1/orders`; see {@link SandboxBehaviour.checks}. */
 export type SandboxCheck = 'auth' | 'key' | 'validation' | 'service' | 'balance'
 
-/** A field of an order besides the documented `id`, `status` and `amount`. */
+/** A field of an order besides the documented ones. */
 export type SandboxOrderField =
   | 'serviceId'
   | 'target'
@@ -65,7 +65,7 @@ export interface SandboxBehaviour {
    */
   readonly listEnvelope: 'array' | 'data' | 'items' | 'named' | 'results'
   /**
-   * Fields of an order in responses, besides `id`, `status` and `amount`.
+   * Fields of an order in responses, besides the documented ones.
    *
    * Default: all but `sourceSystem`.
    */

@@ -115,7 +115,7 @@ describe('the kind of an ending', () => {
     ])
   })
 
-  const more = { ...order, note: { deep: true } }
+  const more = { ...order, unknownToUs: { deep: true } }
   const issues = [{ path: 'externalOrderId', message: 'is not what was sent' }]
   const noJson = [{ path: '', message: 'is not JSON' }]
   const bought = { ...refusal, code: 'PAYMENT_REQUIRED' }
