@@ -12,6 +12,7 @@ import { type CallContext, errorOf, UNKNOWN_CALL } from '../../src/http/failures
 import type { Unsent } from '../../src/http/transport.ts'
 import type { ClientOptions } from '../../src/options.ts'
 import { SENDING } from '../../src/orders/record/context.ts'
+import { unusableError } from '../../src/orders/record/record.ts'
 import { anonymousOrder, Lab, order } from '../support/lab.ts'
 import { on, storeOver } from '../support/stores.ts'
 
@@ -131,6 +132,8 @@ const OTHERS: Readonly<Record<string, (lab: Lab) => unknown>> = {
     await lab.tamper('ref:r1', { state: 7 })
     await lab.create()
   },
+  'a row of a newer version': () => Promise.reject(unusableError('newer_version')),
+  'a row that a codec does not decrypt in time': () => Promise.reject(unusableError('unanswered')),
   'an order without a service': (lab) => lab.create({ target: 't', quantity: 1 } as never),
   'a reference with a space at its end': (lab) => lab.create(order('r1 ')),
   'a field with a typing error': (lab) => lab.create(order('r1', { quantiy: 2 } as object)),

@@ -156,7 +156,7 @@ export function recordFacts(
   record: Unknown<OrderRecord> | undefined,
 ): ErrorFacts & { readonly charged: Charged } {
   return {
-    charged: record === undefined ? 'unknown' : chargedOf(record),
+    charged: chargedOf(record),
     idempotencyKey: record?.key,
     externalOrderId: record?.externalOrderId,
     orderId: record?.order?.id,

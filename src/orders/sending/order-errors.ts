@@ -177,7 +177,7 @@ export async function argumentError(
   const known = recordFacts(record)
   // A record that could not be read, or that another call is about to write, may be of a charged order.
   const isUnsure = !('id' in found) || journal.shared.live.has(rowId)
-  const charged = known.charged === 'yes' ? 'yes' : isUnsure ? 'unknown' : chargedOf(record)
+  const charged = isUnsure && known.charged !== 'yes' ? 'unknown' : known.charged
   const facts = { ...known, ...('cause' in found && found), charged, externalOrderId: referenceIn(slot) }
   const { message, issues } = error
   const sent = message.replace(/\.?( Nothing was sent\.)?$/, '. Nothing was sent.')

@@ -48,7 +48,7 @@ export interface Sent {
   readonly attempts: number
   /** The record as it was stored last, by this call or by one that overtook it. */
   readonly record: JournalRecord
-  /** False if the outcome could not be stored. */
+  /** True if the store has the proof of the charge. */
   readonly remembered: boolean
   /** True if the order existed before this call, undefined if nobody can know. */
   readonly replayed: boolean | undefined
@@ -69,7 +69,7 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     const { record } = mine
     attempts += trail.attempts
     retriesLeft -= trail.retries + 1
-    const sent = { end: 'sent', outcome, ending, attempts } as const
+    const sent = { end: 'sent', outcome, ending, attempts, remembered: false, replayed: undefined } as const
     // Before the order may move on: whatever came after the proof, another key would buy again.
     if (verdict.shows === 'charge') {
       const orderId = outcome?.orderId ?? record.order?.id
@@ -109,13 +109,13 @@ export async function send(context: OrderContext, job: Job, claimed: Claimed): P
     const written = await journal.writeOutcome(mine, settle(record, end), deadline)
     if (written.result === 'written') {
       const settled = written.found.record
-      return { ...sent, charged: chargedOf(settled), record: settled, remembered: true, replayed: undefined }
+      return { ...sent, charged: chargedOf(settled), record: settled }
     }
     // Another call may have settled the record while this call was sending.
     const newest = written.result === 'lost' ? await journal.newest(mine.id, deadline.grace()) : undefined
     const current = newest?.record
     const known = current === undefined || isAnother(current, record) ? record : current
-    return { ...sent, charged: 'unknown', record: known, remembered: false, replayed: undefined }
+    return { ...sent, charged: 'unknown', record: known }
   }
 }
 

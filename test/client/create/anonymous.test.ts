@@ -164,6 +164,20 @@ it.each(PROCESSES)(
   },
 )
 
+it.each([
+  ['', () => undefined],
+  [', even if its record cannot be read', on('get', 'rejects', 2)],
+] as const)(
+  'an identical call beside another one of its process fails as a duplicate%s',
+  async (lab, _what, plan) => {
+    const client = lab.elsewhere({}, plan)
+    const [first, second] = await Promise.all([buy(lab, client), buy(lab, client)])
+    expect(first.order?.id).toBe(lab.sandbox.ledger[0]?.orderId)
+    expect(second.error).toMatchObject({ code: 'duplicate_order', attempts: 0 })
+    lab.sandbox.expectCharges(1)
+  },
+)
+
 it('an order after a refusal is a new order with a new key', async () => {
   const lab = new Lab({ preset: 'remembers-refusals' })
   lab.drain()

@@ -1,5 +1,6 @@
 import type { SandboxOptions } from 'customer-ordering-sdk/sandbox'
 import { expect, it } from 'vitest'
+import { API_KEY_TAG } from '../../../src/identity/keys.ts'
 import type { ClientOptions } from '../../../src/options.ts'
 import { all, throwing } from '../../support/calls.ts'
 import { keysOf, sameRequest } from '../../support/history.ts'
@@ -52,6 +53,20 @@ it('a rotated API key is used immediately if no attempt is in doubt, and is reco
   expect(lab.posts.map(({ status }) => status)).toEqual([401, 201])
   expect(tags[0]).not.toBe(tags[1])
   sameRequest(lab)
+})
+
+it("only a proxy's response can change the tag of the API key in the record", async () => {
+  const { lab } = keys()
+  const fetch: typeof globalThis.fetch = async (...request) => {
+    const { status, body } = await lab.sandbox.fetch(...request)
+    return new Response(body, { status, headers: { [API_KEY_TAG]: 'p:1234' } })
+  }
+  await create(lab, {})
+  const { apiKeyTag } = (await lab.record('ref:r1')) ?? {}
+  lab.wipe()
+  await create(lab, { fetch })
+  expect(apiKeyTag).toEqual(expect.any(String))
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'created', apiKeyTag })
 })
 
 it.each([

@@ -36,8 +36,9 @@ it('hooks and logger are told once when the wait for another claim begins', asyn
   const logger = { debug() {}, info: log, warn: log, error: log }
   const hooks = { onRetry: (event: RetryEvent) => void retries.push(event) }
   await lab.elsewhere({ hooks, logger, logLevel: 'info' }).orders.create(order('r1'))
+  const idempotencyKey = lab.posts[0]?.key
   expect(retries).toMatchObject([
-    { reason: 'claimed', attempt: 0, delayMs: 15_000, operation: 'orders.create' },
+    { reason: 'claimed', attempt: 0, delayMs: 15_000, operation: 'orders.create', idempotencyKey },
   ])
   // A healthy peer is normal.
   expect(lines).toEqual([])

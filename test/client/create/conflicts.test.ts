@@ -91,8 +91,8 @@ histories([
     [
       fails(REFUSED, { ...SHARED, ...TOO_MANY }),
       fails({ ...CONFLICT, charged: 'no' }, { by: (lab) => lab.shared({ maxRetries: 0 }) }),
-      ...[recorded({ state: 'rejected', generation: 0 }), jump(20 * MINUTE)],
-      buys({ by: (lab) => lab.shared({ maxRetries: 0 }) }),
+      recorded({ state: 'rejected', generation: 0, rejection: { kind: 'refused', status: 409 } }),
+      ...[jump(20 * MINUTE), buys({ by: (lab) => lab.shared({ maxRetries: 0 }) })],
     ],
     { charges: 1 },
     REMEMBERS,

@@ -1,3 +1,4 @@
+import { CustomerOrderingClient } from 'customer-ordering-sdk'
 import type { FaultAction } from 'customer-ordering-sdk/sandbox'
 import { describe, expect, test } from 'vitest'
 import type { ClientOptions } from '../../../src/options.ts'
@@ -25,7 +26,7 @@ import {
   wipe,
 } from '../../support/history.ts'
 import { failure, Lab, order, told } from '../../support/lab.ts'
-import { on } from '../../support/stores.ts'
+import { faultyStore, on } from '../../support/stores.ts'
 
 const MINUTE = 60_000
 const REMEMBERS = { preset: 'remembers-refusals' } as const
@@ -52,6 +53,24 @@ histories([
     [drain, refused, topUp, buys({ by: { maxRetries: 1 } })],
     { keys: [0, 0, 1] },
     REMEMBERS,
+  ],
+  [
+    'the window of a next key begins only once the service checks it',
+    [
+      ...[drain, refused, statusOf(402, 'PAYMENT_REQUIRED'), statusOf(401, 'NO')],
+      fails({ charged: 'no', attempts: 2 }),
+      async (lab) => expect(await lab.record('ref:r1')).not.toHaveProperty('firstSentAt'),
+    ],
+    { keys: [0, 0, 1], record: { generation: 1 } },
+  ],
+  [
+    'the window of a key does not begin with a request that a slow hook held back',
+    [
+      (lab) =>
+        fails({ charged: 'no' }, { by: { hooks: { onRequest: () => lab.runtime.jump(30 * MINUTE) } } })(lab),
+      async (lab) => expect(await lab.record('ref:r1')).not.toHaveProperty('firstSentAt'),
+    ],
+    { keys: [], record: { state: 'rejected' } },
   ],
   [
     'the record has the last refusal, whatever the one before it was',
@@ -242,6 +261,35 @@ it('a call that moved to another key and ends in doubt counts its requests once,
   expect(keysOf(lab)).toEqual([0, 0, 1, 1])
 })
 
+it('the window of a key goes on if a later call was not checked by the service', async (lab) => {
+  await lab.refused()
+  const { firstSentAt } = (await lab.record('ref:r1')) ?? {}
+  lab.runtime.jump(5 * MINUTE)
+  lab.fault({ type: 'status', status: 401 })
+  await failure(lab.create())
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', firstSentAt })
+})
+
+it('a refusal that a call has waited for is not from before it, whatever the clock of the other call', async () => {
+  const lab = new Lab({ preset: 'remembers-refusals' })
+  const runtime = { ...lab.runtime, now: () => lab.runtime.now() - 20_000 }
+  lab.drain()
+  lab.fault({ type: 'delay', ms: 5000 }, 1, 'createOrder')
+  const store = faultyStore(lab.rows, lab.runtime)
+  const slow = new CustomerOrderingClient({ ...lab.options, store }, runtime)
+  const { ending } = await lab.begin(() => failure(slow.orders.create(order('r1'))))
+  expect(await failure(lab.create())).toMatchObject(REFUSED)
+  expect(await ending).toMatchObject({ code: 'payment_required' })
+  expect(keysOf(lab)).toEqual([0, 0])
+})
+
+it('a refused order stays refused if the next call has no time to send it', async (lab) => {
+  await lab.refused()
+  const client = lab.elsewhere({ totalTimeout: 1900 }, on('update', 'answers_late', 1))
+  expect(await failure(client.orders.create(order('r1')))).toMatchObject({ charged: 'no', attempts: 0 })
+  expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
+})
+
 it('a refused order that cannot be claimed with its next key stays refused under its key', async () => {
   const lab = new Lab(REMEMBERS)
   lab.drain()
@@ -252,12 +300,14 @@ it('a refused order that cannot be claimed with its next key stays refused under
   expect(await lab.record('ref:r1')).toMatchObject({ state: 'rejected', generation: 0 })
 })
 
-it.each<[boolean | undefined, string, string | undefined, ClientOptions]>([
+it.each<[boolean | undefined, string, header: string | undefined, ClientOptions, before?: number]>([
   [true, 'the response says so', 'true', {}],
   [false, 'the response says so', 'false', {}],
   [undefined, 'another process may have sent the key', undefined, {}],
   [false, 'only this call can have sent the key', undefined, { account: undefined }],
-])('an order is reported as replayed (%s) if %s', async (lab, replayed, _if, header, options) => {
+  [undefined, 'it has sent the key twice', undefined, { account: undefined }, 429],
+  [undefined, 'an earlier call has sent the key', undefined, { account: undefined }, 402],
+])('an order is reported as replayed (%s) if %s', async (lab, replayed, _if, header, options, before) => {
   const fetch: typeof globalThis.fetch = async (...request) => {
     const { body, status } = await lab.sandbox.fetch(...request)
     return new Response(body, {
@@ -265,9 +315,10 @@ it.each<[boolean | undefined, string, string | undefined, ClientOptions]>([
       headers: header === undefined ? {} : { 'idempotent-replayed': header },
     })
   }
-  const { info } = await told(
-    lab.client({ fetch, store: new MemoryStore(), ...options }).orders.create(order('r1')),
-  )
+  const { orders } = lab.client({ fetch, store: new MemoryStore(), ...options })
+  if (before !== undefined) lab.fault({ type: 'status', status: before })
+  if (before === 402) await failure(orders.create(order('r1')))
+  const { info } = await told(orders.create(order('r1')))
   expect(info?.replayed).toBe(replayed)
 })
 

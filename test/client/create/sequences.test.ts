@@ -398,6 +398,14 @@ describe('a 201 that is unreadable', () => {
     await buys({ by: { store } })(lab)
   })
 
+  it('an order with an unreadable 201 is charged even if the call that repeats it has no time to send', async (lab) => {
+    lab.fault({ type: 'cutBody' }, 3)
+    await failure(lab.create())
+    const client = lab.elsewhere({ totalTimeout: 1900 }, on('update', 'answers_late', 1))
+    expect(await failure(client.orders.create(order('r1')))).toMatchObject({ charged: 'yes', attempts: 0 })
+    lab.charged()
+  })
+
   it('an order with an unreadable 201 is charged even if the caller stops reading it', async (lab) => {
     const controller = new AbortController()
     lab.fault({ type: 'stallBody' })
@@ -461,6 +469,7 @@ histories([
     [
       ...[buys(), drain, fails(REFUSED, { request: order('r2') }), topUp, jump(-HOUR)],
       ...[buys(), buys({ request: order('r2') })],
+      async (lab) => expect((await lab.row('ref:r1'))?.updatedAt).toBeGreaterThan(lab.runtime.now()),
     ],
     { charges: 2 },
   ],

@@ -62,6 +62,13 @@ it.each([
   },
 )
 
+it('create() reports charged no once the store certainly wrote nothing, whatever it does next', async (lab) => {
+  const error = await failsOver(lab, (operation, count) =>
+    operation === 'insert' ? (count === 1 ? 'refuses' : 'rejects') : undefined,
+  )
+  expect(error).toMatchObject(NOT_CHARGED)
+})
+
 it.each([
   ['create() that reads', 'get', 'create'],
   ['create() that writes', 'insert', 'create'],

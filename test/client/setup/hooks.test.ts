@@ -213,6 +213,22 @@ it.each([
   expect(lab.sandbox.requests).toEqual([])
 })
 
+it('a repeated refusal does not change the key if a hook returns only after the deadline of the call', async () => {
+  const lab = new Lab({ preset: 'remembers-refusals' })
+  await lab.refused()
+  let blocked = 0
+  const runtime = { ...lab.runtime, monotonic: () => lab.runtime.monotonic() + blocked * 30 * 60_000 }
+  const { orders } = new CustomerOrderingClient(
+    { ...lab.options, hooks: { onResponse: () => void blocked++ } },
+    runtime,
+  )
+  expect(await errorOf(orders.create(order('r1')))).toMatchObject({ code: 'payment_required', charged: 'no' })
+  expect(await lab.record('ref:r1')).toMatchObject({
+    generation: 0,
+    rejection: { kind: 'refused', status: 402 },
+  })
+})
+
 it('attempt numbers continue when a call moves to another key', async () => {
   const lab = new Lab({ preset: 'remembers-refusals' })
   await lab.refused()

@@ -8,6 +8,7 @@ import {
   emptyRow,
   encodeRecord,
   type JournalRecord,
+  orderOf,
   unusableError,
 } from '../../../../src/orders/record/record.ts'
 import type { StoredRow } from '../../../../src/stores/store.ts'
@@ -121,6 +122,11 @@ describe('a stored record', () => {
     expect(await read(emptied, mirror)).toBe('forgotten')
     expect(emptyRow('scope', row.id, 5000)).toEqual({ ...emptied, version: 5001, createdAt: 5000 })
   })
+})
+
+it('only a created record has an order', () => {
+  expect(orderOf(created)).toEqual(order)
+  expect(orderOf({ ...created, state: 'open' })).toBeUndefined()
 })
 
 describe('a damaged record', () => {
