@@ -14,39 +14,43 @@ export const LIKE_A_KEY = 16
  * @param shortest minimum length of a key that is redacted
  */
 export function redact(text: string, secrets: Iterable<string>, shortest = 0): string {
-  const keys = [...secrets].filter(({ length }) => length >= shortest && length <= text.length)
+  const least = Math.max(1, shortest)
+  const keys = [...secrets].filter(({ length }) => length >= least && length <= text.length)
   if (keys.length === 0) return text
-  const pattern = patternOf(keys)
-  return pattern === undefined ? text : text.replace(pattern, REDACTED)
+  const name = keys.join('\n')
+  let pattern = patterns.get(name)
+  if (pattern === undefined) {
+    if (patterns.size === MAX_PATTERNS) patterns.clear()
+    // Searches for all forms in one pass, so that a replacement is not searched again. Tries the
+    // longest form first, because it may contain a shorter form.
+    const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
+    const literal = forms.map((form) => form.replace(/[^\w-]/g, orEscaped))
+    pattern = new RegExp(literal.join('|'), 'g')
+    patterns.set(name, pattern)
+  }
+  return text.replace(pattern, REDACTED)
 }
 
 /**
  * Caches patterns, because creating a pattern costs more than using it. Most programs use one
  * API key, or two during a rotation.
  */
-const patterns = new Map<string, RegExp | undefined>()
+const patterns = new Map<string, RegExp>()
 const MAX_PATTERNS = 8
 
-function patternOf(keys: readonly string[]): RegExp | undefined {
-  const name = keys.join('\n')
-  if (!patterns.has(name)) {
-    if (patterns.size === MAX_PATTERNS) patterns.clear()
-    // Searches for all forms in one pass, so that a replacement is not searched again. Tries the
-    // longest form first, because it may contain a shorter form.
-    const forms = keys.flatMap(formsOf).sort((a, b) => b.length - a.length)
-    const literal = forms.map((form) => form.replace(/[^\w-]/g, orEscaped))
-    patterns.set(name, forms.length === 0 ? undefined : new RegExp(literal.join('|'), 'g'))
-  }
-  return patterns.get(name)
-}
-
 function formsOf(secret: string): string[] {
-  const base64 = [0, 1, 2].map((before) => withinBase64(secret, before))
-  const url = base64.map((form) => form.replaceAll('+', '-').replaceAll('/', '_'))
   const hex = Array.from(secret, hexOf).join('')
+  const encoded = [hex, hex.toUpperCase()]
+  // Base64 encodes groups of three bytes. If the key is encoded within a longer string, as in `Basic`
+  // credentials, some characters depend only on the key and on the number of bytes before it in its
+  // first group.
+  for (const before of [0, 1, 2]) {
+    const base64 = btoa('-'.repeat(before) + secret)
+    const own = base64.slice(before && before + 1, Math.floor(((before + secret.length) * 8) / 6))
+    encoded.push(own, own.replaceAll('+', '-').replaceAll('/', '_'))
+  }
   // Omits the encoded forms of very short keys, which would match parts of unrelated strings.
-  const encoded = [...base64, ...url, hex, hex.toUpperCase()].filter((form) => form.length >= 8)
-  return [...encoded, secret].filter(Boolean)
+  return [...encoded.filter(({ length }) => length >= 8), secret]
 }
 
 /** Keys are ASCII, so each character is one byte. */
@@ -61,17 +65,6 @@ function hexOf(character: string): string {
 function orEscaped(character: string): string {
   const hex = hexOf(character)
   return `\\\\{0,4}(?:\\${character}|(?:%|u00)(?:${hex}|${hex.toUpperCase()}))`
-}
-
-/**
- * Returns the base64 characters that depend only on the key when a longer string is encoded, as in
- * `Basic` credentials. Base64 encodes groups of three bytes, so these characters depend on the
- * key's position in a group.
- * @param before number of bytes before the key in its first group
- */
-function withinBase64(secret: string, before: number): string {
-  const encoded = btoa('-'.repeat(before) + secret)
-  return encoded.slice(before && before + 1, Math.floor(((before + secret.length) * 8) / 6))
 }
 
 export const REQUEST_ID_HEADERS: readonly string[] = [
