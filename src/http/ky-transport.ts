@@ -3,7 +3,7 @@ import { bare, isObject } from '../defined.ts'
 import { polluted } from '../schemas/check.ts'
 import { bodyText } from './attempt.ts'
 import { isNodeFetch, isUndecodable, provenUnsent } from './node.ts'
-import type { BodyText, Transport, TransportRequest, TransportResponse } from './transport.ts'
+import type { BodyText, Transport, TransportResponse } from './transport.ts'
 
 /** Few options: ky copies all of them once for each one (measured). */
 const ONE_ATTEMPT = { retry: 0, timeout: false, throwHttpErrors: false } satisfies Options
@@ -21,32 +21,40 @@ export function kyTransport(given?: typeof fetch): Transport {
     return Request?.prototype !== undefined && 'cache' in Request.prototype
   }
 
-  const send: Transport['send'] = (request) => {
-    const { method, url } = request
+  const send: Transport['send'] = async (request) => {
+    const { method, url, headers, body = null, signal } = request
     const reads = method === 'GET' || method === 'HEAD'
     let thrown: { readonly error: unknown } | undefined
     const sendOnce = async (): Promise<Response> => {
       try {
         // Does not pass the Request that ky made: fetch would unpack that Request again and stream
         // its body.
-        return await (given ?? globalThis.fetch)(url, new FetchInit(request, reads && supportsCache()))
+        const init: RequestInit = { method, headers, body, redirect: 'manual', signal }
+        // So that fetch reads no option from a polluted `Object.prototype`. An object that is created
+        // without a prototype, as by `bare`, takes 800 bytes more (measured).
+        Object.setPrototypeOf(init, null)
+        // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong
+        // to another API key.
+        if (reads && supportsCache()) init.cache = 'no-store'
+        return await (given ?? globalThis.fetch)(url, init)
       } catch (error) {
         // Stores the original error, because ky wraps errors on some runtimes.
         thrown = { error }
         throw error
       }
     }
-    // ky does not get the headers and the body, which are in `FetchInit`: it would copy them.
+    // ky does not get the headers and the body, which are in `init`: it would copy them.
     const options: Options = { ...ONE_ATTEMPT, fetch: sendOnce }
     if (method !== 'GET') options.method = method
     // ky would read more options from a polluted `Object.prototype`.
     const sent: Promise<Response> = polluted() ? sendOnce() : ky(url, options)
-    return sent.then(
-      (response) => new FetchedResponse(response),
-      () => {
-        throw thrown === undefined ? noResponse() : thrown.error
-      },
-    )
+    let response: Response
+    try {
+      response = await sent
+    } catch {
+      throw thrown === undefined ? noResponse() : thrown.error
+    }
+    return fetched(response)
   }
   if (given !== undefined) return bare({ send })
   return {
@@ -79,80 +87,42 @@ function behindServiceWorker(): boolean {
   return inside(WorkerGlobalScope) && !inside(ServiceWorkerGlobalScope)
 }
 
-/**
- * Has no prototype, so that fetch reads no option from a polluted `Object.prototype`. A plain object
- * without a prototype would take 300 bytes more (measured).
- */
-class FetchInit implements RequestInit {
-  static {
-    Object.setPrototypeOf(FetchInit.prototype, null)
-  }
-  readonly method: string
-  readonly headers: Record<string, string>
-  readonly body: string | null
-  readonly redirect = 'manual'
-  readonly signal: AbortSignal
-  declare readonly cache?: 'no-store'
-
-  constructor({ method, headers, body, signal }: TransportRequest, uncached: boolean) {
-    this.method = method
-    this.headers = headers
-    this.body = body ?? null
-    this.signal = signal
-    // Bypasses HTTP caches: a cached list of orders proves nothing, and a cached balance may belong
-    // to another API key.
-    if (uncached) this.cache = 'no-store'
-  }
-}
-
 /** The stack is empty, because it would point to this file instead of the caller's fetch. */
 function noResponse(): TypeError {
   return Object.assign(new TypeError('fetch returned no Response'), { stack: '' })
 }
 
-class FetchedResponse implements TransportResponse {
-  readonly status: number
-  readonly headers: Response['headers']
-  readonly #response: Response
-  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
-  #discarded = false
-
-  constructor(response: Response) {
-    const { status, headers, type } = response
-    const hidden = type === 'opaqueredirect'
-    // The caller's fetch may return anything, such as `Response.error()`, which has status 0.
-    if (typeof headers?.forEach !== 'function' || !(hidden || status > 0)) throw noResponse()
-    this.status = hidden ? 0 : status
-    this.headers = headers
-    this.#response = response
-  }
-
+function fetched(response: Response): TransportResponse {
+  const { status, headers, type } = response
+  const hidden = type === 'opaqueredirect'
+  // The caller's fetch may return anything, such as `Response.error()`, which has status 0.
+  if (typeof headers?.forEach !== 'function' || !(hidden || status > 0)) throw noResponse()
+  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+  let discarded = false
   /** Also ends the current read, even if fetch ignores the abort signal. */
-  discard(): void {
-    this.#discarded = true
-    const body = this.#reader ?? this.#response.body
+  const discard = (): void => {
+    discarded = true
+    const body = reader ?? response.body
     body?.cancel().catch(() => {})
   }
-
   /** Counts the decompressed bytes, so that a decompression bomb cannot exhaust the memory. */
-  async read(maxBytes: number): Promise<BodyText> {
+  const read = async (maxBytes: number): Promise<BodyText> => {
     const chunks: Uint8Array[] = []
     try {
-      const reader = this.#response.body?.getReader?.()
+      reader = response.body?.getReader?.()
       if (reader === undefined) {
         // A custom fetch may return a body without a stream, which arrives completely or not at all.
-        const text = await this.#response.text()
+        const text = await response.text()
         return text.length > maxBytes ? bodyText([], 'too_large') : { text, problem: undefined }
       }
-      this.#reader = reader
       for (let bytes = 0; ; ) {
         const { done, value } = await reader.read()
-        if (this.#discarded) break
+        if (discarded) break
         if (done) return bodyText(chunks)
         if (!ArrayBuffer.isView(value)) break
         bytes += value.byteLength
         if (bytes > maxBytes) {
-          this.discard()
+          discard()
           return bodyText(chunks, 'too_large')
         }
         chunks.push(value)
@@ -163,4 +133,5 @@ class FetchedResponse implements TransportResponse {
     }
     return bodyText(chunks, 'cut')
   }
+  return { status: hidden ? 0 : status, headers, read, discard }
 }
