@@ -75,16 +75,12 @@ const forget = (): void => {
   known = undefined
 }
 const soon: Promise<void> = /* @__PURE__ */ Promise.resolve()
-/** The properties of `Object.prototype` when it was last found clean. */
-let right: readonly PropertyKey[] = []
 
 /** The result is cached until the next microtask, so that all rows of a page share one check. */
 export function polluted(): boolean {
   if (known === undefined) {
-    const names = Reflect.ownKeys(Object.prototype)
-    const same = names.length === right.length && names.every((name, index) => name === right[index])
-    known = !same && names.some((name) => !STANDARD_PROPERTIES.has(name))
-    if (!known) right = names
+    known = false
+    for (const name of Reflect.ownKeys(Object.prototype)) known ||= !STANDARD_PROPERTIES.has(name)
     soon.then(forget)
   }
   return known
